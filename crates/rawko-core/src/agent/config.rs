@@ -1,0 +1,238 @@
+//! An agent as configuration describes it (`spec/agents-and-config.md`, "Agent").
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Model turns of one execution where the agent does not say (`limits.maxIterations`).
+pub const DEFAULT_MAX_TURNS: u32 = 10;
+
+/// One agent: who it is, when to use it, what it may do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentConfig {
+    /// Unique name: a letter, then letters, digits, `_` and `-`.
+    #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9_-]*$"))]
+    pub name: String,
+    /// Name for people; `name` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    /// When the arbiter should choose this agent.
+    #[serde(default, skip_serializing_if = "OneOrMany::is_empty")]
+    pub when_to_use: OneOrMany,
+    /// The agent's instructions, the stable start of every request it makes.
+    pub system_prompt: String,
+    /// Which tools it may use.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tools: ToolFilter,
+    /// Who should follow. Hints for the arbiter, law for the rules.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub transitions: Transitions,
+    /// Bounds of one execution.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: AgentLimits,
+    /// Provider and model, where they differ from the project's.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub provider: AgentProvider,
+    /// Which memories it is given.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory: AgentMemory,
+    /// Narrows the project's permissions; never widens them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
+    /// Free; `tags` feed memory scoring.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub metadata: serde_json::Map<String, Value>,
+}
+
+impl AgentConfig {
+    /// Name for people.
+    #[must_use]
+    pub fn display_name(&self) -> &str {
+        self.display_name.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Model turns of one execution.
+    #[must_use]
+    pub fn max_turns(&self) -> u32 {
+        self.limits.max_iterations.unwrap_or(DEFAULT_MAX_TURNS)
+    }
+}
+
+/// A text or a list of texts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// One text.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+impl Default for OneOrMany {
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
+impl OneOrMany {
+    /// Whether there is no text at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::One(text) => text.trim().is_empty(),
+            Self::Many(texts) => texts.is_empty(),
+        }
+    }
+
+    /// All of it as one text, list items joined by `; `.
+    #[must_use]
+    pub fn joined(&self) -> String {
+        match self {
+            Self::One(text) => text.trim().to_owned(),
+            Self::Many(texts) => texts.iter().map(|t| t.trim()).collect::<Vec<_>>().join("; "),
+        }
+    }
+}
+
+/// `tools:` of an agent. Allowed (absent: all) minus blocked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolFilter {
+    /// Names of the tools it may use; absent: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<String>>,
+    /// Names of the tools it may not use. Wins over `allowed`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<String>,
+    /// What its Bash may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bash_filter: Option<BashFilter>,
+}
+
+/// `bashFilter:` of an agent (`spec/bash-and-sandbox.md`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BashFilter {
+    /// Programs that may run; absent: every one; an empty list: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_commands: Option<Vec<String>>,
+    /// Texts that refuse a command wherever they occur in it. Wins over `allowedCommands`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked_patterns: Vec<String>,
+}
+
+/// `transitions:` of an agent: names of agents, or `complete`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Transitions {
+    /// Who follows when it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_success: Option<String>,
+    /// Who follows when it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<String>,
+    /// Who follows when it used up its turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_max_iterations: Option<String>,
+    /// Further transitions, described in words for the arbiter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub custom: Vec<CustomTransition>,
+}
+
+/// One entry of `transitions.custom`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CustomTransition {
+    /// When, in words.
+    pub condition: String,
+    /// Who follows: an agent's name or `complete`.
+    pub target: String,
+}
+
+/// `limits:` of an agent, for one execution.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentLimits {
+    /// Most model turns (default 10).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_iterations: Option<u32>,
+    /// Longest wall time, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub timeout: Option<u64>,
+    /// Most tokens of one response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u32>,
+}
+
+/// `provider:` of an agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentProvider {
+    /// Name of a configured provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Model of that provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// `memory:` of an agent (SPEC-0007).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentMemory {
+    /// Most memories injected (default 5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_injected: Option<u32>,
+    /// Least importance of an injected memory (default `low`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_importance: Option<Importance>,
+    /// Added to every score (default 0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score_bonus: Option<f64>,
+}
+
+/// How much a memory matters (SPEC-0007).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Importance {
+    /// Nice to know.
+    Low,
+    /// Worth knowing.
+    Medium,
+    /// Saves real trouble.
+    High,
+    /// Must be known.
+    Critical,
+}
+
+/// What may be touched (SPEC-0001's permission model). An absent list grants the default, an empty one nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Permissions {
+    /// Paths that may be read (default: the project).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Vec<String>>,
+    /// Paths that may be written (default: the project).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<Vec<String>>,
+    /// Paths that may be neither read nor written, whatever the other lists say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deny: Option<Vec<String>>,
+    /// Hosts that may be reached (default: none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net: Option<Vec<String>>,
+    /// Environment variables that child processes are given, besides a harmless base set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<Vec<String>>,
+    /// Programs that Bash may run (default: what the agent's `bashFilter` says).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Vec<String>>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

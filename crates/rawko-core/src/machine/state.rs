@@ -1,0 +1,175 @@
+//! States and context of the machine (`spec/machine.md`, "States"; SPEC-0003, "Context Schema").
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::event::{Decision, ExecutionFacts};
+use super::plan::Plan;
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::time::Timestamp;
+use crate::usage::Usage;
+
+/// Where the machine is. `error_handling` is transient: it is left in the step that enters it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Waiting for a task.
+    #[default]
+    Idle,
+    /// The arbiter chooses the next agent.
+    Selecting,
+    /// An agent works.
+    Executing,
+    /// The arbiter judges what it brought.
+    Evaluating,
+    /// An error is being weighed.
+    ErrorHandling,
+    /// Final: done, or stopped by the iteration limit (`Context::limited` tells).
+    Complete,
+    /// Final: given up.
+    Failed,
+    /// Final: stopped by the user.
+    Cancelled,
+}
+
+impl State {
+    /// Whether every event is ignored here.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Complete | Self::Failed | Self::Cancelled)
+    }
+
+    /// The name as SPEC-0003 spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Selecting => "selecting",
+            Self::Executing => "executing",
+            Self::Evaluating => "evaluating",
+            Self::ErrorHandling => "error_handling",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What never changes during a run, but for a reload of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Names of the agents that may be selected.
+    pub agents: Vec<String>,
+    /// Most entries into `executing`.
+    pub max_iterations: u32,
+    /// Failures in a row after which the run fails.
+    pub max_consecutive_failures: u32,
+}
+
+/// What the machine remembers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Context {
+    /// The task in the user's words.
+    pub task: String,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// The agent at work, or last at work; empty before the first.
+    pub current_mode: String,
+    /// The plan, once there is one.
+    pub plan: Option<Plan>,
+    /// What was done, oldest first.
+    pub history: Vec<HistoryEntry>,
+    /// Failures since the last success.
+    pub consecutive_failures: u32,
+    /// Failures in all.
+    pub total_failures: u32,
+    /// The last failure, until a success clears it.
+    pub last_error: Option<FailureRecord>,
+    /// The arbiter's last decision.
+    pub last_decision: Option<Decision>,
+    /// Entries into `executing`.
+    pub iteration_count: u32,
+    /// When `executing` was entered last.
+    pub executing_since: Option<Timestamp>,
+    /// Whether the iteration limit ended the run.
+    pub limited: bool,
+}
+
+/// A failure with where and when it happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureRecord {
+    /// What failed.
+    pub error: ErrorInfo,
+    /// The agent concerned; empty for the arbiter before the first agent.
+    pub agent: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// One execution of one agent, as SPEC-0003 records it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// The agent's name.
+    pub agent: String,
+    /// Which iteration of the run it was, from 1.
+    pub iteration: u32,
+    /// When it really began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub completed_at: Timestamp,
+    /// How it ended.
+    pub result: ExecutionStatus,
+    /// What the agent said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorInfo>,
+    /// Position of the plan step it worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_step: Option<usize>,
+    /// Tokens it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// What rawko saw.
+    #[serde(default)]
+    pub facts: ExecutionFacts,
+}
+
+/// How an execution ended (SPEC-0006's `ExecutionSummary.status`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionStatus {
+    /// The agent says it succeeded.
+    Success,
+    /// It failed or says so.
+    Failure,
+    /// It ran out of time.
+    Timeout,
+    /// It was stopped by an override or by the user.
+    Cancelled,
+}
+
+impl ExecutionStatus {
+    /// Failed, for the purpose of counting failures.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Failure | Self::Timeout)
+    }
+
+    /// The status that an error means for the execution it ended.
+    #[must_use]
+    pub fn of_error(code: ErrorCode) -> Self {
+        if code == ErrorCode::Timeout { Self::Timeout } else { Self::Failure }
+    }
+}

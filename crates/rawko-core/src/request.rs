@@ -1,0 +1,76 @@
+//! What a model is asked, independent of any wire format.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::message::Message;
+use crate::tool::ToolSpec;
+
+/// On whose behalf a model is asked. Never sent: scripts, journals and progress tell calls apart by it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Purpose {
+    /// The arbiter chooses the next agent.
+    Select,
+    /// The arbiter judges progress.
+    Evaluate,
+    /// An agent works.
+    Agent {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl std::fmt::Display for Purpose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Select => f.write_str("select"),
+            Self::Evaluate => f.write_str("evaluate"),
+            Self::Agent { name } => f.write_str(name),
+        }
+    }
+}
+
+/// Which tools the model may, must or must not call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// It must call this tool: structured output through the tool's schema.
+    Tool {
+        /// The tool's name.
+        name: String,
+    },
+}
+
+/// One question to a model: the whole conversation so far and how to answer.
+///
+/// Conversations only grow at their end, and messages are shared, not copied: a provider session may keep
+/// what it has already encoded and recognise it by the pointer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelRequest {
+    /// On whose behalf.
+    pub purpose: Purpose,
+    /// The model's name as the provider knows it.
+    pub model: String,
+    /// The system prompt, stable for the whole conversation.
+    pub system: Arc<str>,
+    /// The tools on offer, stable for the whole conversation.
+    pub tools: Arc<[ToolSpec]>,
+    /// The conversation, user first.
+    pub messages: Vec<Arc<Message>>,
+    /// Which tools may be called.
+    pub tool_choice: ToolChoice,
+    /// Most tokens of the answer.
+    pub max_tokens: u32,
+    /// Sampling temperature; the provider's default where absent.
+    pub temperature: Option<f64>,
+    /// Further top-level fields of the provider's own request format, passed through as they are
+    /// (e.g. `thinking`). Empty for most.
+    pub extra: serde_json::Map<String, Value>,
+}

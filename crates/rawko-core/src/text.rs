@@ -1,0 +1,80 @@
+//! Text that must fit: bounded at a character boundary, saying what was cut.
+
+/// Mark that stands for the part that was cut off (SPEC-0006, "Output Truncation").
+pub const ELLIPSIS: &str = "...";
+
+/// The first `max` Unicode scalar values of `text`, with [`ELLIPSIS`] behind them if anything was cut.
+///
+/// ```
+/// assert_eq!(rawko_core::text::truncate("naïve", 3), "naï...");
+/// assert_eq!(rawko_core::text::truncate("naïve", 5), "naïve");
+/// ```
+#[must_use]
+pub fn truncate(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.to_owned(),
+        Some((end, _)) => {
+            let mut cut = String::with_capacity(end + ELLIPSIS.len());
+            cut.push_str(&text[..end]);
+            cut.push_str(ELLIPSIS);
+            cut
+        }
+    }
+}
+
+/// Keeps the head and the tail of `text` when it is longer than `max_bytes`, and says between them how
+/// much is missing. Both cuts fall on character boundaries; the result may exceed `max_bytes` by that note.
+#[must_use]
+pub fn keep_ends(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
+        return text.to_owned();
+    }
+    let half = max_bytes / 2;
+    let head = floor_boundary(text, half);
+    let tail = ceil_boundary(text, text.len() - half);
+    let missing = tail - head;
+    format!("{}\n[... {missing} bytes cut ...]\n{}", &text[..head], &text[tail..])
+}
+
+/// The largest character boundary not above `at`.
+#[must_use]
+pub fn floor_boundary(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
+}
+
+/// The smallest character boundary not below `at`.
+#[must_use]
+pub fn ceil_boundary(text: &str, at: usize) -> usize {
+    (at.min(text.len())..=text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, max: usize, expected: &str) {
+        assert_eq!(truncate(text, max), expected);
+    }
+
+    #[test]
+    fn truncation_counts_scalar_values() {
+        check("", 0, "");
+        check("abc", 3, "abc");
+        check("abcd", 3, "abc...");
+        check("日本語", 2, "日本...");
+        check("é", 0, "...");
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_never_split_a_character(text in "\\PC{0,80}", max in 0usize..100) {
+            let cut = truncate(&text, max);
+            prop_assert!(cut.chars().count() <= max + ELLIPSIS.len());
+            let kept = keep_ends(&text, max);
+            prop_assert!(kept.len() <= max + 48);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a model call consumed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one model call, or of several added up (`spec/providers.md`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// Prompt tokens that were neither read from nor written to the provider's prefix cache.
+    pub input_tokens: u64,
+    /// Tokens the model produced, thinking included.
+    pub output_tokens: u64,
+    /// Prompt tokens served from the provider's prefix cache.
+    pub cache_read_tokens: u64,
+    /// Prompt tokens written to the provider's prefix cache.
+    pub cache_write_tokens: u64,
+}
+
+impl Usage {
+    /// All tokens of the prompt, cached or not.
+    #[must_use]
+    pub fn prompt_tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(self.cache_write_tokens)
+    }
+
+    /// Prompt and output together.
+    #[must_use]
+    pub fn total_tokens(&self) -> u64 {
+        self.prompt_tokens().saturating_add(self.output_tokens)
+    }
+
+    /// Share of the prompt that came from the cache, 0 to 1; `None` for an empty prompt.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn cache_hit_share(&self) -> Option<f64> {
+        let prompt = self.prompt_tokens();
+        (prompt > 0).then(|| self.cache_read_tokens as f64 / prompt as f64)
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
+        self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
+    }
+}

@@ -1,0 +1,36 @@
+//! The tool contract (`spec/tools-and-permissions.md`).
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rawko_core::agent::Permissions;
+use rawko_core::tool::{ToolOutcome, ToolSpec};
+use serde_json::Value;
+
+/// A boxed future, so that tools can be kept in one registry.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Something an agent can call. Built-in tools and the embedder's own implement it alike.
+pub trait Tool: Send + Sync {
+    /// Name, description, schema and access, as offered to models. Constant for the life of the tool.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Does the work. The input has been validated against the schema. Failures are outcomes, not panics.
+    /// Dropping the future ends the work: child processes included.
+    fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome>;
+}
+
+/// Where and for whom a call runs.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// The project's root: relative paths start here.
+    pub root: PathBuf,
+    /// Name of the agent that calls.
+    pub agent: String,
+    /// What the agent may touch; what is not granted is denied.
+    pub permissions: Arc<Permissions>,
+    /// Tells progress to whoever watches; never blocks.
+    pub progress: Arc<dyn Fn(&str) + Send + Sync>,
+}
