@@ -5,10 +5,12 @@
 //! `tests/purity.rs` proves that it stays so. The house is described in `ARCHITECTURE.md`.
 
 pub mod agent;
+pub mod cost;
 pub mod error;
 pub mod machine;
 pub mod message;
 pub mod request;
+pub mod retry;
 pub mod text;
 pub mod time;
 pub mod tool;
