@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::kind::EventKind;
 use super::plan::PlanUpdates;
 use crate::error::ErrorInfo;
 use crate::usage::Usage;
@@ -196,6 +197,83 @@ pub enum MachineEvent {
     Cancel,
     /// Abandon and return to idle.
     Reset,
+}
+
+impl MachineEvent {
+    /// Which event it is, without what it carries.
+    #[must_use]
+    pub fn kind(&self) -> EventKind {
+        match self {
+            Self::StartTask { .. } => EventKind::StartTask,
+            Self::AgentSelected { .. } => EventKind::AgentSelected,
+            Self::AgentSelectionFailed { .. } => EventKind::AgentSelectionFailed,
+            Self::AgentMessage { .. } => EventKind::AgentMessage,
+            Self::AgentToolCall { .. } => EventKind::AgentToolCall,
+            Self::AgentToolResult { .. } => EventKind::AgentToolResult,
+            Self::AgentComplete { .. } => EventKind::AgentComplete,
+            Self::AgentError { .. } => EventKind::AgentError,
+            Self::ArbiterDecision { .. } => EventKind::ArbiterDecision,
+            Self::ArbiterError { .. } => EventKind::ArbiterError,
+            Self::ForceAgent { .. } => EventKind::ForceAgent,
+            Self::SkipStep => EventKind::SkipStep,
+            Self::Retry => EventKind::Retry,
+            Self::Cancel => EventKind::Cancel,
+            Self::Reset => EventKind::Reset,
+        }
+    }
+
+    /// The decision it carries, if it is one of the two that do.
+    #[must_use]
+    pub fn decision(&self) -> Option<&Decision> {
+        match self {
+            Self::AgentSelected { decision } | Self::ArbiterDecision { decision } => Some(decision),
+            Self::StartTask { .. }
+            | Self::AgentSelectionFailed { .. }
+            | Self::AgentMessage { .. }
+            | Self::AgentToolCall { .. }
+            | Self::AgentToolResult { .. }
+            | Self::AgentComplete { .. }
+            | Self::AgentError { .. }
+            | Self::ArbiterError { .. }
+            | Self::ForceAgent { .. }
+            | Self::SkipStep
+            | Self::Retry
+            | Self::Cancel
+            | Self::Reset => None,
+        }
+    }
+
+    /// The failure it reports, if it is one of the three that do.
+    #[must_use]
+    pub fn error(&self) -> Option<&ErrorInfo> {
+        match self {
+            Self::AgentSelectionFailed { error }
+            | Self::AgentError { error, .. }
+            | Self::ArbiterError { error } => Some(error),
+            Self::StartTask { .. }
+            | Self::AgentSelected { .. }
+            | Self::AgentMessage { .. }
+            | Self::AgentToolCall { .. }
+            | Self::AgentToolResult { .. }
+            | Self::AgentComplete { .. }
+            | Self::ArbiterDecision { .. }
+            | Self::ForceAgent { .. }
+            | Self::SkipStep
+            | Self::Retry
+            | Self::Cancel
+            | Self::Reset => None,
+        }
+    }
+
+    /// The agent that it names as the next one: of a `SELECT_MODE` decision, or of `FORCE_AGENT`.
+    #[must_use]
+    pub fn named_agent(&self) -> Option<&str> {
+        match (self, self.decision()) {
+            (Self::ForceAgent { agent_name }, _) => Some(agent_name),
+            (_, Some(Decision::SelectMode { mode, .. })) => Some(mode),
+            _ => None,
+        }
+    }
 }
 
 fn is_zero(n: &u32) -> bool {

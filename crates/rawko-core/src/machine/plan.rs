@@ -15,6 +15,37 @@ pub struct Plan {
     pub is_complete: bool,
 }
 
+impl Plan {
+    /// Takes over the fields that `updates` gives, as they are. Nothing is checked against the steps: a position
+    /// behind the last step is the agent's word, and means that no step is current.
+    pub fn merge(&mut self, updates: PlanUpdates) {
+        let PlanUpdates { steps, current_step_index, is_complete } = updates;
+        if let Some(steps) = steps {
+            self.steps = steps;
+        }
+        if let Some(index) = current_step_index {
+            self.current_step_index = index;
+        }
+        if let Some(is_complete) = is_complete {
+            self.is_complete = is_complete;
+        }
+    }
+
+    /// Leaves the current step out: it becomes `skipped`, and the next pending step behind it current. Where there
+    /// is none the position stays. The plan is complete once every step is either done or left out.
+    pub fn skip_current_step(&mut self) {
+        if let Some(step) = self.steps.get_mut(self.current_step_index) {
+            step.status = StepStatus::Skipped;
+        }
+        let behind = self.current_step_index.saturating_add(1);
+        let is_pending = |step: &PlanStep| step.status == StepStatus::Pending;
+        if let Some(distance) = self.steps.iter().skip(behind).position(is_pending) {
+            self.current_step_index = behind + distance;
+        }
+        self.is_complete = self.steps.iter().all(PlanStep::is_settled);
+    }
+}
+
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -28,6 +59,17 @@ pub struct PlanStep {
     /// Which agent did it, once one has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_used: Option<String>,
+}
+
+impl PlanStep {
+    /// Whether nothing is left to do about it.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        match self.status {
+            StepStatus::Complete | StepStatus::Skipped => true,
+            StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed => false,
+        }
+    }
 }
 
 /// How far a step is.
@@ -59,4 +101,67 @@ pub struct PlanUpdates {
     /// New completeness.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_complete: Option<bool>,
+}
+
+impl PlanUpdates {
+    /// Whether nothing is given.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use StepStatus::{Complete, Failed, InProgress, Pending, Skipped};
+
+    fn plan(statuses: &[StepStatus], current: usize) -> Plan {
+        let step = |(i, status): (usize, &StepStatus)| PlanStep {
+            index: i + 1,
+            description: format!("step {}", i + 1),
+            status: *status,
+            agent_used: None,
+        };
+        Plan {
+            steps: statuses.iter().enumerate().map(step).collect(),
+            current_step_index: current,
+            is_complete: false,
+        }
+    }
+
+    #[track_caller]
+    fn check(before: &[StepStatus], current: usize, after: &[StepStatus], next: usize, is_complete: bool) {
+        let mut skipped = plan(before, current);
+        skipped.skip_current_step();
+        assert_eq!(skipped, Plan { is_complete, ..plan(after, next) });
+    }
+
+    #[test]
+    fn skipping_moves_to_the_next_pending_step() {
+        check(&[Pending, Pending], 0, &[Skipped, Pending], 1, false);
+        check(&[InProgress, Complete, Failed, Pending], 0, &[Skipped, Complete, Failed, Pending], 3, false);
+        check(&[Pending, InProgress], 1, &[Pending, Skipped], 1, false);
+        check(&[Failed, Pending], 1, &[Failed, Skipped], 1, false);
+        check(&[Complete, Pending], 1, &[Complete, Skipped], 1, true);
+        check(&[Pending], 0, &[Skipped], 0, true);
+        check(&[Pending], 7, &[Pending], 7, false);
+        check(&[Pending], usize::MAX, &[Pending], usize::MAX, false);
+        check(&[], 0, &[], 0, true);
+    }
+
+    #[test]
+    fn merging_replaces_only_what_is_given() {
+        let mut merged = plan(&[Complete, Pending], 1);
+        merged.merge(PlanUpdates::default());
+        assert_eq!(merged, plan(&[Complete, Pending], 1));
+        merged.merge(PlanUpdates { is_complete: Some(true), ..PlanUpdates::default() });
+        assert_eq!(merged, Plan { is_complete: true, ..plan(&[Complete, Pending], 1) });
+        merged.merge(PlanUpdates {
+            steps: Some(vec![]),
+            current_step_index: Some(4),
+            is_complete: Some(false),
+        });
+        assert_eq!(merged, plan(&[], 4));
+    }
 }

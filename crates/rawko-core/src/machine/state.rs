@@ -33,6 +33,18 @@ pub enum State {
 }
 
 impl State {
+    /// All of them, in the order of a run.
+    pub const ALL: [Self; 8] = [
+        Self::Idle,
+        Self::Selecting,
+        Self::Executing,
+        Self::Evaluating,
+        Self::ErrorHandling,
+        Self::Complete,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
     /// Whether every event is ignored here.
     #[must_use]
     pub fn is_final(self) -> bool {
@@ -158,6 +170,25 @@ pub enum ExecutionStatus {
     Timeout,
     /// It was stopped by an override or by the user.
     Cancelled,
+}
+
+impl Limits {
+    /// Whether there is an agent of this name.
+    #[must_use]
+    pub fn knows(&self, agent: &str) -> bool {
+        self.agents.iter().any(|known| known == agent)
+    }
+}
+
+impl Default for Limits {
+    /// The four built-in agents, 50 iterations, three failures in a row.
+    fn default() -> Self {
+        Self {
+            agents: ["planner", "developer", "tester", "reviewer"].map(str::to_owned).to_vec(),
+            max_iterations: 50,
+            max_consecutive_failures: 3,
+        }
+    }
 }
 
 impl ExecutionStatus {
