@@ -1,7 +1,9 @@
 //! Agents: what configuration says of them, and the four that come built in.
 
+mod builtin;
 mod config;
 
+pub use builtin::{BUILTIN_AGENTS, builtin_agents};
 pub use config::{
     AgentConfig, AgentLimits, AgentMemory, AgentProvider, BashFilter, CustomTransition, DEFAULT_MAX_TURNS,
     Importance, OneOrMany, Permissions, ToolFilter, Transitions,
