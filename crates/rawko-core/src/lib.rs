@@ -9,6 +9,7 @@ pub mod cost;
 pub mod error;
 pub mod machine;
 pub mod message;
+pub mod policy;
 pub mod request;
 pub mod retry;
 pub mod text;

@@ -1,0 +1,13 @@
+//! Policy: who may do what, decided from configuration alone (`spec/tools-and-permissions.md`).
+//!
+//! Owns the verdicts on tools and shell commands and the arithmetic of permissions. Refuses to look at the
+//! world: whether a path is really inside the project, and what a program really does, is the second wall's
+//! business (`rawko-tools` and the sandbox). Whatever is not understood here is denied.
+
+mod permissions;
+mod tools;
+mod verdict;
+
+pub use permissions::effective_permissions;
+pub use tools::{CONTROL_TOOLS, is_control_tool, nearest_name, offered_tools, tool_verdict};
+pub use verdict::Verdict;

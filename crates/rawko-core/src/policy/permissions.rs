@@ -1,0 +1,180 @@
+//! How permissions add up: the command line speaks over the project's configuration, an agent narrows what
+//! is left, and every `deny` counts.
+//!
+//! Paths are compared as text, relative ones against relative ones: the core does not know where the
+//! project lies. A pair that cannot be compared (one absolute, one relative) has nothing in common, which
+//! is the narrow answer.
+
+use crate::agent::Permissions;
+
+/// What an agent may touch in the end.
+///
+/// For each list of grants: the command line's where it gives one, else the configuration's; then only what
+/// the agent's own list grants too. An absent list of an agent narrows nothing. `deny` lists are united.
+#[must_use]
+pub fn effective_permissions(
+    global: &Permissions,
+    agent: Option<&Permissions>,
+    cli: Option<&Permissions>,
+) -> Permissions {
+    let none = Permissions::default();
+    let agent = agent.unwrap_or(&none);
+    let cli = cli.unwrap_or(&none);
+    let project = || Some(vec![".".to_owned()]);
+    let nothing = || Some(Vec::new());
+    Permissions {
+        read: narrow(over(&cli.read, &global.read).or_else(project), &agent.read, path_covers),
+        write: narrow(over(&cli.write, &global.write).or_else(project), &agent.write, path_covers),
+        deny: unite([&global.deny, &agent.deny, &cli.deny]),
+        net: narrow(over(&cli.net, &global.net).or_else(nothing), &agent.net, host_covers),
+        env: narrow(over(&cli.env, &global.env).or_else(nothing), &agent.env, |a, b| a == b),
+        run: narrow(over(&cli.run, &global.run), &agent.run, |a, b| a == b),
+    }
+}
+
+fn over(first: &Option<Vec<String>>, second: &Option<Vec<String>>) -> Option<Vec<String>> {
+    first.as_ref().or(second.as_ref()).cloned()
+}
+
+/// What both lists grant. An absent base grants everything: only `run` has no default of its own.
+fn narrow(
+    base: Option<Vec<String>>,
+    agent: &Option<Vec<String>>,
+    covers: impl Fn(&str, &str) -> bool,
+) -> Option<Vec<String>> {
+    let Some(wanted) = agent else { return base };
+    let Some(base) = base else { return Some(wanted.clone()) };
+    let mut both: Vec<String> = Vec::new();
+    let inner = wanted.iter().filter(|w| base.iter().any(|b| covers(b, w)));
+    let outer = base.iter().filter(|b| wanted.iter().any(|w| covers(w, b)));
+    for item in inner.chain(outer) {
+        if !both.contains(item) {
+            both.push(item.clone());
+        }
+    }
+    Some(both)
+}
+
+fn unite(lists: [&Option<Vec<String>>; 3]) -> Option<Vec<String>> {
+    let mut all: Vec<String> = Vec::new();
+    for item in lists.into_iter().flatten().flatten() {
+        if !all.contains(item) {
+            all.push(item.clone());
+        }
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+fn host_covers(outer: &str, inner: &str) -> bool {
+    let (outer, inner) = (outer.to_ascii_lowercase(), inner.to_ascii_lowercase());
+    match outer.strip_prefix('*') {
+        Some("") => true,
+        Some(suffix) => suffix.starts_with('.') && (inner.ends_with(suffix) || inner == outer),
+        None => outer == inner,
+    }
+}
+
+fn path_covers(outer: &str, inner: &str) -> bool {
+    let (outer, inner) = (PathText::parse(outer), PathText::parse(inner));
+    if outer.absolute != inner.absolute || inner.ups > outer.ups {
+        return false;
+    }
+    if inner.ups < outer.ups {
+        // `../..` covers `../x` and `x`, but `../../y` covers neither.
+        return outer.names.is_empty();
+    }
+    inner.names.starts_with(&outer.names)
+}
+
+/// A path as text: how far up, then which names down.
+struct PathText<'a> {
+    absolute: bool,
+    ups: usize,
+    names: Vec<&'a str>,
+}
+
+impl<'a> PathText<'a> {
+    fn parse(path: &'a str) -> Self {
+        let absolute = path.starts_with('/');
+        let mut parsed = Self { absolute, ups: 0, names: Vec::new() };
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." if parsed.names.pop().is_some() || absolute => {}
+                ".." => parsed.ups += 1,
+                name => parsed.names.push(name),
+            }
+        }
+        parsed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn permissions(value: Value) -> Permissions {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[track_caller]
+    fn check(global: Value, agent: Value, cli: Value, list: &str, expected: Value) {
+        let effective =
+            effective_permissions(&permissions(global), Some(&permissions(agent)), Some(&permissions(cli)));
+        let value = serde_json::to_value(&effective).unwrap();
+        assert_eq!(value.get(list).cloned().unwrap_or(Value::Null), expected);
+    }
+
+    #[test]
+    fn an_agent_narrows_and_never_widens() {
+        check(json!({}), json!({}), json!({}), "read", json!(["."]));
+        check(json!({}), json!({"write": ["src"]}), json!({}), "write", json!(["src"]));
+        check(json!({"write": ["src"]}), json!({"write": ["."]}), json!({}), "write", json!(["src"]));
+        check(json!({"write": []}), json!({"write": ["src"]}), json!({}), "write", json!([]));
+        check(json!({}), json!({"read": ["/etc"]}), json!({}), "read", json!([]));
+        check(json!({}), json!({"read": ["src/../.."]}), json!({}), "read", json!(["."]));
+        check(json!({}), json!({"read": ["../other"]}), json!({}), "read", json!([]));
+        check(json!({"read": ["../x"]}), json!({"read": ["../xy"]}), json!({}), "read", json!([]));
+        check(json!({}), json!({"net": ["evil.example"]}), json!({}), "net", json!([]));
+        check(json!({}), json!({"env": ["HTTP_PROXY"]}), json!({}), "env", json!([]));
+        check(
+            json!({"net": ["*.example.com"]}),
+            json!({"net": ["a.example.com", "example.org"]}),
+            json!({}),
+            "net",
+            json!(["a.example.com"]),
+        );
+        check(json!({"run": ["git", "ls"]}), json!({"run": ["ls", "rm"]}), json!({}), "run", json!(["ls"]));
+        check(json!({}), json!({"run": ["ls"]}), json!({}), "run", json!(["ls"]));
+    }
+
+    #[test]
+    fn the_command_line_speaks_over_the_configuration_but_not_over_a_deny() {
+        check(json!({"write": []}), json!({}), json!({"write": ["src"]}), "write", json!(["src"]));
+        check(
+            json!({"deny": [".env"]}),
+            json!({"deny": ["secrets"]}),
+            json!({"read": [".env"], "deny": [".env", "k"]}),
+            "deny",
+            json!([".env", "secrets", "k"]),
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_effective_was_granted_by_both(
+            base in proptest::collection::vec("[./ab]{0,8}", 0..4),
+            wanted in proptest::collection::vec("[./ab]{0,8}", 0..4),
+        ) {
+            let global = Permissions { read: Some(base.clone()), ..Permissions::default() };
+            let agent = Permissions { read: Some(wanted.clone()), ..Permissions::default() };
+            let got = effective_permissions(&global, Some(&agent), None).read.unwrap_or_default();
+            for path in got {
+                prop_assert!(base.iter().any(|b| path_covers(b, &path)));
+                prop_assert!(wanted.iter().any(|w| path_covers(w, &path)));
+            }
+        }
+    }
+}
