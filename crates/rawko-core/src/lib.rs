@@ -5,6 +5,7 @@
 //! `tests/purity.rs` proves that it stays so. The house is described in `ARCHITECTURE.md`.
 
 pub mod agent;
+pub mod arbiter;
 pub mod cost;
 pub mod error;
 pub mod machine;
@@ -12,6 +13,8 @@ pub mod message;
 pub mod policy;
 pub mod request;
 pub mod retry;
+pub mod session;
+pub mod setup;
 pub mod text;
 pub mod time;
 pub mod tool;

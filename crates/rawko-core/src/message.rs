@@ -36,6 +36,21 @@ impl Message {
         Self { role: Role::Assistant, content: vec![Content::text(text)] }
     }
 
+    /// The message itself, or a stand-in where it is empty: providers refuse conversations with empty messages.
+    #[must_use]
+    pub fn or_placeholder(mut self) -> Self {
+        let says_something = self.content.iter().any(|block| match block {
+            Content::Text { text } => !text.trim().is_empty(),
+            Content::ToolUse(_) | Content::ToolResult { .. } => true,
+            Content::Thinking { .. } | Content::RedactedThinking { .. } => false,
+        });
+        self.content.retain(|block| !matches!(block, Content::Text { text } if text.trim().is_empty()));
+        if !says_something {
+            self.content.push(Content::text("(no answer)"));
+        }
+        self
+    }
+
     /// All text blocks joined by line breaks; thinking and tool calls left out.
     #[must_use]
     pub fn text(&self) -> String {

@@ -2,9 +2,13 @@
 
 mod builtin;
 mod config;
+mod control;
+pub mod execution;
+pub mod prompt;
 
 pub use builtin::{BUILTIN_AGENTS, builtin_agents};
 pub use config::{
     AgentConfig, AgentLimits, AgentMemory, AgentProvider, BashFilter, CustomTransition, DEFAULT_MAX_TURNS,
     Importance, OneOrMany, Permissions, ToolFilter, Transitions,
 };
+pub use control::{REPORT, Report, ReportOutcome, StepInput, UPDATE_PLAN, UpdatePlan, control_tools};

@@ -4,10 +4,12 @@
 //! world: whether a path is really inside the project, and what a program really does, is the second wall's
 //! business (`rawko-tools` and the sandbox). Whatever is not understood here is denied.
 
+mod call;
 mod permissions;
 mod tools;
 mod verdict;
 
+pub use call::call_verdict;
 pub use permissions::effective_permissions;
 pub use tools::{CONTROL_TOOLS, is_control_tool, nearest_name, offered_tools, tool_verdict};
 pub use verdict::Verdict;

@@ -1,0 +1,164 @@
+//! The control tools, `UpdatePlan` and `Report`: how plan updates and success reach the machine
+//! (`spec/tools-and-permissions.md`). They are answered here and touch nothing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Plan, PlanStep, PlanUpdates, StepStatus};
+use crate::tool::{ToolAccess, ToolSpec};
+
+/// Name of the tool that changes the plan.
+pub const UPDATE_PLAN: &str = "UpdatePlan";
+/// Name of the tool that ends an execution.
+pub const REPORT: &str = "Report";
+
+/// Arguments of `UpdatePlan`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdatePlan {
+    /// The whole plan, in order: also the steps that have not changed.
+    #[schemars(length(min = 1))]
+    pub steps: Vec<StepInput>,
+}
+
+/// One step as an agent gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StepInput {
+    /// What is to be done: one verifiable piece of work.
+    pub description: String,
+    /// How far it is; `pending` where absent.
+    #[serde(default = "pending")]
+    pub status: StepStatus,
+}
+
+fn pending() -> StepStatus {
+    StepStatus::Pending
+}
+
+/// Arguments of `Report`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Report {
+    /// Whether your part is done.
+    pub outcome: ReportOutcome,
+    /// What you did and what you saw: commands with their results, what is left, what you doubt.
+    pub summary: String,
+    /// Files you changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+/// How an agent says its work went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportOutcome {
+    /// Your part is done, and you saw it work.
+    Success,
+    /// It is not done, does not work, or cannot be done.
+    Failure,
+}
+
+/// The control tools as they are offered to every agent.
+#[must_use]
+pub fn control_tools() -> Vec<ToolSpec> {
+    vec![
+        ToolSpec {
+            name: UPDATE_PLAN.to_owned(),
+            description: "Sets the shared plan: all of its steps, in order, with their statuses. Call it when you \
+                          make a plan, when you begin a step (in_progress) and when you finish one (complete or \
+                          failed). Steps that are already complete stay in the list."
+                .to_owned(),
+            input_schema: schemars::schema_for!(UpdatePlan).to_value(),
+            access: ToolAccess::ReadOnly,
+        },
+        ToolSpec {
+            name: REPORT.to_owned(),
+            description: "Ends your turn and reports what came of it. Call it exactly once, when your part is done \
+                          or cannot be done. Report success only for what you have seen work."
+                .to_owned(),
+            input_schema: schemars::schema_for!(Report).to_value(),
+            access: ToolAccess::ReadOnly,
+        },
+    ]
+}
+
+impl UpdatePlan {
+    /// The plan that this makes of `current`. Steps that were complete keep the agent that did them.
+    #[must_use]
+    pub fn to_updates(&self, current: Option<&Plan>, agent: &str) -> PlanUpdates {
+        let before = current.map(|plan| plan.steps.as_slice()).unwrap_or_default();
+        let steps: Vec<PlanStep> = self
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(position, step)| {
+                let old = before.iter().find(|old| old.description == step.description);
+                let did = match step.status {
+                    StepStatus::Pending | StepStatus::Skipped => None,
+                    StepStatus::InProgress | StepStatus::Complete | StepStatus::Failed => {
+                        Some(agent.to_owned())
+                    }
+                };
+                PlanStep {
+                    index: position + 1,
+                    description: step.description.clone(),
+                    status: step.status,
+                    agent_used: match old {
+                        Some(old) if old.status == step.status => old.agent_used.clone().or(did),
+                        _ => did,
+                    },
+                }
+            })
+            .collect();
+        let position_of = |wanted| steps.iter().position(|step| step.status == wanted);
+        let current_step_index = position_of(StepStatus::InProgress)
+            .or_else(|| position_of(StepStatus::Pending))
+            .unwrap_or(steps.len().saturating_sub(1));
+        let is_complete =
+            steps.iter().all(|step| matches!(step.status, StepStatus::Complete | StepStatus::Skipped));
+        PlanUpdates {
+            steps: Some(steps),
+            current_step_index: Some(current_step_index),
+            is_complete: Some(is_complete),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(steps: &[(&str, StepStatus)], current: usize, complete: bool) {
+        let update = UpdatePlan {
+            steps: steps
+                .iter()
+                .map(|(text, status)| StepInput { description: (*text).to_owned(), status: *status })
+                .collect(),
+        };
+        let updates = update.to_updates(None, "developer");
+        assert_eq!(updates.current_step_index, Some(current));
+        assert_eq!(updates.is_complete, Some(complete));
+        assert_eq!(updates.steps.map(|s| s.len()), Some(steps.len()));
+    }
+
+    #[test]
+    fn the_current_step_is_the_one_in_progress_else_the_next_pending() {
+        use StepStatus::{Complete, Failed, InProgress, Pending, Skipped};
+        check(&[("a", Pending), ("b", Pending)], 0, false);
+        check(&[("a", Complete), ("b", Pending)], 1, false);
+        check(&[("a", Pending), ("b", InProgress)], 1, false);
+        check(&[("a", Complete), ("b", Skipped)], 1, true);
+        check(&[("a", Complete), ("b", Failed)], 1, false);
+    }
+
+    #[test]
+    fn finished_steps_keep_their_agent() {
+        let step = |status| StepInput { description: "a".to_owned(), status };
+        let first = UpdatePlan { steps: vec![step(StepStatus::Complete)] }.to_updates(None, "developer");
+        let plan = Plan { steps: first.steps.unwrap(), ..Plan::default() };
+        let second = UpdatePlan { steps: vec![step(StepStatus::Complete)] }.to_updates(Some(&plan), "tester");
+        assert_eq!(second.steps.unwrap()[0].agent_used.as_deref(), Some("developer"));
+    }
+}

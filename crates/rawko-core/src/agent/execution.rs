@@ -1,0 +1,462 @@
+//! The agent loop: model turn, tool calls, results, next turn, until the end of the turn, a `Report` or a limit.
+//!
+//! Pure like everything here: each method takes what happened and says what is to be done next. Ids, timers and
+//! budgets are the session's.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::control::{REPORT, Report, ReportOutcome, UPDATE_PLAN, UpdatePlan};
+use super::prompt;
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::machine::{AgentResult, CommandFact, ExecutionEnd, ExecutionFacts, Plan, PlanUpdates};
+use crate::message::{Content, Message, Role, StopReason, ToolCall};
+use crate::policy::is_control_tool;
+use crate::request::{ModelRequest, Purpose, ToolChoice};
+use crate::session::{ConversationLog, Note};
+use crate::setup::{AgentSetup, ModelChoice};
+use crate::text::truncate;
+use crate::tool::{ToolAccess, ToolOutcome};
+use crate::usage::Usage;
+
+/// Commands remembered as facts.
+const COMMANDS_KEPT: usize = 5;
+/// Characters of a remembered command.
+const COMMAND_CHARS: usize = 200;
+
+/// One agent at work, from its first model turn to its end; kept afterwards, in case it goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Execution {
+    agent: String,
+    model: ModelChoice,
+    conversation: ConversationLog,
+    max_turns: u32,
+    calls: Vec<Slot>,
+    /// Content that waits for the next user message: results of calls behind which the agent stopped.
+    unsaid: Vec<Content>,
+    report: Option<Report>,
+    plan: Option<PlanUpdates>,
+    facts: ExecutionFacts,
+    files: BTreeSet<String>,
+    usage: Usage,
+    last_text: String,
+    was_silent: bool,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Ask the model with the conversation as it is now.
+    Ask,
+    /// Run these tool calls side by side; the numbers name them when they are answered.
+    Run(Vec<(usize, ToolCall, ToolAccess, String)>),
+    /// Calls are still running.
+    Wait,
+    /// It is over.
+    End(Box<AgentResult>),
+    /// It broke.
+    Fail(ErrorInfo),
+}
+
+/// What the session decides about a call before it may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// It may run.
+    Allowed {
+        /// The rule that says so.
+        rule: String,
+        /// What the tool may do.
+        access: ToolAccess,
+    },
+    /// It may not.
+    Denied {
+        /// The rule that says so.
+        rule: String,
+        /// What the model is told.
+        message: String,
+        /// Kind of refusal.
+        code: ErrorCode,
+    },
+}
+
+/// One tool call of the current turn.
+#[derive(Debug, Clone, PartialEq)]
+struct Slot {
+    call: ToolCall,
+    state: SlotState,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum SlotState {
+    Waiting { access: ToolAccess, rule: String },
+    Running { access: ToolAccess, rule: String },
+    Done(ToolOutcome),
+}
+
+impl Execution {
+    /// An agent that begins a new conversation with `opening`.
+    #[must_use]
+    pub fn start(agent: &AgentSetup, mut conversation: ConversationLog, opening: String) -> Self {
+        conversation.push(Message::user(opening));
+        Self {
+            agent: agent.config.name.clone(),
+            model: agent.model.clone(),
+            conversation,
+            max_turns: agent.config.max_turns(),
+            calls: Vec::new(),
+            unsaid: Vec::new(),
+            report: None,
+            plan: None,
+            facts: ExecutionFacts::default(),
+            files: BTreeSet::new(),
+            usage: Usage::default(),
+            last_text: String::new(),
+            was_silent: false,
+        }
+    }
+
+    /// The same conversation goes on with `continuation`; the figures begin anew.
+    pub fn resume(&mut self, max_turns: u32, continuation: String) {
+        let mut content = std::mem::take(&mut self.unsaid);
+        content.push(Content::text(continuation));
+        self.conversation.push(Message { role: Role::User, content });
+        self.max_turns = max_turns;
+        self.calls.clear();
+        self.report = None;
+        self.plan = None;
+        self.facts = ExecutionFacts::default();
+        self.files.clear();
+        self.usage = Usage::default();
+        self.last_text.clear();
+        self.was_silent = false;
+    }
+
+    /// Whether the conversation can go on: its last turn was answered whole.
+    #[must_use]
+    pub fn can_resume(&self) -> bool {
+        let last_is_assistant = self.conversation.messages.last().is_some_and(|m| m.role == Role::Assistant);
+        let open_calls = self.conversation.messages.last().is_some_and(|m| m.tool_calls().next().is_some());
+        last_is_assistant && (!open_calls || !self.unsaid.is_empty())
+    }
+
+    /// The agent's name.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// The model that works, the same for the whole conversation.
+    #[must_use]
+    pub fn model(&self) -> &ModelChoice {
+        &self.model
+    }
+
+    /// The request that asks for the next turn.
+    #[must_use]
+    pub fn request(&self) -> ModelRequest {
+        ModelRequest {
+            purpose: Purpose::Agent { name: self.agent.clone() },
+            model: self.model.model.clone(),
+            system: Arc::clone(&self.conversation.system),
+            tools: Arc::clone(&self.conversation.tools),
+            messages: self.conversation.messages.clone(),
+            tool_choice: ToolChoice::Auto,
+            max_tokens: self.model.max_tokens,
+            temperature: self.model.temperature,
+            extra: serde_json::Map::new(),
+        }
+    }
+
+    /// The conversation so far.
+    #[must_use]
+    pub fn conversation(&self) -> &ConversationLog {
+        &self.conversation
+    }
+
+    /// What was seen until now, for an execution that ends before its time.
+    #[must_use]
+    pub fn facts_so_far(&self) -> (ExecutionFacts, Usage) {
+        (self.facts.clone(), self.usage)
+    }
+
+    /// How the plan was changed until now.
+    #[must_use]
+    pub fn plan_so_far(&self) -> Option<&PlanUpdates> {
+        self.plan.as_ref()
+    }
+
+    /// The model answered. `judge` says of each call whether it may run.
+    pub fn replied(
+        &mut self,
+        message: Message,
+        usage: Usage,
+        stop_reason: StopReason,
+        plan: Option<&Plan>,
+        mut judge: impl FnMut(&ToolCall) -> Judgement,
+        notes: &mut Vec<Note>,
+    ) -> Step {
+        self.facts.turns += 1;
+        self.usage += usage;
+        let text = message.text();
+        let message = message.or_placeholder();
+        if !text.trim().is_empty() {
+            self.last_text = text;
+        }
+        let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
+        self.conversation.push(message);
+        match stop_reason {
+            StopReason::Refusal => {
+                let words = format!("The model declined to answer. {}", self.last_text);
+                return self.end(ExecutionEnd::Refusal, false, words.trim().to_owned());
+            }
+            StopReason::ContextWindow if calls.is_empty() => {
+                return Step::Fail(ErrorInfo::new(
+                    ErrorCode::ContextLengthExceeded,
+                    "the conversation filled the model's context window",
+                ));
+            }
+            _ => {}
+        }
+        if calls.is_empty() {
+            return self.turn_without_calls(stop_reason);
+        }
+        self.was_silent = false;
+        self.calls = calls.into_iter().map(|call| self.slot(call, plan, &mut judge, notes)).collect();
+        self.advance()
+    }
+
+    /// A tool call was answered.
+    pub fn tool_finished(&mut self, slot: usize, outcome: ToolOutcome, notes: &mut Vec<Note>) -> Step {
+        let Some(entry) = self.calls.get_mut(slot) else { return Step::Wait };
+        if !matches!(entry.state, SlotState::Running { .. }) {
+            return Step::Wait;
+        }
+        notes.push(answered(&self.agent, &entry.call, &outcome));
+        entry.state = SlotState::Done(outcome.clone());
+        let call = entry.call.clone();
+        self.record(&call, &outcome);
+        self.advance()
+    }
+
+    /// A tool call is to be made again: its answer was lost, and it only reads.
+    #[must_use]
+    pub fn running(&self, slot: usize) -> Option<(ToolCall, ToolAccess, String)> {
+        let entry = self.calls.get(slot)?;
+        match &entry.state {
+            SlotState::Running { access, rule } => Some((entry.call.clone(), *access, rule.clone())),
+            SlotState::Waiting { .. } | SlotState::Done(_) => None,
+        }
+    }
+
+    fn turn_without_calls(&mut self, stop_reason: StopReason) -> Step {
+        let silent = self.last_text.trim().is_empty();
+        let nudge = match stop_reason {
+            StopReason::MaxTokens => Some(prompt::CUT_OFF),
+            _ if silent && !self.was_silent => Some(prompt::SAID_NOTHING),
+            _ => None,
+        };
+        match nudge {
+            Some(words) if self.facts.turns < self.max_turns => {
+                self.was_silent = silent;
+                self.conversation.push(Message::user(words));
+                Step::Ask
+            }
+            Some(_) => self.out_of_turns(),
+            None => {
+                let words = if silent {
+                    "The agent ended without a word.".to_owned()
+                } else {
+                    self.last_text.clone()
+                };
+                self.end(ExecutionEnd::EndTurn, !silent, words)
+            }
+        }
+    }
+
+    /// Decides what can be decided at once: broken input, control tools, denials.
+    fn slot(
+        &mut self,
+        call: ToolCall,
+        plan: Option<&Plan>,
+        judge: &mut impl FnMut(&ToolCall) -> Judgement,
+        notes: &mut Vec<Note>,
+    ) -> Slot {
+        let (rule, verdict) = if let Some(raw) = &call.invalid_input {
+            ("input".to_owned(), Err(invalid_input(raw)))
+        } else if is_control_tool(&call.name) {
+            ("control".to_owned(), Err(self.control(&call, plan, notes)))
+        } else {
+            match judge(&call) {
+                Judgement::Allowed { rule, access } => (rule, Ok(access)),
+                Judgement::Denied { rule, message, code } => {
+                    if !self.facts.denied_tools.contains(&call.name) {
+                        self.facts.denied_tools.push(truncate(&call.name, COMMAND_CHARS));
+                    }
+                    (rule, Err(ToolOutcome::error(code, message)))
+                }
+            }
+        };
+        let allowed = verdict.is_ok() || (is_control_tool(&call.name) && call.invalid_input.is_none());
+        notes.push(Note::ToolCalled {
+            agent: self.agent.clone(),
+            call: call.clone(),
+            allowed,
+            rule: rule.clone(),
+        });
+        let state = match verdict {
+            Ok(access) => SlotState::Waiting { access, rule },
+            Err(outcome) => {
+                notes.push(answered(&self.agent, &call, &outcome));
+                SlotState::Done(outcome)
+            }
+        };
+        Slot { call, state }
+    }
+
+    fn control(&mut self, call: &ToolCall, plan: Option<&Plan>, notes: &mut Vec<Note>) -> ToolOutcome {
+        let wrong = |error: serde_json::Error| {
+            let message = format!("{}: the arguments do not have the required form: {error}", call.name);
+            ToolOutcome::error(ErrorCode::ValidationError, message)
+        };
+        if call.name == UPDATE_PLAN {
+            let update = match serde_json::from_value::<UpdatePlan>(call.input.clone()) {
+                Ok(update) if !update.steps.is_empty() => update,
+                Ok(_) => {
+                    let message = "UpdatePlan: `steps` is empty; give the whole plan, one step at least";
+                    return ToolOutcome::error(ErrorCode::ValidationError, message);
+                }
+                Err(error) => return wrong(error),
+            };
+            let mut merged = plan.cloned().unwrap_or_default();
+            if let Some(draft) = &self.plan {
+                merged.merge(draft.clone());
+            }
+            let updates = update.to_updates(Some(&merged), &self.agent);
+            merged.merge(updates.clone());
+            let count = merged.steps.len();
+            notes.push(Note::PlanUpdated { agent: self.agent.clone(), plan: merged });
+            self.plan = Some(updates);
+            return ToolOutcome::ok(format!("The plan has {count} steps now."));
+        }
+        debug_assert_eq!(call.name, REPORT);
+        match serde_json::from_value::<Report>(call.input.clone()) {
+            Ok(report) => {
+                self.report = Some(report);
+                ToolOutcome::ok("Reported.")
+            }
+            Err(error) => wrong(error),
+        }
+    }
+
+    /// Runs what may run now: the reads at the front side by side, a call that may change something alone.
+    fn advance(&mut self) -> Step {
+        if self.calls.iter().any(|slot| matches!(slot.state, SlotState::Running { .. })) {
+            return Step::Wait;
+        }
+        let mut batch = Vec::new();
+        for (number, slot) in self.calls.iter_mut().enumerate() {
+            let SlotState::Waiting { access, rule } = &slot.state else { continue };
+            let (access, rule) = (*access, rule.clone());
+            if access == ToolAccess::Mutating && !batch.is_empty() {
+                break;
+            }
+            slot.state = SlotState::Running { access, rule: rule.clone() };
+            batch.push((number, slot.call.clone(), access, rule));
+            if access == ToolAccess::Mutating {
+                break;
+            }
+        }
+        if batch.is_empty() { self.turn_is_over() } else { Step::Run(batch) }
+    }
+
+    /// All calls of the turn are answered.
+    fn turn_is_over(&mut self) -> Step {
+        let results = std::mem::take(&mut self.calls).into_iter().filter_map(|slot| match slot.state {
+            SlotState::Done(outcome) => Some(Content::ToolResult {
+                tool_use_id: slot.call.id,
+                content: outcome.content,
+                is_error: outcome.is_error,
+                images: outcome.images,
+            }),
+            SlotState::Waiting { .. } | SlotState::Running { .. } => None,
+        });
+        let mut content: Vec<Content> = results.collect();
+        if let Some(report) = &self.report {
+            let (success, words) = (report.outcome == ReportOutcome::Success, report.summary.clone());
+            self.unsaid = content;
+            return self.end(ExecutionEnd::Reported, success, words);
+        }
+        if self.facts.turns >= self.max_turns {
+            self.unsaid = content;
+            return self.out_of_turns();
+        }
+        content.extend(prompt::turns_left(self.max_turns - self.facts.turns).map(Content::text));
+        self.conversation.push(Message { role: Role::User, content });
+        Step::Ask
+    }
+
+    /// Not a failure: the agent may have been making progress, and the arbiter is told how it ended.
+    fn out_of_turns(&mut self) -> Step {
+        let words =
+            format!("Stopped after {} model turns, without a report. {}", self.facts.turns, self.last_text);
+        self.end(ExecutionEnd::MaxIterations, true, words.trim().to_owned())
+    }
+
+    fn end(&mut self, how: ExecutionEnd, success: bool, output: String) -> Step {
+        self.facts.ended = Some(how);
+        Step::End(Box::new(AgentResult {
+            success,
+            output,
+            plan_updates: self.plan.clone(),
+            usage: Some(self.usage),
+            facts: self.facts.clone(),
+        }))
+    }
+
+    /// Facts are what the tools recorded.
+    fn record(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
+        for file in &outcome.files_modified {
+            if self.files.insert(file.clone()) {
+                self.facts.files_modified.push(file.clone());
+            }
+        }
+        if outcome.error_code == Some(ErrorCode::PermissionError)
+            && !self.facts.denied_tools.contains(&call.name)
+        {
+            self.facts.denied_tools.push(call.name.clone());
+        }
+        if let Some(command) = call.input.get("command").and_then(serde_json::Value::as_str) {
+            if self.facts.commands.len() == COMMANDS_KEPT {
+                self.facts.commands.remove(0);
+            }
+            let command = truncate(command, COMMAND_CHARS);
+            self.facts.commands.push(CommandFact { command, exit_code: outcome.exit_code });
+        }
+    }
+}
+
+fn answered(agent: &str, call: &ToolCall, outcome: &ToolOutcome) -> Note {
+    Note::ToolAnswered {
+        agent: agent.to_owned(),
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        outcome: outcome.clone(),
+    }
+}
+
+fn invalid_input(raw: &str) -> ToolOutcome {
+    let message = format!(
+        "The arguments were not valid JSON, so the tool was not run. Call it again with valid JSON. What arrived: {}",
+        truncate(raw, 300)
+    );
+    ToolOutcome::error(ErrorCode::ValidationError, message)
+}
+
+/// What an agent is told about a mutating call whose outcome nobody knows.
+#[must_use]
+pub fn unknown_outcome() -> ToolOutcome {
+    ToolOutcome::error(
+        ErrorCode::Unknown,
+        "Outcome unknown: rawko was interrupted while this ran. It may have been done, in part or not at all. Verify before you do it again.",
+    )
+}

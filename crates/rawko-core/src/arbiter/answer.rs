@@ -1,0 +1,284 @@
+//! Reading the arbiter's answer: a forced tool call, or the first balanced JSON object of the text.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::machine::Decision;
+use crate::message::Message;
+use crate::text::truncate;
+use crate::tool::{ToolAccess, ToolSpec};
+
+/// The tool that the arbiter is made to call.
+pub const DECIDE: &str = "decide";
+/// Characters of a reason that are kept: more says no more.
+const REASON_CHARS: usize = 2_000;
+
+/// The arbiter's answer as it is asked for (ADR-0005).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ArbiterAnswer {
+    /// What is to happen next.
+    pub decision: DecisionKind,
+    /// Name of the agent that works next; required with SELECT_MODE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// One or two sentences that say why.
+    #[serde(default)]
+    pub reason: String,
+    /// What was achieved, for the user; with COMPLETE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+/// Kinds of decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum DecisionKind {
+    /// The agent named in `mode` works next.
+    SelectMode,
+    /// The same agent goes on in the same conversation.
+    Continue,
+    /// The task is done.
+    Complete,
+    /// The last agent tries again, differently.
+    Retry,
+}
+
+/// The tool whose schema is the form of the answer.
+#[must_use]
+pub fn decide_tool() -> ToolSpec {
+    ToolSpec {
+        name: DECIDE.to_owned(),
+        description: "Give your decision. Call this exactly once.".to_owned(),
+        input_schema: schemars::schema_for!(ArbiterAnswer).to_value(),
+        access: ToolAccess::ReadOnly,
+    }
+}
+
+/// Why an answer cannot be used; said to the model in the repair attempt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// Nothing that looks like an answer.
+    #[error("the answer holds neither a call of `decide` nor a JSON object")]
+    Nothing,
+    /// JSON of the wrong form.
+    #[error("the answer does not have the required form: {0}")]
+    Form(String),
+    /// A selection of nobody.
+    #[error("SELECT_MODE needs `mode`, the name of an agent; known agents: {known}")]
+    NoMode {
+        /// The names, comma-separated.
+        known: String,
+    },
+    /// A selection of somebody who is not there.
+    #[error("there is no agent `{mode}`; known agents: {known}")]
+    UnknownAgent {
+        /// What was asked for.
+        mode: String,
+        /// The names, comma-separated.
+        known: String,
+    },
+    /// CONTINUE or RETRY where no agent has worked yet.
+    #[error("{kind} is not possible: no agent has worked yet; choose one with SELECT_MODE")]
+    NobodyYet {
+        /// The decision.
+        kind: &'static str,
+    },
+}
+
+/// Reads a decision out of `message`, valid for a run with these agents.
+///
+/// # Errors
+/// [`AnswerError`] says what is wrong with the answer, in words that the model can act on.
+pub fn read_answer(
+    message: &Message,
+    agents: &[String],
+    some_agent_ran: bool,
+) -> Result<Decision, AnswerError> {
+    let answer = match message.tool_calls().find(|call| call.name == DECIDE) {
+        Some(call) => match &call.invalid_input {
+            Some(raw) => from_text(raw)?,
+            None => from_value(call.input.clone())?,
+        },
+        None => from_text(&message.text())?,
+    };
+    to_decision(answer, agents, some_agent_ran)
+}
+
+fn from_value(value: Value) -> Result<ArbiterAnswer, AnswerError> {
+    serde_json::from_value(value).map_err(|error| AnswerError::Form(error.to_string()))
+}
+
+/// The first balanced JSON object in `text` that has a `decision`; prose and code fences around it do not matter.
+fn from_text(text: &str) -> Result<ArbiterAnswer, AnswerError> {
+    let mut problem = AnswerError::Nothing;
+    for object in balanced_objects(text) {
+        match serde_json::from_str::<Value>(object) {
+            Ok(value) if value.get("decision").is_some() => return from_value(value),
+            Ok(_) => problem = AnswerError::Form("missing field `decision`".to_owned()),
+            Err(error) => problem = AnswerError::Form(error.to_string()),
+        }
+    }
+    Err(problem)
+}
+
+/// Every outermost `{…}` of `text` whose braces balance outside string literals, in order. One pass.
+fn balanced_objects(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut depth, mut start, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        // Quotes in the prose around an object mean nothing; inside one they delimit strings.
+        if depth > 0 && in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' if depth > 0 => in_string = true,
+            b'{' => {
+                if depth == 0 {
+                    start = at;
+                }
+                depth += 1;
+            }
+            b'}' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    found.extend(text.get(start..=at));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn to_decision(
+    answer: ArbiterAnswer,
+    agents: &[String],
+    some_agent_ran: bool,
+) -> Result<Decision, AnswerError> {
+    let reason = truncate(answer.reason.trim(), REASON_CHARS);
+    match answer.decision {
+        DecisionKind::SelectMode => {
+            let known = || agents.join(", ");
+            let mode = answer.mode.filter(|mode| !mode.trim().is_empty());
+            let mode = mode.ok_or_else(|| AnswerError::NoMode { known: known() })?;
+            if agents.contains(&mode) {
+                Ok(Decision::SelectMode { mode, reason })
+            } else {
+                Err(AnswerError::UnknownAgent { mode: truncate(&mode, 100), known: known() })
+            }
+        }
+        DecisionKind::Complete => {
+            let summary = answer.summary.map(|s| truncate(s.trim(), REASON_CHARS)).filter(|s| !s.is_empty());
+            Ok(Decision::Complete { summary: summary.unwrap_or(reason) })
+        }
+        DecisionKind::Continue if some_agent_ran => Ok(Decision::Continue { reason }),
+        DecisionKind::Retry if some_agent_ran => Ok(Decision::Retry { reason }),
+        DecisionKind::Continue => Err(AnswerError::NobodyYet { kind: "CONTINUE" }),
+        DecisionKind::Retry => Err(AnswerError::NobodyYet { kind: "RETRY" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Content, Role, ToolCall};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn agents() -> Vec<String> {
+        vec!["developer".to_owned(), "planner".to_owned()]
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &Result<Decision, &str>) {
+        let got = read_answer(&Message::assistant(text), &agents(), true);
+        match (&got, expected) {
+            (Ok(got), Ok(expected)) => assert_eq!(got, expected, "{text}"),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+            _ => panic!("{text}: {got:?}"),
+        }
+    }
+
+    fn select(mode: &str) -> Result<Decision, &'static str> {
+        Ok(Decision::SelectMode { mode: mode.to_owned(), reason: "r".to_owned() })
+    }
+
+    #[test]
+    fn reads_text() {
+        check(r#"{"decision":"SELECT_MODE","mode":"planner","reason":"r"}"#, &select("planner"));
+        check(
+            "Sure!\n```json\n{\"decision\":\"SELECT_MODE\",\"mode\":\"planner\",\"reason\":\"r\"}\n```",
+            &select("planner"),
+        );
+        check(
+            r#"{"decision":"RETRY","reason":"a } in a string \" {"}"#,
+            &Ok(Decision::Retry { reason: "a } in a string \" {".into() }),
+        );
+        check(
+            r#"{"note":1} {"decision":"CONTINUE","reason":"r"}"#,
+            &Ok(Decision::Continue { reason: "r".into() }),
+        );
+        // A lone brace in the prose hides what follows: an honest failure, mended by the repair attempt.
+        check(r#"a lone { and then {"decision":"COMPLETE","summary":"s"}"#, &Err("neither"));
+        check(r#"{"decision":"COMPLETE","reason":"r"}"#, &Ok(Decision::Complete { summary: "r".into() }));
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        check("I would continue.", &Err("neither"));
+        check("", &Err("neither"));
+        check(r#"{"decision":"SELECT_MODE","reason":"r"}"#, &Err("needs `mode`"));
+        check(
+            r#"{"decision":"SELECT_MODE","mode":"nobody"}"#,
+            &Err("no agent `nobody`; known agents: developer, planner"),
+        );
+        check(r#"{"decision":"STOP"}"#, &Err("STOP"));
+        check(r#"{"reason":"r"}"#, &Err("missing field `decision`"));
+        check(r#"{"decision":"COMPLETE""#, &Err("neither"));
+    }
+
+    #[test]
+    fn a_tool_call_wins_over_text() {
+        let call = ToolCall {
+            id: "1".into(),
+            name: DECIDE.into(),
+            input: json!({"decision":"RETRY","reason":"r"}),
+            invalid_input: None,
+        };
+        let message = Message {
+            role: Role::Assistant,
+            content: vec![Content::text(r#"{"decision":"COMPLETE"}"#), Content::ToolUse(call)],
+        };
+        assert_eq!(read_answer(&message, &agents(), true), Ok(Decision::Retry { reason: "r".into() }));
+        assert!(matches!(read_answer(&message, &agents(), false), Err(AnswerError::NobodyYet { .. })));
+    }
+
+    #[test]
+    fn long_reasons_are_cut() {
+        let text = json!({"decision":"RETRY","reason":"x".repeat(100_000)}).to_string();
+        let decision = read_answer(&Message::assistant(text), &agents(), true).unwrap();
+        assert!(decision.reason().len() < 2_100);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[\\PC\\n\"{}\\\\]{0,200}") {
+            let _ = read_answer(&Message::assistant(text), &agents(), true);
+        }
+
+        #[test]
+        fn finds_an_object_behind_any_prose(prose in "[^{}\"]{0,60}", reason in "\\PC{0,40}") {
+            let text = format!("{prose}{}", json!({"decision":"RETRY","reason":reason.trim()}));
+            let decision = read_answer(&Message::assistant(text), &agents(), true);
+            prop_assert_eq!(decision, Ok(Decision::Retry { reason: reason.trim().to_owned() }));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Building the arbiter's inputs (SPEC-0006's algorithms, with the decisions of `spec/arbiter.md`).
+//! Pure: same context and clock value in, same bytes out; the cost does not depend on the length of the history.
+
+use super::errors::{category_of, recovery_actions, recovery_options};
+use super::input::{
+    AgentDescription, ConstraintContext, ErrorContext, ErrorSummary, ErrorSurroundings,
+    EvaluateProgressInput, ExecutionSummary, OutputSummary, RecentPerformance, RecordedFacts,
+    SelectAgentInput, TokenCounts, ToolLists,
+};
+use super::tally::{AgentTally, Tally};
+use crate::agent::AgentConfig;
+use crate::machine::{Context, FailureRecord, HistoryEntry, Limits, StepStatus};
+use crate::text::truncate;
+use crate::time::Timestamp;
+
+/// History entries shown for selection.
+pub const SELECT_HISTORY: usize = 10;
+/// History entries shown for evaluation.
+pub const EVALUATE_HISTORY: usize = 5;
+/// Failures in that window above which older failures are shown too.
+const FAILING_REPEATEDLY: usize = 2;
+/// Most older failures shown.
+const OLDER_FAILURES: usize = 5;
+/// Characters of an output summary.
+const SUMMARY_CHARS: usize = 300;
+/// Characters of the output that is judged.
+const FULL_CHARS: usize = 2_000;
+/// Characters of an error message.
+const ERROR_CHARS: usize = 1_000;
+
+/// Everything the inputs are built from.
+#[derive(Debug, Clone, Copy)]
+pub struct Sources<'a> {
+    /// The machine's memory.
+    pub context: &'a Context,
+    /// The machine's limits.
+    pub limits: &'a Limits,
+    /// Figures over the history, up to date with it.
+    pub tally: &'a Tally,
+    /// Tokens of all model calls so far.
+    pub tokens_used: u64,
+    /// The clock value.
+    pub now: Timestamp,
+}
+
+/// Input for choosing among `agents`.
+#[must_use]
+pub fn select_input<'a>(
+    sources: Sources<'_>,
+    agents: impl Iterator<Item = &'a AgentConfig>,
+) -> SelectAgentInput {
+    let Sources { context, tally, .. } = sources;
+    SelectAgentInput {
+        task: context.task.clone(),
+        plan: context.plan.clone(),
+        history: recent_history(context, tally, SELECT_HISTORY),
+        last_error: context.last_error.as_ref().map(|failure| error_context(failure, context)),
+        available_agents: agents.map(|agent| describe(agent, tally.agent(&agent.name))).collect(),
+        constraints: constraints(sources),
+    }
+}
+
+/// Input for judging the last execution; `None` where there was none yet.
+#[must_use]
+pub fn evaluate_input(sources: Sources<'_>) -> Option<EvaluateProgressInput> {
+    let Sources { context, tally, .. } = sources;
+    let last = context.history.last()?;
+    Some(EvaluateProgressInput {
+        task: context.task.clone(),
+        plan: context.plan.clone(),
+        last_execution: summarize(last, Detail::Full),
+        history: recent_history(context, tally, EVALUATE_HISTORY),
+        constraints: constraints(sources),
+    })
+}
+
+/// The last `window` entries; when more than two of them failed, up to five of the latest older failures before
+/// them. Chronological, no entry twice.
+pub(crate) fn recent_history(context: &Context, tally: &Tally, window: usize) -> Vec<ExecutionSummary> {
+    let start = context.history.len().saturating_sub(window);
+    let recent = context.history.get(start..).unwrap_or_default();
+    let failing = recent.iter().filter(|entry| entry.result.is_failure()).count();
+    let older: Vec<usize> = if failing > FAILING_REPEATEDLY {
+        let before: Vec<usize> =
+            tally.failures().iter().copied().filter(|position| *position < start).collect();
+        before.get(before.len().saturating_sub(OLDER_FAILURES)..).unwrap_or_default().to_vec()
+    } else {
+        Vec::new()
+    };
+    older
+        .into_iter()
+        .filter_map(|position| context.history.get(position))
+        .chain(recent)
+        .map(|entry| summarize(entry, Detail::Summary))
+        .collect()
+}
+
+/// How much of an entry is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Summary,
+    Full,
+}
+
+fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
+    let facts = &entry.facts;
+    let has_output = entry.output.is_some() || !facts.files_modified.is_empty();
+    let output = has_output.then(|| {
+        let text = entry.output.as_deref().unwrap_or_default();
+        OutputSummary {
+            summary: truncate(text, SUMMARY_CHARS),
+            full: (detail == Detail::Full).then(|| truncate(text, FULL_CHARS)),
+            files_modified: facts.files_modified.clone(),
+        }
+    });
+    let error = entry.error.as_ref().map(|error| {
+        let category = category_of(error.code);
+        ErrorSummary {
+            message: truncate(&error.message, ERROR_CHARS),
+            category,
+            step: entry.plan_step.map(|step| step + 1),
+            tool: error.tool.clone(),
+            recovery_options: recovery_actions(category, error.code),
+        }
+    });
+    let recorded = RecordedFacts {
+        ended: facts.ended,
+        turns: facts.turns,
+        commands: facts.commands.clone(),
+        denied_tools: facts.denied_tools.clone(),
+    };
+    ExecutionSummary {
+        agent: entry.agent.clone(),
+        iteration: entry.iteration,
+        status: entry.result,
+        duration_ms: entry.completed_at.since(entry.started_at),
+        output,
+        error,
+        tokens: entry.usage.filter(|_| detail == Detail::Full).map(|usage| TokenCounts {
+            input: usage.prompt_tokens(),
+            output: usage.output_tokens,
+            total: usage.total_tokens(),
+        }),
+        facts: (recorded != RecordedFacts::default()).then_some(recorded),
+        started_at: entry.started_at.to_rfc3339(),
+        completed_at: entry.completed_at.to_rfc3339(),
+    }
+}
+
+fn error_context(failure: &FailureRecord, context: &Context) -> ErrorContext {
+    let category = category_of(failure.error.code);
+    let last = context.history.last().filter(|entry| entry.agent == failure.agent);
+    let command = last.and_then(|entry| entry.facts.commands.last()).map(|fact| fact.command.clone());
+    let step = context.plan.as_ref().and_then(|plan| plan.steps.get(plan.current_step_index));
+    let attempted = match (&command, step) {
+        (Some(command), _) => command.clone(),
+        (None, Some(step)) => truncate(&step.description, SUMMARY_CHARS),
+        (None, None) => truncate(&context.task, SUMMARY_CHARS),
+    };
+    ErrorContext {
+        agent: if failure.agent.is_empty() { "arbiter".to_owned() } else { failure.agent.clone() },
+        tool: failure.error.tool.clone(),
+        plan_step: step.map(|step| step.index),
+        attempted,
+        message: truncate(&failure.error.message, ERROR_CHARS),
+        category,
+        recovery_options: recovery_options(category, failure.error.code),
+        timestamp: failure.at.to_rfc3339(),
+        context: ErrorSurroundings {
+            files_accessed: last.map(|entry| entry.facts.files_modified.clone()).unwrap_or_default(),
+            command_executed: command,
+        },
+    }
+}
+
+fn describe(agent: &AgentConfig, tally: Option<&AgentTally>) -> AgentDescription {
+    AgentDescription {
+        name: agent.name.clone(),
+        display_name: agent.display_name().to_owned(),
+        when_to_use: agent.when_to_use.joined(),
+        tools: ToolLists { allowed: agent.tools.allowed.clone(), blocked: agent.tools.blocked.clone() },
+        transitions: agent.transitions.clone(),
+        recent_performance: tally.filter(|tally| tally.executions > 0).map(performance),
+    }
+}
+
+fn performance(tally: &AgentTally) -> RecentPerformance {
+    let executions = f64::from(tally.executions);
+    RecentPerformance {
+        last_success: tally.last_success.map(Timestamp::to_rfc3339),
+        last_failure: tally.last_failure.map(Timestamp::to_rfc3339),
+        success_rate: 100.0 * f64::from(tally.successes) / executions,
+        iteration_average: executions / f64::from(tally.successes.max(1)),
+    }
+}
+
+fn constraints(sources: Sources<'_>) -> ConstraintContext {
+    let Sources { context, limits, tally, tokens_used, now } = sources;
+    let iterations_remaining = limits.max_iterations.saturating_sub(context.iteration_count);
+    let steps_left = match &context.plan {
+        None => u64::from(iterations_remaining),
+        Some(plan) => plan
+            .steps
+            .iter()
+            .filter(|step| matches!(step.status, StepStatus::Pending | StepStatus::InProgress))
+            .count() as u64,
+    };
+    ConstraintContext {
+        max_iterations: limits.max_iterations,
+        current_iteration: context.iteration_count,
+        iterations_remaining,
+        consecutive_failures: context.consecutive_failures,
+        max_consecutive_failures: limits.max_consecutive_failures,
+        estimated_tokens_used: tokens_used,
+        time_elapsed_ms: context.started_at.map_or(0, |start| now.since(start)),
+        estimated_time_remaining: tally.mean_duration_ms().saturating_mul(steps_left),
+    }
+}

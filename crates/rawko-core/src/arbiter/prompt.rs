@@ -1,0 +1,283 @@
+//! The arbiter's prompts: SPEC-0006's formatting, stable part first, everything from outside fenced as data.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::input::{
+    AgentDescription, ConstraintContext, ErrorContext, EvaluateProgressInput, ExecutionSummary,
+    SelectAgentInput,
+};
+use super::template::{VOLATILE, fence, fill};
+use crate::machine::{ExecutionEnd, Plan, StepStatus};
+
+/// The system prompt where a template has no stable part of its own.
+const BARE_SYSTEM: &str = "You are the arbiter of a software task that several agents carry out in turn. Answer by calling `decide`.";
+
+/// The two templates, the user's or the built-in ones (`.rawko/prompts/arbiter-select.md`, `arbiter-evaluate.md`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Templates {
+    /// For choosing the next agent.
+    pub select: String,
+    /// For judging progress.
+    pub evaluate: String,
+}
+
+impl Default for Templates {
+    fn default() -> Self {
+        Self {
+            select: include_str!("templates/select.md").to_owned(),
+            evaluate: include_str!("templates/evaluate.md").to_owned(),
+        }
+    }
+}
+
+/// A prompt in its two parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// The same for every question of the run, so that a provider's prefix cache can hold it.
+    pub system: String,
+    /// The question.
+    pub user: String,
+}
+
+impl Templates {
+    /// The prompt for choosing the next agent.
+    #[must_use]
+    pub fn select(&self, input: &SelectAgentInput) -> Prompt {
+        let agents = agents(&input.available_agents);
+        let error = input.last_error.as_ref().map_or_else(|| "No recent errors".to_owned(), error);
+        Slots {
+            task: &input.task,
+            agents: &agents,
+            plan: &plan(input.plan.as_ref()),
+            history: &history(&input.history),
+            error: &error,
+            last_execution: "",
+            constraints: &constraints(&input.constraints),
+            iteration: input.constraints.current_iteration,
+            max_iterations: input.constraints.max_iterations,
+        }
+        .fill(&self.select)
+    }
+
+    /// The prompt for judging progress.
+    #[must_use]
+    pub fn evaluate(&self, input: &EvaluateProgressInput, available: &[AgentDescription]) -> Prompt {
+        Slots {
+            task: &input.task,
+            agents: &agents(available),
+            plan: &plan(input.plan.as_ref()),
+            history: &history(&input.history),
+            error: "",
+            last_execution: &execution(&input.last_execution),
+            constraints: &constraints(&input.constraints),
+            iteration: input.constraints.current_iteration,
+            max_iterations: input.constraints.max_iterations,
+        }
+        .fill(&self.evaluate)
+    }
+}
+
+/// What the placeholders stand for.
+struct Slots<'a> {
+    task: &'a str,
+    agents: &'a str,
+    plan: &'a str,
+    history: &'a str,
+    error: &'a str,
+    last_execution: &'a str,
+    constraints: &'a str,
+    iteration: u32,
+    max_iterations: u32,
+}
+
+impl Slots<'_> {
+    fn fill(&self, template: &str) -> Prompt {
+        let (iteration, max) = (self.iteration.to_string(), self.max_iterations.to_string());
+        let value = |name: &str| -> Option<&str> {
+            Some(match name {
+                "task" => self.task,
+                "agents" => self.agents,
+                "plan" => self.plan,
+                "history" => self.history,
+                "error" | "lastError" => self.error,
+                "lastExecution" => self.last_execution,
+                "constraints" => self.constraints,
+                "iteration" => &iteration,
+                "maxIterations" => &max,
+                _ => return None,
+            })
+        };
+        let (system, user) = template.split_once(VOLATILE).unwrap_or((BARE_SYSTEM, template));
+        Prompt { system: fill(system.trim(), value), user: fill(user.trim(), value) }
+    }
+}
+
+fn agents(available: &[AgentDescription]) -> String {
+    let mut text = String::new();
+    for agent in available {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        let when = if agent.when_to_use.is_empty() { "N/A" } else { &agent.when_to_use };
+        let _ = write!(text, "- **{}** ({})\n    When to use: {when}", agent.display_name, agent.name);
+        if let Some(allowed) = &agent.tools.allowed {
+            let _ = write!(text, "\n    Tools: {}", allowed.join(", "));
+        }
+        if !agent.tools.blocked.is_empty() {
+            let _ = write!(text, "\n    Without: {}", agent.tools.blocked.join(", "));
+        }
+        let transitions = &agent.transitions;
+        for (when, target) in [
+            ("on success", &transitions.on_success),
+            ("on failure", &transitions.on_failure),
+            ("out of turns", &transitions.on_max_iterations),
+        ] {
+            if let Some(target) = target {
+                let _ = write!(text, "\n    Usually {when}: {target}");
+            }
+        }
+        for custom in &transitions.custom {
+            let _ = write!(text, "\n    If {}: {}", custom.condition, custom.target);
+        }
+    }
+    text
+}
+
+/// The plan, whole: it is never summarised away.
+pub(crate) fn plan(plan: Option<&Plan>) -> String {
+    let Some(plan) = plan.filter(|plan| !plan.steps.is_empty()) else {
+        return "No plan yet".to_owned();
+    };
+    let done = plan.steps.iter().filter(|step| step.status == StepStatus::Complete).count();
+    let mut text = format!("**Plan Progress**: {done} of {} steps complete", plan.steps.len());
+    let mut steps = String::new();
+    for (position, step) in plan.steps.iter().enumerate() {
+        let mark = if position == plan.current_step_index && !plan.is_complete { " <- current" } else { "" };
+        let by = step.agent_used.as_deref().map(|agent| format!(" ({agent})")).unwrap_or_default();
+        let _ =
+            writeln!(steps, "{}. [{}] {}{by}{mark}", step.index, status_word(step.status), step.description);
+    }
+    let _ = write!(text, "\n{}", fence("plan", steps.trim_end()));
+    text
+}
+
+fn status_word(status: StepStatus) -> &'static str {
+    match status {
+        StepStatus::Pending => "pending",
+        StepStatus::InProgress => "in progress",
+        StepStatus::Complete => "complete",
+        StepStatus::Failed => "failed",
+        StepStatus::Skipped => "skipped",
+    }
+}
+
+fn history(entries: &[ExecutionSummary]) -> String {
+    if entries.is_empty() {
+        return "Nothing has been done yet".to_owned();
+    }
+    entries.iter().map(execution).collect::<Vec<_>>().join("\n\n")
+}
+
+/// One execution: what rawko recorded first, what the agent claims behind it and fenced.
+pub(crate) fn execution(entry: &ExecutionSummary) -> String {
+    let status = match entry.status {
+        crate::machine::ExecutionStatus::Success => "success",
+        crate::machine::ExecutionStatus::Failure => "failure",
+        crate::machine::ExecutionStatus::Timeout => "timeout",
+        crate::machine::ExecutionStatus::Cancelled => "cancelled",
+    };
+    let mut text = format!("- **{}** (iteration {}): {status}", entry.agent, entry.iteration);
+    let _ = write!(text, "\n    Duration: {}ms", entry.duration_ms);
+    if let Some(tokens) = &entry.tokens {
+        let _ = write!(text, "\n    Tokens: {} in, {} out", tokens.input, tokens.output);
+    }
+    if let Some(facts) = &entry.facts {
+        let ended = match facts.ended {
+            Some(ExecutionEnd::Reported) => "the agent reported",
+            Some(ExecutionEnd::EndTurn) => "the agent stopped without a report",
+            Some(ExecutionEnd::MaxIterations) => "the agent used up its turns",
+            Some(ExecutionEnd::Refusal) => "the model declined",
+            None => "interrupted",
+        };
+        let _ = write!(text, "\n    Recorded: {ended}, {} model turns", facts.turns);
+        for fact in &facts.commands {
+            let exit =
+                fact.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
+            let _ = write!(text, "\n    Recorded command: {exit}: {}", one_line(&fact.command));
+        }
+        if !facts.denied_tools.is_empty() {
+            let _ = write!(text, "\n    Recorded denials: {}", facts.denied_tools.join(", "));
+        }
+    }
+    if let Some(output) = &entry.output {
+        if !output.files_modified.is_empty() {
+            let _ = write!(text, "\n    Recorded files written: {}", output.files_modified.join(", "));
+        }
+        let said = output.full.as_ref().unwrap_or(&output.summary);
+        let _ = write!(text, "\n    Output (claimed by the agent):\n{}", fence(&entry.agent, said));
+    }
+    if let Some(error) = &entry.error {
+        let _ = write!(
+            text,
+            "\n    Error ({}):\n{}",
+            category_word(error.category),
+            fence("error", &error.message)
+        );
+    }
+    text
+}
+
+/// A command on one line, without anything that could forge a line of the prompt.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "&lt;")
+}
+
+fn error(error: &ErrorContext) -> String {
+    let mut text = format!("Agent: {}\nCategory: {}", error.agent, category_word(error.category));
+    if let Some(tool) = &error.tool {
+        let _ = write!(text, "\nTool: {tool}");
+    }
+    if let Some(step) = error.plan_step {
+        let _ = write!(text, "\nPlan step: {step}");
+    }
+    let _ = write!(text, "\nAttempted: {}", one_line(&error.attempted));
+    let _ = write!(text, "\n**Error**:\n{}", fence("error", &error.message));
+    text.push_str("\nRecovery options:");
+    for option in &error.recovery_options {
+        let action = match option.action {
+            super::input::RecoveryAction::Retry => "retry",
+            super::input::RecoveryAction::Skip => "skip",
+            super::input::RecoveryAction::Fallback => "fallback",
+            super::input::RecoveryAction::Abort => "abort",
+        };
+        let _ = write!(text, "\n- {action}: {} ({})", option.description, option.reason);
+    }
+    text
+}
+
+fn category_word(category: super::input::ErrorCategory) -> &'static str {
+    use super::input::ErrorCategory as Category;
+    match category {
+        Category::ToolFailure => "tool_failure",
+        Category::ProviderError => "provider_error",
+        Category::ValidationError => "validation_error",
+        Category::Timeout => "timeout",
+        Category::PermissionError => "permission_error",
+        Category::Unknown => "unknown",
+    }
+}
+
+fn constraints(constraints: &ConstraintContext) -> String {
+    format!(
+        "Iterations remaining: {}\nConsecutive failures: {} of {}\nTokens used: {}\nTime elapsed: {} s\nEstimated time remaining: {} s",
+        constraints.iterations_remaining,
+        constraints.consecutive_failures,
+        constraints.max_consecutive_failures,
+        constraints.estimated_tokens_used,
+        constraints.time_elapsed_ms / 1_000,
+        constraints.estimated_time_remaining / 1_000,
+    )
+}

@@ -1,0 +1,80 @@
+//! One conversation with a model: it only grows at its end, and its digest grows with it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::message::Message;
+use crate::tool::ToolSpec;
+
+/// Number of a conversation within a session, from 1.
+pub type ConversationId = u64;
+
+/// A conversation so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversationLog {
+    /// Its number.
+    pub id: ConversationId,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The tools on offer.
+    pub tools: Arc<[ToolSpec]>,
+    /// The messages.
+    pub messages: Vec<Arc<Message>>,
+    digest: String,
+    bytes: usize,
+}
+
+impl ConversationLog {
+    /// An empty conversation.
+    #[must_use]
+    pub fn new(id: ConversationId, system: String, tools: Arc<[ToolSpec]>) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(system.as_bytes());
+        for tool in tools.iter() {
+            hash.update(json(tool));
+        }
+        let bytes = system.len() + tools.iter().map(|tool| json(tool).len()).sum::<usize>();
+        Self { id, system: system.into(), tools, messages: Vec::new(), digest: hex(&hash.finalize()), bytes }
+    }
+
+    /// Adds a message.
+    pub fn push(&mut self, message: Message) {
+        let encoded = json(&message);
+        let mut hash = Sha256::new();
+        hash.update(self.digest.as_bytes());
+        hash.update(&encoded);
+        self.digest = hex(&hash.finalize());
+        self.bytes += encoded.len();
+        self.messages.push(Arc::new(message));
+    }
+
+    /// Names the conversation's content: system prompt, tools and every message, chained. A replay that derives
+    /// the same digest derives the same request.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// A rough count of the prompt's tokens, at four bytes each: for budgets, not for bills.
+    #[must_use]
+    pub fn estimated_tokens(&self) -> u64 {
+        (self.bytes / 4) as u64
+    }
+}
+
+/// The types serialised here have string keys and no floats out of range: encoding them cannot fail.
+fn json<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// The first 16 bytes in hexadecimal: short enough to read, long enough not to collide by accident.
+fn hex(hash: &[u8]) -> String {
+    use std::fmt::Write as _;
+    hash.iter().take(16).fold(String::with_capacity(32), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

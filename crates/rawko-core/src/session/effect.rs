@@ -1,0 +1,89 @@
+//! What a session wants done.
+
+use serde::{Deserialize, Serialize};
+
+use super::conversation::ConversationId;
+use super::event::EffectId;
+use super::outcome::Outcome;
+use crate::message::ToolCall;
+use crate::request::Purpose;
+use crate::tool::ToolAccess;
+
+/// A wish of the session. Those with an id are answered by one event at most.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub enum Effect {
+    /// Put a question to a model; answered by `ModelReplied` or `ModelFailed`. The request itself is
+    /// `Session::request`: journaling it whole at every turn would make journals grow with the square of the turns.
+    CallModel {
+        /// The effect.
+        id: EffectId,
+        /// On whose behalf.
+        purpose: Purpose,
+        /// Name of the configured provider.
+        provider: String,
+        /// The model.
+        model: String,
+        /// The conversation.
+        conversation: ConversationId,
+        /// How many messages of it are sent: all there are.
+        messages: usize,
+        /// Names their content, system prompt and tools included.
+        digest: String,
+    },
+    /// Run a tool; answered by `ToolFinished`. The policy has allowed it.
+    RunTool {
+        /// The effect.
+        id: EffectId,
+        /// Who calls.
+        agent: String,
+        /// The call.
+        call: ToolCall,
+        /// What the tool may do.
+        access: ToolAccess,
+        /// The rule that allowed it.
+        rule: String,
+    },
+    /// Wait; answered by `TimerFired`.
+    StartTimer {
+        /// The effect.
+        id: EffectId,
+        /// How long, in milliseconds.
+        after_ms: u64,
+        /// For what.
+        purpose: TimerPurpose,
+    },
+    /// End this effect: nobody waits for its answer any more.
+    Abandon {
+        /// The effect to end.
+        id: EffectId,
+    },
+    /// The run is over.
+    Finish {
+        /// How it ended.
+        outcome: Box<Outcome>,
+    },
+}
+
+impl Effect {
+    /// The id by which an event answers this effect, if it expects an answer.
+    #[must_use]
+    pub fn awaits_answer(&self) -> Option<EffectId> {
+        match self {
+            Self::CallModel { id, .. } | Self::RunTool { id, .. } | Self::StartTimer { id, .. } => Some(*id),
+            Self::Abandon { .. } | Self::Finish { .. } => None,
+        }
+    }
+}
+
+/// What is being waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerPurpose {
+    /// The pause after an error.
+    Backoff,
+    /// The end of an execution's time (`limits.timeout`).
+    ExecutionDeadline,
+    /// The end of the run's time (`constraints.maxDuration`).
+    RunDeadline,
+}

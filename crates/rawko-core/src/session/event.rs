@@ -1,0 +1,115 @@
+//! What happens in a session. The journal is a list of these, and the state is their fold.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ErrorInfo;
+use crate::message::{Message, StopReason};
+use crate::setup::{AgentSetup, Setup};
+use crate::time::Timestamp;
+use crate::tool::ToolOutcome;
+use crate::usage::Usage;
+
+/// Number of an effect within a session, from 1. An event that answers one names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EffectId(pub u64);
+
+impl std::fmt::Display for EffectId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "e{}", self.0)
+    }
+}
+
+/// An event with its instant: the only source of time in the core.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stamped {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub enum Event {
+    /// A run began.
+    TaskStarted {
+        /// The task in the user's words.
+        task: String,
+        /// What the run is made of.
+        setup: Box<Setup>,
+    },
+    /// A model answered.
+    ModelReplied {
+        /// The `CallModel` that this answers.
+        effect: EffectId,
+        /// The whole answer.
+        message: Message,
+        /// What it consumed.
+        usage: Usage,
+        /// Why it ended.
+        stop_reason: StopReason,
+        /// From question to whole answer, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A model did not answer.
+    ModelFailed {
+        /// The `CallModel` that this answers.
+        effect: EffectId,
+        /// Why.
+        error: ErrorInfo,
+        /// From question to failure, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A tool answered, well or not.
+    ToolFinished {
+        /// The `RunTool` that this answers.
+        effect: EffectId,
+        /// What came of it.
+        outcome: ToolOutcome,
+    },
+    /// A timer ran out.
+    TimerFired {
+        /// The `StartTimer` that this answers.
+        effect: EffectId,
+    },
+    /// What became of an effect will never be known: the process that performed it is gone.
+    EffectLost {
+        /// The effect.
+        effect: EffectId,
+    },
+    /// Somebody intervened.
+    OverrideRequested {
+        /// How.
+        command: Override,
+    },
+    /// Somebody asked for the end.
+    CancelRequested {
+        /// Why, for people.
+        reason: String,
+    },
+    /// The configuration changed on disk and was read again.
+    AgentsReloaded {
+        /// The agents as they are now.
+        agents: BTreeMap<String, AgentSetup>,
+    },
+}
+
+/// A manual override (`spec/machine.md`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Override {
+    /// This agent now.
+    ForceAgent {
+        /// Its name.
+        agent: String,
+    },
+    /// Leave the current step out.
+    SkipStep,
+    /// The same agent again.
+    Retry,
+}

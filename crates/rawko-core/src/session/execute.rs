@@ -1,0 +1,190 @@
+//! The agents' part of a run: starting and resuming executions, judging their tool calls, taking in the answers.
+
+use super::effect::{Effect, TimerPurpose};
+use super::note::Note;
+use super::run::{Open, Run};
+use super::{ConversationLog, Reaction};
+use crate::agent::execution::{Execution, Judgement, Step, unknown_outcome};
+use crate::agent::prompt;
+use crate::arbiter::{EVALUATE_HISTORY, recent_history};
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::machine::{AgentResult, Conversation, MachineEvent, Plan};
+use crate::message::{Message, StopReason, ToolCall};
+use crate::policy::{self, Verdict};
+use crate::request::Purpose;
+use crate::setup::{AgentSetup, Setup};
+use crate::tool::{ToolAccess, ToolOutcome};
+use crate::usage::Usage;
+
+impl Run {
+    pub(super) fn execute(&mut self, name: &str, conversation: Conversation, reaction: &mut Reaction) {
+        let Some(agent) = self.setup.agents.get(name).cloned() else {
+            // The machine only names known agents; a reload may have removed one since.
+            let message = format!("the agent `{name}` is not configured any more");
+            let error = ErrorInfo::new(ErrorCode::ConfigError, message);
+            return self.execution_failed(error, reaction);
+        };
+        let plan = self.effective_plan();
+        let reason = self.machine.context().last_decision.as_ref().map_or("", |decision| decision.reason());
+        let kept = self.execution.take().filter(|execution| {
+            conversation == Conversation::Same && execution.agent() == name && execution.can_resume()
+        });
+        let continued = kept.is_some();
+        let execution = match kept {
+            Some(mut execution) => {
+                execution.resume(agent.config.max_turns(), prompt::continuation(plan.as_ref(), reason));
+                execution
+            }
+            None => {
+                let context = self.machine.context();
+                let before = recent_history(context, &self.tally, EVALUATE_HISTORY);
+                let opening = prompt::opening(&context.task, plan.as_ref(), &before, reason);
+                let system = prompt::system_prompt(&agent, &self.setup.place);
+                let tools = policy::offered_tools(&agent.config, &self.setup.tools);
+                let log = ConversationLog::new(self.new_conversation(), system, tools.into());
+                Execution::start(&agent, log, opening)
+            }
+        };
+        self.execution = Some(execution);
+        let iteration = self.machine.context().iteration_count;
+        reaction.notes.push(Note::AgentStarted { agent: name.to_owned(), iteration, continued });
+        if let Some(after_ms) = agent.config.limits.timeout {
+            self.start_timer(TimerPurpose::ExecutionDeadline, after_ms, reaction);
+        }
+        self.take_turn(reaction);
+    }
+
+    /// Asks the agent's model, or asks it again.
+    pub(super) fn take_turn(&mut self, reaction: &mut Reaction) {
+        let Some(execution) = self.execution.take() else { return };
+        let purpose = Purpose::Agent { name: execution.agent().to_owned() };
+        let asked =
+            self.call_model(purpose, execution.model(), execution.conversation(), Open::Turn, reaction);
+        self.execution = Some(execution);
+        if let Err(error) = asked {
+            self.execution_failed(error, reaction);
+        }
+    }
+
+    pub(super) fn turn_answered(
+        &mut self,
+        message: Message,
+        usage: Usage,
+        stop_reason: StopReason,
+        reaction: &mut Reaction,
+    ) {
+        let plan = self.effective_plan();
+        let Self { setup, execution, .. } = self;
+        let Some(execution) = execution.as_mut() else { return };
+        let agent = setup.agents.get(execution.agent());
+        let judge = |call: &ToolCall| judge(agent, setup, call);
+        let step = execution.replied(message, usage, stop_reason, plan.as_ref(), judge, &mut reaction.notes);
+        self.follow(step, reaction);
+    }
+
+    pub(super) fn tool_answered(&mut self, slot: usize, outcome: ToolOutcome, reaction: &mut Reaction) {
+        for file in &outcome.files_modified {
+            if !self.files_modified.contains(file) {
+                self.files_modified.push(file.clone());
+            }
+        }
+        let Some(execution) = self.execution.as_mut() else { return };
+        let step = execution.tool_finished(slot, outcome, &mut reaction.notes);
+        self.follow(step, reaction);
+    }
+
+    /// A read is simply done again; of anything else nobody knows whether it was done.
+    pub(super) fn tool_lost(&mut self, slot: usize, reaction: &mut Reaction) {
+        let running = self.execution.as_ref().and_then(|execution| execution.running(slot));
+        match running {
+            Some((call, ToolAccess::ReadOnly, rule)) => {
+                self.run_tool(slot, call, ToolAccess::ReadOnly, rule, reaction);
+            }
+            Some(_) | None => self.tool_answered(slot, unknown_outcome(), reaction),
+        }
+    }
+
+    fn follow(&mut self, step: Step, reaction: &mut Reaction) {
+        match step {
+            Step::Ask => self.take_turn(reaction),
+            Step::Wait => {}
+            Step::Run(calls) => {
+                for (slot, call, access, rule) in calls {
+                    self.run_tool(slot, call, access, rule, reaction);
+                }
+            }
+            Step::End(result) => self.execution_ended(*result, reaction),
+            Step::Fail(error) => self.execution_failed(error, reaction),
+        }
+    }
+
+    fn run_tool(
+        &mut self,
+        slot: usize,
+        call: ToolCall,
+        access: ToolAccess,
+        rule: String,
+        reaction: &mut Reaction,
+    ) {
+        let agent = self.execution.as_ref().map(|execution| execution.agent().to_owned()).unwrap_or_default();
+        let id = self.issue(Open::Tool { slot });
+        reaction.effects.push(Effect::RunTool { id, agent, call, access, rule });
+    }
+
+    fn execution_ended(&mut self, mut result: AgentResult, reaction: &mut Reaction) {
+        self.abandon_open(reaction);
+        let carried = self.carried_plan.take();
+        result.plan_updates = result.plan_updates.or(carried);
+        self.feed(MachineEvent::AgentComplete { result }, reaction);
+    }
+
+    pub(super) fn execution_failed(&mut self, error: ErrorInfo, reaction: &mut Reaction) {
+        self.abandon_open(reaction);
+        self.keep_plan_of_broken_execution();
+        let (facts, usage) = self.execution.as_ref().map(Execution::facts_so_far).unwrap_or_default();
+        self.feed(MachineEvent::AgentError { error, facts, usage: Some(usage) }, reaction);
+    }
+
+    pub(super) fn keep_plan_of_broken_execution(&mut self) {
+        if let Some(updates) = self.execution.as_ref().and_then(Execution::plan_so_far) {
+            self.carried_plan = Some(updates.clone());
+        }
+    }
+
+    /// The plan as an agent should see it: the machine's, with what a broken execution had already changed.
+    fn effective_plan(&self) -> Option<Plan> {
+        let plan = self.machine.context().plan.as_ref();
+        match &self.carried_plan {
+            None => plan.cloned(),
+            Some(carried) => {
+                let mut merged = plan.cloned().unwrap_or_default();
+                merged.merge(carried.clone());
+                Some(merged)
+            }
+        }
+    }
+}
+
+/// Asks the policy whether `agent` may make `call`.
+fn judge(agent: Option<&AgentSetup>, setup: &Setup, call: &ToolCall) -> Judgement {
+    let Some(agent) = agent else {
+        return Judgement::Denied {
+            rule: "agent".to_owned(),
+            message: "This agent is not configured any more; end with `Report`.".to_owned(),
+            code: ErrorCode::ConfigError,
+        };
+    };
+    let known: Vec<&str> = setup.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let access = setup.tools.iter().find(|tool| tool.name == call.name).map(|tool| tool.access);
+    match (policy::call_verdict(&agent.config, call, &known), access) {
+        (Verdict::Allowed { rule }, Some(access)) => Judgement::Allowed { rule, access },
+        (Verdict::Allowed { rule }, None) => Judgement::Denied {
+            rule,
+            message: format!("There is no tool `{}`.", call.name),
+            code: ErrorCode::ToolFailure,
+        },
+        (Verdict::Denied { rule, message }, _) => {
+            Judgement::Denied { rule, message, code: ErrorCode::PermissionError }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A session: the machine, the arbiter and the agent loop put together, still pure.
+//!
+//! In go [`Event`]s with their instants, out come [`Effect`]s to perform and [`Note`]s to tell. The driver appends
+//! the event to the journal, calls [`Session::apply`], appends the effects, then performs them; each performed effect
+//! becomes the next event. Live, resumed and replayed runs are the same fold.
+//!
+//! Every effect is answered at most once: an answer to an effect that is not open (answered, abandoned, or never
+//! issued) changes nothing and is reported as ignored.
+
+mod conversation;
+mod effect;
+mod event;
+mod execute;
+mod note;
+mod outcome;
+mod question;
+mod run;
+
+pub use conversation::{ConversationId, ConversationLog};
+pub use effect::{Effect, TimerPurpose};
+pub use event::{EffectId, Event, Override, Stamped};
+pub use note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
+pub use outcome::{Outcome, Status};
+
+use crate::machine::{Context, State};
+use crate::request::ModelRequest;
+use run::Run;
+
+/// A session between two events.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Session {
+    run: Option<Run>,
+}
+
+/// What one event led to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reaction {
+    /// What is to be done, in this order.
+    pub effects: Vec<Effect>,
+    /// What is worth telling, in this order.
+    pub notes: Vec<Note>,
+    /// Whether the event had no meaning here; nothing changed then.
+    pub ignored: bool,
+}
+
+impl Session {
+    /// A session in which nothing has happened.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Applies what happened. Never panics; the cost does not grow with the session.
+    #[must_use = "the effects must be performed"]
+    pub fn apply(&mut self, stamped: &Stamped) -> Reaction {
+        match (&mut self.run, &stamped.event) {
+            (None, Event::TaskStarted { task, setup }) => {
+                let (run, reaction) = Run::start(stamped.at, task, setup);
+                self.run = Some(run);
+                reaction
+            }
+            (Some(run), event) => run.apply(stamped.at, event),
+            (None, _) => Reaction { ignored: true, ..Reaction::default() },
+        }
+    }
+
+    /// The request that an open `CallModel` stands for.
+    #[must_use]
+    pub fn request(&self, effect: EffectId) -> Option<ModelRequest> {
+        self.run.as_ref()?.request(effect)
+    }
+
+    /// Where the machine is.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.run.as_ref().map_or(State::Idle, Run::state)
+    }
+
+    /// What the machine remembers, once a task has begun.
+    #[must_use]
+    pub fn context(&self) -> Option<&Context> {
+        self.run.as_ref().map(Run::context)
+    }
+
+    /// Effects that are still to be answered, oldest first.
+    pub fn open_effects(&self) -> impl Iterator<Item = EffectId> + '_ {
+        self.run.iter().flat_map(Run::open_effects)
+    }
+}

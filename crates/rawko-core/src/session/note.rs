@@ -1,0 +1,133 @@
+//! What a person or a program may want to know of a step: projections of events, derived alike in a live run and
+//! in a replay. Nothing is decided by them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::event::EffectId;
+use crate::machine::{Decision, Plan, State};
+use crate::message::ToolCall;
+use crate::tool::ToolOutcome;
+use crate::usage::Usage;
+
+/// Something worth telling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub enum Note {
+    /// The machine went from one state to another.
+    StateChanged {
+        /// From.
+        from: State,
+        /// To.
+        to: State,
+        /// Executions begun.
+        iteration: u32,
+    },
+    /// A decision was taken.
+    Decided(Box<DecisionRecord>),
+    /// An agent begins, or goes on.
+    AgentStarted {
+        /// Its name.
+        agent: String,
+        /// Which iteration of the run.
+        iteration: u32,
+        /// Whether it goes on in its old conversation.
+        continued: bool,
+    },
+    /// A tool is called. Denied calls are never run.
+    ToolCalled {
+        /// Who calls.
+        agent: String,
+        /// The call.
+        call: ToolCall,
+        /// What the policy said.
+        allowed: bool,
+        /// The rule that decided.
+        rule: String,
+    },
+    /// A tool call was answered, by a tool, by the policy or by the core.
+    ToolAnswered {
+        /// Who called.
+        agent: String,
+        /// The provider's id of the call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// What came of it.
+        outcome: ToolOutcome,
+    },
+    /// The plan changed.
+    PlanUpdated {
+        /// Who changed it.
+        agent: String,
+        /// The plan as it is now.
+        plan: Plan,
+    },
+    /// Tokens were used.
+    Used {
+        /// By this call.
+        effect: EffectId,
+        /// On whose behalf.
+        by: String,
+        /// What it consumed.
+        usage: Usage,
+        /// What all calls consumed so far.
+        total: Usage,
+        /// What all calls cost so far, in US dollars; absent where a price is not known.
+        cost_usd: Option<f64>,
+    },
+    /// Something is not as it should be, and the run goes on.
+    Warned {
+        /// What, and what was done about it.
+        message: String,
+    },
+}
+
+/// A decision with everything that explains it (`spec/arbiter.md`, point 7).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DecisionRecord {
+    /// Which question was asked.
+    pub point: DecisionPoint,
+    /// The answer.
+    pub decision: Decision,
+    /// Where it came from.
+    pub source: DecisionSource,
+    /// What was known, as SPEC-0006 defines it; absent for a human's decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// The model calls that led to it; their raw answers are the events that answer them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<EffectId>,
+    /// Why the model's answers could not be used, one for each attempt that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<String>,
+    /// From question to decision, in milliseconds.
+    pub latency_ms: u64,
+    /// Tokens of those calls.
+    pub usage: Usage,
+}
+
+/// Which question a decision answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionPoint {
+    /// Who works next.
+    Select,
+    /// How it goes on.
+    Evaluate,
+}
+
+/// Where a decision came from (`spec/arbiter.md`, point 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionSource {
+    /// A model.
+    Llm,
+    /// The rules, by configuration.
+    Rule,
+    /// The rules, because the model gave no usable answer.
+    Fallback,
+    /// Somebody.
+    Human,
+}

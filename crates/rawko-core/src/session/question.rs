@@ -1,0 +1,248 @@
+//! The arbiter's part of a run: a question to a model, one repair, then the rules (`spec/arbiter.md`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::event::EffectId;
+use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
+use super::run::{Open, Run};
+use super::{ConversationLog, Reaction};
+use crate::agent::AgentConfig;
+use crate::arbiter::{
+    AnswerError, DECIDE, Prompt, Rules, decide_tool, evaluate_input, read_answer, select_input,
+};
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::machine::{Decision, MachineEvent};
+use crate::message::{Content, Message, Role};
+use crate::request::{ModelRequest, Purpose, ToolChoice};
+use crate::setup::{ArbiterMode, ModelChoice};
+use crate::time::Timestamp;
+use crate::usage::Usage;
+
+/// Attempts at a usable answer: the first and one repair.
+const ATTEMPTS: usize = 2;
+
+/// A question to the arbiter's model that is not answered yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Question {
+    point: DecisionPoint,
+    conversation: ConversationLog,
+    input: Value,
+    asked_at: Timestamp,
+    calls: Vec<EffectId>,
+    rejected: Vec<String>,
+    usage: Usage,
+}
+
+impl Question {
+    pub(super) fn purpose(&self) -> Purpose {
+        match self.point {
+            DecisionPoint::Select => Purpose::Select,
+            DecisionPoint::Evaluate => Purpose::Evaluate,
+        }
+    }
+
+    pub(super) fn request(&self, choice: &ModelChoice) -> ModelRequest {
+        ModelRequest {
+            purpose: self.purpose(),
+            model: choice.model.clone(),
+            system: Arc::clone(&self.conversation.system),
+            tools: Arc::clone(&self.conversation.tools),
+            messages: self.conversation.messages.clone(),
+            tool_choice: ToolChoice::Tool { name: DECIDE.to_owned() },
+            max_tokens: choice.max_tokens,
+            temperature: choice.temperature,
+            extra: serde_json::Map::new(),
+        }
+    }
+
+    /// States what is wrong with `answer`, in the same conversation. Calls in it are answered, as providers demand.
+    fn object(&mut self, answer: Message, error: &AnswerError) {
+        let words = format!("That cannot be used: {error}. Call `{DECIDE}` again, corrected.");
+        let mut content: Vec<Content> = answer
+            .tool_calls()
+            .map(|call| Content::ToolResult {
+                tool_use_id: call.id.clone(),
+                content: error.to_string(),
+                is_error: true,
+                images: Vec::new(),
+            })
+            .collect();
+        content.push(Content::text(words));
+        self.conversation.push(answer);
+        self.conversation.push(Message { role: Role::User, content });
+        self.rejected.push(error.to_string());
+    }
+}
+
+impl Run {
+    pub(super) fn ask_select(&mut self, reaction: &mut Reaction) {
+        let input = select_input(self.sources(), self.setup.agents.values().map(|agent| &agent.config));
+        let value = to_value(&input);
+        match self.setup.arbiter.mode {
+            ArbiterMode::Rules => self.decide_by_rules(DecisionPoint::Select, value, reaction),
+            ArbiterMode::Llm => {
+                let prompt = self.setup.arbiter.templates.select(&input);
+                self.put(DecisionPoint::Select, prompt, value, reaction);
+            }
+        }
+    }
+
+    pub(super) fn ask_evaluate(&mut self, reaction: &mut Reaction) {
+        let Some(input) = evaluate_input(self.sources()) else {
+            let message = "there is no execution to judge";
+            let error = ErrorInfo::new(ErrorCode::Unknown, message);
+            return self.feed(MachineEvent::ArbiterError { error }, reaction);
+        };
+        let value = to_value(&input);
+        match self.setup.arbiter.mode {
+            ArbiterMode::Rules => self.decide_by_rules(DecisionPoint::Evaluate, value, reaction),
+            ArbiterMode::Llm => {
+                let agents = self.setup.agents.values().map(|agent| &agent.config);
+                let available = select_input(self.sources(), agents).available_agents;
+                let prompt = self.setup.arbiter.templates.evaluate(&input, &available);
+                self.put(DecisionPoint::Evaluate, prompt, value, reaction);
+            }
+        }
+    }
+
+    fn put(&mut self, point: DecisionPoint, prompt: Prompt, input: Value, reaction: &mut Reaction) {
+        let id = self.new_conversation();
+        let mut conversation = ConversationLog::new(id, prompt.system, [decide_tool()].into());
+        conversation.push(Message::user(prompt.user));
+        self.question = Some(Question {
+            point,
+            conversation,
+            input,
+            asked_at: self.now,
+            calls: Vec::new(),
+            rejected: Vec::new(),
+            usage: Usage::default(),
+        });
+        self.ask(reaction);
+    }
+
+    /// Puts the current question, or puts it again.
+    pub(super) fn ask(&mut self, reaction: &mut Reaction) {
+        let Some(mut question) = self.question.take() else { return };
+        let choice = self.setup.arbiter.model.clone();
+        let asked =
+            self.call_model(question.purpose(), &choice, &question.conversation, Open::Question, reaction);
+        match asked {
+            Ok(id) => {
+                question.calls.push(id);
+                self.question = Some(question);
+            }
+            Err(error) => {
+                self.question = Some(question);
+                self.question_failed(error, reaction);
+            }
+        }
+    }
+
+    pub(super) fn question_answered(&mut self, message: Message, usage: Usage, reaction: &mut Reaction) {
+        let Some(mut question) = self.question.take() else { return };
+        question.usage += usage;
+        let agents = &self.machine.limits().agents;
+        let some_agent_ran = !self.machine.context().current_mode.is_empty();
+        match read_answer(&message, agents, some_agent_ran) {
+            Ok(decision) => self.decided(question, decision, DecisionSource::Llm, reaction),
+            Err(error) => {
+                question.object(message.or_placeholder(), &error);
+                if question.rejected.len() < ATTEMPTS {
+                    self.question = Some(question);
+                    self.ask(reaction);
+                } else {
+                    self.fall_back(question, reaction);
+                }
+            }
+        }
+    }
+
+    pub(super) fn question_failed(&mut self, error: ErrorInfo, reaction: &mut Reaction) {
+        let Some(question) = self.question.take() else { return };
+        let event = match question.point {
+            DecisionPoint::Select => MachineEvent::AgentSelectionFailed { error },
+            DecisionPoint::Evaluate => MachineEvent::ArbiterError { error },
+        };
+        self.feed(event, reaction);
+    }
+
+    fn fall_back(&mut self, question: Question, reaction: &mut Reaction) {
+        let why = question.rejected.last().cloned().unwrap_or_default();
+        let message = format!("the arbiter gave no usable answer ({why}); the rules decide");
+        reaction.notes.push(Note::Warned { message });
+        match self.by_rules(question.point) {
+            Some(decision) => self.decided(question, decision, DecisionSource::Fallback, reaction),
+            None => {
+                self.question = Some(question);
+                self.question_failed(no_agents(), reaction);
+            }
+        }
+    }
+
+    fn decide_by_rules(&mut self, point: DecisionPoint, input: Value, reaction: &mut Reaction) {
+        let question = Question {
+            point,
+            conversation: ConversationLog::new(0, String::new(), [].into()),
+            input,
+            asked_at: self.now,
+            calls: Vec::new(),
+            rejected: Vec::new(),
+            usage: Usage::default(),
+        };
+        match self.by_rules(point) {
+            Some(decision) => self.decided(question, decision, DecisionSource::Rule, reaction),
+            None => {
+                self.question = Some(question);
+                self.question_failed(no_agents(), reaction);
+            }
+        }
+    }
+
+    fn by_rules(&self, point: DecisionPoint) -> Option<Decision> {
+        let agents: BTreeMap<String, &AgentConfig> =
+            self.setup.agents.iter().map(|(name, agent)| (name.clone(), &agent.config)).collect();
+        let rules = Rules { agents: &agents, default: self.setup.default_agent.as_deref() };
+        match point {
+            DecisionPoint::Select => rules.select(self.machine.context()),
+            DecisionPoint::Evaluate => Some(rules.evaluate(self.machine.context())),
+        }
+    }
+
+    fn decided(
+        &mut self,
+        question: Question,
+        decision: Decision,
+        source: DecisionSource,
+        reaction: &mut Reaction,
+    ) {
+        let Question { point, input, asked_at, calls, rejected, usage, conversation: _ } = question;
+        reaction.notes.push(Note::Decided(Box::new(DecisionRecord {
+            point,
+            decision: decision.clone(),
+            source,
+            input: Some(input),
+            calls,
+            rejected,
+            latency_ms: self.now.since(asked_at),
+            usage,
+        })));
+        let event = match point {
+            DecisionPoint::Select => MachineEvent::AgentSelected { decision },
+            DecisionPoint::Evaluate => MachineEvent::ArbiterDecision { decision },
+        };
+        self.feed(event, reaction);
+    }
+}
+
+fn no_agents() -> ErrorInfo {
+    ErrorInfo::new(ErrorCode::ConfigError, "there is no agent to select: define one under .rawko/agents")
+}
+
+/// The inputs have string keys and finite numbers: encoding them cannot fail.
+fn to_value<T: serde::Serialize>(input: &T) -> Value {
+    serde_json::to_value(input).unwrap_or(Value::Null)
+}

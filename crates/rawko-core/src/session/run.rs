@@ -1,0 +1,466 @@
+//! The run of one task: routes each event to the machine, the arbiter's question or the agent's execution, and
+//! turns what the machine wants into effects.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::conversation::ConversationId;
+use super::effect::{Effect, TimerPurpose};
+use super::event::{EffectId, Event, Override};
+use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
+use super::outcome::{Outcome, Status};
+use super::question::Question;
+use super::{ConversationLog, Reaction};
+use crate::agent::execution::Execution;
+use crate::arbiter::{Sources, Tally};
+use crate::cost::PriceTable;
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::machine::{Context, Decision, Limits, Machine, MachineEffect, MachineEvent, PlanUpdates, State};
+use crate::request::{ModelRequest, Purpose};
+use crate::setup::{ModelChoice, Setup};
+use crate::time::Timestamp;
+use crate::usage::Usage;
+
+/// One task from its start to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Run {
+    pub(super) setup: Setup,
+    prices: PriceTable,
+    pub(super) machine: Machine,
+    pub(super) now: Timestamp,
+    pub(super) tally: Tally,
+    pub(super) question: Option<Question>,
+    pub(super) execution: Option<Execution>,
+    /// Plan updates of an execution that broke: the next one that completes hands them to the machine.
+    pub(super) carried_plan: Option<PlanUpdates>,
+    open: BTreeMap<EffectId, Open>,
+    last_effect: u64,
+    last_conversation: ConversationId,
+    pub(super) spent: Spent,
+    pub(super) files_modified: Vec<String>,
+    /// Machine events that follow from the one being applied.
+    queue: VecDeque<MachineEvent>,
+}
+
+/// What an open effect is for, and what is needed to issue it again.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Open {
+    Question,
+    Turn,
+    Tool { slot: usize },
+    Timer { purpose: TimerPurpose, after_ms: u64 },
+}
+
+/// What the model calls have used up.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Spent {
+    pub(super) usage: Usage,
+    cost_usd: f64,
+    /// A model without a known price was used: the sum would be too low.
+    unpriced: bool,
+}
+
+impl Spent {
+    pub(super) fn cost_usd(&self) -> Option<f64> {
+        (!self.unpriced).then_some(self.cost_usd)
+    }
+}
+
+impl Run {
+    pub(super) fn start(at: Timestamp, task: &str, setup: &Setup) -> (Self, Reaction) {
+        let limits = Limits {
+            agents: setup.agents.keys().cloned().collect(),
+            max_iterations: setup.limits.max_iterations,
+            max_consecutive_failures: setup.limits.max_consecutive_failures,
+        };
+        let mut run = Self {
+            setup: setup.clone(),
+            prices: PriceTable::with_overrides(setup.prices.clone()),
+            machine: Machine::new(limits),
+            now: at,
+            tally: Tally::default(),
+            question: None,
+            execution: None,
+            carried_plan: None,
+            open: BTreeMap::new(),
+            last_effect: 0,
+            last_conversation: 0,
+            spent: Spent::default(),
+            files_modified: Vec::new(),
+            queue: VecDeque::new(),
+        };
+        let mut reaction = Reaction::default();
+        if let Some(after_ms) = setup.limits.max_duration_ms {
+            run.start_timer(TimerPurpose::RunDeadline, after_ms, &mut reaction);
+        }
+        run.begin(task, &mut reaction);
+        (run, reaction)
+    }
+
+    /// Starts the machine; a forced first agent leaves the arbiter unasked.
+    fn begin(&mut self, task: &str, reaction: &mut Reaction) {
+        let start = MachineEvent::StartTask { task: task.to_owned() };
+        let Some(agent) = self.setup.first_agent.clone() else {
+            return self.feed(start, reaction);
+        };
+        if !self.setup.agents.contains_key(&agent) {
+            let message = format!("there is no agent `{agent}` to begin with; the arbiter chooses");
+            reaction.notes.push(Note::Warned { message });
+            return self.feed(start, reaction);
+        }
+        // `selecting` is left before its question is put, so its effect is dropped, not performed.
+        let _ = self.step(&start, reaction);
+        self.decided_by_human(Decision::SelectMode { mode: agent.clone(), reason: forced(&agent) }, reaction);
+        self.feed(MachineEvent::ForceAgent { agent_name: agent }, reaction);
+    }
+
+    pub(super) fn apply(&mut self, at: Timestamp, event: &Event) -> Reaction {
+        self.now = at;
+        let mut reaction = Reaction::default();
+        match event {
+            Event::TaskStarted { .. } => reaction.ignored = true,
+            Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: _ } => {
+                match self.open.remove(effect) {
+                    Some(Open::Question) => {
+                        self.account(*effect, *usage, &mut reaction);
+                        self.question_answered(message.clone(), *usage, &mut reaction);
+                    }
+                    Some(Open::Turn) => {
+                        self.account(*effect, *usage, &mut reaction);
+                        self.turn_answered(message.clone(), *usage, *stop_reason, &mut reaction);
+                    }
+                    other => self.put_back(*effect, other, &mut reaction),
+                }
+            }
+            Event::ModelFailed { effect, error, duration_ms: _ } => match self.open.remove(effect) {
+                Some(Open::Question) => self.question_failed(error.clone(), &mut reaction),
+                Some(Open::Turn) => self.execution_failed(error.clone(), &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
+            Event::ToolFinished { effect, outcome } => match self.open.remove(effect) {
+                Some(Open::Tool { slot }) => self.tool_answered(slot, outcome.clone(), &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
+            Event::TimerFired { effect } => match self.open.remove(effect) {
+                Some(Open::Timer { purpose, .. }) => self.timer_fired(purpose, &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
+            Event::EffectLost { effect } => match self.open.remove(effect) {
+                Some(Open::Question) => self.ask(&mut reaction),
+                Some(Open::Turn) => self.take_turn(&mut reaction),
+                Some(Open::Tool { slot }) => self.tool_lost(slot, &mut reaction),
+                Some(Open::Timer { purpose, after_ms }) => self.start_timer(purpose, after_ms, &mut reaction),
+                None => reaction.ignored = true,
+            },
+            Event::OverrideRequested { command } => self.overridden(command, &mut reaction),
+            Event::CancelRequested { reason: _ } => self.feed(MachineEvent::Cancel, &mut reaction),
+            Event::AgentsReloaded { agents } => {
+                self.machine.set_agents(agents.keys().cloned().collect());
+                self.setup.agents.clone_from(agents);
+            }
+        }
+        reaction
+    }
+
+    /// An answer of the wrong kind, or to no open effect: nothing changes.
+    fn put_back(&mut self, effect: EffectId, open: Option<Open>, reaction: &mut Reaction) {
+        if let Some(open) = open {
+            self.open.insert(effect, open);
+        }
+        reaction.ignored = true;
+    }
+
+    fn timer_fired(&mut self, purpose: TimerPurpose, reaction: &mut Reaction) {
+        match purpose {
+            TimerPurpose::Backoff => self.ask_select(reaction),
+            TimerPurpose::ExecutionDeadline => {
+                let message = "the agent's time for one execution is up (limits.timeout)";
+                self.execution_failed(ErrorInfo::new(ErrorCode::Timeout, message), reaction);
+            }
+            TimerPurpose::RunDeadline => {
+                let message = "the run's time is up (constraints.maxDuration)";
+                self.fail_here(ErrorInfo::new(ErrorCode::BudgetExceeded, message), reaction);
+            }
+        }
+    }
+
+    /// Fails whatever is being done now.
+    pub(super) fn fail_here(&mut self, error: ErrorInfo, reaction: &mut Reaction) {
+        match self.machine.state() {
+            State::Selecting => {
+                self.abandon_open(reaction);
+                self.feed(MachineEvent::AgentSelectionFailed { error }, reaction);
+            }
+            State::Executing => self.execution_failed(error, reaction),
+            State::Evaluating => {
+                self.abandon_open(reaction);
+                self.feed(MachineEvent::ArbiterError { error }, reaction);
+            }
+            State::Idle | State::ErrorHandling | State::Complete | State::Failed | State::Cancelled => {
+                reaction.ignored = true;
+            }
+        }
+    }
+
+    fn overridden(&mut self, command: &Override, reaction: &mut Reaction) {
+        let (event, decision) = match command {
+            Override::ForceAgent { agent } => (
+                MachineEvent::ForceAgent { agent_name: agent.clone() },
+                Some(Decision::SelectMode { mode: agent.clone(), reason: forced(agent) }),
+            ),
+            Override::SkipStep => (MachineEvent::SkipStep, None),
+            Override::Retry => {
+                (MachineEvent::Retry, Some(Decision::Retry { reason: "asked for by the user".to_owned() }))
+            }
+        };
+        let mark = reaction.notes.len();
+        self.feed(event, reaction);
+        if let Some(decision) = decision.filter(|_| !reaction.ignored) {
+            self.decided_by_human(decision, reaction);
+            // The decision is told before what it led to.
+            reaction.notes[mark..].rotate_right(1);
+        }
+    }
+
+    fn decided_by_human(&self, decision: Decision, reaction: &mut Reaction) {
+        reaction.notes.push(Note::Decided(Box::new(DecisionRecord {
+            point: DecisionPoint::Select,
+            decision,
+            source: DecisionSource::Human,
+            input: None,
+            calls: Vec::new(),
+            rejected: Vec::new(),
+            latency_ms: 0,
+            usage: Usage::default(),
+        })));
+    }
+
+    /// Gives the machine an event, and performs inside the core whatever it wants, until it waits for the world.
+    pub(super) fn feed(&mut self, event: MachineEvent, reaction: &mut Reaction) {
+        self.queue.push_back(event);
+        if self.queue.len() > 1 {
+            // An outer call of this function is at work and will come to it.
+            return;
+        }
+        while let Some(event) = self.queue.front().cloned() {
+            for effect in self.step(&event, reaction) {
+                self.perform(effect, reaction);
+            }
+            self.queue.pop_front();
+        }
+    }
+
+    fn step(&mut self, event: &MachineEvent, reaction: &mut Reaction) -> Vec<MachineEffect> {
+        let from = self.machine.state();
+        let step = self.machine.apply(self.now, event);
+        reaction.ignored |= step.ignored;
+        let context = self.machine.context();
+        self.tally.update(&context.history);
+        let to = self.machine.state();
+        if from != to {
+            reaction.notes.push(Note::StateChanged { from, to, iteration: context.iteration_count });
+        }
+        step.effects
+    }
+
+    fn perform(&mut self, effect: MachineEffect, reaction: &mut Reaction) {
+        match effect {
+            MachineEffect::SelectAgent { after_ms: _, decided: Some(decision) } => {
+                self.feed(MachineEvent::AgentSelected { decision }, reaction);
+            }
+            MachineEffect::SelectAgent { after_ms: 0, decided: None } => self.ask_select(reaction),
+            MachineEffect::SelectAgent { after_ms, decided: None } => {
+                self.start_timer(TimerPurpose::Backoff, after_ms, reaction);
+            }
+            MachineEffect::ExecuteAgent { agent, conversation } => {
+                self.execute(&agent, conversation, reaction);
+            }
+            MachineEffect::EvaluateProgress => self.ask_evaluate(reaction),
+            MachineEffect::Abandon { state: _ } => {
+                self.keep_plan_of_broken_execution();
+                self.abandon_open(reaction);
+            }
+            MachineEffect::Finish { state } => {
+                self.abandon_open(reaction);
+                self.abandon(|_| true, reaction);
+                reaction.effects.push(Effect::Finish { outcome: Box::new(self.outcome(state)) });
+            }
+        }
+    }
+
+    /// Ends every open effect but the run's deadline.
+    pub(super) fn abandon_open(&mut self, reaction: &mut Reaction) {
+        self.question = None;
+        self.abandon(
+            |open| !matches!(open, Open::Timer { purpose: TimerPurpose::RunDeadline, .. }),
+            reaction,
+        );
+    }
+
+    fn abandon(&mut self, which: impl Fn(&Open) -> bool, reaction: &mut Reaction) {
+        let ids: Vec<EffectId> =
+            self.open.iter().filter(|(_, open)| which(open)).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.open.remove(&id);
+            reaction.effects.push(Effect::Abandon { id });
+        }
+    }
+
+    pub(super) fn issue(&mut self, open: Open) -> EffectId {
+        self.last_effect += 1;
+        let id = EffectId(self.last_effect);
+        self.open.insert(id, open);
+        id
+    }
+
+    pub(super) fn start_timer(&mut self, purpose: TimerPurpose, after_ms: u64, reaction: &mut Reaction) {
+        let id = self.issue(Open::Timer { purpose, after_ms });
+        reaction.effects.push(Effect::StartTimer { id, after_ms, purpose });
+    }
+
+    /// Asks a model, if the budget allows it.
+    pub(super) fn call_model(
+        &mut self,
+        purpose: Purpose,
+        choice: &ModelChoice,
+        conversation: &ConversationLog,
+        open: Open,
+        reaction: &mut Reaction,
+    ) -> Result<EffectId, ErrorInfo> {
+        self.reserve(&choice.model, conversation.estimated_tokens())?;
+        let id = self.issue(open);
+        reaction.effects.push(Effect::CallModel {
+            id,
+            purpose,
+            provider: choice.provider.clone(),
+            model: choice.model.clone(),
+            conversation: conversation.id,
+            messages: conversation.messages.len(),
+            digest: conversation.digest().to_owned(),
+        });
+        Ok(id)
+    }
+
+    pub(super) fn new_conversation(&mut self) -> ConversationId {
+        self.last_conversation += 1;
+        self.last_conversation
+    }
+
+    /// Refuses a call whose prompt alone would break the budget, before it is made.
+    fn reserve(&self, model: &str, prompt_tokens: u64) -> Result<(), ErrorInfo> {
+        let limits = &self.setup.limits;
+        let used = self.spent.usage.total_tokens();
+        if let Some(max) = limits.max_tokens
+            && used.saturating_add(prompt_tokens) > max
+        {
+            let message = format!(
+                "the token budget is used up: {used} of {max} used, and the next prompt alone has about {prompt_tokens} (constraints.maxTokens)"
+            );
+            return Err(ErrorInfo::new(ErrorCode::BudgetExceeded, message));
+        }
+        if let Some(max) = limits.max_cost_usd {
+            let prompt = Usage { input_tokens: prompt_tokens, ..Usage::default() };
+            let next = self.prices.price(model).map_or(0.0, |price| price.cost(&prompt));
+            let used = self.spent.cost_usd;
+            if used + next > max {
+                let message = format!(
+                    "the cost budget is used up: ${used:.4} of ${max:.4} spent, and the next prompt alone costs about ${next:.4} (constraints.maxCostUsd)"
+                );
+                return Err(ErrorInfo::new(ErrorCode::BudgetExceeded, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn account(&mut self, effect: EffectId, usage: Usage, reaction: &mut Reaction) {
+        let (by, model) = match (&self.question, &self.execution) {
+            (Some(question), _) => (question.purpose().to_string(), self.setup.arbiter.model.model.as_str()),
+            (None, Some(execution)) => (execution.agent().to_owned(), execution.model().model.as_str()),
+            (None, None) => (String::new(), ""),
+        };
+        self.spent.usage += usage;
+        match self.prices.price(model) {
+            Some(price) => self.spent.cost_usd += price.cost(&usage),
+            None => self.spent.unpriced = true,
+        }
+        let (total, cost_usd) = (self.spent.usage, self.spent.cost_usd());
+        reaction.notes.push(Note::Used { effect, by, usage, total, cost_usd });
+    }
+
+    pub(super) fn sources(&self) -> Sources<'_> {
+        Sources {
+            context: self.machine.context(),
+            limits: self.machine.limits(),
+            tally: &self.tally,
+            tokens_used: self.spent.usage.total_tokens(),
+            now: self.now,
+        }
+    }
+
+    pub(super) fn request(&self, effect: EffectId) -> Option<ModelRequest> {
+        match self.open.get(&effect)? {
+            Open::Question => Some(self.question.as_ref()?.request(&self.setup.arbiter.model)),
+            Open::Turn => self.execution.as_ref().map(Execution::request),
+            Open::Tool { .. } | Open::Timer { .. } => None,
+        }
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.machine.state()
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        self.machine.context()
+    }
+
+    pub(super) fn open_effects(&self) -> impl Iterator<Item = EffectId> + '_ {
+        self.open.keys().copied()
+    }
+
+    fn outcome(&self, state: State) -> Outcome {
+        let context = self.machine.context();
+        let error = context.last_error.as_ref().map(|failure| failure.error.clone());
+        let out_of_budget = error.as_ref().is_some_and(|error| error.code == ErrorCode::BudgetExceeded);
+        let status = match state {
+            State::Cancelled => Status::Cancelled,
+            _ if context.limited => Status::Limited,
+            State::Complete => Status::Claimed,
+            _ if out_of_budget => Status::Limited,
+            _ => Status::Failed,
+        };
+        let last_words = || {
+            let output = context.history.iter().rev().find_map(|entry| entry.output.as_deref());
+            output.map(|text| format!(" Last report: {text}")).unwrap_or_default()
+        };
+        let summary = match (status, &context.last_decision, &error) {
+            (Status::Claimed, Some(decision), _) => decision.reason().to_owned(),
+            (Status::Claimed, None, _) => String::new(),
+            (Status::Cancelled, ..) => "Cancelled.".to_owned(),
+            (Status::Limited, _, Some(error)) if out_of_budget => {
+                format!("Stopped: {}.{}", error.message, last_words())
+            }
+            (Status::Limited, ..) => {
+                format!("Stopped: all {} iterations are used up.{}", context.iteration_count, last_words())
+            }
+            (Status::Failed, _, Some(error)) => {
+                let times = context.consecutive_failures;
+                format!("Failed after {times} failure(s) in a row: {}", error.message)
+            }
+            (Status::Failed, _, None) => "Failed.".to_owned(),
+        };
+        let keeps_error = matches!(status, Status::Failed | Status::Limited);
+        Outcome {
+            status,
+            summary,
+            iterations: context.iteration_count,
+            usage: self.spent.usage,
+            cost_usd: self.spent.cost_usd(),
+            files_modified: self.files_modified.clone(),
+            duration_ms: context.started_at.map_or(0, |start| self.now.since(start)),
+            error: error.filter(|_| keeps_error),
+        }
+    }
+}
+
+fn forced(agent: &str) -> String {
+    format!("{agent} was asked for by the user")
+}

@@ -1,0 +1,129 @@
+//! What a run is made of, fixed at its start: agents, models, limits, tools. Journaled whole in the first event, so
+//! that the events alone are enough to fold the state.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::AgentConfig;
+use crate::arbiter::Templates;
+use crate::cost::Price;
+use crate::tool::ToolSpec;
+
+/// Everything a run needs to know, besides its task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Setup {
+    /// The agents by name.
+    pub agents: BTreeMap<String, AgentSetup>,
+    /// Falls in where nothing else names an agent (`agents.default`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_agent: Option<String>,
+    /// Works first, whatever the arbiter would say (`--agent`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_agent: Option<String>,
+    /// The arbiter.
+    pub arbiter: ArbiterSetup,
+    /// Where the run must stop.
+    pub limits: RunLimits,
+    /// Prices by model that go before the built-in ones.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, Price>,
+    /// All tools that exist in this run; each agent is offered its share.
+    pub tools: Vec<ToolSpec>,
+    /// Facts about the place, for the agents' system prompt.
+    pub place: Place,
+}
+
+/// One agent with everything resolved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentSetup {
+    /// As configured.
+    pub config: AgentConfig,
+    /// Where it is configured, for messages: a path, or `built in`.
+    pub source: String,
+    /// Which model it uses.
+    pub model: ModelChoice,
+}
+
+/// A provider and a model of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelChoice {
+    /// Name of the configured provider.
+    pub provider: String,
+    /// The model as the provider knows it.
+    pub model: String,
+    /// Most tokens of one response.
+    pub max_tokens: u32,
+    /// Sampling temperature; the provider's default where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
+
+/// How the arbiter works.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArbiterSetup {
+    /// Whether it asks a model.
+    pub mode: ArbiterMode,
+    /// Which model.
+    pub model: ModelChoice,
+    /// Its prompts.
+    pub templates: Templates,
+}
+
+/// Who decides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArbiterMode {
+    /// A model, with the rules where it gives no usable answer.
+    #[default]
+    Llm,
+    /// The rules alone.
+    Rules,
+}
+
+/// Where the run must stop.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunLimits {
+    /// Most executions.
+    pub max_iterations: u32,
+    /// Failures in a row that end the run.
+    pub max_consecutive_failures: u32,
+    /// Most tokens of all model calls together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Most cost, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// Longest wall time, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_duration_ms: Option<u64>,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self {
+            max_iterations: 50,
+            max_consecutive_failures: 3,
+            max_tokens: None,
+            max_cost_usd: None,
+            max_duration_ms: None,
+        }
+    }
+}
+
+/// Facts about the place of a run that an agent should not have to find out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Place {
+    /// The project's directory, as agents see it.
+    pub directory: String,
+    /// Operating system, e.g. `linux`.
+    pub platform: String,
+    /// Whether the project is a git work tree.
+    pub git: bool,
+}

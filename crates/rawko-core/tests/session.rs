@@ -1,0 +1,591 @@
+//! The session as a driver sees it: events in, effects out, folded from a journal or live alike.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use rawko_core::agent::{AgentConfig, AgentLimits, OneOrMany, Transitions, control_tools};
+use rawko_core::arbiter::{DECIDE, Templates};
+use rawko_core::machine::State;
+use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko_core::session::{
+    DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Reaction, Session, Stamped, Status,
+    TimerPurpose,
+};
+use rawko_core::setup::{AgentSetup, ArbiterMode, ArbiterSetup, ModelChoice, Place, RunLimits, Setup};
+use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
+use serde_json::{Value, json};
+
+fn model(name: &str) -> ModelChoice {
+    ModelChoice { provider: "p".into(), model: name.into(), max_tokens: 1_000, temperature: None }
+}
+
+fn agent(name: &str, max_turns: u32) -> (String, AgentSetup) {
+    let config = AgentConfig {
+        name: name.into(),
+        display_name: None,
+        when_to_use: OneOrMany::One(format!("for {name} work")),
+        system_prompt: format!("You are {name}."),
+        tools: Default::default(),
+        transitions: Transitions::default(),
+        limits: AgentLimits { max_iterations: Some(max_turns), ..Default::default() },
+        provider: Default::default(),
+        memory: Default::default(),
+        permissions: None,
+        metadata: Default::default(),
+    };
+    (name.into(), AgentSetup { config, source: "test".into(), model: model("m") })
+}
+
+fn tool(name: &str, access: ToolAccess) -> ToolSpec {
+    let input_schema = json!({"type": "object"});
+    ToolSpec { name: name.into(), description: name.into(), input_schema, access }
+}
+
+fn setup() -> Setup {
+    let mut tools = control_tools();
+    tools.extend([
+        tool("Read", ToolAccess::ReadOnly),
+        tool("Grep", ToolAccess::ReadOnly),
+        tool("Write", ToolAccess::Mutating),
+        tool("Bash", ToolAccess::Mutating),
+    ]);
+    Setup {
+        agents: BTreeMap::from([agent("planner", 4), agent("developer", 6)]),
+        default_agent: None,
+        first_agent: None,
+        arbiter: ArbiterSetup {
+            mode: ArbiterMode::Llm,
+            model: model("judge"),
+            templates: Templates::default(),
+        },
+        limits: RunLimits::default(),
+        prices: BTreeMap::new(),
+        tools,
+        place: Place { directory: "/p".into(), platform: "linux".into(), git: true },
+    }
+}
+
+/// A driver in miniature: keeps the open effects in order and the events given, as a journal would.
+struct Bench {
+    session: Session,
+    clock: u64,
+    journal: Vec<Stamped>,
+    open: Vec<Effect>,
+    notes: Vec<Note>,
+    outcome: Option<Outcome>,
+}
+
+impl Bench {
+    fn start(setup: Setup) -> Self {
+        let mut bench = Self {
+            session: Session::new(),
+            clock: 1_000,
+            journal: vec![],
+            open: vec![],
+            notes: vec![],
+            outcome: None,
+        };
+        bench.give(Event::TaskStarted { task: "make it work".into(), setup: Box::new(setup) });
+        bench
+    }
+
+    fn give(&mut self, event: Event) -> Reaction {
+        self.clock += 10;
+        let stamped = Stamped { at: Timestamp(self.clock), event };
+        let reaction = self.session.apply(&stamped);
+        self.journal.push(stamped);
+        for effect in &reaction.effects {
+            match effect {
+                Effect::Abandon { id } => self.open.retain(|open| open.awaits_answer() != Some(*id)),
+                Effect::Finish { outcome } => self.outcome = Some(*outcome.clone()),
+                other => self.open.push(other.clone()),
+            }
+        }
+        self.notes.extend(reaction.notes.clone());
+        reaction
+    }
+
+    fn take(&mut self, which: impl Fn(&Effect) -> bool) -> Effect {
+        let at = self.open.iter().position(which).unwrap_or_else(|| panic!("not open: {:#?}", self.open));
+        self.open.remove(at)
+    }
+
+    #[track_caller]
+    fn reply(&mut self, content: Vec<Content>, stop_reason: StopReason) -> Reaction {
+        let effect = self.take(|effect| matches!(effect, Effect::CallModel { .. }));
+        let effect = effect.awaits_answer().unwrap();
+        assert!(self.session.request(effect).is_some());
+        let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
+        let message = Message { role: Role::Assistant, content };
+        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 5 })
+    }
+
+    #[track_caller]
+    fn decide(&mut self, input: Value) -> Reaction {
+        self.reply(vec![call("d", DECIDE, input)], StopReason::ToolUse)
+    }
+
+    #[track_caller]
+    fn select(&mut self, mode: &str) {
+        self.decide(json!({"decision": "SELECT_MODE", "mode": mode, "reason": "r"}));
+    }
+
+    #[track_caller]
+    fn report(&mut self, outcome: &str) {
+        let input = json!({"outcome": outcome, "summary": format!("{outcome} it was")});
+        self.reply(vec![call("r", "Report", input)], StopReason::ToolUse);
+    }
+
+    #[track_caller]
+    fn fail_model(&mut self, code: ErrorCode) {
+        let effect = self.take(|effect| matches!(effect, Effect::CallModel { .. }));
+        let effect = effect.awaits_answer().unwrap();
+        self.give(Event::ModelFailed { effect, error: ErrorInfo::new(code, "m"), duration_ms: 5 });
+    }
+
+    #[track_caller]
+    fn fire(&mut self, wanted: TimerPurpose) {
+        let timer =
+            self.take(|effect| matches!(effect, Effect::StartTimer { purpose, .. } if *purpose == wanted));
+        self.give(Event::TimerFired { effect: timer.awaits_answer().unwrap() });
+    }
+
+    fn running(&self) -> Vec<(EffectId, String)> {
+        self.open
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::RunTool { id, call, .. } => Some((*id, call.name.clone())),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn finish_tool(&mut self, effect: EffectId, outcome: ToolOutcome) {
+        self.open.retain(|open| open.awaits_answer() != Some(effect));
+        self.give(Event::ToolFinished { effect, outcome });
+    }
+
+    /// The request that is open, as text.
+    #[track_caller]
+    fn asked(&self) -> String {
+        let effect = self.open.iter().find(|effect| matches!(effect, Effect::CallModel { .. }));
+        let request = self.session.request(effect.unwrap().awaits_answer().unwrap()).unwrap();
+        format!("{}\n{:#?}", request.system, request.messages)
+    }
+
+    #[track_caller]
+    fn ended(&self, status: Status) -> &Outcome {
+        let outcome = self.outcome.as_ref().expect("the run should be over");
+        assert_eq!(outcome.status, status, "{outcome:?}");
+        assert!(self.open.is_empty(), "{:?}", self.open);
+        assert_eq!(self.session.open_effects().count(), 0);
+        // The fold of the journal is the state, and giving it again changes nothing.
+        let mut folded = Session::new();
+        for stamped in &self.journal {
+            let _ = folded.apply(stamped);
+        }
+        assert_eq!(folded, self.session);
+        outcome
+    }
+}
+
+fn call(id: &str, name: &str, input: Value) -> Content {
+    Content::ToolUse(ToolCall { id: id.into(), name: name.into(), input, invalid_input: None })
+}
+
+#[test]
+fn a_task_from_start_to_claimed() {
+    let mut bench = Bench::start(setup());
+    bench.select("planner");
+    let steps = json!({"steps": [{"description": "fix"}]});
+    bench.reply(
+        vec![
+            call("1", "UpdatePlan", steps),
+            call("2", "Report", json!({"outcome":"success","summary":"planned"})),
+        ],
+        StopReason::ToolUse,
+    );
+    bench.select("developer");
+    assert!(bench.asked().contains("[pending] fix"), "the plan is shown to the developer");
+    bench.reply(vec![call("3", "Write", json!({"file_path": "a"}))], StopReason::ToolUse);
+    let (write, _) = bench.running()[0].clone();
+    bench.finish_tool(write, ToolOutcome { files_modified: vec!["a".into()], ..ToolOutcome::ok("done") });
+    bench.reply(vec![Content::text("All done.")], StopReason::EndTurn);
+    bench.decide(json!({"decision": "COMPLETE", "summary": "works", "reason": "r"}));
+    let outcome = bench.ended(Status::Claimed);
+    assert_eq!(outcome.summary, "works");
+    assert_eq!(outcome.iterations, 2);
+    assert_eq!(outcome.files_modified, ["a"]);
+    assert_eq!(outcome.usage.total_tokens(), 6 * 110);
+    assert_eq!(outcome.cost_usd, None, "the models of this test have no price");
+}
+
+#[test]
+fn reads_run_side_by_side_and_a_change_runs_alone() {
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    let calls = ["Read", "Grep", "Write", "Read"];
+    let content = calls.iter().enumerate().map(|(i, name)| call(&i.to_string(), name, json!({}))).collect();
+    bench.reply(content, StopReason::ToolUse);
+    let first = bench.running();
+    assert_eq!(first.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["Read", "Grep"]);
+    bench.finish_tool(first[1].0, ToolOutcome::ok("second"));
+    assert_eq!(bench.running().len(), 1, "the write waits for the other read");
+    bench.finish_tool(first[0].0, ToolOutcome::ok("first"));
+    let second = bench.running();
+    assert_eq!(second.len(), 1);
+    assert_eq!(second[0].1, "Write");
+    bench.finish_tool(second[0].0, ToolOutcome::ok("third"));
+    let last = bench.running();
+    bench.finish_tool(last[0].0, ToolOutcome::ok("fourth"));
+    let asked = bench.asked();
+    let order =
+        ["first", "second", "third", "fourth"].map(|word| asked.find(&format!("\"{word}\"")).unwrap());
+    assert!(order.is_sorted(), "results stand in the order of the calls");
+}
+
+#[test]
+fn continue_goes_on_in_the_same_conversation() {
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    bench.report("success");
+    bench.decide(json!({"decision": "CONTINUE", "reason": "more to do"}));
+    let asked = bench.asked();
+    assert!(asked.contains("Reported."), "the report's call is answered");
+    assert!(asked.contains("more to do") && asked.contains("Go on"));
+    assert!(asked.contains("make it work"), "the old opening is still there");
+    bench.report("success");
+    bench.select("planner");
+    let asked = bench.asked();
+    assert!(!asked.contains("Go on"), "another agent begins its own conversation");
+    assert!(asked.contains("What went before"));
+}
+
+#[test]
+fn a_bad_answer_is_repaired_once_and_then_the_rules_decide() {
+    let mut bench = Bench::start(setup());
+    bench.reply(vec![Content::text("I think the planner.")], StopReason::EndTurn);
+    assert!(bench.asked().contains("cannot be used"));
+    bench.select("nobody");
+    let records: Vec<_> = bench
+        .notes
+        .iter()
+        .filter_map(|note| match note {
+            Note::Decided(record) => Some(record.as_ref()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].source, DecisionSource::Fallback);
+    assert_eq!(records[0].rejected.len(), 2);
+    assert_eq!(records[0].calls.len(), 2);
+    assert_eq!(bench.session.context().unwrap().current_mode, "planner");
+}
+
+#[test]
+fn an_empty_answer_and_a_refusal_of_the_arbiter_do_not_stop_the_run() {
+    let mut bench = Bench::start(setup());
+    bench.reply(vec![], StopReason::EndTurn);
+    bench.reply(vec![], StopReason::Refusal);
+    assert_eq!(bench.session.state(), State::Executing);
+}
+
+#[test]
+fn provider_errors_are_counted_backed_off_and_end_the_run() {
+    let mut bench = Bench::start(setup());
+    for _ in 0..2 {
+        bench.fail_model(ErrorCode::RateLimited);
+        assert_eq!(bench.session.state(), State::Selecting);
+        bench.fire(TimerPurpose::Backoff);
+    }
+    bench.fail_model(ErrorCode::RateLimited);
+    let outcome = bench.ended(Status::Failed);
+    assert_eq!(outcome.error.as_ref().unwrap().code, ErrorCode::RateLimited);
+
+    let mut bench = Bench::start(setup());
+    bench.fail_model(ErrorCode::AuthenticationFailed);
+    bench.ended(Status::Failed);
+}
+
+#[test]
+fn turns_are_limited_and_the_agent_is_told() {
+    let mut bench = Bench::start(setup());
+    bench.select("planner");
+    for turn in 1..=4 {
+        bench.reply(vec![call("c", "Read", json!({}))], StopReason::ToolUse);
+        let (read, _) = bench.running()[0].clone();
+        bench.finish_tool(read, ToolOutcome::ok("text"));
+        if turn == 3 {
+            assert!(bench.asked().contains("last model turn"));
+        }
+    }
+    assert_eq!(bench.session.state(), State::Evaluating);
+    assert!(bench.asked().contains("used up its turns"));
+    bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
+    assert_eq!(bench.session.state(), State::Executing);
+    bench.report("success");
+}
+
+#[test]
+fn iterations_are_limited() {
+    let mut setup = setup();
+    setup.limits.max_iterations = 2;
+    let mut bench = Bench::start(setup);
+    bench.select("developer");
+    bench.report("success");
+    bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
+    bench.report("success");
+    bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
+    let outcome = bench.ended(Status::Limited);
+    assert!(outcome.summary.contains("2 iterations") && outcome.summary.contains("success it was"));
+}
+
+#[test]
+fn budgets_stop_the_run_before_the_call() {
+    let mut tokens = setup();
+    tokens.limits.max_tokens = Some(2_500);
+    let mut bench = Bench::start(tokens);
+    while bench.outcome.is_none() {
+        bench.decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}));
+        if bench.outcome.is_none() {
+            bench.report("success");
+        }
+    }
+    let outcome = bench.ended(Status::Limited);
+    assert!(outcome.usage.total_tokens() <= 2_500, "{outcome:?}");
+    assert_eq!(outcome.error.as_ref().unwrap().code, ErrorCode::BudgetExceeded);
+
+    let mut time = setup();
+    time.limits.max_duration_ms = Some(60_000);
+    let mut bench = Bench::start(time);
+    bench.select("developer");
+    bench.fire(TimerPurpose::RunDeadline);
+    assert!(bench.ended(Status::Limited).summary.contains("time is up"));
+}
+
+#[test]
+fn an_execution_that_takes_too_long_is_ended() {
+    let mut setup = setup();
+    setup.agents.get_mut("developer").unwrap().config.limits.timeout = Some(5_000);
+    let mut bench = Bench::start(setup);
+    bench.select("developer");
+    bench.reply(vec![call("c", "Bash", json!({"command": "sleep 100"}))], StopReason::ToolUse);
+    let (bash, _) = bench.running()[0].clone();
+    bench.fire(TimerPurpose::ExecutionDeadline);
+    assert!(bench.running().is_empty(), "the tool is abandoned");
+    let late = bench.give(Event::ToolFinished { effect: bash, outcome: ToolOutcome::ok("late") });
+    assert!(late.ignored);
+    assert_eq!(bench.session.state(), State::Selecting);
+    bench.fire(TimerPurpose::Backoff);
+    assert!(bench.asked().contains("timeout"));
+}
+
+#[test]
+fn what_is_not_allowed_is_not_run() {
+    let mut setup = setup();
+    setup.agents.get_mut("planner").unwrap().config.tools.blocked = vec!["Write".into()];
+    let mut bench = Bench::start(setup);
+    bench.select("planner");
+    let asked = bench.asked();
+    let reaction =
+        bench.reply(vec![call("c", "Write", json!({})), call("d", "Nope", json!({}))], StopReason::ToolUse);
+    assert!(bench.running().is_empty());
+    assert!(!asked.contains("name: \"Write\""));
+    let denied = |note: &&Note| matches!(note, Note::ToolCalled { allowed: false, .. });
+    assert_eq!(reaction.notes.iter().filter(denied).count(), 2);
+    let told = bench.asked();
+    assert!(told.contains("planner") && told.contains("tools.blocked"), "{told}");
+}
+
+#[test]
+fn broken_tool_input_is_given_back_to_the_model() {
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    let broken = ToolCall {
+        id: "c".into(),
+        name: "Write".into(),
+        input: json!({}),
+        invalid_input: Some("{\"file_path\": ".into()),
+    };
+    bench.reply(vec![Content::ToolUse(broken)], StopReason::ToolUse);
+    assert!(bench.running().is_empty());
+    assert!(bench.asked().contains("not valid JSON"));
+    bench.reply(vec![call("c", "Report", json!({"outcome": "maybe"}))], StopReason::ToolUse);
+    assert!(bench.asked().contains("required form"));
+}
+
+#[test]
+fn cancelling_ends_everything() {
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    bench.reply(vec![call("c", "Bash", json!({"command": "x"}))], StopReason::ToolUse);
+    bench.give(Event::CancelRequested { reason: "test".into() });
+    bench.ended(Status::Cancelled);
+    assert!(bench.give(Event::CancelRequested { reason: "again".into() }).ignored);
+}
+
+#[test]
+fn overrides_and_a_forced_first_agent() {
+    let mut first = setup();
+    first.first_agent = Some("developer".into());
+    let mut bench = Bench::start(first);
+    assert_eq!(bench.session.state(), State::Executing);
+    bench.give(Event::OverrideRequested { command: Override::ForceAgent { agent: "planner".into() } });
+    assert_eq!(bench.session.context().unwrap().current_mode, "planner");
+    assert_eq!(bench.open.len(), 1, "the developer's call is abandoned");
+    let human =
+        |note: &&Note| matches!(note, Note::Decided(record) if record.source == DecisionSource::Human);
+    assert_eq!(bench.notes.iter().filter(human).count(), 2);
+    bench.report("success");
+}
+
+#[test]
+fn lost_effects_are_redone_only_where_that_is_harmless() {
+    let mut bench = Bench::start(setup());
+    let lost = bench.take(|_| true);
+    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    bench.select("developer");
+    bench.reply(vec![call("a", "Read", json!({})), call("b", "Bash", json!({}))], StopReason::ToolUse);
+    let (read, _) = bench.running()[0].clone();
+    bench.open.clear();
+    bench.give(Event::EffectLost { effect: read });
+    let (again, name) = bench.running()[0].clone();
+    assert_eq!(name, "Read");
+    assert_ne!(again, read);
+    bench.finish_tool(again, ToolOutcome::ok("text"));
+    let (bash, _) = bench.running()[0].clone();
+    bench.open.clear();
+    bench.give(Event::EffectLost { effect: bash });
+    assert!(bench.running().is_empty());
+    assert!(bench.asked().contains("Outcome unknown"));
+}
+
+#[test]
+fn a_plan_made_before_an_error_is_not_lost() {
+    let mut bench = Bench::start(setup());
+    bench.select("planner");
+    bench.reply(
+        vec![call("1", "UpdatePlan", json!({"steps": [{"description": "fix"}]}))],
+        StopReason::ToolUse,
+    );
+    bench.fail_model(ErrorCode::NetworkError);
+    bench.fire(TimerPurpose::Backoff);
+    bench.select("developer");
+    assert!(bench.asked().contains("[pending] fix"));
+    bench.report("success");
+    assert_eq!(bench.session.context().unwrap().plan.as_ref().unwrap().steps.len(), 1);
+}
+
+#[test]
+fn requests_only_grow_at_their_end() {
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    let mut before: Option<rawko_core::request::ModelRequest> = None;
+    for _ in 0..5 {
+        let open = bench.open.iter().find(|effect| matches!(effect, Effect::CallModel { .. })).unwrap();
+        let request = bench.session.request(open.awaits_answer().unwrap()).unwrap();
+        if let Some(before) = &before {
+            assert_eq!(request.messages[..before.messages.len()], before.messages);
+            assert_eq!((&request.system, &request.tools), (&before.system, &before.tools));
+        }
+        before = Some(request);
+        bench.reply(vec![call("c", "Read", json!({}))], StopReason::ToolUse);
+        let (read, _) = bench.running()[0].clone();
+        bench.finish_tool(read, ToolOutcome::ok("text"));
+    }
+}
+
+/// A random answer to a random open effect, or something nobody asked for.
+fn any_move() -> impl Strategy<Value = (u8, u8)> {
+    (any::<u8>(), any::<u8>())
+}
+
+fn event_of(kind: u8, effect: EffectId) -> Event {
+    let reply = |content: Vec<Content>| Event::ModelReplied {
+        effect,
+        message: Message { role: Role::Assistant, content },
+        usage: Usage::default(),
+        stop_reason: StopReason::ToolUse,
+        duration_ms: 1,
+    };
+    match kind % 16 {
+        0 | 1 => {
+            reply(vec![call("d", DECIDE, json!({"decision":"SELECT_MODE","mode":"developer","reason":"r"}))])
+        }
+        2 => reply(vec![call("d", DECIDE, json!({"decision":"CONTINUE","reason":"r"}))]),
+        3 => reply(vec![call("d", DECIDE, json!({"decision":"RETRY","reason":"r"}))]),
+        4 => reply(vec![call("r", "Report", json!({"outcome":"failure","summary":"s"}))]),
+        5 => reply(vec![call("a", "Read", json!({})), call("b", "Write", json!({}))]),
+        6 => reply(vec![]),
+        7 => Event::ModelFailed { effect, error: ErrorInfo::new(ErrorCode::Timeout, "m"), duration_ms: 1 },
+        8 | 9 => Event::ToolFinished { effect, outcome: ToolOutcome::ok("x") },
+        10 | 11 => Event::TimerFired { effect },
+        12 => Event::EffectLost { effect },
+        13 => Event::OverrideRequested { command: Override::Retry },
+        14 => Event::OverrideRequested { command: Override::SkipStep },
+        _ => reply(vec![call("p", "UpdatePlan", json!({"steps":[{"description":"s"}]})), Content::text("t")]),
+    }
+}
+
+proptest! {
+    /// No sequence of events panics, no effect is issued twice under one id, what is open is what was issued and
+    /// neither answered nor abandoned, and the fold of a prefix then the rest equals the fold of all.
+    #[test]
+    fn any_sequence_holds(moves in proptest::collection::vec(any_move(), 0..120), cut in 0usize..120) {
+        let mut setup = setup();
+        setup.limits.max_iterations = 6;
+        let mut session = Session::new();
+        let mut journal = vec![];
+        let mut issued = std::collections::BTreeSet::new();
+        let mut open = std::collections::BTreeSet::new();
+        let start = Event::TaskStarted { task: "t".into(), setup: Box::new(setup) };
+        let mut events = vec![start];
+        let mut moves = moves.into_iter();
+        let mut clock = 0;
+        let mut finished = 0;
+        while let Some(event) = events.pop() {
+            clock += 1;
+            let stamped = Stamped { at: Timestamp(clock), event };
+            let reaction = session.apply(&stamped);
+            match &stamped.event {
+                Event::ModelReplied { effect, .. } | Event::ModelFailed { effect, .. }
+                | Event::ToolFinished { effect, .. } | Event::TimerFired { effect }
+                | Event::EffectLost { effect } if !session.open_effects().any(|id| id == *effect) => {
+                    open.remove(effect);
+                }
+                _ => {}
+            }
+            for effect in &reaction.effects {
+                match effect {
+                    Effect::Abandon { id } => prop_assert!(open.remove(id)),
+                    Effect::Finish { .. } => finished += 1,
+                    other => {
+                        let id = other.awaits_answer().unwrap();
+                        prop_assert!(issued.insert(id));
+                        open.insert(id);
+                    }
+                }
+            }
+            prop_assert_eq!(session.open_effects().collect::<Vec<_>>(), open.iter().copied().collect::<Vec<_>>());
+            prop_assert!(finished <= 1);
+            prop_assert!(session.state().is_final() == (finished == 1));
+            prop_assert!(finished == 1 || !open.is_empty(), "a run that is not over waits for something");
+            journal.push(stamped);
+            if let Some((kind, pick)) = moves.next() {
+                let choices: Vec<EffectId> = open.iter().copied().chain([EffectId(1), EffectId(999)]).collect();
+                events.push(event_of(kind, choices[usize::from(pick) % choices.len()]));
+            }
+        }
+        let mut folded = Session::new();
+        for (at, stamped) in journal.iter().enumerate() {
+            if at == cut.min(journal.len() - 1) {
+                // What a journal holds is JSON: events must survive it.
+                let text = serde_json::to_string(stamped).unwrap();
+                prop_assert_eq!(&serde_json::from_str::<Stamped>(&text).unwrap(), stamped);
+            }
+            let _ = folded.apply(stamped);
+        }
+        prop_assert_eq!(folded, session);
+    }
+}
