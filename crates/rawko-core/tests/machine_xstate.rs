@@ -1,0 +1,149 @@
+//! The exported config behaves in XState as the machine behaves here: `node` loads it with the real `xstate`,
+//! walks every recorded trace and several hundred random runs, and compares state, context and effects.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+mod machine_support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use machine_support::{draw, limits, run};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+use rawko_core::Timestamp;
+use rawko_core::machine::{Limits, Machine, MachineEvent, SimulatedStep, Step, export};
+use serde_json::{Value, json};
+
+const TRACES: &str = include_str!("fixtures/machine_traces.jsonl");
+const BINDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bindings/xstate");
+const RANDOM_RUNS: usize = 400;
+
+#[test]
+fn xstate_follows_traces_and_random_runs() {
+    let config: Value = serde_json::from_str(&export::xstate().expect("the config")).expect("JSON");
+    let mut cases = recorded_cases();
+    cases.extend(random_cases());
+    let count = cases.len();
+
+    let installed = install_xstate();
+    let walk = tempfile::tempdir_in(&installed).expect("a directory beside node_modules");
+    copy(Path::new(BINDINGS), "rawko-machine.mjs", walk.path());
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/xstate"), "walk.mjs", walk.path());
+    let input = walk.path().join("cases.json");
+    fs::write(&input, json!({"config": config, "cases": cases}).to_string()).expect("the cases");
+
+    let output = call(Command::new("node").arg("walk.mjs").arg(&input).current_dir(walk.path()));
+    let report: Value = serde_json::from_str(&output).expect("a report");
+    assert_eq!(report["cases"], count);
+    assert!(report["events"].as_u64().expect("a number") > 5_000, "the random runs are short: {report}");
+}
+
+/// What XState must show after one event. The context stands for all that the printed step leaves out.
+fn expected(machine: &Machine, step: &Step) -> Value {
+    let shown = SimulatedStep::new(machine, step.clone());
+    let mut fields = serde_json::to_value(shown).expect("a step");
+    fields["status"] = json!(if machine.state().is_final() { "done" } else { "active" });
+    fields["context"] = serde_json::to_value(machine.context()).expect("a context");
+    fields
+}
+
+fn at(now: Timestamp, event: &MachineEvent) -> Value {
+    let mut event = serde_json::to_value(event).expect("an event");
+    event["at"] = json!(now);
+    event
+}
+
+/// The traces, held both to what was recorded and to what the machine makes of them.
+fn recorded_cases() -> Vec<Value> {
+    TRACES.lines().enumerate().map(|(number, line)| recorded_case(number, line)).collect()
+}
+
+fn recorded_case(number: usize, line: &str) -> Value {
+    let trace: Value = serde_json::from_str(line).expect("a trace");
+    let limits: Limits = serde_json::from_value(trace.clone()).expect("limits");
+    let mut machine = Machine::new(limits.clone());
+    let events = trace["events"].as_array().expect("events");
+    let recorded = trace["expected"].as_array().expect("expectations");
+    assert_eq!(events.len(), recorded.len());
+    let steps: Vec<Value> = events
+        .iter()
+        .zip(recorded)
+        .map(|(event, recorded)| {
+            let event: MachineEvent = serde_json::from_value(event.clone()).expect("an event");
+            let step = machine.apply(Timestamp(0), &event);
+            let mut expected = expected(&machine, &step);
+            for (field, value) in recorded.as_object().expect("an object") {
+                expected[field] = value.clone();
+            }
+            json!({"event": at(Timestamp(0), &event), "expected": expected})
+        })
+        .collect();
+    json!({"name": format!("trace {number}"), "limits": limits, "steps": steps})
+}
+
+/// The same runs every time: a failure here is found again by running the test again.
+fn random_cases() -> Vec<Value> {
+    let mut runner = TestRunner::deterministic();
+    let strategy = (limits(), proptest::collection::vec(draw(), 10..40));
+    let mut case = |number: usize| {
+        let (limits, draws) = strategy.new_tree(&mut runner).expect("a run").current();
+        let mut steps = Vec::new();
+        run(&limits, &draws, |_, now, event, machine, step| {
+            steps.push(json!({"event": at(now, event), "expected": expected(machine, step)}));
+        });
+        json!({"name": format!("random run {number}"), "limits": limits, "steps": steps})
+    };
+    (0..RANDOM_RUNS).map(&mut case).collect()
+}
+
+/// The directory that has the pinned `xstate` in its `node_modules`; installed on first use. Installing goes to a
+/// directory of its own that is then renamed: of several tests at once one wins, and none sees half of it.
+fn install_xstate() -> PathBuf {
+    let package = fs::read_to_string(Path::new(BINDINGS).join("package.json")).expect("package.json");
+    let package: Value = serde_json::from_str(&package).expect("package.json is JSON");
+    let version = package["dependencies"]["xstate"].as_str().expect("xstate is pinned");
+    assert!(
+        version.starts_with("5.") && version.bytes().all(|b| b == b'.' || b.is_ascii_digit()),
+        "{version}"
+    );
+
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let installed = cache.join(format!("xstate-{version}"));
+    if !installed.join("node_modules/xstate/package.json").exists() {
+        let fresh = tempfile::tempdir_in(cache).expect("a directory for npm");
+        fs::write(fresh.path().join("package.json"), r#"{"private":true}"#).expect("package.json");
+        let spec = format!("xstate@{version}");
+        let flags = ["--no-audit", "--no-fund", "--no-save", "--no-package-lock", "--ignore-scripts"];
+        call(Command::new("npm").arg("install").args(flags).arg(spec).current_dir(fresh.path()));
+        let fresh = fresh.keep();
+        if let Err(error) = fs::rename(&fresh, &installed) {
+            // Another test was faster; anything else leaves nothing installed.
+            fs::remove_dir_all(&fresh).expect("to clear up");
+            assert!(
+                installed.join("node_modules/xstate").exists(),
+                "cannot rename to {installed:?}: {error}"
+            );
+        }
+    }
+    installed
+}
+
+fn copy(from: &Path, name: &str, to: &Path) {
+    fs::copy(from.join(name), to.join(name)).unwrap_or_else(|error| panic!("{name} in {from:?}: {error}"));
+}
+
+/// What the command printed; panics with everything it said if it cannot be run or fails.
+fn call(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| {
+        panic!(
+            "{:?} cannot be run: {error}. This test holds the exported config to the real XState and needs \
+             Node.js 20 or newer with npm on the PATH.",
+            command.get_program()
+        )
+    });
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?} failed:\n{stderr}\n{stdout}");
+    stdout.into_owned()
+}
