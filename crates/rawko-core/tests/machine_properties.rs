@@ -89,7 +89,7 @@ proptest! {
     /// three (select, execute, evaluate), and each further answer is a failure, of which only so many may follow on
     /// one another before a success.
     #[test]
-    fn answers_alone_lead_to_an_end(limits in limits(), draws in prop::collection::vec(draw(), 60)) {
+    fn answers_alone_lead_to_an_end(limits in limits(), draws in prop::collection::vec(draw(), 90)) {
         let iterations = limits.max_iterations.max(1);
         let most = 3 * iterations + (iterations + 1) * limits.max_consecutive_failures.max(1);
         let mut machine = Machine::new(limits);

@@ -24,6 +24,7 @@ const RANDOM_RUNS: usize = 400;
 fn xstate_follows_traces_and_random_runs() {
     let config: Value = serde_json::from_str(&export::xstate().expect("the config")).expect("JSON");
     let mut cases = recorded_cases();
+    cases.extend(corner_cases());
     cases.extend(random_cases());
     let count = cases.len();
 
@@ -81,6 +82,48 @@ fn recorded_case(number: usize, line: &str) -> Value {
         })
         .collect();
     json!({"name": format!("trace {number}"), "limits": limits, "steps": steps})
+}
+
+/// What random runs seldom come to: the cap of the backoff, a skipped step with a pending one before it, and one
+/// that was the last thing to do.
+fn corner_cases() -> Vec<Value> {
+    let start = json!({"type": "START_TASK", "task": "t"});
+    let error = json!({"code": "overloaded", "message": "m"});
+    let failed = json!({"type": "AGENT_SELECTION_FAILED", "error": error});
+    let failing = std::iter::once(start.clone()).chain(std::iter::repeat_n(failed, 9)).collect();
+    let skipping = |statuses: &[&str]| {
+        let step = |status: &&str| json!({"index": 1, "description": "d", "status": status});
+        let steps: Vec<Value> = statuses.iter().map(step).collect();
+        let plan = json!({"steps": steps, "currentStepIndex": 1});
+        let decision = json!({"type": "SELECT_MODE", "mode": "a", "reason": "r"});
+        let skip = json!({"type": "SKIP_STEP"});
+        vec![
+            start.clone(),
+            json!({"type": "AGENT_SELECTED", "decision": decision}),
+            json!({"type": "AGENT_COMPLETE", "result": {"success": true, "output": "o", "planUpdates": plan}}),
+            skip.clone(),
+            skip,
+        ]
+    };
+    vec![
+        case("nine failures", failing),
+        case("a pending step before", skipping(&["pending", "pending", "in_progress", "failed", "pending"])),
+        case("the last step", skipping(&["complete", "pending"])),
+    ]
+}
+
+fn case(name: &str, events: Vec<Value>) -> Value {
+    let limits = Limits { agents: vec!["a".to_owned()], max_iterations: 9, max_consecutive_failures: 9 };
+    let mut machine = Machine::new(limits.clone());
+    let steps: Vec<Value> = events
+        .into_iter()
+        .map(|event| {
+            let event: MachineEvent = serde_json::from_value(event).expect("an event");
+            let step = machine.apply(Timestamp(5), &event);
+            json!({"event": at(Timestamp(5), &event), "expected": expected(&machine, &step)})
+        })
+        .collect();
+    json!({"name": name, "limits": limits, "steps": steps})
 }
 
 /// The same runs every time: a failure here is found again by running the test again.

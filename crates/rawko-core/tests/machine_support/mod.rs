@@ -122,7 +122,7 @@ pub(crate) fn run(
 }
 
 pub(crate) fn limits() -> impl Strategy<Value = Limits> {
-    (0..=AGENTS.len(), 0..8_u32, 0..5_u32).prop_map(|(agents, max_iterations, max_consecutive_failures)| {
+    (0..=AGENTS.len(), 0..8_u32, 0..9_u32).prop_map(|(agents, max_iterations, max_consecutive_failures)| {
         Limits {
             agents: AGENTS[..agents].iter().map(|&agent| agent.to_owned()).collect(),
             max_iterations,
