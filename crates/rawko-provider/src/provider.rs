@@ -1,9 +1,10 @@
 //! The provider contract (`spec/providers.md`): sessions in, event streams out.
 
+use std::future::Future;
 use std::pin::Pin;
 
 use futures_core::Stream;
-use rawko_core::error::ErrorInfo;
+use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_core::message::{Message, StopReason};
 use rawko_core::request::ModelRequest;
 use rawko_core::usage::Usage;
@@ -12,6 +13,18 @@ use serde_json::Value;
 /// The stream of one answer. It ends in exactly one [`ProviderEvent::MessageDone`] or [`ProviderEvent::Error`],
 /// and dropping it ends the request.
 pub type EventStream<'a> = Pin<Box<dyn Stream<Item = ProviderEvent> + Send + 'a>>;
+
+/// The list of a provider's models, once it has arrived.
+pub type ModelList<'a> = Pin<Box<dyn Future<Output = Result<Vec<ModelInfo>, ErrorInfo>> + Send + 'a>>;
+
+/// A model that a provider offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// The name to ask for it by.
+    pub id: String,
+    /// The name for people, where the provider has one.
+    pub display_name: Option<String>,
+}
 
 /// A source of model answers. Cheap to share; holds keys and connections, nothing of any conversation.
 pub trait Provider: Send + Sync {
@@ -23,6 +36,16 @@ pub trait Provider: Send + Sync {
 
     /// Opens a session for one conversation.
     fn open(&self) -> Box<dyn ProviderSession>;
+
+    /// The models that the provider offers. Providers that cannot say answer with `config_error`.
+    fn list_models(&self) -> ModelList<'_> {
+        let mut error = ErrorInfo::new(
+            ErrorCode::ConfigError,
+            format!("provider {} cannot list its models", self.name()),
+        );
+        error.provider = Some(self.name().to_owned());
+        Box::pin(std::future::ready(Err(error)))
+    }
 }
 
 /// One conversation with a provider. Keeps what it has already encoded, so that a turn costs what is new in it.

@@ -1,0 +1,364 @@
+//! One question to a provider, from the first attempt to the last event.
+//!
+//! Owns the course of a call: ask, read, and on a failure before the first piece of the answer ask again as the
+//! policy says. It keeps two promises: a stream ends in exactly one `MessageDone` or `Error`, and an answer that was
+//! cut off is an error, never a shorter answer. Dropping it closes the connection.
+//!
+//! ```text
+//! Asking ──▶ Reading ──▶ Ended
+//!   ▲           │
+//!   └─ Waiting ◀┘   only while nothing of the answer has been given out
+//! ```
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use rawko_core::error::{ErrorCode, ErrorInfo};
+use rawko_core::request::ModelRequest;
+use rawko_core::retry::{GiveUp, Verdict};
+use reqwest::Response;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::draft::Events;
+use crate::failure::Failure;
+use crate::provider::ProviderEvent;
+use crate::remote::RemoteSession;
+use crate::sse::{MAX_EVENT, SseDecoder};
+use crate::wire::{Decoder as _, Progress, Wire};
+
+/// Most bytes of an error's body.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+
+/// Most bytes of an answer that comes as one JSON object.
+const MAX_WHOLE: usize = 64 * 1024 * 1024;
+
+/// How long usage and the end mark may take once all of the message is there.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// How long a finished answer's connection may take to end before it is closed instead of reused.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// A question under way.
+pub(crate) struct Call<'a, W: Wire> {
+    session: &'a mut RemoteSession<W>,
+    request: ModelRequest,
+    phase: Phase<W>,
+    pending: Events,
+    /// Something of the answer has been given out.
+    answered: bool,
+    /// Attempts that failed and count against the policy.
+    failed: u32,
+    /// Attempts in all.
+    attempt: u32,
+    begun: Instant,
+}
+
+enum Phase<W: Wire> {
+    Asking,
+    Waiting { until: Instant },
+    Reading(Box<Answer<W>>),
+    Ended,
+}
+
+/// An answer that has begun to arrive.
+struct Answer<W: Wire> {
+    response: Response,
+    form: Form,
+    decoder: W::Decoder,
+}
+
+/// What the bytes of an answer turn out to be. The content type is not asked: servers get it wrong.
+enum Form {
+    Unknown,
+    Events(SseDecoder),
+    /// One JSON object, or a web page, collected until its end.
+    Whole(Vec<u8>),
+}
+
+impl<'a, W: Wire> Call<'a, W> {
+    pub(crate) fn new(session: &'a mut RemoteSession<W>, request: ModelRequest) -> Self {
+        Self {
+            session,
+            request,
+            phase: Phase::Asking,
+            pending: Events::new(),
+            answered: false,
+            failed: 0,
+            attempt: 1,
+            begun: Instant::now(),
+        }
+    }
+
+    /// The next event; `None` after the last.
+    pub(crate) async fn next(&mut self) -> Option<ProviderEvent> {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Some(event);
+            }
+            match std::mem::replace(&mut self.phase, Phase::Ended) {
+                Phase::Ended => return None,
+                Phase::Waiting { until } => {
+                    sleep_until(until).await;
+                    self.phase = Phase::Asking;
+                }
+                Phase::Asking => match self.ask().await {
+                    Ok(answer) => self.phase = Phase::Reading(Box::new(answer)),
+                    Err(failure) => self.fail(failure),
+                },
+                Phase::Reading(answer) => self.read(answer).await,
+            }
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        self.begun + Duration::from_millis(self.session.remote.settings.timeouts.total_ms)
+    }
+
+    /// Until when the server may stay silent from now on.
+    fn silence_ends(&self, progress: Progress) -> Instant {
+        let idle = Duration::from_millis(self.session.remote.settings.timeouts.idle_ms);
+        let idle = if progress == Progress::Open { idle } else { idle.min(CLOSING) };
+        self.deadline().min(Instant::now() + idle)
+    }
+
+    fn silent(&self) -> Failure {
+        let timeouts = &self.session.remote.settings.timeouts;
+        let host = self.session.remote.host();
+        if Instant::now() >= self.deadline() {
+            let total = timeouts.total_ms;
+            Failure::lasting(ErrorCode::Timeout, format!("no complete answer from {host} within {total} ms"))
+        } else {
+            let idle = timeouts.idle_ms;
+            Failure::passing(ErrorCode::Timeout, format!("{host} sent nothing for {idle} ms"))
+        }
+    }
+
+    async fn ask(&mut self) -> Result<Answer<W>, Failure> {
+        let remote = self.session.remote.clone();
+        let without = remote.wire.known(&self.request).with_all(remote.learnt.of(&self.request.model));
+        let target = remote.target().map_err(|info| Failure { info, passing: false })?;
+        let body = self.session.body(&self.request, without)?;
+        let request = target
+            .client
+            .post(target.messages.clone())
+            .headers(target.headers.clone())
+            .body(reqwest::Body::wrap(body));
+        let until = self.silence_ends(Progress::Open);
+        let response = match timeout_at(until, request.send()).await {
+            Err(_) => return Err(self.silent()),
+            Ok(Err(error)) => return Err(remote.unreachable(error)),
+            Ok(Ok(response)) => response,
+        };
+        if response.status().is_success() {
+            let decoder = remote.wire.decoder(&self.request);
+            return Ok(Answer { response, form: Form::Unknown, decoder });
+        }
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = match timeout_at(until, read_bounded(response, MAX_ERROR_BODY)).await {
+            Ok(Ok(body)) => body,
+            // The status says enough where its explanation does not arrive.
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        };
+        let mut failure = Failure::from_response(status, &headers, &body);
+        failure.info.request_id = request_id(&headers);
+        Err(failure)
+    }
+
+    /// Takes the next bytes of an answer.
+    async fn read(&mut self, mut answer: Box<Answer<W>>) {
+        let until = self.silence_ends(answer.decoder.progress());
+        let outcome = match timeout_at(until, answer.response.chunk()).await {
+            Ok(Ok(Some(bytes))) => answer.take(&bytes, &mut self.pending),
+            Ok(Ok(None)) => answer.end(&mut self.pending),
+            _ if answer.decoder.progress() != Progress::Open => Ok(Progress::Done),
+            Ok(Err(error)) => Err(self.session.remote.unreachable(error)),
+            Err(_) => Err(self.silent()),
+        };
+        self.answered |= !self.pending.is_empty();
+        match outcome {
+            Ok(Progress::Open | Progress::Closing) => self.phase = Phase::Reading(answer),
+            Ok(Progress::Done) => {
+                let Answer { response, decoder, .. } = *answer;
+                let last = decoder.finish(&mut self.pending);
+                self.pending.push_back(last);
+                release(response);
+            }
+            Err(mut failure) => {
+                failure.info.request_id = request_id(answer.response.headers());
+                self.fail(failure);
+            }
+        }
+    }
+
+    /// Asks again if that may help, and otherwise ends with the error.
+    fn fail(&mut self, mut failure: Failure) {
+        if self.answered {
+            failure.info.message = format!("the answer was cut off: {}", failure.info.message);
+            return self.end_with(failure.info);
+        }
+        if let Some(after_ms) = self.concede(&failure).then_some(0).or_else(|| self.patience(&mut failure)) {
+            let error = self.session.remote.finished(failure.info);
+            self.attempt += 1;
+            self.pending.push_back(ProviderEvent::Retrying { error, attempt: self.attempt, after_ms });
+            self.phase = Phase::Waiting { until: Instant::now() + Duration::from_millis(after_ms) };
+        } else {
+            self.end_with(failure.info);
+        }
+    }
+
+    /// Learns from a rejection what the model does not take. Ends, because each is learnt once.
+    fn concede(&self, failure: &Failure) -> bool {
+        if !matches!(failure.info.status, Some(400 | 422)) {
+            return false;
+        }
+        let remote = &self.session.remote;
+        let model = &self.request.model;
+        let without = remote.wire.known(&self.request).with_all(remote.learnt.of(model));
+        let asked = without.asked_by(&failure.info.message);
+        if let Some(one) = asked {
+            remote.learnt.add(model, one);
+        }
+        asked.is_some()
+    }
+
+    /// How long to wait before the next attempt; `None` where there is none.
+    fn patience(&mut self, failure: &mut Failure) -> Option<u64> {
+        if !failure.passing {
+            return None;
+        }
+        self.failed += 1;
+        let elapsed = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let asked = failure.info.retry_after_ms;
+        let verdict =
+            self.session.remote.settings.retry.after_failure(self.failed, elapsed, asked, fastrand::f64());
+        let gave_up = match verdict {
+            Verdict::Again { after_ms }
+                if Instant::now() + Duration::from_millis(after_ms) < self.deadline() =>
+            {
+                return Some(after_ms);
+            }
+            Verdict::Again { .. } | Verdict::Stop(GiveUp::Deadline) => "no time for another attempt",
+            Verdict::Stop(GiveUp::AskedTooLong) => "the server asks for a longer wait than allowed",
+            Verdict::Stop(GiveUp::Attempts) if self.failed == 1 => return None,
+            Verdict::Stop(GiveUp::Attempts) => "all attempts are used up",
+        };
+        let times =
+            if self.failed == 1 { "1 attempt".to_owned() } else { format!("{} attempts", self.failed) };
+        failure.info.message = format!("{} ({times}; {gave_up})", failure.info.message);
+        None
+    }
+
+    fn end_with(&mut self, error: ErrorInfo) {
+        self.pending.push_back(ProviderEvent::Error(self.session.remote.finished(error)));
+        self.phase = Phase::Ended;
+    }
+}
+
+impl<W: Wire> Answer<W> {
+    fn take(&mut self, bytes: &Bytes, out: &mut Events) -> Result<Progress, Failure> {
+        if matches!(self.form, Form::Unknown) {
+            match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
+                None => return Ok(Progress::Open),
+                Some(b'{' | b'[' | b'<') => self.form = Form::Whole(Vec::new()),
+                Some(_) => self.form = Form::Events(SseDecoder::new(MAX_EVENT)),
+            }
+        }
+        match &mut self.form {
+            Form::Unknown => Ok(Progress::Open),
+            Form::Whole(body) if body.len() + bytes.len() > MAX_WHOLE => Err(Failure::lasting(
+                ErrorCode::Unknown,
+                format!("the server's answer is larger than {MAX_WHOLE} bytes"),
+            )),
+            Form::Whole(body) => {
+                body.extend_from_slice(bytes);
+                Ok(Progress::Open)
+            }
+            Form::Events(events) => {
+                let mut found = Vec::new();
+                let fed = events.feed(bytes, |event| found.push(event));
+                let progress = self.take_events(&found, out)?;
+                fed.map_err(|e| Failure::lasting(ErrorCode::Unknown, e.to_string()))?;
+                Ok(progress)
+            }
+        }
+    }
+
+    fn take_events(
+        &mut self,
+        events: &[crate::sse::SseEvent],
+        out: &mut Events,
+    ) -> Result<Progress, Failure> {
+        for event in events {
+            if self.decoder.event(event, out)? == Progress::Done {
+                return Ok(Progress::Done);
+            }
+        }
+        Ok(self.decoder.progress())
+    }
+
+    /// The connection has ended in order: has the answer?
+    fn end(&mut self, out: &mut Events) -> Result<Progress, Failure> {
+        match std::mem::replace(&mut self.form, Form::Unknown) {
+            Form::Unknown => {
+                Err(Failure::passing(ErrorCode::NetworkError, "the server sent an empty answer"))
+            }
+            Form::Whole(body) => {
+                let value = serde_json::from_slice(&body).map_err(|error| not_whole(&body, &error))?;
+                self.decoder.whole(&value, out).map(|()| Progress::Done)
+            }
+            Form::Events(mut events) => {
+                let mut found = Vec::new();
+                events.finish(|event| found.push(event));
+                match self.take_events(&found, out) {
+                    Ok(Progress::Closing | Progress::Done) => Ok(Progress::Done),
+                    Err(failure) if failure.info.code != ErrorCode::NetworkError => Err(failure),
+                    // What cannot be read in an unfinished last line is part of the cut.
+                    Ok(Progress::Open) | Err(_) => Err(Failure::passing(
+                        ErrorCode::NetworkError,
+                        "the server closed the stream before the end of the message",
+                    )),
+                }
+            }
+        }
+    }
+}
+
+/// Why an answer that came in one piece is none.
+fn not_whole(body: &[u8], error: &serde_json::Error) -> Failure {
+    if body.trim_ascii_start().starts_with(b"<") {
+        let page = Failure::from_response(200, &reqwest::header::HeaderMap::new(), body);
+        return Failure::lasting(ErrorCode::ConfigError, page.info.message);
+    }
+    Failure::passing(ErrorCode::NetworkError, format!("the server's answer is not complete JSON: {error}"))
+}
+
+/// Reads to the end, so that the connection can be used again. It usually is there already.
+fn release(mut response: Response) {
+    if let Some(Ok(None) | Err(_)) = response.chunk().now_or_never() {
+        return;
+    }
+    tokio::spawn(tokio::time::timeout(
+        DRAIN,
+        async move { while let Ok(Some(_)) = response.chunk().await {} },
+    ));
+}
+
+/// The body of `response`, at most `max` bytes of it.
+pub(crate) async fn read_bounded(mut response: Response, max: usize) -> Result<Vec<u8>, reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await? {
+        let room = max - body.len();
+        body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if body.len() == max {
+            break;
+        }
+    }
+    Ok(body)
+}
+
+/// The server's name for the request.
+fn request_id(headers: &reqwest::header::HeaderMap) -> Option<String> {
+    let value = ["request-id", "x-request-id"].iter().find_map(|name| headers.get(*name))?;
+    value.to_str().ok().map(|id| rawko_core::text::truncate(id, 200))
+}

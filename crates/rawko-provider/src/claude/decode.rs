@@ -1,0 +1,160 @@
+//! Answers as the Messages API streams them
+//! (<https://platform.claude.com/docs/en/build-with-claude/streaming>).
+//!
+//! Owns the meaning of each event. Event and block types that it does not know are read over, as the API's
+//! versioning asks of clients.
+
+use rawko_core::message::StopReason;
+use rawko_core::usage::Usage;
+use serde_json::Value;
+
+use crate::draft::{Draft, Events};
+use crate::failure::Failure;
+use crate::provider::ProviderEvent;
+use crate::sse::SseEvent;
+use crate::wire::{Decoder, Progress, parse_event};
+
+/// The events that carry an answer; the data of others is not even parsed.
+const KNOWN: &[&str] = &[
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+    "error",
+];
+
+/// Reads one answer.
+#[derive(Debug, Default)]
+pub(crate) struct ClaudeDecoder {
+    draft: Draft,
+    stopped: bool,
+    done: bool,
+}
+
+impl Decoder for ClaudeDecoder {
+    fn event(&mut self, event: &SseEvent, out: &mut Events) -> Result<Progress, Failure> {
+        if !event.name.is_empty() && !KNOWN.contains(&event.name.as_str()) {
+            return Ok(self.progress());
+        }
+        let data = parse_event(event)?;
+        let place = data.get("index").and_then(Value::as_u64).unwrap_or_default();
+        match str_at(&data, "/type").unwrap_or(&event.name) {
+            "message_start" => self.usage(data.pointer("/message/usage")),
+            "content_block_start" => self.start(place, data.get("content_block"), out),
+            "content_block_delta" => self.delta(place, data.get("delta"), out),
+            "content_block_stop" => self.draft.tool_end(place, out),
+            "message_delta" => {
+                self.usage(data.get("usage"));
+                self.stop(str_at(&data, "/delta/stop_reason"));
+            }
+            "message_stop" => self.done = true,
+            "error" => return Err(Failure::from_value(&data)),
+            _ => {}
+        }
+        Ok(self.progress())
+    }
+
+    fn whole(&mut self, body: &Value, out: &mut Events) -> Result<(), Failure> {
+        let blocks = match body.get("content") {
+            Some(Value::Array(blocks)) => blocks,
+            _ => return Err(Failure::from_value(body)),
+        };
+        for (place, block) in (0_u64..).zip(blocks) {
+            self.start(place, Some(block), out);
+            self.draft.tool_end(place, out);
+        }
+        self.usage(body.get("usage"));
+        self.stop(str_at(body, "/stop_reason"));
+        self.done = true;
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        match (self.done, self.stopped) {
+            (true, _) => Progress::Done,
+            (false, true) => Progress::Closing,
+            (false, false) => Progress::Open,
+        }
+    }
+
+    fn finish(self, out: &mut Events) -> ProviderEvent {
+        self.draft.finish(out)
+    }
+}
+
+impl ClaudeDecoder {
+    fn start(&mut self, place: u64, block: Option<&Value>, out: &mut Events) {
+        let Some(block) = block else { return };
+        let text = |key: &str| str_at(block, key).unwrap_or_default();
+        match text("/type") {
+            "text" => self.draft.text(place, text("/text"), out),
+            "thinking" => {
+                self.draft.thinking(place, text("/thinking"), out);
+                if !text("/signature").is_empty() {
+                    self.draft.signature(place, text("/signature"));
+                }
+            }
+            "redacted_thinking" => self.draft.redacted(place, text("/data")),
+            "tool_use" => {
+                self.draft.tool(place, text("/id"), text("/name"), out);
+                // Streams begin with `{}` and send the input after it; whole answers have all of it here.
+                if let Some(Value::Object(input)) =
+                    block.get("input").filter(|i| i.as_object().is_some_and(|o| !o.is_empty()))
+                {
+                    let input = serde_json::to_string(input).unwrap_or_default();
+                    self.draft.tool_input(place, &input, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn delta(&mut self, place: u64, delta: Option<&Value>, out: &mut Events) {
+        let Some(delta) = delta else { return };
+        let text = |key: &str| str_at(delta, key).unwrap_or_default();
+        match text("/type") {
+            "text_delta" => self.draft.text(place, text("/text"), out),
+            "thinking_delta" => self.draft.thinking(place, text("/thinking"), out),
+            "signature_delta" => self.draft.signature(place, text("/signature")),
+            "input_json_delta" => self.draft.tool_input(place, text("/partial_json"), out),
+            _ => {}
+        }
+    }
+
+    /// Counts are cumulative: a later one replaces an earlier one, and an absent one changes nothing.
+    fn usage(&mut self, usage: Option<&Value>) {
+        let Some(usage) = usage else { return };
+        let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } =
+            &mut self.draft.usage;
+        for (key, count) in [
+            ("input_tokens", input_tokens),
+            ("output_tokens", output_tokens),
+            ("cache_read_input_tokens", cache_read_tokens),
+            ("cache_creation_input_tokens", cache_write_tokens),
+        ] {
+            if let Some(found) = usage.get(key).and_then(Value::as_u64) {
+                *count = found;
+            }
+        }
+    }
+
+    fn stop(&mut self, reason: Option<&str>) {
+        let Some(reason) = reason else { return };
+        self.stopped = true;
+        self.draft.stop = Some(match reason {
+            "tool_use" => StopReason::ToolUse,
+            "max_tokens" => StopReason::MaxTokens,
+            "refusal" => StopReason::Refusal,
+            "model_context_window_exceeded" => StopReason::ContextWindow,
+            // `end_turn`, `stop_sequence`; `pause_turn` belongs to tools that run on the server, which are never
+            // offered, and reads as the end of a turn: asking on continues it.
+            _ => StopReason::EndTurn,
+        });
+    }
+}
+
+fn str_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}

@@ -1,0 +1,194 @@
+//! Requests as the Messages API wants them.
+//!
+//! Owns the order of fields and the cache breakpoints. Everything stable comes first and messages come last, and a
+//! message's bytes never change: the breakpoint that moves with the conversation is the top-level `cache_control`,
+//! not a mark inside a message.
+
+use std::borrow::Cow;
+
+use rawko_core::message::{Content, Image, Message, Role};
+use rawko_core::request::{ModelRequest, ToolChoice};
+use rawko_core::tool::ToolSpec;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::concession::{Concession, Concessions};
+use crate::wire::HeadWriter;
+
+/// The mark of a cache breakpoint.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
+
+#[derive(Serialize)]
+struct SystemBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    cache_control: CacheControl,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+/// The request up to the messages.
+pub(super) fn head(request: &ModelRequest, without: Concessions) -> Result<Vec<u8>, serde_json::Error> {
+    let mut head = HeadWriter::new(&request.extra);
+    head.fixed("model", &request.model)?;
+    head.field("max_tokens", &request.max_tokens)?;
+    head.fixed("stream", &true)?;
+    if let Some(temperature) = request.temperature.filter(|_| !without.has(Concession::NoTemperature)) {
+        head.field("temperature", &temperature)?;
+    }
+    if let ToolChoice::Tool { name } = &request.tool_choice {
+        let choice = if without.has(Concession::NoForcedTool) {
+            json!({"type": "auto", "disable_parallel_tool_use": true})
+        } else {
+            json!({"type": "tool", "name": name, "disable_parallel_tool_use": true})
+        };
+        head.field("tool_choice", &choice)?;
+    }
+    if !without.has(Concession::NoAutomaticCache) {
+        head.field("cache_control", &EPHEMERAL)?;
+    }
+    // The server puts tools before the system prompt: a breakpoint on the prompt covers both.
+    let has_system = !request.system.trim().is_empty();
+    if !request.tools.is_empty() {
+        head.fixed("tools", &tools(&request.tools, !has_system))?;
+    }
+    if has_system {
+        let system = SystemBlock { r#type: "text", text: &request.system, cache_control: EPHEMERAL };
+        head.fixed("system", &[system])?;
+    }
+    head.into_messages()
+}
+
+fn tools(specs: &[ToolSpec], mark_last: bool) -> Vec<Tool<'_>> {
+    let last = specs.len().saturating_sub(1);
+    specs
+        .iter()
+        .enumerate()
+        .map(|(at, spec)| Tool {
+            name: &spec.name,
+            description: &spec.description,
+            input_schema: &spec.input_schema,
+            cache_control: (mark_last && at == last).then_some(EPHEMERAL),
+        })
+        .collect()
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: Cow<'a, Value>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: ResultContent<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+    Image {
+        source: Source<'a>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ResultContent<'a> {
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: &'a str,
+}
+
+/// One message; nothing where nothing of it can be said on this wire.
+pub(super) fn message(message: &Message) -> Result<Vec<u8>, serde_json::Error> {
+    // The API wants results before anything else that answers the calls.
+    let is_result = |content: &&Content| matches!(content, Content::ToolResult { .. });
+    let results = message.content.iter().filter(is_result);
+    let others = message.content.iter().filter(|content| !is_result(content));
+    let content: Vec<Block<'_>> = results.chain(others).filter_map(block).collect();
+    if content.is_empty() {
+        return Ok(Vec::new());
+    }
+    let role = match message.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    serde_json::to_vec(&WireMessage { role, content })
+}
+
+fn block(content: &Content) -> Option<Block<'_>> {
+    match content {
+        // The API rejects blank text.
+        Content::Text { text } => (!text.trim().is_empty()).then_some(Block::Text { text }),
+        // Reasoning of another provider has no signature and no place here.
+        Content::Thinking { thinking, signature } => {
+            signature.as_deref().map(|signature| Block::Thinking { thinking, signature })
+        }
+        Content::RedactedThinking { data } => Some(Block::RedactedThinking { data }),
+        Content::ToolUse(call) => {
+            let input = match &call.input {
+                input @ Value::Object(_) => Cow::Borrowed(input),
+                _ => Cow::Owned(Value::Object(Map::new())),
+            };
+            Some(Block::ToolUse { id: valid_id(&call.id), name: &call.name, input })
+        }
+        Content::ToolResult { tool_use_id, content, is_error, images } => {
+            let content = if images.is_empty() {
+                ResultContent::Text(content)
+            } else {
+                let text = (!content.trim().is_empty()).then_some(Block::Text { text: content });
+                ResultContent::Blocks(text.into_iter().chain(images.iter().map(image)).collect())
+            };
+            Some(Block::ToolResult { tool_use_id: valid_id(tool_use_id), content, is_error: *is_error })
+        }
+    }
+}
+
+fn image(image: &Image) -> Block<'_> {
+    Block::Image { source: Source { r#type: "base64", media_type: &image.media_type, data: &image.data } }
+}
+
+/// An id as the API takes it: other providers' ids may hold other characters.
+fn valid_id(id: &str) -> Cow<'_, str> {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if id.chars().all(is_valid) {
+        Cow::Borrowed(id)
+    } else {
+        Cow::Owned(id.chars().map(|c| if is_valid(c) { c } else { '_' }).collect())
+    }
+}

@@ -1,0 +1,141 @@
+//! What a model or server does not take, learnt once and then left out.
+//!
+//! Owns the list of request fields that servers reject for some models, and the reading of the rejections. Anthropic's
+//! newer models refuse a sampling temperature and forced tools; `OpenAI`'s reasoning models want another name for
+//! the token limit; small servers do not know `stream_options`. What is known is left out from the start; what is
+//! not known is learnt from the 400 that names it, and asked again without it. Nothing else is ever dropped.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Something a request goes without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Concession {
+    /// The tool is offered, not forced: the prompt asks for it.
+    NoForcedTool,
+    /// The provider's own temperature.
+    NoTemperature,
+    /// No automatic breakpoint for the growing conversation.
+    NoAutomaticCache,
+    /// No usage in the stream.
+    NoStreamOptions,
+    /// The limit is called `max_completion_tokens`.
+    CompletionTokens,
+    /// No reasoning: the server cannot do it together with tools on this endpoint.
+    NoReasoning,
+}
+
+impl Concession {
+    const ALL: [Self; 6] = [
+        Self::NoForcedTool,
+        Self::NoTemperature,
+        Self::NoAutomaticCache,
+        Self::NoStreamOptions,
+        Self::CompletionTokens,
+        Self::NoReasoning,
+    ];
+
+    /// Whether a server's rejection, in lower case, asks for this one.
+    fn is_asked_by(self, message: &str) -> bool {
+        let says = |part: &str| message.contains(part);
+        match self {
+            Self::NoForcedTool => says("tool_choice") && !says("tool_choice.name"),
+            Self::NoTemperature => says("temperature"),
+            Self::NoAutomaticCache => says("cache_control"),
+            Self::NoStreamOptions => says("stream_options"),
+            Self::CompletionTokens => says("max_completion_tokens"),
+            Self::NoReasoning => says("reasoning_effort") && says("none"),
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        match self {
+            Self::NoForcedTool => 1,
+            Self::NoTemperature => 2,
+            Self::NoAutomaticCache => 4,
+            Self::NoStreamOptions => 8,
+            Self::CompletionTokens => 16,
+            Self::NoReasoning => 32,
+        }
+    }
+}
+
+/// A set of concessions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Concessions(u8);
+
+impl Concessions {
+    pub(crate) fn has(self, one: Concession) -> bool {
+        self.0 & one.bit() != 0
+    }
+
+    #[must_use]
+    pub(crate) fn with(self, one: Concession) -> Self {
+        Self(self.0 | one.bit())
+    }
+
+    #[must_use]
+    pub(crate) fn with_all(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The first concession that `message` asks for and that is not in the set yet.
+    pub(crate) fn asked_by(self, message: &str) -> Option<Concession> {
+        let message = message.to_lowercase();
+        Concession::ALL.into_iter().find(|c| !self.has(*c) && c.is_asked_by(&message))
+    }
+}
+
+/// What was learnt so far, by model. Shared by all sessions of a provider.
+#[derive(Debug, Default)]
+pub(crate) struct Learnt(Mutex<HashMap<String, Concessions>>);
+
+impl Learnt {
+    pub(crate) fn of(&self, model: &str) -> Concessions {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn add(&self, model: &str, one: Concession) {
+        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = map.entry(model.to_owned()).or_default();
+        *set = set.with(one);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(message: &str, expected: Option<Concession>) {
+        assert_eq!(Concessions::default().asked_by(message), expected, "{message}");
+        if let Some(one) = expected {
+            assert_eq!(Concessions::default().with(one).asked_by(message), None, "asked only once");
+        }
+    }
+
+    #[test]
+    fn rejections_are_understood_in_the_words_of_the_servers() {
+        check(
+            "tool_choice: type \"tool\" and \"any\" are not supported for this model.",
+            Some(Concession::NoForcedTool),
+        );
+        check(
+            "Thinking may not be enabled when tool_choice forces tool use.",
+            Some(Concession::NoForcedTool),
+        );
+        check("`temperature` is deprecated for this model.", Some(Concession::NoTemperature));
+        check("cache_control: Extra inputs are not permitted", Some(Concession::NoAutomaticCache));
+        check("Unrecognized request argument: stream_options", Some(Concession::NoStreamOptions));
+        check(
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            Some(Concession::CompletionTokens),
+        );
+        check(
+            "Function tools with reasoning_effort are not supported for gpt-5.6-luna in /v1/chat/completions. \
+             To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
+            Some(Concession::NoReasoning),
+        );
+        check("messages: at least one message is required", None);
+    }
+}

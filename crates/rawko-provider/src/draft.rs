@@ -1,0 +1,226 @@
+//! The answer while it is being written.
+//!
+//! Owns the blocks of one message by their place, and turns what arrives for them into [`ProviderEvent`]s. Both wires
+//! write into it, so that a message looks the same whoever made it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko_core::usage::Usage;
+use serde_json::Value;
+
+use crate::provider::ProviderEvent;
+
+/// What a stream gave so far, not yet seen by the consumer.
+pub(crate) type Events = VecDeque<ProviderEvent>;
+
+/// A message in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    blocks: BTreeMap<u64, Block>,
+    pub(crate) usage: Usage,
+    pub(crate) stop: Option<StopReason>,
+}
+
+#[derive(Debug)]
+enum Block {
+    Text(String),
+    Thinking { thinking: String, signature: Option<String> },
+    Redacted(String),
+    Tool(ToolDraft),
+}
+
+/// A tool call in the making.
+#[derive(Debug)]
+struct ToolDraft {
+    id: String,
+    name: String,
+    raw: String,
+    /// The finished call, once all of it is there.
+    call: Option<ToolCall>,
+}
+
+impl Draft {
+    /// More text for the block at `place`.
+    pub(crate) fn text(&mut self, place: u64, delta: &str, out: &mut Events) {
+        if let Block::Text(text) = self.blocks.entry(place).or_insert_with(|| Block::Text(String::new())) {
+            if !delta.is_empty() {
+                text.push_str(delta);
+                out.push_back(ProviderEvent::TextDelta(delta.to_owned()));
+            }
+        }
+    }
+
+    /// More reasoning for the block at `place`; an empty piece begins a block whose text the provider keeps.
+    pub(crate) fn thinking(&mut self, place: u64, delta: &str, out: &mut Events) {
+        let block = self
+            .blocks
+            .entry(place)
+            .or_insert_with(|| Block::Thinking { thinking: String::new(), signature: None });
+        if let Block::Thinking { thinking, .. } = block {
+            if !delta.is_empty() {
+                thinking.push_str(delta);
+                out.push_back(ProviderEvent::ThinkingDelta(delta.to_owned()));
+            }
+        }
+    }
+
+    /// More of the signature of the reasoning at `place`.
+    pub(crate) fn signature(&mut self, place: u64, delta: &str) {
+        if let Some(Block::Thinking { signature, .. }) = self.blocks.get_mut(&place) {
+            signature.get_or_insert_default().push_str(delta);
+        }
+    }
+
+    /// Encrypted reasoning at `place`.
+    pub(crate) fn redacted(&mut self, place: u64, data: &str) {
+        self.blocks.insert(place, Block::Redacted(data.to_owned()));
+    }
+
+    /// A tool call begins at `place`.
+    pub(crate) fn tool(&mut self, place: u64, id: &str, name: &str, out: &mut Events) {
+        let (id, name) = (id.to_owned(), name.to_owned());
+        out.push_back(ProviderEvent::ToolUseStart { id: id.clone(), name: name.clone() });
+        self.blocks.insert(place, Block::Tool(ToolDraft { id, name, raw: String::new(), call: None }));
+    }
+
+    /// More of the arguments of the call at `place`.
+    pub(crate) fn tool_input(&mut self, place: u64, delta: &str, out: &mut Events) {
+        if let Some(Block::Tool(tool)) = self.blocks.get_mut(&place) {
+            if !delta.is_empty() {
+                tool.raw.push_str(delta);
+                out.push_back(ProviderEvent::ToolUseInput { id: tool.id.clone(), delta: delta.to_owned() });
+            }
+        }
+    }
+
+    /// How much of the arguments of the call at `place` is here, in bytes.
+    pub(crate) fn tool_input_len(&self, place: u64) -> usize {
+        match self.blocks.get(&place) {
+            Some(Block::Tool(tool)) => tool.raw.len(),
+            _ => 0,
+        }
+    }
+
+    /// The call at `place` is complete. Nothing happens where it already was, or where there is none.
+    pub(crate) fn tool_end(&mut self, place: u64, out: &mut Events) {
+        if let Some(Block::Tool(tool)) = self.blocks.get_mut(&place) {
+            tool.end(out);
+        }
+    }
+
+    /// Whether anything at all was said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The message, with every open call closed. `stop` falls back on what the message itself says.
+    pub(crate) fn finish(mut self, out: &mut Events) -> ProviderEvent {
+        let places: Vec<u64> = self.blocks.keys().copied().collect();
+        for place in places {
+            self.tool_end(place, out);
+        }
+        let content: Vec<Content> = self.blocks.into_values().filter_map(Block::into_content).collect();
+        let message = Message { role: Role::Assistant, content };
+        let calls = message.tool_calls().next().is_some();
+        let stop_reason = match self.stop {
+            // Several servers say "stop" for a turn that ends in tool calls, or the other way round.
+            None | Some(StopReason::EndTurn | StopReason::ToolUse) => {
+                if calls {
+                    StopReason::ToolUse
+                } else {
+                    StopReason::EndTurn
+                }
+            }
+            Some(other) => other,
+        };
+        ProviderEvent::MessageDone { message, usage: self.usage, stop_reason }
+    }
+}
+
+impl Block {
+    fn into_content(self) -> Option<Content> {
+        match self {
+            Self::Text(text) => (!text.is_empty()).then_some(Content::Text { text }),
+            Self::Thinking { thinking, signature } => (!thinking.is_empty() || signature.is_some())
+                .then_some(Content::Thinking { thinking, signature }),
+            Self::Redacted(data) => Some(Content::RedactedThinking { data }),
+            Self::Tool(tool) => tool.call.map(Content::ToolUse),
+        }
+    }
+}
+
+impl ToolDraft {
+    fn end(&mut self, out: &mut Events) {
+        if self.call.is_some() {
+            return;
+        }
+        let (input, invalid_input) = parse_input(&self.raw);
+        out.push_back(ProviderEvent::ToolUseEnd { id: self.id.clone(), input: input.clone() });
+        self.call = Some(ToolCall { id: self.id.clone(), name: self.name.clone(), input, invalid_input });
+    }
+}
+
+/// The arguments of a call from what the model wrote: nothing at all means none, and what is not JSON is kept for
+/// the model to be told.
+pub(crate) fn parse_input(raw: &str) -> (Value, Option<String>) {
+    let none = || Value::Object(serde_json::Map::new());
+    if raw.trim().is_empty() {
+        return (none(), None);
+    }
+    match serde_json::from_str(raw) {
+        // Some servers write the absence of arguments so.
+        Ok(Value::Null) => (none(), None),
+        Ok(input) => (input, None),
+        Err(_) => (none(), Some(raw.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(raw: &str, input: &Value, invalid: Option<&str>) {
+        assert_eq!(parse_input(raw), (input.clone(), invalid.map(str::to_owned)), "{raw:?}");
+    }
+
+    #[test]
+    fn arguments_that_are_no_json_are_kept_as_written() {
+        check("{\"a\":1}", &json!({"a": 1}), None);
+        check(" ", &json!({}), None);
+        check("null", &json!({}), None);
+        check("{\"a\":", &json!({}), Some("{\"a\":"));
+        check("[1]", &json!([1]), None);
+    }
+
+    #[test]
+    fn blocks_come_out_in_their_places_and_empty_ones_not_at_all() {
+        let mut draft = Draft::default();
+        let mut out = Events::new();
+        draft.tool(3, "t", "Read", &mut out);
+        draft.text(1, "", &mut out);
+        draft.text(2, "hi", &mut out);
+        draft.thinking(0, "", &mut out);
+        draft.signature(0, "sig");
+        let done = draft.finish(&mut out);
+        let ProviderEvent::MessageDone { message, stop_reason, .. } = done else { panic!("{done:?}") };
+        assert_eq!(stop_reason, StopReason::ToolUse);
+        assert_eq!(
+            message.content,
+            [
+                Content::Thinking { thinking: String::new(), signature: Some("sig".into()) },
+                Content::text("hi"),
+                Content::ToolUse(ToolCall {
+                    id: "t".into(),
+                    name: "Read".into(),
+                    input: json!({}),
+                    invalid_input: None
+                }),
+            ]
+        );
+        assert_eq!(out.len(), 3, "start, text, end: {out:?}");
+    }
+}

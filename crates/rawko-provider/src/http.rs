@@ -1,0 +1,96 @@
+//! The HTTP client: TLS, proxies, connections.
+//!
+//! Owns how a connection comes about. HTTP/1.1 over rustls with the operating system's root certificates, proxies
+//! from the environment, no compression, and no redirects: a key goes to the host that was configured and to no
+//! other. Nothing is loaded before the first request, and no certificates at all for plain http.
+
+use std::error::Error;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+use rustls::client::ClientConfig;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+/// Names this program to servers.
+const USER_AGENT: &str = concat!("rawko/", env!("CARGO_PKG_VERSION"));
+
+/// The variables that may name a proxy which itself is reached over TLS.
+const PROXY_VARIABLES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+
+/// A client for requests to `url`.
+///
+/// # Errors
+/// In words, where the certificates of the operating system cannot be used.
+pub(crate) fn client(url: &Url, connect: Duration) -> Result<Client, String> {
+    let tls = if url.scheme() == "https" || proxy_wants_tls() { verifying_tls()? } else { unused_tls()? };
+    Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(Policy::none())
+        .tcp_nodelay(true)
+        .connect_timeout(connect)
+        .pool_max_idle_per_host(4)
+        .user_agent(USER_AGENT)
+        .build()
+        .map_err(|e| chain(&e))
+}
+
+fn proxy_wants_tls() -> bool {
+    PROXY_VARIABLES.iter().any(|name| std::env::var(name).is_ok_and(|v| v.starts_with("https:")))
+}
+
+/// TLS as it should be, made once for the process: reading the system's certificates takes milliseconds.
+fn verifying_tls() -> Result<ClientConfig, String> {
+    static TLS: OnceLock<Result<ClientConfig, String>> = OnceLock::new();
+    TLS.get_or_init(|| {
+        let config = ClientConfig::builder_with_provider(crypto())
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_platform_verifier())
+            .map_err(|e| format!("the system's root certificates cannot be used: {e}"))?;
+        Ok(config.with_no_client_auth())
+    })
+    .clone()
+}
+
+/// TLS that trusts nobody, for clients that only speak plain http.
+fn unused_tls() -> Result<ClientConfig, String> {
+    let config = ClientConfig::builder_with_provider(crypto())
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?;
+    Ok(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+}
+
+fn crypto() -> Arc<CryptoProvider> {
+    static CRYPTO: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+    Arc::clone(CRYPTO.get_or_init(|| Arc::new(ring::default_provider())))
+}
+
+/// An error and its causes in one line, outermost first, none said twice.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_made_for_both_schemes() {
+        for url in ["http://127.0.0.1:1/v1", "https://api.example.com/v1"] {
+            let url = Url::parse(url).expect("a valid address");
+            client(&url, Duration::from_secs(1)).expect("a client");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Answers as Chat Completions streams them
+//! (<https://platform.openai.com/docs/api-reference/chat-streaming>), and as its many imitators do.
+//!
+//! Owns the reading of chunks. Servers differ most in tool calls: ids and names come whole, in pieces, again with
+//! every chunk, or not at all; several calls may share an index. Reasoning comes as `reasoning_content`, `reasoning`
+//! or parts of the content.
+
+use rawko_core::error::ErrorCode;
+use rawko_core::message::StopReason;
+use rawko_core::usage::Usage;
+use serde_json::Value;
+
+use crate::draft::{Draft, Events};
+use crate::failure::Failure;
+use crate::provider::ProviderEvent;
+use crate::sse::SseEvent;
+use crate::wire::{Decoder, Progress, parse_event};
+
+/// Places of the message's parts: what a model says comes in this order.
+const THINKING: u64 = 0;
+const TEXT: u64 = 1;
+const FIRST_CALL: u64 = 2;
+
+/// Reads one answer.
+#[derive(Debug)]
+pub(crate) struct OpenAiDecoder {
+    draft: Draft,
+    calls: Vec<Call>,
+    /// Part of the ids of calls that come without one: unlike in any other answer of the conversation.
+    turn: usize,
+    finished: bool,
+    done: bool,
+}
+
+/// A tool call as far as it is known.
+#[derive(Debug)]
+struct Call {
+    /// The server's number for it.
+    index: u64,
+    id: String,
+    name: String,
+    input: String,
+    /// The draft knows of it: id and name are final.
+    announced: bool,
+}
+
+impl OpenAiDecoder {
+    /// For the answer to a conversation of `turn` messages.
+    pub(super) fn new(turn: usize) -> Self {
+        Self { draft: Draft::default(), calls: Vec::new(), turn, finished: false, done: false }
+    }
+}
+
+impl Decoder for OpenAiDecoder {
+    fn event(&mut self, event: &SseEvent, out: &mut Events) -> Result<Progress, Failure> {
+        match event.data.trim() {
+            "[DONE]" => return self.end_mark(out),
+            "" => return Ok(self.progress()),
+            _ => {}
+        }
+        let data = parse_event(event)?;
+        if is_error(&data) || (event.name == "error" && data.get("choices").is_none()) {
+            return Err(Failure::from_value(&data));
+        }
+        self.chunk(&data, "delta", out)?;
+        Ok(self.progress())
+    }
+
+    fn whole(&mut self, body: &Value, out: &mut Events) -> Result<(), Failure> {
+        if is_error(body) || body.pointer("/choices/0/message").is_none() {
+            return Err(Failure::from_value(body));
+        }
+        self.chunk(body, "message", out)?;
+        self.announce_all(out);
+        self.done = true;
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        match (self.done, self.finished) {
+            (true, _) => Progress::Done,
+            (false, true) => Progress::Closing,
+            (false, false) => Progress::Open,
+        }
+    }
+
+    fn finish(mut self, out: &mut Events) -> ProviderEvent {
+        self.announce_all(out);
+        self.draft.finish(out)
+    }
+}
+
+impl OpenAiDecoder {
+    /// `[DONE]`. A few servers never give a reason for the end, but none ends so before anything was said.
+    fn end_mark(&mut self, out: &mut Events) -> Result<Progress, Failure> {
+        if !self.finished && self.draft.is_empty() && self.calls.is_empty() {
+            return Err(Failure::passing(
+                ErrorCode::NetworkError,
+                "the server ended the answer before it began",
+            ));
+        }
+        self.announce_all(out);
+        self.done = true;
+        Ok(Progress::Done)
+    }
+
+    fn chunk(&mut self, data: &Value, key: &str, out: &mut Events) -> Result<(), Failure> {
+        if let Some(usage) = data.get("usage").filter(|u| u.is_object()) {
+            self.draft.usage = usage_of(usage);
+        }
+        let Some(choice) = data.pointer("/choices/0") else { return Ok(()) };
+        if let Some(message) = choice.get(key) {
+            self.said(message, out);
+        }
+        // Groq reports usage beside the choice.
+        if let Some(usage) = data.pointer("/x_groq/usage").filter(|u| u.is_object()) {
+            self.draft.usage = usage_of(usage);
+        }
+        match choice.get("finish_reason").and_then(Value::as_str) {
+            None | Some("") => Ok(()),
+            Some("error") => Err(Failure::from_value(if is_error(choice) { choice } else { data })),
+            Some(reason) => {
+                self.finish_reason(reason);
+                Ok(())
+            }
+        }
+    }
+
+    fn said(&mut self, message: &Value, out: &mut Events) {
+        for key in ["reasoning_content", "reasoning"] {
+            if let Some(text) = message.get(key).and_then(Value::as_str).filter(|t| !t.is_empty()) {
+                self.draft.thinking(THINKING, text, out);
+                break;
+            }
+        }
+        match message.get("content") {
+            Some(Value::String(text)) => self.text(text, out),
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part, out)),
+            _ => {}
+        }
+        if let Some(refusal) = message.get("refusal").and_then(Value::as_str).filter(|t| !t.is_empty()) {
+            self.text(refusal, out);
+            self.draft.stop = Some(StopReason::Refusal);
+        }
+        let calls = message.get("tool_calls").and_then(Value::as_array);
+        for (at, call) in calls.into_iter().flatten().enumerate() {
+            self.call(call, at, out);
+        }
+        if let Some(function) = message.get("function_call").filter(|f| f.is_object()) {
+            self.call(&serde_json::json!({"index": 0, "function": function}), 0, out);
+        }
+    }
+
+    fn text(&mut self, text: &str, out: &mut Events) {
+        if !text.is_empty() {
+            self.draft.text(TEXT, text, out);
+        }
+    }
+
+    /// A part of a content that is a list: text, or Mistral's reasoning with texts inside.
+    fn part(&mut self, part: &Value, out: &mut Events) {
+        let inner = part.get("thinking");
+        if let Some(text) = part.get("text").and_then(Value::as_str) {
+            self.text(text, out);
+        } else if let Some(text) = inner.and_then(Value::as_str) {
+            self.draft.thinking(THINKING, text, out);
+        } else {
+            for text in
+                inner.and_then(Value::as_array).into_iter().flatten().filter_map(|p| p.get("text")?.as_str())
+            {
+                self.draft.thinking(THINKING, text, out);
+            }
+        }
+    }
+
+    /// A piece of the call that is `at` this place of the chunk's list.
+    fn call(&mut self, piece: &Value, at: usize, out: &mut Events) {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let id = text(piece.get("id"));
+        let name = text(piece.pointer("/function/name"));
+        let input = match piece.pointer("/function/arguments") {
+            Some(Value::String(text)) => text.clone(),
+            // Some servers send the arguments as the object that they are.
+            Some(value @ (Value::Object(_) | Value::Array(_))) => value.to_string(),
+            _ => String::new(),
+        };
+        let slot = self.slot(piece.get("index").and_then(Value::as_u64), at, &id, &name);
+        let Some(call) = self.calls.get_mut(slot) else { return };
+        if !call.announced {
+            join(&mut call.id, &id);
+            join(&mut call.name, &name);
+        }
+        call.input.push_str(&input);
+        // Arguments come after the name: what is known of it by then is all of it.
+        if !call.input.is_empty() {
+            self.announce(slot, out);
+        }
+    }
+
+    /// Which of the calls a piece belongs to; a new one where it begins one.
+    fn slot(&mut self, index: Option<u64>, at: usize, id: &str, name: &str) -> usize {
+        let same_id = |call: &&Call| !id.is_empty() && call.id == id;
+        let found = match index {
+            // The latest, because calls that share an index come one after the other.
+            Some(index) => self.calls.iter().rposition(|call| call.index == index),
+            None if !id.is_empty() => self.calls.iter().rposition(|call| same_id(&call)),
+            None if name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        if let Some(slot) = found {
+            let begins_another = self.calls.get(slot).is_some_and(|call| {
+                !id.is_empty() && !name.is_empty() && call.id != id && is_complete(&call.input)
+            });
+            if !begins_another {
+                return slot;
+            }
+        }
+        let index = index.unwrap_or(at as u64);
+        self.calls.push(Call {
+            index,
+            id: String::new(),
+            name: String::new(),
+            input: String::new(),
+            announced: false,
+        });
+        self.calls.len() - 1
+    }
+
+    /// Gives the draft what there is of a call that it has not seen.
+    fn announce(&mut self, slot: usize, out: &mut Events) {
+        let Some(call) = self.calls.get_mut(slot) else { return };
+        let place = FIRST_CALL + slot as u64;
+        if !call.announced {
+            call.announced = true;
+            if call.id.is_empty() {
+                call.id = format!("call_{}_{slot}", self.turn);
+            }
+            self.draft.tool(place, &call.id, &call.name, out);
+            self.draft.tool_input(place, &call.input, out);
+            return;
+        }
+        let given = self.draft.tool_input_len(place);
+        self.draft.tool_input(place, call.input.get(given..).unwrap_or_default(), out);
+    }
+
+    fn announce_all(&mut self, out: &mut Events) {
+        for slot in 0..self.calls.len() {
+            self.announce(slot, out);
+        }
+    }
+
+    fn finish_reason(&mut self, reason: &str) {
+        self.finished = true;
+        let stop = match reason {
+            "tool_calls" | "function_call" | "tool_use" => StopReason::ToolUse,
+            "length" | "max_tokens" => StopReason::MaxTokens,
+            "model_length" => StopReason::ContextWindow,
+            "content_filter" | "refusal" => StopReason::Refusal,
+            _ => StopReason::EndTurn,
+        };
+        // A refusal that was spelt out ends with `stop`.
+        if self.draft.stop != Some(StopReason::Refusal) {
+            self.draft.stop = Some(stop);
+        }
+    }
+}
+
+/// Whether a body is an error instead of an answer; `"error": null` is none.
+fn is_error(data: &Value) -> bool {
+    data.get("error").is_some_and(|error| !error.is_null())
+}
+
+/// Whether arguments are all there.
+fn is_complete(input: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(input).is_ok()
+}
+
+/// Adds a piece of an id or a name, or does not: some servers send the whole of it again with every chunk.
+fn join(known: &mut String, piece: &str) {
+    if piece.is_empty() || piece == known {
+        return;
+    }
+    if piece.starts_with(known.as_str()) {
+        piece.clone_into(known);
+    } else {
+        known.push_str(piece);
+    }
+}
+
+/// Their prompt count includes cached tokens; ours does not.
+fn usage_of(usage: &Value) -> Usage {
+    let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
+    let prompt = count("/prompt_tokens").unwrap_or_default();
+    let read = count("/prompt_tokens_details/cached_tokens").or_else(|| count("/prompt_cache_hit_tokens"));
+    let cache_read_tokens = read.unwrap_or_default().min(prompt);
+    let written = count("/prompt_tokens_details/cache_write_tokens").unwrap_or_default();
+    let cache_write_tokens = written.min(prompt - cache_read_tokens);
+    Usage {
+        input_tokens: prompt - cache_read_tokens - cache_write_tokens,
+        output_tokens: count("/completion_tokens").unwrap_or_default(),
+        cache_read_tokens,
+        cache_write_tokens,
+    }
+}

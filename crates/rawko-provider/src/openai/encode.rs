@@ -1,0 +1,231 @@
+//! Requests as Chat Completions wants them.
+//!
+//! Owns the order of fields, stable ones first and messages last, and how one of our messages becomes several of
+//! theirs: each tool result is a message of its own, and its pictures follow in a user message, because tool messages
+//! carry only text.
+
+use rawko_core::message::{Content, Image, Message, Role, ToolCall};
+use rawko_core::request::{ModelRequest, ToolChoice};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Dialect;
+use crate::concession::{Concession, Concessions};
+use crate::wire::HeadWriter;
+
+/// Tells Gemini not to look for the signature of a call
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+/// The request up to and into the messages; whether the system prompt is already among them.
+pub(super) fn head(
+    dialect: Dialect,
+    request: &ModelRequest,
+    without: Concessions,
+) -> Result<(Vec<u8>, bool), serde_json::Error> {
+    let mut head = HeadWriter::new(&request.extra);
+    head.fixed("model", &request.model)?;
+    if without.has(Concession::CompletionTokens) {
+        head.field("max_completion_tokens", &request.max_tokens)?;
+    } else {
+        head.field("max_tokens", &request.max_tokens)?;
+    }
+    head.fixed("stream", &true)?;
+    if !without.has(Concession::NoStreamOptions) {
+        head.field("stream_options", &json!({"include_usage": true}))?;
+    }
+    if let Some(temperature) = request.temperature.filter(|_| !without.has(Concession::NoTemperature)) {
+        head.field("temperature", &temperature)?;
+    }
+    if without.has(Concession::NoReasoning) {
+        // Over whatever the configuration says: the server has just refused that.
+        head.fixed("reasoning_effort", &"none")?;
+    }
+    if let ToolChoice::Tool { name } = &request.tool_choice {
+        if !without.has(Concession::NoForcedTool) {
+            head.field("tool_choice", &json!({"type": "function", "function": {"name": name}}))?;
+        }
+        if dialect == Dialect::OpenAi {
+            head.field("parallel_tool_calls", &false)?;
+        }
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<Tool<'_>> = request
+            .tools
+            .iter()
+            .map(|spec| Tool {
+                r#type: "function",
+                function: Function {
+                    name: &spec.name,
+                    description: &spec.description,
+                    parameters: &spec.input_schema,
+                },
+            })
+            .collect();
+        head.fixed("tools", &tools)?;
+    }
+    let mut bytes = head.into_messages()?;
+    let has_system = !request.system.trim().is_empty();
+    if has_system {
+        serde_json::to_writer(&mut bytes, &WireMessage::said("system", &request.system))?;
+    }
+    Ok((bytes, has_system))
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    content: Said<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Said<'a> {
+    Nothing,
+    Text(&'a str),
+    Joined(String),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: Called<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    name: &'a str,
+    arguments: String,
+}
+
+impl<'a> WireMessage<'a> {
+    fn of(role: &'static str, content: Said<'a>) -> Self {
+        Self { role, tool_call_id: None, content, reasoning_content: None, tool_calls: Vec::new() }
+    }
+
+    fn said(role: &'static str, text: &'a str) -> Self {
+        Self::of(role, Said::Text(text))
+    }
+}
+
+/// One of our messages as theirs; nothing where nothing of it can be said on this wire.
+pub(super) fn message(dialect: Dialect, message: &Message) -> Result<Vec<u8>, serde_json::Error> {
+    let messages = match message.role {
+        Role::User => from_user(message),
+        Role::Assistant => from_assistant(dialect, message)?,
+    };
+    let mut bytes = Vec::new();
+    for message in &messages {
+        if !bytes.is_empty() {
+            bytes.push(b',');
+        }
+        serde_json::to_writer(&mut bytes, message)?;
+    }
+    Ok(bytes)
+}
+
+fn from_user(message: &Message) -> Vec<WireMessage<'_>> {
+    let mut messages = Vec::new();
+    let mut pictures = Vec::new();
+    for block in &message.content {
+        if let Content::ToolResult { tool_use_id, content, images, .. } = block {
+            messages
+                .push(WireMessage { tool_call_id: Some(tool_use_id), ..WireMessage::said("tool", content) });
+            pictures.extend(images.iter().map(picture));
+        }
+    }
+    if !pictures.is_empty() {
+        pictures.insert(0, Part::Text { text: "The pictures of the tool results above:" });
+        messages.push(WireMessage::of("user", Said::Parts(pictures)));
+    }
+    if let Some(said) = texts(message) {
+        messages.push(WireMessage::of("user", said));
+    }
+    messages
+}
+
+fn from_assistant(dialect: Dialect, message: &Message) -> Result<Vec<WireMessage<'_>>, serde_json::Error> {
+    let mut tool_calls = Vec::new();
+    for call in message.tool_calls() {
+        tool_calls.push(wire_call(dialect, call, tool_calls.is_empty())?);
+    }
+    let content = texts(message);
+    if content.is_none() && tool_calls.is_empty() {
+        return Ok(Vec::new());
+    }
+    let reasoning_content =
+        (dialect == Dialect::DeepSeek).then(|| reasoning(message)).filter(|r| !r.is_empty());
+    let content = content.unwrap_or(Said::Nothing);
+    Ok(vec![WireMessage { reasoning_content, tool_calls, ..WireMessage::of("assistant", content) }])
+}
+
+fn wire_call(dialect: Dialect, call: &ToolCall, first: bool) -> Result<Call<'_>, serde_json::Error> {
+    let extra_content =
+        (dialect == Dialect::Gemini && first).then(|| json!({"google": {"thought_signature": NO_SIGNATURE}}));
+    Ok(Call {
+        id: &call.id,
+        r#type: "function",
+        function: Called { name: &call.name, arguments: serde_json::to_string(&call.input)? },
+        extra_content,
+    })
+}
+
+/// The text blocks as one text, without a copy where there is only one.
+fn texts(message: &Message) -> Option<Said<'_>> {
+    let mut texts = message.content.iter().filter_map(|block| match block {
+        Content::Text { text } if !text.is_empty() => Some(text.as_str()),
+        _ => None,
+    });
+    let first = texts.next()?;
+    match texts.next() {
+        None => Some(Said::Text(first)),
+        Some(_) => Some(Said::Joined(message.text())),
+    }
+}
+
+fn reasoning(message: &Message) -> String {
+    let thoughts = message.content.iter().filter_map(|block| match block {
+        Content::Thinking { thinking, .. } => Some(thinking.as_str()),
+        _ => None,
+    });
+    thoughts.collect()
+}
+
+fn picture(image: &Image) -> Part<'_> {
+    Part::ImageUrl { image_url: ImageUrl { url: format!("data:{};base64,{}", image.media_type, image.data) } }
+}

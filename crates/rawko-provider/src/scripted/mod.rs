@@ -1,0 +1,170 @@
+//! Answers from a script: for tests, trials and demonstrations without a model.
+//!
+//! Owns the playing of a [`Script`] over the provider contract, streamed in pieces as a model would. The same script
+//! and the same order of questions give the same events.
+
+mod script;
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use rawko_core::error::ErrorInfo;
+use rawko_core::request::{ModelRequest, ToolChoice};
+use serde_json::Value;
+
+use crate::draft::{Draft, Events};
+use crate::provider::{EventStream, Provider, ProviderEvent, ProviderSession};
+
+pub use script::{Player, Reply, Script, ScriptedCall, ScriptedError};
+
+/// Characters of one piece of text.
+const PIECE: usize = 24;
+
+/// A provider that plays a script.
+#[derive(Debug)]
+pub struct Scripted {
+    name: String,
+    stage: Arc<Mutex<Stage>>,
+}
+
+/// What all sessions share: one script, one count of tool calls.
+#[derive(Debug)]
+struct Stage {
+    player: Player,
+    calls: u64,
+}
+
+impl Scripted {
+    /// A provider called `scripted`.
+    #[must_use]
+    pub fn new(script: Script) -> Self {
+        Self::named("scripted", script)
+    }
+
+    /// A provider with a name of its own.
+    #[must_use]
+    pub fn named(name: impl Into<String>, script: Script) -> Self {
+        let stage = Stage { player: Player::new(script), calls: 0 };
+        Self { name: name.into(), stage: Arc::new(Mutex::new(stage)) }
+    }
+}
+
+impl Provider for Scripted {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn default_model(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn open(&self) -> Box<dyn ProviderSession> {
+        Box::new(ScriptedSession { name: self.name.clone(), stage: Arc::clone(&self.stage) })
+    }
+}
+
+struct ScriptedSession {
+    name: String,
+    stage: Arc<Mutex<Stage>>,
+}
+
+impl ProviderSession for ScriptedSession {
+    fn send(&mut self, request: ModelRequest) -> EventStream<'_> {
+        // Taken when the answer is first looked at, not when the question is put: a stream that is dropped unread
+        // uses nothing up.
+        let begin = async move {
+            let (delay_ms, events) = self.play(&request);
+            if delay_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+            }
+            stream::iter(events)
+        };
+        let begin: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(begin);
+        stream::once(begin).flatten().boxed()
+    }
+}
+
+impl ScriptedSession {
+    fn play(&self, request: &ModelRequest) -> (u64, Events) {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        match stage.player.take(&request.purpose.to_string()) {
+            Ok(reply) => (reply.delay_ms, stage.events(reply, request, &self.name)),
+            Err(error) => (
+                0,
+                Events::from([ProviderEvent::Error(ErrorInfo {
+                    provider: Some(self.name.clone()),
+                    ..error
+                })]),
+            ),
+        }
+    }
+}
+
+impl Stage {
+    fn events(&mut self, reply: Reply, request: &ModelRequest, provider: &str) -> Events {
+        let mut out = Events::new();
+        let mut draft = Draft::default();
+        let mut text = reply.text;
+        let mut calls = reply.tools;
+        match (&request.tool_choice, reply.decision) {
+            (ToolChoice::Tool { name }, Some(input)) => {
+                calls.push(ScriptedCall { name: name.clone(), input })
+            }
+            (ToolChoice::Auto, Some(decision)) => text.push_str(&decision.to_string()),
+            (_, None) => {}
+        }
+        for piece in pieces(&reply.thinking) {
+            draft.thinking(0, piece, &mut out);
+        }
+        for piece in pieces(&text) {
+            draft.text(1, piece, &mut out);
+        }
+        for (place, call) in (2_u64..).zip(calls) {
+            self.calls += 1;
+            draft.tool(place, &format!("call_{}", self.calls), &call.name, &mut out);
+            let input = match call.input {
+                Value::String(raw) => raw,
+                input => input.to_string(),
+            };
+            for piece in pieces(&input) {
+                draft.tool_input(place, piece, &mut out);
+            }
+            draft.tool_end(place, &mut out);
+        }
+        if let Some(error) = reply.error {
+            let message =
+                if error.message.is_empty() { format!("scripted {}", error.code) } else { error.message };
+            out.push_back(ProviderEvent::Error(ErrorInfo {
+                provider: Some(provider.to_owned()),
+                retry_after_ms: error.retry_after_ms,
+                ..ErrorInfo::new(error.code, message)
+            }));
+            return out;
+        }
+        draft.usage = reply.usage;
+        draft.stop = reply.stop_reason;
+        let mut done = draft.finish(&mut out);
+        // The draft corrects servers that contradict themselves; a script means what it says.
+        if let (ProviderEvent::MessageDone { stop_reason, .. }, Some(said)) = (&mut done, reply.stop_reason) {
+            *stop_reason = said;
+        }
+        out.push_back(done);
+        out
+    }
+}
+
+/// `text` in pieces of [`PIECE`] characters.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.char_indices().nth(PIECE).map_or(rest.len(), |(at, _)| at);
+        let (piece, tail) = rest.split_at(end);
+        rest = tail;
+        Some(piece)
+    })
+}

@@ -1,0 +1,210 @@
+//! What a provider must know before its first call.
+//!
+//! Owns the settings of one configured provider and what follows from its base URL. Files and precedence belong to
+//! the SDK's configuration.
+
+use std::fmt;
+
+use rawko_core::error::{ErrorCode, ErrorInfo};
+use rawko_core::retry::RetryPolicy;
+use reqwest::Url;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::preset::{self, Preset};
+use crate::secret::{REDACTED, Secret};
+
+/// The wire format a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKind {
+    /// Anthropic's Messages API.
+    Claude,
+    /// `OpenAI`'s Chat Completions, and every server that speaks it.
+    #[serde(rename = "openai")]
+    OpenAi,
+}
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// Until the connection stands, in milliseconds.
+    pub connect_ms: u64,
+    /// Without a byte from the server, in milliseconds. A prompt that is being read counts as silence.
+    pub idle_ms: u64,
+    /// The whole call with its retries, in milliseconds.
+    pub total_ms: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect_ms: 10_000, idle_ms: 60_000, total_ms: 900_000 }
+    }
+}
+
+impl Timeouts {
+    /// For a server on the same machine: it may load a model and read a long prompt for minutes without a word.
+    #[must_use]
+    pub fn local() -> Self {
+        Self { connect_ms: 2_000, idle_ms: 600_000, total_ms: 3_600_000 }
+    }
+}
+
+/// One configured provider.
+#[derive(Clone)]
+pub struct ProviderSettings {
+    /// The name it is configured under.
+    pub name: String,
+    /// The wire format.
+    pub kind: ProviderKind,
+    /// Where the API lives: `https://api.anthropic.com`, `https://api.openai.com/v1`. Never shown with credentials.
+    pub base_url: String,
+    /// The key, if the server wants one. Goes to the host of `base_url` and nowhere else.
+    pub api_key: Option<Secret>,
+    /// The model to use where none is named; may be empty, and every request then names one.
+    pub default_model: String,
+    /// How often and how patiently failed calls are made again.
+    pub retry: RetryPolicy,
+    /// How long a call may take.
+    pub timeouts: Timeouts,
+}
+
+impl ProviderSettings {
+    /// Settings for any server, without a key.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: ProviderKind, base_url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            base_url: base_url.into(),
+            api_key: None,
+            default_model: String::new(),
+            retry: RetryPolicy::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+
+    /// The settings of the preset called `name`, still without a key ([`Preset::key_env`] says where it is found).
+    #[must_use]
+    pub fn preset(name: &str) -> Option<Self> {
+        preset::find(name).map(Self::from_preset)
+    }
+
+    /// The settings of `preset`, still without a key.
+    #[must_use]
+    pub fn from_preset(preset: &Preset) -> Self {
+        Self {
+            default_model: preset.default_model.unwrap_or_default().to_owned(),
+            timeouts: if preset.local { Timeouts::local() } else { Timeouts::default() },
+            ..Self::new(preset.name, preset.kind, preset.base_url)
+        }
+    }
+
+    /// The same with this key.
+    #[must_use]
+    pub fn with_key(mut self, key: Option<Secret>) -> Self {
+        self.api_key = key;
+        self
+    }
+
+    /// The address of `path` under the base URL.
+    ///
+    /// # Errors
+    /// `config_error` where the base URL is none; the message shows it without credentials.
+    pub(crate) fn endpoint(&self, path: &str) -> Result<Url, ErrorInfo> {
+        let base = self.base_url.trim().trim_end_matches('/');
+        let parsed = Url::parse(&format!("{base}/{path}"));
+        match parsed {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+            _ => {
+                let mut error = ErrorInfo::new(
+                    ErrorCode::ConfigError,
+                    format!(
+                        "provider {}: baseUrl `{}` is not an http or https address; \
+                         give it like `https://api.example.com/v1`",
+                        self.name,
+                        shown_url(&self.base_url)
+                    ),
+                );
+                error.provider = Some(self.name.clone());
+                Err(error)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ProviderSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderSettings")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .field("base_url", &shown_url(&self.base_url))
+            .field("api_key", &self.api_key)
+            .field("default_model", &self.default_model)
+            .field("retry", &self.retry)
+            .field("timeouts", &self.timeouts)
+            .finish()
+    }
+}
+
+/// `url` with the credentials in it replaced, whether it can be parsed or not; queries too, since keys travel there.
+pub(crate) fn shown_url(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = url.split_once("//").map_or(("", url), |(s, r)| (s, r));
+    let authority_end = rest.find('/').unwrap_or(rest.len());
+    match rest[..authority_end].rfind('@') {
+        Some(at) => {
+            let slashes = if url.contains("//") { "//" } else { "" };
+            format!("{scheme}{slashes}{REDACTED}{}", &rest[at..])
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(base: &str, expected: Result<&str, &str>) {
+        let settings = ProviderSettings::new("test", ProviderKind::OpenAi, base);
+        let found = settings.endpoint("chat/completions").map(|u| u.to_string()).map_err(|e| e.message);
+        match expected {
+            Ok(url) => assert_eq!(found.as_deref(), Ok(url)),
+            Err(part) => assert!(found.as_ref().is_err_and(|e| e.contains(part)), "{found:?} lacks {part}"),
+        }
+    }
+
+    #[test]
+    fn endpoints_follow_the_base_url() {
+        check("https://api.openai.com/v1", Ok("https://api.openai.com/v1/chat/completions"));
+        check("http://localhost:11434/v1/", Ok("http://localhost:11434/v1/chat/completions"));
+        check("api.openai.com/v1", Err("`api.openai.com/v1` is not an http or https address"));
+        check("ftp://host/", Err("not an http or https address"));
+        check("https://user:hunter2@:bad/", Err("https://[redacted]@"));
+        check("", Err("``"));
+    }
+
+    #[track_caller]
+    fn check_shown(url: &str, expected: &str) {
+        assert_eq!(shown_url(url), expected);
+    }
+
+    #[test]
+    fn credentials_in_a_url_are_not_shown() {
+        check_shown("https://user:hunter2@host/v1", "https://[redacted]@host/v1");
+        check_shown("https://host/v1/@scope", "https://host/v1/@scope");
+        check_shown("https://host/v1?key=hunter2", "https://host/v1");
+        check_shown("user:hunter2@host", "[redacted]@host");
+        check_shown("nonsense", "nonsense");
+    }
+
+    #[test]
+    fn debug_shows_no_key() {
+        let settings = ProviderSettings::new("p", ProviderKind::Claude, "https://u:canary-url@host")
+            .with_key(Some(Secret::new("canary-key")));
+        let shown = format!("{settings:?}");
+        assert!(!shown.contains("canary"), "{shown}");
+    }
+}
