@@ -63,6 +63,28 @@ impl ErrorCode {
         }
     }
 
+    /// Whether another provider may do better: this one refuses the key, does not serve the model, or failed even
+    /// after its retries (`spec/providers.md`, "Fallback chain").
+    #[must_use]
+    pub fn is_of_provider(self) -> bool {
+        match self {
+            Self::RateLimited
+            | Self::Overloaded
+            | Self::NetworkError
+            | Self::Timeout
+            | Self::AuthenticationFailed
+            | Self::ModelUnavailable => true,
+            Self::ToolFailure
+            | Self::ValidationError
+            | Self::ConfigError
+            | Self::PermissionError
+            | Self::ContextLengthExceeded
+            | Self::BudgetExceeded
+            | Self::InvalidRequest
+            | Self::Unknown => false,
+        }
+    }
+
     /// The code as it is spelt in events, journals and messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -24,6 +24,10 @@ pub struct Setup {
     pub first_agent: Option<String>,
     /// The arbiter.
     pub arbiter: ArbiterSetup,
+    /// Turned to, in order, when a provider refuses the key, does not serve the model, or keeps failing
+    /// (`provider.fallback`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<ModelChoice>,
     /// Where the run must stop.
     pub limits: RunLimits,
     /// Prices by model that go before the built-in ones.
@@ -60,6 +64,9 @@ pub struct ModelChoice {
     /// Sampling temperature; the provider's default where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Further top-level fields of the provider's own request format, passed on as they are.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
 /// How the arbiter works.
@@ -126,4 +133,12 @@ pub struct Place {
     pub platform: String,
     /// Whether the project is a git work tree.
     pub git: bool,
+}
+
+impl Setup {
+    /// Where a conversation that began with `choice` may go on when its provider fails for good.
+    #[must_use]
+    pub fn alternatives(&self, choice: &ModelChoice) -> Vec<ModelChoice> {
+        self.fallback.iter().filter(|other| other.provider != choice.provider).cloned().collect()
+    }
 }

@@ -1,5 +1,7 @@
 //! The session as a driver sees it: events in, effects out, folded from a journal or live alike.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -17,7 +19,13 @@ use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
 use serde_json::{Value, json};
 
 fn model(name: &str) -> ModelChoice {
-    ModelChoice { provider: "p".into(), model: name.into(), max_tokens: 1_000, temperature: None }
+    ModelChoice {
+        provider: "p".into(),
+        model: name.into(),
+        max_tokens: 1_000,
+        temperature: None,
+        extra: Default::default(),
+    }
 }
 
 fn agent(name: &str, max_turns: u32) -> (String, AgentSetup) {
@@ -54,6 +62,7 @@ fn setup() -> Setup {
         agents: BTreeMap::from([agent("planner", 4), agent("developer", 6)]),
         default_agent: None,
         first_agent: None,
+        fallback: vec![],
         arbiter: ArbiterSetup {
             mode: ArbiterMode::Llm,
             model: model("judge"),
@@ -306,6 +315,22 @@ fn provider_errors_are_counted_backed_off_and_end_the_run() {
     let mut bench = Bench::start(setup());
     bench.fail_model(ErrorCode::AuthenticationFailed);
     bench.ended(Status::Failed);
+}
+
+#[test]
+fn another_provider_takes_over_where_one_is_configured() {
+    let mut setup = setup();
+    setup.fallback = vec![ModelChoice { provider: "q".into(), ..model("spare") }];
+    let mut bench = Bench::start(setup);
+    bench.fail_model(ErrorCode::AuthenticationFailed);
+    let to_spare = |effect: &Effect| matches!(effect, Effect::CallModel { provider, .. } if provider == "q");
+    assert!(bench.open.iter().any(to_spare), "the arbiter goes on elsewhere");
+    bench.select("developer");
+    bench.fail_model(ErrorCode::Overloaded);
+    assert!(bench.open.iter().any(to_spare), "so does the agent");
+    assert!(bench.notes.iter().any(|note| matches!(note, Note::Warned { .. })));
+    bench.fail_model(ErrorCode::Overloaded);
+    assert_eq!(bench.session.state(), State::Selecting, "none is left: the machine deals with it");
 }
 
 #[test]

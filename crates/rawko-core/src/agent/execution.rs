@@ -29,6 +29,8 @@ const COMMAND_CHARS: usize = 200;
 pub struct Execution {
     agent: String,
     model: ModelChoice,
+    /// Where it goes on when the model's provider fails for good.
+    alternatives: Vec<ModelChoice>,
     conversation: ConversationLog,
     max_turns: u32,
     calls: Vec<Slot>,
@@ -96,11 +98,17 @@ enum SlotState {
 impl Execution {
     /// An agent that begins a new conversation with `opening`.
     #[must_use]
-    pub fn start(agent: &AgentSetup, mut conversation: ConversationLog, opening: String) -> Self {
+    pub fn start(
+        agent: &AgentSetup,
+        alternatives: Vec<ModelChoice>,
+        mut conversation: ConversationLog,
+        opening: String,
+    ) -> Self {
         conversation.push(Message::user(opening));
         Self {
             agent: agent.config.name.clone(),
             model: agent.model.clone(),
+            alternatives,
             conversation,
             max_turns: agent.config.max_turns(),
             calls: Vec::new(),
@@ -145,10 +153,19 @@ impl Execution {
         &self.agent
     }
 
-    /// The model that works, the same for the whole conversation.
+    /// The model that works.
     #[must_use]
     pub fn model(&self) -> &ModelChoice {
         &self.model
+    }
+
+    /// Goes on with the next alternative. Says which; `None` where there is none left.
+    pub fn switch_model(&mut self) -> Option<&ModelChoice> {
+        if self.alternatives.is_empty() {
+            return None;
+        }
+        self.model = self.alternatives.remove(0);
+        Some(&self.model)
     }
 
     /// The request that asks for the next turn.
@@ -163,7 +180,7 @@ impl Execution {
             tool_choice: ToolChoice::Auto,
             max_tokens: self.model.max_tokens,
             temperature: self.model.temperature,
-            extra: serde_json::Map::new(),
+            extra: self.model.extra.clone(),
         }
     }
 
@@ -232,9 +249,11 @@ impl Execution {
             return Step::Wait;
         }
         notes.push(answered(&self.agent, &entry.call, &outcome));
-        entry.state = SlotState::Done(outcome.clone());
         let call = entry.call.clone();
         self.record(&call, &outcome);
+        if let Some(entry) = self.calls.get_mut(slot) {
+            entry.state = SlotState::Done(outcome);
+        }
         self.advance()
     }
 

@@ -2,6 +2,7 @@
 
 use super::effect::{Effect, TimerPurpose};
 use super::note::Note;
+use super::question::switched;
 use super::run::{Open, Run};
 use super::{ConversationLog, Reaction};
 use crate::agent::execution::{Execution, Judgement, Step, unknown_outcome};
@@ -42,7 +43,8 @@ impl Run {
                 let system = prompt::system_prompt(&agent, &self.setup.place);
                 let tools = policy::offered_tools(&agent.config, &self.setup.tools);
                 let log = ConversationLog::new(self.new_conversation(), system, tools.into());
-                Execution::start(&agent, log, opening)
+                let alternatives = self.setup.alternatives(&agent.model);
+                Execution::start(&agent, alternatives, log, opening)
             }
         };
         self.execution = Some(execution);
@@ -80,6 +82,23 @@ impl Run {
         let judge = |call: &ToolCall| judge(agent, setup, call);
         let step = execution.replied(message, usage, stop_reason, plan.as_ref(), judge, &mut reaction.notes);
         self.follow(step, reaction);
+    }
+
+    /// Another provider may do better; where there is none, the execution is over.
+    pub(super) fn turn_failed(&mut self, error: ErrorInfo, reaction: &mut Reaction) {
+        let other = self
+            .execution
+            .as_mut()
+            .filter(|_| error.code.is_of_provider())
+            .and_then(Execution::switch_model)
+            .map(|model| switched(&error, model));
+        match other {
+            Some(note) => {
+                reaction.notes.push(note);
+                self.take_turn(reaction);
+            }
+            None => self.execution_failed(error, reaction),
+        }
     }
 
     pub(super) fn tool_answered(&mut self, slot: usize, outcome: ToolOutcome, reaction: &mut Reaction) {

@@ -28,6 +28,8 @@ const ATTEMPTS: usize = 2;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Question {
     point: DecisionPoint,
+    model: ModelChoice,
+    alternatives: Vec<ModelChoice>,
     conversation: ConversationLog,
     input: Value,
     asked_at: Timestamp,
@@ -44,7 +46,12 @@ impl Question {
         }
     }
 
-    pub(super) fn request(&self, choice: &ModelChoice) -> ModelRequest {
+    pub(super) fn model(&self) -> &ModelChoice {
+        &self.model
+    }
+
+    pub(super) fn request(&self) -> ModelRequest {
+        let choice = &self.model;
         ModelRequest {
             purpose: self.purpose(),
             model: choice.model.clone(),
@@ -54,7 +61,7 @@ impl Question {
             tool_choice: ToolChoice::Tool { name: DECIDE.to_owned() },
             max_tokens: choice.max_tokens,
             temperature: choice.temperature,
-            extra: serde_json::Map::new(),
+            extra: choice.extra.clone(),
         }
     }
 
@@ -112,24 +119,35 @@ impl Run {
         let id = self.new_conversation();
         let mut conversation = ConversationLog::new(id, prompt.system, [decide_tool()].into());
         conversation.push(Message::user(prompt.user));
-        self.question = Some(Question {
+        self.question = Some(self.question(point, conversation, input));
+        self.ask(reaction);
+    }
+
+    fn question(&self, point: DecisionPoint, conversation: ConversationLog, input: Value) -> Question {
+        let model = self.setup.arbiter.model.clone();
+        Question {
             point,
+            alternatives: self.setup.alternatives(&model),
+            model,
             conversation,
             input,
             asked_at: self.now,
             calls: Vec::new(),
             rejected: Vec::new(),
             usage: Usage::default(),
-        });
-        self.ask(reaction);
+        }
     }
 
     /// Puts the current question, or puts it again.
     pub(super) fn ask(&mut self, reaction: &mut Reaction) {
         let Some(mut question) = self.question.take() else { return };
-        let choice = self.setup.arbiter.model.clone();
-        let asked =
-            self.call_model(question.purpose(), &choice, &question.conversation, Open::Question, reaction);
+        let asked = self.call_model(
+            question.purpose(),
+            &question.model,
+            &question.conversation,
+            Open::Question,
+            reaction,
+        );
         match asked {
             Ok(id) => {
                 question.calls.push(id);
@@ -162,7 +180,13 @@ impl Run {
     }
 
     pub(super) fn question_failed(&mut self, error: ErrorInfo, reaction: &mut Reaction) {
-        let Some(question) = self.question.take() else { return };
+        let Some(mut question) = self.question.take() else { return };
+        if error.code.is_of_provider() && !question.alternatives.is_empty() {
+            question.model = question.alternatives.remove(0);
+            reaction.notes.push(switched(&error, &question.model));
+            self.question = Some(question);
+            return self.ask(reaction);
+        }
         let event = match question.point {
             DecisionPoint::Select => MachineEvent::AgentSelectionFailed { error },
             DecisionPoint::Evaluate => MachineEvent::ArbiterError { error },
@@ -184,15 +208,8 @@ impl Run {
     }
 
     fn decide_by_rules(&mut self, point: DecisionPoint, input: Value, reaction: &mut Reaction) {
-        let question = Question {
-            point,
-            conversation: ConversationLog::new(0, String::new(), [].into()),
-            input,
-            asked_at: self.now,
-            calls: Vec::new(),
-            rejected: Vec::new(),
-            usage: Usage::default(),
-        };
+        let unasked = ConversationLog::new(0, String::new(), [].into());
+        let question = self.question(point, unasked, input);
         match self.by_rules(point) {
             Some(decision) => self.decided(question, decision, DecisionSource::Rule, reaction),
             None => {
@@ -219,7 +236,7 @@ impl Run {
         source: DecisionSource,
         reaction: &mut Reaction,
     ) {
-        let Question { point, input, asked_at, calls, rejected, usage, conversation: _ } = question;
+        let Question { point, input, asked_at, calls, rejected, usage, .. } = question;
         reaction.notes.push(Note::Decided(Box::new(DecisionRecord {
             point,
             decision: decision.clone(),
@@ -236,6 +253,12 @@ impl Run {
         };
         self.feed(event, reaction);
     }
+}
+
+/// What is said when a conversation goes on with another provider.
+pub(super) fn switched(error: &ErrorInfo, to: &ModelChoice) -> Note {
+    let message = format!("{}: {}; going on with {} ({})", error.code, error.message, to.provider, to.model);
+    Note::Warned { message }
 }
 
 fn no_agents() -> ErrorInfo {

@@ -133,7 +133,7 @@ impl Run {
             }
             Event::ModelFailed { effect, error, duration_ms: _ } => match self.open.remove(effect) {
                 Some(Open::Question) => self.question_failed(error.clone(), &mut reaction),
-                Some(Open::Turn) => self.execution_failed(error.clone(), &mut reaction),
+                Some(Open::Turn) => self.turn_failed(error.clone(), &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
             },
             Event::ToolFinished { effect, outcome } => match self.open.remove(effect) {
@@ -373,7 +373,7 @@ impl Run {
 
     fn account(&mut self, effect: EffectId, usage: Usage, reaction: &mut Reaction) {
         let (by, model) = match (&self.question, &self.execution) {
-            (Some(question), _) => (question.purpose().to_string(), self.setup.arbiter.model.model.as_str()),
+            (Some(question), _) => (question.purpose().to_string(), question.model().model.as_str()),
             (None, Some(execution)) => (execution.agent().to_owned(), execution.model().model.as_str()),
             (None, None) => (String::new(), ""),
         };
@@ -398,7 +398,7 @@ impl Run {
 
     pub(super) fn request(&self, effect: EffectId) -> Option<ModelRequest> {
         match self.open.get(&effect)? {
-            Open::Question => Some(self.question.as_ref()?.request(&self.setup.arbiter.model)),
+            Open::Question => Some(self.question.as_ref()?.request()),
             Open::Turn => self.execution.as_ref().map(Execution::request),
             Open::Tool { .. } | Open::Timer { .. } => None,
         }
