@@ -2,6 +2,28 @@
 //!
 //! The only crate that touches the project for an agent. It knows nothing of providers and holds no key.
 
+mod access;
+mod builtin;
+mod call;
+mod edit;
+mod found;
+mod glob;
+mod grep;
+mod nearest;
+mod read;
+mod registry;
 mod tool;
+mod tracker;
+mod tree;
+mod write;
 
+pub use access::{AccessError, FileAccess, MAX_FILE_BYTES, OpenedDir, OpenedFile, WriteTarget};
+pub use builtin::builtin_tools;
+pub use edit::Edit;
+pub use glob::Glob;
+pub use grep::Grep;
+pub use read::Read;
+pub use registry::{RegistryError, ToolRegistry};
 pub use tool::{BoxFuture, Tool, ToolContext};
+pub use tracker::{Digest, FileTracker};
+pub use write::Write;

@@ -1,0 +1,130 @@
+//! Which real places are granted, which are denied, and which are protected although granted.
+
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use rawko_core::agent::Permissions;
+
+use super::error::AccessError;
+
+/// Directories that decide what rawko and git run. Writing there is granted only by an entry that lies inside.
+const PROTECTED: [&str; 2] = [".git", ".rawko"];
+
+/// The permissions of one agent, turned into real places.
+#[derive(Debug)]
+pub(super) struct Grants {
+    pub(super) read: Vec<PathBuf>,
+    pub(super) write: Vec<PathBuf>,
+    deny: Vec<Deny>,
+}
+
+#[derive(Debug)]
+struct Deny {
+    entry: String,
+    /// The place as it is spelt, and where it really is.
+    places: Vec<PathBuf>,
+    /// What it matches, if it is a pattern.
+    pattern: Option<GlobMatcher>,
+}
+
+impl Grants {
+    /// `root` is the real path of the project, `resolve` finds the real place of a path that may not exist.
+    pub(super) fn new(
+        permissions: &Permissions,
+        root: &Path,
+        resolve: impl Fn(&Path) -> PathBuf,
+    ) -> Result<Self, AccessError> {
+        let places = |list: &'static str, entries: &Option<Vec<String>>| match entries {
+            None => Ok(vec![root.to_owned()]),
+            Some(entries) => entries.iter().map(|e| Ok(resolve(&usable(list, e, root)?))).collect(),
+        };
+        let deny = permissions.deny.iter().flatten().map(|entry| {
+            let spelt = lexical(&usable("deny", entry, root)?);
+            let pattern =
+                if entry.contains(['*', '?', '[', '{']) { Some(matcher(entry, root)?) } else { None };
+            Ok(Deny { entry: entry.clone(), places: vec![resolve(&spelt), spelt], pattern })
+        });
+        Ok(Self {
+            read: places("read", &permissions.read)?,
+            write: places("write", &permissions.write)?,
+            deny: deny.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The entry of `deny` that covers `path`, if one does.
+    pub(super) fn denied(&self, path: &Path) -> Option<&str> {
+        let covers = |deny: &&Deny| {
+            deny.places.iter().any(|place| path.starts_with(place))
+                || deny.pattern.as_ref().is_some_and(|p| path.ancestors().any(|a| p.is_match(a)))
+        };
+        self.deny.iter().find(covers).map(|deny| deny.entry.as_str())
+    }
+
+    /// Whether `path` may be read, `deny` aside.
+    pub(super) fn reads(&self, path: &Path) -> bool {
+        self.read.iter().any(|grant| path.starts_with(grant))
+    }
+
+    /// Whether `path` may be written, `deny` aside: granted, and not protected.
+    pub(super) fn writes(&self, path: &Path) -> Result<bool, String> {
+        let mut protected = None;
+        for rest in self.write.iter().filter_map(|grant| path.strip_prefix(grant).ok()) {
+            match rest.iter().find(|part| is_protected(&part.to_string_lossy())) {
+                None => return Ok(true),
+                Some(part) => protected = Some(part.to_string_lossy().into_owned()),
+            }
+        }
+        protected.map_or(Ok(false), Err)
+    }
+
+    /// Whether something readable may lie in the directory `path`: it is granted, or a grant lies in it.
+    pub(super) fn leads_to_readable(&self, path: &Path) -> bool {
+        self.read.iter().any(|grant| path.starts_with(grant) || grant.starts_with(path))
+    }
+}
+
+/// Case is ignored: on some file systems `.GIT` is `.git`.
+fn is_protected(name: &str) -> bool {
+    PROTECTED.iter().any(|p| p.eq_ignore_ascii_case(name))
+}
+
+fn usable(list: &'static str, entry: &str, root: &Path) -> Result<PathBuf, AccessError> {
+    let bad =
+        |why: &str| AccessError::BadEntry { list, entry: entry.escape_debug().to_string(), why: why.into() };
+    if entry.trim().is_empty() {
+        return Err(bad("it is empty (`.` is the project)"));
+    }
+    if entry.contains('\0') {
+        return Err(bad("it contains a NUL"));
+    }
+    if entry == "~" || entry.starts_with("~/") {
+        return Err(bad("`~` is not expanded here, write the whole path"));
+    }
+    Ok(root.join(entry))
+}
+
+fn matcher(entry: &str, root: &Path) -> Result<GlobMatcher, AccessError> {
+    let anchored = if entry.starts_with('/') {
+        entry.to_owned()
+    } else {
+        format!("{}/{}", globset::escape(&root.to_string_lossy()), entry.trim_start_matches("./"))
+    };
+    GlobBuilder::new(&anchored).literal_separator(true).build().map(|glob| glob.compile_matcher()).map_err(
+        |e| AccessError::BadEntry { list: "deny", entry: entry.to_owned(), why: e.kind().to_string() },
+    )
+}
+
+/// Removes `.` and `..` from an absolute path as text, links unseen.
+pub(super) fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    plain
+}

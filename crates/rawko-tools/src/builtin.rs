@@ -1,0 +1,23 @@
+//! The tools that every run has.
+
+use std::sync::Arc;
+
+use crate::edit::Edit;
+use crate::glob::Glob;
+use crate::grep::Grep;
+use crate::read::Read;
+use crate::tool::Tool;
+use crate::tracker::FileTracker;
+use crate::write::Write;
+
+/// The built-in tools of one run, which share what its agents have read.
+#[must_use]
+pub fn builtin_tools(tracker: &Arc<FileTracker>) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(Read::new(Arc::clone(tracker))),
+        Arc::new(Write::new(Arc::clone(tracker))),
+        Arc::new(Edit::new(Arc::clone(tracker))),
+        Arc::new(Glob::new()),
+        Arc::new(Grep::new()),
+    ]
+}

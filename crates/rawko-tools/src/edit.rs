@@ -1,0 +1,253 @@
+//! `Edit`: one exact text in a file replaced by another.
+//!
+//! Works on bytes, so that everything around the replaced text stays as it is: line endings, a byte order mark,
+//! and whatever is not UTF-8.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use memchr::memmem;
+use rawko_core::error::ErrorCode;
+use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::access::{AccessError, FileAccess};
+use crate::call::{blocking, bounded_line, parse, spec};
+use crate::nearest::nearest;
+use crate::tool::{BoxFuture, Tool, ToolContext};
+use crate::tracker::{Digest, FileTracker};
+use crate::write::unread;
+
+/// Lines shown before and after a change.
+const SHOWN_AROUND: usize = 3;
+/// Lines shown of a change.
+const SHOWN_LINES: usize = 40;
+/// Places named where a text is not unique.
+const PLACES_NAMED: usize = 10;
+
+const DESCRIPTION: &str = "\
+Replaces `old_string` by `new_string` in a file you have read with Read. `old_string` must match the file exactly, \
+including indentation, and must occur exactly once: take in as many surrounding lines as make it unique, or set \
+`replace_all` to replace every occurrence. Leave out the line numbers that Read shows. Line endings and mode of \
+the file are kept. Fails without writing if the text is not found, not unique, or the file changed since you read it.";
+
+/// Arguments of `Edit`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EditInput {
+    /// Path of the file, relative to the project root or absolute.
+    #[schemars(length(min = 1))]
+    file_path: String,
+    /// The exact text to replace.
+    old_string: String,
+    /// The text to put in its place; different from `old_string`.
+    new_string: String,
+    /// Replace every occurrence instead of the only one (default false).
+    replace_all: Option<bool>,
+}
+
+/// The tool.
+#[derive(Debug)]
+pub struct Edit {
+    spec: ToolSpec,
+    tracker: Arc<FileTracker>,
+}
+
+impl Edit {
+    /// The tool; what may be changed is looked up in `tracker`.
+    #[must_use]
+    pub fn new(tracker: Arc<FileTracker>) -> Self {
+        Self { spec: spec::<EditInput>("Edit", DESCRIPTION, ToolAccess::Mutating), tracker }
+    }
+}
+
+impl Tool for Edit {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async move {
+            let input: EditInput = match parse("Edit", input) {
+                Ok(input) => input,
+                Err(outcome) => return outcome,
+            };
+            let (context, tracker) = (context.clone(), Arc::clone(&self.tracker));
+            blocking(move |_| edit(&input, &context, &tracker).unwrap_or_else(Into::into)).await
+        })
+    }
+}
+
+fn edit(input: &EditInput, context: &ToolContext, tracker: &FileTracker) -> Result<ToolOutcome, AccessError> {
+    let path = &input.file_path;
+    if input.old_string == input.new_string {
+        return Ok(refusal("old_string and new_string are the same: there is nothing to change.".into()));
+    }
+    if input.old_string.is_empty() {
+        return Ok(refusal(
+            "old_string is empty: use Write to create a file or to replace all of it.".into(),
+        ));
+    }
+    let access = FileAccess::new(&context.root, &context.permissions)?;
+    // An edit reads: its error tells of the content. So both must be granted.
+    drop(access.open_file(path)?);
+    let target = access.write_target(path)?;
+    let name = target.name.clone();
+    let Some(old) = target.content()? else {
+        return Err(AccessError::NotFound { path: path.clone(), hint: String::new() });
+    };
+    let digest = Digest::of(&old);
+    match tracker.known(&context.agent, &name) {
+        Some(known) if known == digest => {}
+        Some(_) => return Err(AccessError::Changed { path: path.clone() }),
+        None => return Ok(unread(path)),
+    }
+    let edited = match replaced(&old, input) {
+        Ok(edited) => edited,
+        Err(why) => return Ok(refusal(format!("`{path}`: {why}"))),
+    };
+    target.replace(&edited.bytes, Some(digest))?;
+    tracker.record(&context.agent, &name, Digest::of(&edited.bytes));
+    let times =
+        if edited.count == 1 { "1 replacement".to_owned() } else { format!("{} replacements", edited.count) };
+    let text = format!("Edited `{name}` ({times}). It now reads:\n{}", snippet(&edited));
+    Ok(ToolOutcome { files_modified: vec![name], ..ToolOutcome::ok(text) })
+}
+
+fn refusal(message: String) -> ToolOutcome {
+    ToolOutcome::error(ErrorCode::ToolFailure, message)
+}
+
+#[derive(Debug)]
+struct Edited {
+    bytes: Vec<u8>,
+    count: usize,
+    /// The first replacement in `bytes`.
+    start: usize,
+    end: usize,
+}
+
+/// The content with the replacement made, or why it cannot be made.
+fn replaced(content: &[u8], input: &EditInput) -> Result<Edited, String> {
+    let crlf = uses_crlf(content);
+    let new = if crlf { with_crlf(&input.new_string) } else { input.new_string.clone() };
+    // The model sees lines without their endings, and writes `\n`. What it copied exactly is taken exactly.
+    let spellings = [input.old_string.clone(), with_crlf(&input.old_string)];
+    let found = spellings.iter().find_map(|old| {
+        let places: Vec<usize> = memmem::find_iter(content, old.as_bytes()).collect();
+        (!places.is_empty()).then_some((old, places))
+    });
+    let Some((old, places)) = found else { return Err(nearest(content, &input.old_string)) };
+    // In a file without a preference for CRLF a CRLF in the old text keeps the file's mixture where it is.
+    let new = if !crlf && *old != input.old_string { with_crlf(&input.new_string) } else { new };
+    if places.len() > 1 && !input.replace_all.unwrap_or(false) {
+        return Err(ambiguous(content, &places));
+    }
+    let mut bytes = Vec::with_capacity(content.len() + new.len());
+    let mut from = 0;
+    for place in &places {
+        bytes.extend_from_slice(&content[from..*place]);
+        bytes.extend_from_slice(new.as_bytes());
+        from = place + old.len();
+    }
+    bytes.extend_from_slice(&content[from..]);
+    let start = places[0];
+    Ok(Edited { bytes, count: places.len(), start, end: start + new.len() })
+}
+
+fn ambiguous(content: &[u8], places: &[usize]) -> String {
+    let lines: Vec<String> =
+        places.iter().take(PLACES_NAMED).map(|p| line_number(content, *p).to_string()).collect();
+    let more = if places.len() > PLACES_NAMED { ", …" } else { "" };
+    format!(
+        "old_string occurs {} times (at lines {}{more}); nothing was written. Take in more surrounding lines to \
+         make it unique, or set replace_all.",
+        places.len(),
+        lines.join(", ")
+    )
+}
+
+fn line_number(content: &[u8], at: usize) -> usize {
+    memchr::memchr_iter(b'\n', &content[..at]).count() + 1
+}
+
+fn uses_crlf(content: &[u8]) -> bool {
+    let lines = memchr::memchr_iter(b'\n', content).count();
+    let crlf = memmem::find_iter(content, b"\r\n").count();
+    crlf * 2 > lines
+}
+
+fn with_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+/// The lines around the first change, numbered.
+fn snippet(edited: &Edited) -> String {
+    let first = line_number(&edited.bytes, edited.start).saturating_sub(SHOWN_AROUND).max(1);
+    let last = line_number(&edited.bytes, edited.end) + SHOWN_AROUND;
+    let text = String::from_utf8_lossy(&edited.bytes);
+    let mut shown = String::new();
+    for (number, line) in (1..).zip(text.lines()).skip(first - 1).take((last - first + 1).min(SHOWN_LINES)) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(shown, "{number:>6}\t{}", bounded_line(line, 500));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn input(old: &str, new: &str, all: bool) -> EditInput {
+        EditInput {
+            file_path: "f".into(),
+            old_string: old.into(),
+            new_string: new.into(),
+            replace_all: Some(all),
+        }
+    }
+
+    #[track_caller]
+    fn check(content: &[u8], old: &str, new: &str, all: bool, expected: Result<&[u8], &str>) {
+        match (replaced(content, &input(old, new, all)), expected) {
+            (Ok(edited), Ok(expected)) => assert_eq!(edited.bytes, expected),
+            (Err(message), Err(part)) => {
+                assert!(message.contains(part), "{part:?} is missing in {message:?}");
+            }
+            (got, expected) => panic!("{got:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn exact_and_unique_or_a_clear_error() {
+        check(b"one two", "two", "2", false, Ok(b"one 2"));
+        check(b"a\nb\na\n", "a", "x", false, Err("2 times (at lines 1, 3)"));
+        check(b"a\nb\na\n", "a", "x", true, Ok(b"x\nb\nx\n"));
+        check(b"aaa", "aa", "b", true, Ok(b"ba"));
+        check(b"fn main() {\n    run();\n}\n", "  run();\n  stop();", "x", false, Err("line 2"));
+    }
+
+    #[test]
+    fn line_endings_marks_and_odd_bytes_are_kept() {
+        check(b"a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", false, Ok(b"x\r\ny\r\nz\r\nc\r\n"));
+        check(b"a\r\nb\nc\nd\n", "a\nb", "x\ny", false, Ok(b"x\r\ny\nc\nd\n"));
+        check(b"\xef\xbb\xbfone\n", "one", "two", false, Ok(b"\xef\xbb\xbftwo\n"));
+        check(b"\xe9t\xe9 one\n", "one", "two", false, Ok(b"\xe9t\xe9 two\n"));
+        check(b"a\nb\n", "b\n", "", false, Ok(b"a\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn replacing_all_is_what_str_replace_does(
+            content in "[ab\\n]{0,30}", old in "[ab\\n]{1,3}", new in "[abc\\n]{0,3}",
+        ) {
+            match replaced(content.as_bytes(), &input(&old, &new, true)) {
+                Ok(edited) => prop_assert_eq!(edited.bytes, content.replace(&old, &new).into_bytes()),
+                Err(_) => prop_assert!(!content.contains(&old)),
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Where a text that is not in a file most likely should have been.
+
+use crate::call::bounded_line;
+
+/// Lines of a file that are compared.
+const MAX_LINES: usize = 20_000;
+/// Bytes of a line that are compared and shown.
+const MAX_LINE_BYTES: usize = 300;
+/// Likeness from which a line is worth naming.
+const LIKENESS: f64 = 0.6;
+
+/// Says that `wanted` is not in `content`, and what comes nearest, with its line number.
+pub(crate) fn nearest(content: &[u8], wanted: &str) -> String {
+    const NOT_FOUND: &str = "old_string was not found; nothing was written.";
+    let text = String::from_utf8_lossy(content);
+    let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
+    let wanted: Vec<&str> = wanted.lines().skip_while(|l| l.trim().is_empty()).collect();
+    let Some(first) = wanted.first() else {
+        return format!("{NOT_FOUND} It consists of blanks: take in a line with text.");
+    };
+    if let Some(at) = same_but_for_blanks(&lines, &wanted) {
+        return format!(
+            "{NOT_FOUND} The text at line {} differs only in blanks (indentation, tabs, trailing blanks). It reads:\n{}",
+            at + 1,
+            numbered(&lines, at, wanted.len().min(20))
+        );
+    }
+    match most_alike(&lines, first) {
+        Some((at, score)) if score >= LIKENESS => {
+            let shown = numbered(&lines, at, wanted.len().min(5));
+            format!("{NOT_FOUND} The nearest match is at line {}:\n{shown}Copy the text exactly.", at + 1)
+        }
+        _ => format!("{NOT_FOUND} Nothing in the file resembles it: read the file again."),
+    }
+}
+
+fn same_but_for_blanks(lines: &[&str], wanted: &[&str]) -> Option<usize> {
+    let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted: Vec<String> = wanted.iter().map(|l| squeeze(l)).collect();
+    let squeezed: Vec<String> = lines.iter().map(|l| squeeze(l)).collect();
+    squeezed.windows(wanted.len()).position(|window| window == wanted)
+}
+
+fn most_alike(lines: &[&str], wanted: &str) -> Option<(usize, f64)> {
+    let head = |line: &str| line[..rawko_core::text::floor_boundary(line, MAX_LINE_BYTES)].trim().to_owned();
+    let wanted = head(wanted);
+    let score = |line: &str| {
+        let line = head(line);
+        // Lines of very different length are not alike; this spares most of the comparisons.
+        let (short, long) = (line.len().min(wanted.len()), line.len().max(wanted.len()));
+        if short * 3 < long { 0.0 } else { strsim::sorensen_dice(&line, &wanted) }
+    };
+    lines.iter().map(|l| score(l)).enumerate().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+}
+
+fn numbered(lines: &[&str], from: usize, count: usize) -> String {
+    let shown = lines.iter().enumerate().skip(from).take(count);
+    shown.map(|(i, line)| format!("{:>6}\t{}\n", i + 1, bounded_line(line, MAX_LINE_BYTES))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(content: &str, wanted: &str, said: &str) {
+        let message = nearest(content.as_bytes(), wanted);
+        assert!(message.contains(said), "{said:?} is missing in {message:?}");
+    }
+
+    #[test]
+    fn names_the_line_that_comes_nearest() {
+        check("a\n\tfn main() {\n", "    fn main() {", "line 2 differs only in blanks");
+        check(
+            "x\nlet total = 1;\ny\n",
+            "let totals = 2;",
+            "nearest match is at line 2:\n     2\tlet total = 1;",
+        );
+        check("x\ny\n", "something else entirely", "Nothing in the file resembles it");
+        check("x\n", "  \n", "consists of blanks");
+        check("", "x", "Nothing in the file resembles it");
+    }
+}

@@ -1,0 +1,229 @@
+//! All tools of a run under their names, and the one way to call them.
+//!
+//! Validates what a model sends before a tool sees it, and turns everything that can go wrong, a panic
+//! included, into a result that the model can act on. Who may call what is decided in the core.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use futures_util::FutureExt as _;
+use jsonschema::Validator;
+use rawko_core::agent::AgentConfig;
+use rawko_core::error::ErrorCode;
+use rawko_core::policy::{is_control_tool, nearest_name, offered_tools};
+use rawko_core::tool::{ToolOutcome, ToolSpec};
+use serde_json::Value;
+
+use crate::tool::{Tool, ToolContext};
+
+/// Faults named in one answer.
+const FAULTS_NAMED: usize = 5;
+/// Bytes shown of one fault: it may quote the input.
+const FAULT_BYTES: usize = 300;
+
+/// Why a tool was not taken in.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    /// Two tools of one name.
+    #[error("There are two tools named `{0}`: give one of them another name.")]
+    Taken(String),
+    /// The name is the core's.
+    #[error("`{0}` is a control tool that rawko answers itself: give the tool another name.")]
+    Reserved(String),
+    /// Providers take no such name.
+    #[error("`{0}` is no usable tool name: 1 to 64 letters, digits, `_` and `-`.")]
+    BadName(String),
+}
+
+/// All tools of a run.
+#[derive(Default)]
+pub struct ToolRegistry {
+    tools: BTreeMap<String, Entry>,
+}
+
+struct Entry {
+    tool: Arc<dyn Tool>,
+    /// Compiled on the first call: most tools of a large registry are never called.
+    validator: OnceLock<Result<Validator, String>>,
+}
+
+impl ToolRegistry {
+    /// A registry without tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a tool in.
+    ///
+    /// # Errors
+    /// If its name is taken, reserved or not usable.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
+        let name = tool.spec().name.clone();
+        if is_control_tool(&name) {
+            return Err(RegistryError::Reserved(name));
+        }
+        let usable = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(usable) {
+            return Err(RegistryError::BadName(name.escape_debug().to_string()));
+        }
+        if self.tools.contains_key(&name) {
+            return Err(RegistryError::Taken(name));
+        }
+        self.tools.insert(name, Entry { tool, validator: OnceLock::new() });
+        Ok(())
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.get(name).map(|entry| &entry.tool)
+    }
+
+    /// All names, sorted.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        self.tools.keys().map(String::as_str).collect()
+    }
+
+    /// All specs, sorted by name: requests that are the same every time are cached by providers.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.values().map(|entry| entry.tool.spec().clone()).collect()
+    }
+
+    /// The specs that a request of `agent` offers.
+    #[must_use]
+    pub fn offered(&self, agent: &AgentConfig) -> Vec<ToolSpec> {
+        offered_tools(agent, &self.specs())
+    }
+
+    /// Checks arguments against the schema of the tool.
+    ///
+    /// # Errors
+    /// The result to give the model: no such tool, or which field is wrong and what was expected.
+    pub fn validate(&self, name: &str, input: &Value) -> Result<(), ToolOutcome> {
+        self.entry(name).and_then(|entry| entry.validate(name, input))
+    }
+
+    /// Validates and runs one call. Dropping the future ends the work.
+    pub async fn call(&self, name: &str, mut input: Value, context: &ToolContext) -> ToolOutcome {
+        let started = Instant::now();
+        let mut outcome = match self.entry(name) {
+            Err(outcome) => outcome,
+            Ok(entry) => {
+                forget_nulls(&mut input, &entry.tool.spec().input_schema);
+                match entry.validate(name, &input) {
+                    Err(outcome) => outcome,
+                    Ok(()) => run(name, &entry.tool, input, context).await,
+                }
+            }
+        };
+        outcome.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        outcome
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry, ToolOutcome> {
+        self.tools.get(name).ok_or_else(|| {
+            let names = self.names();
+            let shown = rawko_core::text::truncate(name, 100);
+            let hint = match nearest_name(name, &names) {
+                Some(near) if near.eq_ignore_ascii_case(name) => {
+                    format!("names are case-sensitive, call `{near}`.")
+                }
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "call one of the tools that this conversation offers.".to_owned(),
+            };
+            ToolOutcome::error(ErrorCode::ValidationError, format!("There is no tool `{shown}`: {hint}"))
+        })
+    }
+}
+
+impl std::fmt::Debug for ToolRegistry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.tools.keys()).finish()
+    }
+}
+
+impl Entry {
+    fn validate(&self, name: &str, input: &Value) -> Result<(), ToolOutcome> {
+        let schema = &self.tool.spec().input_schema;
+        let compiled =
+            self.validator.get_or_init(|| jsonschema::validator_for(schema).map_err(|e| e.to_string()));
+        let validator = match compiled {
+            Ok(validator) => validator,
+            Err(why) => {
+                let message =
+                    format!("The schema of the tool `{name}` is not valid, so it cannot be called: {why}.");
+                return Err(ToolOutcome::error(ErrorCode::ConfigError, message));
+            }
+        };
+        let faults: Vec<String> =
+            validator.iter_errors(input).take(FAULTS_NAMED).map(|e| fault(&e)).collect();
+        if faults.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "{name}: the arguments are wrong: {}. Expected: {}.",
+            faults.join("; "),
+            expected(schema)
+        );
+        Err(ToolOutcome::error(ErrorCode::ValidationError, message))
+    }
+}
+
+fn fault(error: &jsonschema::ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    let place = place.trim_start_matches('/');
+    let text = rawko_core::text::keep_ends(&error.to_string(), FAULT_BYTES);
+    if place.is_empty() { text } else { format!("`{place}`: {text}") }
+}
+
+/// The fields that a schema describes, in short.
+fn expected(schema: &Value) -> String {
+    let Some(Value::Object(properties)) = schema.get("properties") else { return "an object".into() };
+    let is_required = |name: &str| {
+        schema.get("required").and_then(Value::as_array).is_some_and(|r| r.iter().any(|f| f == name))
+    };
+    let fields: Vec<String> = properties
+        .iter()
+        .map(|(name, field)| {
+            let kind = field.get("type").and_then(Value::as_str).unwrap_or("any");
+            let needed = if is_required(name) { "required" } else { "optional" };
+            format!("`{name}` ({kind}, {needed})")
+        })
+        .collect();
+    fields.join(", ")
+}
+
+/// Some models send `null` for what they leave out. It is left out.
+fn forget_nulls(input: &mut Value, schema: &Value) {
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    if let Value::Object(fields) = input {
+        fields.retain(|name, value| !value.is_null() || required.contains(&name.as_str()));
+    }
+}
+
+async fn run(name: &str, tool: &Arc<dyn Tool>, input: Value, context: &ToolContext) -> ToolOutcome {
+    // A tool may panic before it returns its future, too.
+    let work = AssertUnwindSafe(async { tool.run(input, context).await });
+    work.catch_unwind().await.unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".to_owned());
+        let text = rawko_core::text::keep_ends(&text, FAULT_BYTES);
+        let message =
+            format!("The tool `{name}` broke ({text}). This is a fault of the tool, not of the call.");
+        ToolOutcome::error(ErrorCode::ToolFailure, message)
+    })
+}

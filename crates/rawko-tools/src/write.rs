@@ -1,0 +1,102 @@
+//! `Write`: a file as a whole.
+
+use std::sync::Arc;
+
+use rawko_core::error::ErrorCode;
+use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::access::{AccessError, FileAccess, MAX_FILE_BYTES};
+use crate::call::{blocking, parse, spec};
+use crate::tool::{BoxFuture, Tool, ToolContext};
+use crate::tracker::{Digest, FileTracker};
+
+const DESCRIPTION: &str = "\
+Writes a file as a whole, creating it and its directories where needed. To replace a file that exists you must have \
+read it with Read first, and it must not have changed since. Prefer Edit for changes to an existing file. Files \
+under .git and .rawko are protected.";
+
+/// Arguments of `Write`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WriteInput {
+    /// Path of the file, relative to the project root or absolute.
+    #[schemars(length(min = 1))]
+    file_path: String,
+    /// The whole new content of the file.
+    content: String,
+}
+
+/// The tool.
+#[derive(Debug)]
+pub struct Write {
+    spec: ToolSpec,
+    tracker: Arc<FileTracker>,
+}
+
+impl Write {
+    /// The tool; what may be overwritten is looked up in `tracker`.
+    #[must_use]
+    pub fn new(tracker: Arc<FileTracker>) -> Self {
+        Self { spec: spec::<WriteInput>("Write", DESCRIPTION, ToolAccess::Mutating), tracker }
+    }
+}
+
+impl Tool for Write {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async move {
+            let input: WriteInput = match parse("Write", input) {
+                Ok(input) => input,
+                Err(outcome) => return outcome,
+            };
+            let (context, tracker) = (context.clone(), Arc::clone(&self.tracker));
+            blocking(move |_| write(&input, &context, &tracker).unwrap_or_else(Into::into)).await
+        })
+    }
+}
+
+fn write(
+    input: &WriteInput,
+    context: &ToolContext,
+    tracker: &FileTracker,
+) -> Result<ToolOutcome, AccessError> {
+    let path = &input.file_path;
+    let bytes = input.content.as_bytes();
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        let (path, size) = (path.clone(), bytes.len() as u64);
+        return Err(AccessError::TooLarge { path, size, limit: MAX_FILE_BYTES });
+    }
+    let access = FileAccess::new(&context.root, &context.permissions)?;
+    let target = access.write_target(path)?;
+    let name = target.name.clone();
+    let (expected, done) = match target.content()? {
+        None => (None, "Created"),
+        Some(old) => {
+            let old = Digest::of(&old);
+            match tracker.known(&context.agent, &name) {
+                Some(known) if known == old => (Some(old), "Replaced"),
+                Some(_) => return Err(AccessError::Changed { path: path.clone() }),
+                None => return Ok(unread(path)),
+            }
+        }
+    };
+    target.replace(bytes, expected)?;
+    tracker.record(&context.agent, &name, Digest::of(bytes));
+    let lines = input.content.lines().count();
+    let text = format!("{done} `{name}` ({lines} lines, {} bytes).", bytes.len());
+    Ok(ToolOutcome { files_modified: vec![name], ..ToolOutcome::ok(text) })
+}
+
+/// The refusal to change what the agent has not seen.
+pub(crate) fn unread(path: &str) -> ToolOutcome {
+    let message = format!(
+        "`{path}` exists and you have not read it in this session; nothing was written. Read it first, then retry."
+    );
+    ToolOutcome::error(ErrorCode::ToolFailure, message)
+}
