@@ -1,9 +1,10 @@
 //! The state machine (`spec/machine.md`): pure, closed, and described by one table.
 //!
 //! ```text
-//!   idle ──▶ selecting ──▶ executing ──▶ evaluating ──▶ complete
-//!                ▲             │             │
-//!                └── error_handling ◀────────┘   ──▶ failed
+//! idle ──▶ selecting ──▶ executing ──▶ evaluating ──▶ complete
+//!              ▲             │             │
+//!              └─────── error_handling ◀───┘
+//!                            └──▶ failed          any of the middle three ──▶ cancelled
 //! ```
 //!
 //! In: [`MachineEvent`]. Out: [`MachineEffect`]. Between them [`Machine`], which interprets [`table::TABLE`]; the

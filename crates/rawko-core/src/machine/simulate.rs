@@ -92,7 +92,7 @@ impl std::fmt::Display for SimulatedStep {
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// Not JSON at all.
-    #[error("line {line} is not JSON: {source}; it reads {quoted}. Write one event a line, e.g. {example}")]
+    #[error("line {line} is not JSON: {source}; it reads {quoted:?}. Write one event a line, e.g. {example}")]
     NotJson {
         /// Its number, from 1.
         line: usize,
@@ -232,6 +232,7 @@ fn known() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
@@ -287,7 +288,7 @@ mod tests {
     fn a_bad_line_is_explained() {
         check(
             "START",
-            "line 1 is not JSON: expected value at line 1 column 1; it reads START. Write one event a line, e.g. {\"type\":\"START_TASK\",\"task\":\"add a test\"}",
+            "line 1 is not JSON: expected value at line 1 column 1; it reads \"START\". Write one event a line, e.g. {\"type\":\"START_TASK\",\"task\":\"add a test\"}",
         );
         check(
             "[]",
@@ -326,5 +327,36 @@ mod tests {
         assert!(simulator.line("").is_ok());
         assert!(simulator.line("x").is_err());
         assert!(simulator.line("{}").unwrap_err().to_string().starts_with("line 3 "));
+    }
+
+    /// An event's line with one character replaced, or anything at all.
+    fn garbage() -> impl Strategy<Value = String> {
+        let spoilt =
+            (prop::sample::select(EventKind::ALL.to_vec()), any::<prop::sample::Index>(), any::<char>())
+                .prop_map(|(kind, at, other)| {
+                    let at = at.index(kind.example().chars().count());
+                    let replace = |(i, old): (usize, char)| if i == at { other } else { old };
+                    kind.example().chars().enumerate().map(replace).collect()
+                });
+        prop_oneof![spoilt, "\\PC{0,40}", r#"\{"type":"[A-Z_]{0,12}"(,"at":-?[0-9]{1,25})?\}"#]
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_panics_and_a_refused_one_changes_nothing(line in garbage()) {
+            let mut simulator = Simulator::default();
+            let before = simulator.machine().clone();
+            match simulator.line(&line) {
+                Ok(Some(step)) => prop_assert_eq!(step.ignored, *simulator.machine() == before),
+                Ok(None) => {
+                    let is_blank = line.chars().all(|c| c.is_whitespace() || c == '\u{feff}');
+                    prop_assert!(is_blank);
+                }
+                Err(error) => {
+                    prop_assert!(error.to_string().starts_with("line 1"));
+                    prop_assert_eq!(simulator.machine(), &before);
+                }
+            }
+        }
     }
 }
