@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::AgentConfig;
+use crate::agent::{AgentConfig, Permissions};
 use crate::arbiter::Templates;
 use crate::cost::Price;
 use crate::tool::ToolSpec;
@@ -49,6 +49,9 @@ pub struct AgentSetup {
     pub source: String,
     /// Which model it uses.
     pub model: ModelChoice,
+    /// What it may touch in the end: the project's grants, the command line's and its own narrowing added up.
+    #[serde(default)]
+    pub permissions: Permissions,
 }
 
 /// A provider and a model of it.

@@ -42,7 +42,10 @@ fn agent(name: &str, max_turns: u32) -> (String, AgentSetup) {
         permissions: None,
         metadata: Default::default(),
     };
-    (name.into(), AgentSetup { config, source: "test".into(), model: model("m") })
+    (
+        name.into(),
+        AgentSetup { config, source: "test".into(), model: model("m"), permissions: Default::default() },
+    )
 }
 
 fn tool(name: &str, access: ToolAccess) -> ToolSpec {

@@ -29,10 +29,13 @@ pub fn fill<'a>(template: &str, value: impl Fn(&str) -> Option<&'a str>) -> Stri
     filled
 }
 
-/// Fences `text` as data. The fence cannot be closed from inside: a `<data` or `</data` in it loses its bracket.
+/// Fences `text` as data. The fence cannot be closed from inside, because a `<data` or `</data` in it loses its
+/// bracket; and no line of it can pass for a heading of the prompt, because each begins with `| `.
 #[must_use]
 pub fn fence(name: &str, text: &str) -> String {
-    format!("<data from=\"{name}\">\n{}\n</data>", defuse(text))
+    let text = defuse(text);
+    let lines: Vec<String> = text.lines().map(|line| format!("| {line}").trim_end().to_owned()).collect();
+    format!("<data from=\"{name}\">\n{}\n</data>", lines.join("\n"))
 }
 
 fn defuse(text: &str) -> String {
@@ -80,7 +83,8 @@ mod tests {
         let fenced = fence("output", forged);
         assert_eq!(fenced.matches("</data>").count(), 1);
         assert_eq!(fenced.to_lowercase().matches("<data").count(), 1);
-        assert!(fence("x", "a < b && <div>").contains("a < b && <div>"));
+        assert!(!fenced.contains("\n## Task"), "{fenced}");
+        assert!(fence("x", "a < b && <div>").contains("| a < b && <div>"));
     }
 
     proptest! {
@@ -90,12 +94,12 @@ mod tests {
         }
 
         #[test]
-        fn no_text_closes_the_fence(text in "[</ dataDATA>\\n]{0,40}") {
-            let fenced = fence("x", &text);
+        fn no_text_closes_the_fence(words in proptest::collection::vec("<|/| |\\n|data|DATA|>|x", 0..20)) {
+            let fenced = fence("x", &words.concat());
             let body = fenced.strip_suffix("\n</data>").unwrap().strip_prefix("<data from=\"x\">\n").unwrap();
             let squeezed: String = body.to_lowercase().chars().filter(|c| !c.is_whitespace()).collect();
-            prop_assert!(!squeezed.contains("</data"));
-            prop_assert!(!squeezed.contains("<data"));
+            prop_assert!(!squeezed.contains("</data"), "{}", body);
+            prop_assert!(!squeezed.contains("<data"), "{}", body);
         }
     }
 }
