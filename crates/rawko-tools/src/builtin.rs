@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::bash::Bash;
 use crate::edit::Edit;
 use crate::glob::Glob;
 use crate::grep::Grep;
@@ -19,5 +20,6 @@ pub fn builtin_tools(tracker: &Arc<FileTracker>) -> Vec<Arc<dyn Tool>> {
         Arc::new(Edit::new(Arc::clone(tracker))),
         Arc::new(Glob::new()),
         Arc::new(Grep::new()),
+        Arc::new(Bash::new()),
     ]
 }

@@ -3,6 +3,7 @@
 //! The only crate that touches the project for an agent. It knows nothing of providers and holds no key.
 
 mod access;
+mod bash;
 mod builtin;
 mod call;
 mod edit;
@@ -10,6 +11,7 @@ mod found;
 mod glob;
 mod grep;
 mod nearest;
+mod process;
 mod read;
 mod registry;
 mod tool;
@@ -18,10 +20,12 @@ mod tree;
 mod write;
 
 pub use access::{AccessError, FileAccess, MAX_FILE_BYTES, OpenedDir, OpenedFile, WriteTarget};
+pub use bash::Bash;
 pub use builtin::builtin_tools;
 pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
+pub use process::looks_like_secret;
 pub use read::Read;
 pub use registry::{RegistryError, ToolRegistry};
 pub use tool::{BoxFuture, Tool, ToolContext};

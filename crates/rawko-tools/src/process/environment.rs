@@ -1,0 +1,133 @@
+//! Which environment variables a child process is given: a harmless base, what the permissions name, and
+//! never a secret.
+
+use std::ffi::OsString;
+
+/// What programs need to find themselves, their caches and their language.
+const BASE: [&str; 31] = [
+    "CARGO_HOME",
+    "CONDA_PREFIX",
+    "GEM_HOME",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "HOME",
+    "JAVA_HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "NIX_SSL_CERT_FILE",
+    "NVM_DIR",
+    "PATH",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "RBENV_ROOT",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+];
+
+/// Set whatever the parent has: no colours and cursor movements, no pager and no question that waits for a person.
+const FIXED: [(&str, &str); 4] =
+    [("TERM", "dumb"), ("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
+
+/// Parts of a name that tell of a secret.
+const SECRET_PARTS: [&str; 12] = [
+    "APIKEY",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "KEY",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PAT",
+    "SECRET",
+    "SECRETS",
+    "TOKEN",
+    "TOKENS",
+];
+
+/// Whether a variable of this name is kept from every child process, even where the permissions name it:
+/// provider keys, tokens, passwords.
+#[must_use]
+pub fn looks_like_secret(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let by_part = upper.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| SECRET_PARTS.contains(&part));
+    let by_ending = ["APIKEY", "TOKEN", "PASSWORD", "SECRET"].iter().any(|end| upper.ends_with(end));
+    by_part || by_ending
+}
+
+/// The environment of a child: the base and the `named` variables out of what is `inherited`.
+pub(crate) fn environment(
+    inherited: impl Iterator<Item = (OsString, OsString)>,
+    named: &[String],
+) -> Vec<(OsString, OsString)> {
+    let passes = |name: &str| {
+        let wanted = BASE.contains(&name) || name.starts_with("LC_") || named.iter().any(|n| n == name);
+        wanted && !looks_like_secret(name)
+    };
+    let is_fixed = |name: &str| FIXED.iter().any(|(fixed, _)| *fixed == name);
+    // A name that is not text is in no list.
+    let mut passed: Vec<(OsString, OsString)> = inherited
+        .filter(|(name, _)| name.to_str().is_some_and(|name| passes(name) && !is_fixed(name)))
+        .collect();
+    passed.extend(FIXED.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+    passed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(named: &[&str], name: &str, passes: bool) {
+        let named: Vec<String> = named.iter().map(|n| (*n).to_owned()).collect();
+        let inherited = [(OsString::from(name), OsString::from("v"))].into_iter();
+        let got = environment(inherited, &named).contains(&(name.into(), "v".into()));
+        assert_eq!(got, passes, "{name} with {named:?}");
+    }
+
+    #[test]
+    fn the_base_and_what_is_named() {
+        check(&[], "PATH", true);
+        check(&[], "LC_ALL", true);
+        check(&[], "HTTP_PROXY", false);
+        check(&["HTTP_PROXY"], "HTTP_PROXY", true);
+        check(&[], "LD_PRELOAD", false);
+        check(&[], "BASH_ENV", false);
+        check(&["TERM"], "TERM", false);
+    }
+
+    #[test]
+    fn secrets_never_pass_even_when_named() {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "OPENAI_API_KEY",
+            "GITHUB_TOKEN",
+            "github_token",
+            "AWS_SECRET_ACCESS_KEY",
+            "HF_TOKEN",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "MISTRALAPIKEY",
+            "npm_config__authToken",
+            "LC_API_KEY",
+        ] {
+            check(&[name], name, false);
+        }
+        check(&["TOKENIZERS_PARALLELISM"], "TOKENIZERS_PARALLELISM", true);
+        check(&["KEYBOARD"], "KEYBOARD", true);
+    }
+}

@@ -1,0 +1,188 @@
+//! All processes that a command started, found and ended.
+//!
+//! On Linux they are those that carry the command's mark, those of its group, and whatever descends from either.
+//! Elsewhere they are those of its group.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+/// Between two looks at who is left.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How long killed processes may take to go: one in an uninterruptible wait goes when the kernel lets it.
+const KILL_PATIENCE: Duration = Duration::from_secs(3);
+
+/// A command's process and what it started.
+///
+/// The command's process must not have been waited for while this is used: as long as it is at least a
+/// zombie, its number belongs to nobody else.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Family {
+    first: Pid,
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    mark: Option<super::mark::Mark>,
+}
+
+impl Family {
+    /// Kills all of it and waits until it is gone.
+    pub(super) fn kill(&self) {
+        let deadline = Instant::now() + KILL_PATIENCE;
+        while self.signal(Signal::KILL) > 0 && Instant::now() < deadline {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Asks all of it to end and, after `grace`, kills what is left. Calls `meanwhile` again and again.
+    /// Says how many there were at first.
+    pub(super) fn end(&self, grace: Duration, mut meanwhile: impl FnMut()) -> usize {
+        let asked = self.signal(Signal::TERM);
+        let deadline = Instant::now() + grace;
+        while self.count() > 0 {
+            if Instant::now() >= deadline {
+                self.kill();
+                break;
+            }
+            meanwhile();
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        asked
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod linux {
+    use std::collections::HashSet;
+
+    use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
+
+    use super::super::mark::Mark;
+    use super::{Family, Pid, Signal};
+
+    /// What `/proc/<pid>/stat` says of a process.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    struct Stat {
+        pid: Pid,
+        parent: i32,
+        group: i32,
+        started: u64,
+        is_dead: bool,
+    }
+
+    impl Family {
+        pub(in super::super) fn new(first: Pid, mark: Option<Mark>) -> Self {
+            Self { first, mark }
+        }
+
+        pub(super) fn count(&self) -> usize {
+            self.members().len()
+        }
+
+        /// Sends a signal to every member and says how many there were.
+        pub(super) fn signal(&self, signal: Signal) -> usize {
+            let members = self.members();
+            members.iter().for_each(|member| send(member, signal));
+            members.len()
+        }
+
+        /// Everyone alive.
+        fn members(&self) -> Vec<Stat> {
+            let first = self.first.as_raw_nonzero().get();
+            let began = stat(self.first).map_or(0, |s| s.started);
+            let me = rustix::process::getpid();
+            let all: Vec<Stat> = processes().filter(|s| s.started >= began && s.pid != me).collect();
+            let marked = |s: &Stat| self.mark.is_some_and(|mark| mark.is_on(s.pid));
+            let mut known: HashSet<i32> = all
+                .iter()
+                .filter(|s| raw(s.pid) == first || s.group == first || marked(s))
+                .map(|s| raw(s.pid))
+                .collect();
+            loop {
+                let before = known.len();
+                let children: Vec<i32> =
+                    all.iter().filter(|s| known.contains(&s.parent)).map(|s| raw(s.pid)).collect();
+                known.extend(children);
+                if known.len() == before {
+                    break;
+                }
+            }
+            all.into_iter().filter(|s| known.contains(&raw(s.pid)) && !s.is_dead).collect()
+        }
+    }
+
+    fn raw(pid: Pid) -> i32 {
+        pid.as_raw_nonzero().get()
+    }
+
+    /// Signals a process if its number still belongs to it.
+    fn send(member: &Stat, signal: Signal) {
+        let result = match pidfd_open(member.pid, PidfdFlags::empty()) {
+            // Held by the descriptor, the number cannot pass on to another between this look and the signal.
+            Ok(fd) if stat(member.pid).is_some_and(|s| s.started == member.started) => {
+                pidfd_send_signal(fd, signal)
+            }
+            Ok(_) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(_) => kill_process(member.pid, signal),
+        };
+        // It is gone already, or it is another user's: neither can be helped here.
+        let _ = result;
+    }
+
+    fn processes() -> impl Iterator<Item = Stat> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
+            .filter_map(stat)
+    }
+
+    fn stat(pid: Pid) -> Option<Stat> {
+        let text = std::fs::read(format!("/proc/{}/stat", raw(pid))).ok()?;
+        parse(pid, &String::from_utf8_lossy(&text))
+    }
+
+    /// The fields after the program's name, which may itself hold blanks and parentheses.
+    fn parse(pid: Pid, text: &str) -> Option<Stat> {
+        let (_, rest) = text.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(Stat {
+            pid,
+            is_dead: matches!(*fields.first()?, "Z" | "X" | "x"),
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_programs_name_may_hold_anything() {
+            let pid = Pid::from_raw(7).unwrap();
+            let text = "7 (a) Z (b) S 1 6 5 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
+            let expected = Stat { pid, parent: 1, group: 6, started: 4242, is_dead: false };
+            assert_eq!(parse(pid, text), Some(expected));
+        }
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod elsewhere {
+    use rustix::process::{kill_process_group, test_kill_process_group};
+
+    use super::{Family, Pid, Signal};
+
+    impl Family {
+        pub(in super::super) fn new(first: Pid) -> Self {
+            Self { first }
+        }
+
+        pub(super) fn count(&self) -> usize {
+            usize::from(test_kill_process_group(self.first).is_ok())
+        }
+
+        pub(super) fn signal(&self, signal: Signal) -> usize {
+            usize::from(kill_process_group(self.first, signal).is_ok())
+        }
+    }
+}

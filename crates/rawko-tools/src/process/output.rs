@@ -1,0 +1,108 @@
+//! Output of any length in bounded memory: its head and its tail, and how much lies between.
+
+use std::collections::VecDeque;
+
+/// The first and the last bytes of a stream.
+#[derive(Debug)]
+pub(crate) struct HeadAndTail {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    /// Most bytes of either.
+    half: usize,
+    total: u64,
+}
+
+impl HeadAndTail {
+    /// Keeps at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { head: Vec::new(), tail: VecDeque::new(), half: limit / 2, total: 0 }
+    }
+
+    /// Takes the next bytes of the stream.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let room = self.half - self.head.len();
+        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        self.head.extend_from_slice(head);
+        let rest = &rest[rest.len().saturating_sub(self.half)..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.half);
+        self.tail.drain(..over);
+        self.tail.extend(rest);
+    }
+
+    /// What is kept as text, with a note where something was cut.
+    pub(crate) fn text(&self) -> String {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        let kept = (self.head.len() + tail.len()) as u64;
+        if kept == self.total {
+            let whole = [self.head.as_slice(), &tail].concat();
+            return String::from_utf8_lossy(&whole).into_owned();
+        }
+        let head = String::from_utf8_lossy(whole_characters(&self.head));
+        let broken = tail.iter().take(3).take_while(|b| is_continuation(**b)).count();
+        let tail = String::from_utf8_lossy(&tail[broken..]);
+        format!(
+            "{head}\n[... {} of {} bytes cut from the middle of the output ...]\n{tail}",
+            self.total - kept,
+            self.total
+        )
+    }
+}
+
+fn is_continuation(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// Without the beginning of a character whose rest was cut off.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    let started = bytes.iter().rev().take(3).position(|b| !is_continuation(*b));
+    let Some(back) = started else { return bytes };
+    let start = bytes.len() - 1 - back;
+    match std::str::from_utf8(&bytes[start..]) {
+        Err(error) if error.error_len().is_none() => &bytes[..start],
+        _ => bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(limit: usize, chunks: &[&[u8]], expected: &str) {
+        let mut output = HeadAndTail::new(limit);
+        chunks.iter().for_each(|chunk| output.push(chunk));
+        assert_eq!(output.text(), expected);
+    }
+
+    #[test]
+    fn head_and_tail_are_kept() {
+        check(8, &[b"abc", b"defgh"], "abcdefgh");
+        check(
+            8,
+            &[b"abcdefgh", b"ij"],
+            "abcd\n[... 2 of 10 bytes cut from the middle of the output ...]\nghij",
+        );
+        check(4, &["ééé".as_bytes()], "é\n[... 2 of 6 bytes cut from the middle of the output ...]\né");
+        check(
+            6,
+            &["日本語日本".as_bytes()],
+            "日\n[... 9 of 15 bytes cut from the middle of the output ...]\n本",
+        );
+        check(4, &["a日日a".as_bytes()], "a\n[... 4 of 8 bytes cut from the middle of the output ...]\na");
+    }
+
+    proptest! {
+        #[test]
+        fn memory_is_bounded_and_short_output_is_whole(chunks in proptest::collection::vec("[aé日🀀\\n]{0,20}", 0..10)) {
+            let mut output = HeadAndTail::new(50);
+            chunks.iter().for_each(|chunk| output.push(chunk.as_bytes()));
+            prop_assert!(output.head.len() + output.tail.len() <= 50);
+            let whole = chunks.concat();
+            if whole.len() <= 50 { prop_assert_eq!(output.text(), whole) } else {
+                prop_assert!(!output.text().contains(char::REPLACEMENT_CHARACTER), "a character was cut");
+            }
+        }
+    }
+}
