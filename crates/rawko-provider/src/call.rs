@@ -13,7 +13,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_core::request::ModelRequest;
 use rawko_core::retry::{GiveUp, Verdict};
@@ -38,6 +37,12 @@ const CLOSING: Duration = Duration::from_secs(5);
 
 /// How long a finished answer's connection may take to end before it is closed instead of reused.
 const DRAIN: Duration = Duration::from_secs(2);
+
+/// How long a question waits for the connection of the last one before it opens another.
+const REUSE: Duration = Duration::from_millis(20);
+
+/// The end of an answer's body being read.
+pub(crate) type Released = tokio::task::JoinHandle<()>;
 
 /// A question under way.
 pub(crate) struct Call<'a, W: Wire> {
@@ -137,13 +142,18 @@ impl<'a, W: Wire> Call<'a, W> {
     async fn ask(&mut self) -> Result<Answer<W>, Failure> {
         let remote = self.session.remote.clone();
         let without = remote.wire.known(&self.request).with_all(remote.learnt.of(&self.request.model));
-        let target = remote.target().map_err(|info| Failure { info, passing: false })?;
+        let target = remote.target().map_err(|info| Failure { info: Box::new(info), passing: false })?;
         let body = self.session.body(&self.request, without)?;
         let request = target
             .client
             .post(target.messages.clone())
             .headers(target.headers.clone())
             .body(reqwest::Body::wrap(body));
+        if let Some(released) = self.session.released.take() {
+            let _ = tokio::time::timeout(REUSE, released).await;
+            // The client takes the connection back in a task of its own.
+            tokio::task::yield_now().await;
+        }
         let until = self.silence_ends(Progress::Open);
         let response = match timeout_at(until, request.send()).await {
             Err(_) => return Err(self.silent()),
@@ -182,7 +192,7 @@ impl<'a, W: Wire> Call<'a, W> {
                 let Answer { response, decoder, .. } = *answer;
                 let last = decoder.finish(&mut self.pending);
                 self.pending.push_back(last);
-                release(response);
+                self.session.released = Some(release(response));
             }
             Err(mut failure) => {
                 failure.info.request_id = request_id(answer.response.headers());
@@ -195,15 +205,15 @@ impl<'a, W: Wire> Call<'a, W> {
     fn fail(&mut self, mut failure: Failure) {
         if self.answered {
             failure.info.message = format!("the answer was cut off: {}", failure.info.message);
-            return self.end_with(failure.info);
+            return self.end_with(*failure.info);
         }
         if let Some(after_ms) = self.concede(&failure).then_some(0).or_else(|| self.patience(&mut failure)) {
-            let error = self.session.remote.finished(failure.info);
+            let error = self.session.remote.finished(*failure.info);
             self.attempt += 1;
             self.pending.push_back(ProviderEvent::Retrying { error, attempt: self.attempt, after_ms });
             self.phase = Phase::Waiting { until: Instant::now() + Duration::from_millis(after_ms) };
         } else {
-            self.end_with(failure.info);
+            self.end_with(*failure.info);
         }
     }
 
@@ -333,15 +343,13 @@ fn not_whole(body: &[u8], error: &serde_json::Error) -> Failure {
     Failure::passing(ErrorCode::NetworkError, format!("the server's answer is not complete JSON: {error}"))
 }
 
-/// Reads to the end, so that the connection can be used again. It usually is there already.
-fn release(mut response: Response) {
-    if let Some(Ok(None) | Err(_)) = response.chunk().now_or_never() {
-        return;
-    }
-    tokio::spawn(tokio::time::timeout(
-        DRAIN,
-        async move { while let Ok(Some(_)) = response.chunk().await {} },
-    ));
+/// Reads to the end, so that the connection can be used again. Nobody waits for it but the next question.
+fn release(mut response: Response) -> Released {
+    let drain = async move { while let Ok(Some(_)) = response.chunk().await {} };
+    tokio::spawn(async move {
+        // A server that goes on for longer gets its connection closed instead.
+        let _ = tokio::time::timeout(DRAIN, drain).await;
+    })
 }
 
 /// The body of `response`, at most `max` bytes of it.

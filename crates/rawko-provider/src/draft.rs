@@ -43,11 +43,11 @@ struct ToolDraft {
 impl Draft {
     /// More text for the block at `place`.
     pub(crate) fn text(&mut self, place: u64, delta: &str, out: &mut Events) {
-        if let Block::Text(text) = self.blocks.entry(place).or_insert_with(|| Block::Text(String::new())) {
-            if !delta.is_empty() {
-                text.push_str(delta);
-                out.push_back(ProviderEvent::TextDelta(delta.to_owned()));
-            }
+        if let Block::Text(text) = self.blocks.entry(place).or_insert_with(|| Block::Text(String::new()))
+            && !delta.is_empty()
+        {
+            text.push_str(delta);
+            out.push_back(ProviderEvent::TextDelta(delta.to_owned()));
         }
     }
 
@@ -57,17 +57,19 @@ impl Draft {
             .blocks
             .entry(place)
             .or_insert_with(|| Block::Thinking { thinking: String::new(), signature: None });
-        if let Block::Thinking { thinking, .. } = block {
-            if !delta.is_empty() {
-                thinking.push_str(delta);
-                out.push_back(ProviderEvent::ThinkingDelta(delta.to_owned()));
-            }
+        if let Block::Thinking { thinking, .. } = block
+            && !delta.is_empty()
+        {
+            thinking.push_str(delta);
+            out.push_back(ProviderEvent::ThinkingDelta(delta.to_owned()));
         }
     }
 
     /// More of the signature of the reasoning at `place`.
     pub(crate) fn signature(&mut self, place: u64, delta: &str) {
-        if let Some(Block::Thinking { signature, .. }) = self.blocks.get_mut(&place) {
+        if let Some(Block::Thinking { signature, .. }) = self.blocks.get_mut(&place)
+            && !delta.is_empty()
+        {
             signature.get_or_insert_default().push_str(delta);
         }
     }
@@ -86,11 +88,11 @@ impl Draft {
 
     /// More of the arguments of the call at `place`.
     pub(crate) fn tool_input(&mut self, place: u64, delta: &str, out: &mut Events) {
-        if let Some(Block::Tool(tool)) = self.blocks.get_mut(&place) {
-            if !delta.is_empty() {
-                tool.raw.push_str(delta);
-                out.push_back(ProviderEvent::ToolUseInput { id: tool.id.clone(), delta: delta.to_owned() });
-            }
+        if let Some(Block::Tool(tool)) = self.blocks.get_mut(&place)
+            && !delta.is_empty()
+        {
+            tool.raw.push_str(delta);
+            out.push_back(ProviderEvent::ToolUseInput { id: tool.id.clone(), delta: delta.to_owned() });
         }
     }
 

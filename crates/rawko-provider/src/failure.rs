@@ -17,7 +17,8 @@ const MAX_MESSAGE: usize = 2_000;
 /// An attempt that gave no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure {
-    pub(crate) info: ErrorInfo,
+    /// Boxed, because results carry it around a lot and rarely use it.
+    pub(crate) info: Box<ErrorInfo>,
     /// Whether the same request may succeed later.
     pub(crate) passing: bool,
 }
@@ -25,12 +26,12 @@ pub(crate) struct Failure {
 impl Failure {
     /// One that may pass.
     pub(crate) fn passing(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { info: ErrorInfo::new(code, message), passing: true }
+        Self { info: Box::new(ErrorInfo::new(code, message)), passing: true }
     }
 
     /// One that will not.
     pub(crate) fn lasting(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { info: ErrorInfo::new(code, message), passing: false }
+        Self { info: Box::new(ErrorInfo::new(code, message)), passing: false }
     }
 
     /// What the server said with an HTTP status that is no success.
@@ -113,7 +114,7 @@ impl Said {
             }
             text => truncate(text, MAX_MESSAGE),
         };
-        Failure { info: ErrorInfo { status, ..ErrorInfo::new(code, message) }, passing }
+        Failure { info: Box::new(ErrorInfo { status, ..ErrorInfo::new(code, message) }), passing }
     }
 }
 

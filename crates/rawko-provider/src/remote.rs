@@ -15,7 +15,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Url};
 use serde_json::{Map, Value};
 
-use crate::call::{Call, read_bounded};
+use crate::call::{Call, Released, read_bounded};
 use crate::concession::{Concessions, Learnt};
 use crate::failure::Failure;
 use crate::http;
@@ -128,7 +128,7 @@ impl<W: Wire> Remote<W> {
         let answer = tokio::time::timeout(limit, ask).await.unwrap_or_else(|_| Err(late()));
         match answer {
             Ok(body) => Ok(self.wire.models(&body)),
-            Err(failure) => Err(self.finished(failure.info)),
+            Err(failure) => Err(self.finished(*failure.info)),
         }
     }
 
@@ -161,6 +161,8 @@ pub(crate) struct RemoteSession<W> {
     pub(crate) remote: Arc<Remote<W>>,
     transcript: Transcript,
     head: Option<Head>,
+    /// The connection of the last answer, on its way back to the client.
+    pub(crate) released: Option<Released>,
 }
 
 /// The part of a request before its messages, with what it was made from.
@@ -179,7 +181,7 @@ struct Head {
 
 impl<W: Wire> RemoteSession<W> {
     pub(crate) fn new(remote: Arc<Remote<W>>) -> Self {
-        Self { remote, transcript: Transcript::default(), head: None }
+        Self { remote, transcript: Transcript::default(), head: None, released: None }
     }
 
     /// The body for `request`. Costs what is new in it.

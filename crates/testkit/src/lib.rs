@@ -1,1 +1,26 @@
-//! Placeholder until the first module lands.
+//! Test support: a scripted model server on loopback.
+//!
+//! [`ModelServer`] speaks Anthropic's Messages API and Chat Completions over real HTTP/1.1 from the same [`Answer`]s,
+//! and misbehaves on request: it cuts, stalls, drips, splits bytes anywhere, and sends what no server should. It keeps
+//! everything it was sent ([`Exchange`]), for tests to look at. It runs on threads of its own, so that tests without
+//! an async runtime can use it, and ends with the value that started it. Not published, and no part of the product.
+//!
+//! ```
+//! use testkit::{Answer, ModelServer};
+//! let server = ModelServer::sequence([Answer::overloaded(), Answer::text("hello")]);
+//! let base_url = server.claude_url(); // or `openai_url()`
+//! # assert!(base_url.starts_with("http://127.0.0.1:"));
+//! ```
+
+mod answer;
+mod exchange;
+mod http;
+mod script;
+mod send;
+mod server;
+mod speak;
+
+pub use answer::{Answer, AnswerCall, Cut, Delivery, Framing, LineEnd, Pieces, Refusal, Say};
+pub use exchange::{Asked, Exchange, Who, Wire};
+pub use script::ScriptedBehaviour;
+pub use server::ModelServer;

@@ -92,9 +92,7 @@ impl ClaudeDecoder {
             "text" => self.draft.text(place, text("/text"), out),
             "thinking" => {
                 self.draft.thinking(place, text("/thinking"), out);
-                if !text("/signature").is_empty() {
-                    self.draft.signature(place, text("/signature"));
-                }
+                self.draft.signature(place, text("/signature"));
             }
             "redacted_thinking" => self.draft.redacted(place, text("/data")),
             "tool_use" => {

@@ -110,7 +110,7 @@ impl Stage {
         let mut calls = reply.tools;
         match (&request.tool_choice, reply.decision) {
             (ToolChoice::Tool { name }, Some(input)) => {
-                calls.push(ScriptedCall { name: name.clone(), input })
+                calls.push(ScriptedCall { name: name.clone(), input });
             }
             (ToolChoice::Auto, Some(decision)) => text.push_str(&decision.to_string()),
             (_, None) => {}

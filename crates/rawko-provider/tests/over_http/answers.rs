@@ -1,0 +1,325 @@
+//! Answers that are as they should be, in every form in which servers send them.
+
+use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko_core::request::ToolChoice;
+use rawko_core::usage::Usage;
+use rawko_provider::ProviderEvent;
+use serde_json::json;
+use testkit::{Answer, Delivery, Framing, LineEnd, ModelServer, Pieces, Say, Wire};
+
+use super::trial::{BOTH, ask, provider, question, tool, try_answers, try_with};
+
+const USAGE: Usage =
+    Usage { input_tokens: 100, output_tokens: 20, cache_read_tokens: 50, cache_write_tokens: 7 };
+
+/// An answer with everything in it that both wires can say.
+fn rich() -> Say {
+    Say {
+        thinking: "Let me see … 日本語".into(),
+        signature: "proof".into(),
+        text: "I will read “naïve.rs” 🦀 first.".into(),
+        usage: USAGE,
+        ..Say::default()
+    }
+    .with_call("Read", &json!({"path": "src/naïve.rs"}))
+    .with_call("Write", &json!({"path": "b"}))
+}
+
+fn rich_message(wire: Wire) -> Message {
+    let call = |id: &str, name: &str, path: &str| {
+        Content::ToolUse(ToolCall {
+            id: id.into(),
+            name: name.into(),
+            input: json!({"path": path}),
+            invalid_input: None,
+        })
+    };
+    let signature = (wire == Wire::Claude).then(|| "proof".to_owned());
+    Message {
+        role: Role::Assistant,
+        content: vec![
+            Content::Thinking { thinking: "Let me see … 日本語".into(), signature },
+            Content::text("I will read “naïve.rs” 🦀 first."),
+            call("call_0_0", "Read", "src/naïve.rs"),
+            call("call_0_1", "Write", "b"),
+        ],
+    }
+}
+
+async fn check(delivery: Delivery) {
+    for wire in BOTH {
+        let said = format!("{wire:?} {delivery:?}");
+        let (trial, server) = try_answers(wire, vec![Answer::from(rich()).delivered(delivery.clone())]).await;
+        let expected = rich_message(wire);
+        assert_eq!(trial.message(), &(expected, USAGE, StopReason::ToolUse), "{said}");
+        assert_eq!(trial.text, "I will read “naïve.rs” 🦀 first.", "{said}");
+        assert_eq!(trial.thinking, "Let me see … 日本語", "{said}");
+        assert_eq!(trial.retries, [], "{said}");
+        assert_eq!(server.exchanges().len(), 1, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn every_event_arrives_in_order() {
+    for wire in BOTH {
+        let (trial, _server) = try_answers(wire, vec![rich().into()]).await;
+        let mut kinds: Vec<String> = Vec::new();
+        for event in &trial.events {
+            let kind = match event {
+                ProviderEvent::TextDelta(_) => "text".to_owned(),
+                ProviderEvent::ThinkingDelta(_) => "thinking".to_owned(),
+                ProviderEvent::ToolUseStart { id, name } => format!("start {id} {name}"),
+                ProviderEvent::ToolUseInput { id, .. } => format!("input {id}"),
+                ProviderEvent::ToolUseEnd { id, input } => format!("end {id} {input}"),
+                other => panic!("{other:?}"),
+            };
+            if kinds.last() != Some(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let first = r#"end call_0_0 {"path":"src/naïve.rs"}"#;
+        let second = r#"end call_0_1 {"path":"b"}"#;
+        let expected = match wire {
+            Wire::Claude => vec![
+                "thinking",
+                "text",
+                "start call_0_0 Read",
+                "input call_0_0",
+                first,
+                "start call_0_1 Write",
+                "input call_0_1",
+                second,
+            ],
+            // The end of a call is not marked on this wire: it is known at the end of the message.
+            Wire::OpenAi => vec![
+                "thinking",
+                "text",
+                "start call_0_0 Read",
+                "input call_0_0",
+                "start call_0_1 Write",
+                "input call_0_1",
+                first,
+                second,
+            ],
+        };
+        assert_eq!(kinds, expected, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_may_be_split_anywhere() {
+    for size in [1, 2, 3, 5, 7, 64] {
+        check(Delivery { pieces: Pieces::Every(size), ..Delivery::default() }).await;
+    }
+    check(Delivery { pieces: Pieces::Whole, ..Delivery::default() }).await;
+}
+
+#[tokio::test]
+async fn lines_may_end_in_any_way() {
+    for line_end in [LineEnd::CrLf, LineEnd::Cr] {
+        check(Delivery { line_end, ..Delivery::default() }).await;
+        check(Delivery { line_end, pieces: Pieces::Every(1), ..Delivery::default() }).await;
+    }
+    check(Delivery { byte_order_mark: true, ..Delivery::default() }).await;
+}
+
+#[tokio::test]
+async fn what_is_not_part_of_the_answer_is_read_over() {
+    let noise =
+        [": keep-alive\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n", "\n\n", "id: 4\nretry: 9\n\n"];
+    check(Delivery { noise: noise.map(str::to_owned).to_vec(), ..Delivery::default() }).await;
+    let (trial, _server) = {
+        let noise = vec![
+            "event: vendor_news\ndata: not json\n\n".to_owned(),
+            "data: {\"type\":\"novelty\"}\n\n".to_owned(),
+        ];
+        try_answers(
+            Wire::Claude,
+            vec![Answer::text("hi").delivered(Delivery { noise, ..Delivery::default() })],
+        )
+        .await
+    };
+    assert_eq!(trial.message().0.text(), "hi");
+}
+
+#[tokio::test]
+async fn content_type_framing_and_end_mark_are_not_needed() {
+    check(Delivery { content_type: Some("text/plain".into()), ..Delivery::default() }).await;
+    check(Delivery { content_type: Some("application/json".into()), ..Delivery::default() }).await;
+    check(Delivery { no_end_mark: true, ..Delivery::default() }).await;
+    check(Delivery { no_end_mark: true, framing: Framing::UntilClose, ..Delivery::default() }).await;
+    check(Delivery { framing: Framing::UntilClose, ..Delivery::default() }).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    check(Delivery { whole: true, ..Delivery::default() }).await;
+    check(Delivery { whole: true, content_type: Some("text/event-stream".into()), ..Delivery::default() })
+        .await;
+}
+
+#[tokio::test]
+async fn reasoning_keeps_what_proves_it() {
+    let say = Say {
+        thinking: String::new(),
+        signature: "proof".into(),
+        redacted: "sealed".into(),
+        text: "done".into(),
+        ..Say::default()
+    };
+    let (trial, _server) = try_answers(Wire::Claude, vec![say.into()]).await;
+    assert_eq!(
+        trial.message().0.content,
+        [
+            Content::Thinking { thinking: String::new(), signature: Some("proof".into()) },
+            Content::RedactedThinking { data: "sealed".into() },
+            Content::text("done"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn every_reason_to_stop_is_told() {
+    for wire in BOTH {
+        for stop in
+            [StopReason::EndTurn, StopReason::MaxTokens, StopReason::Refusal, StopReason::ContextWindow]
+        {
+            let say = Say { text: "so far".into(), stop: Some(stop), ..Say::default() };
+            let (trial, _server) = try_answers(wire, vec![say.into()]).await;
+            assert_eq!(trial.message().2, stop, "{wire:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_json_are_handed_on_as_written() {
+    for wire in BOTH {
+        let say = Say::default().with_raw_call("Read", "{\"path\": \"src/");
+        let (trial, _server) = try_answers(wire, vec![say.into()]).await;
+        let (message, _, stop) = trial.message();
+        let calls: Vec<_> = message.tool_calls().collect();
+        assert_eq!((calls[0].input.clone(), *stop), (json!({}), StopReason::ToolUse), "{wire:?}");
+        assert_eq!(calls[0].invalid_input.as_deref(), Some("{\"path\": \"src/"), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_decision_is_a_call_of_the_forced_tool() {
+    for wire in BOTH {
+        let mut asked = question();
+        asked.tools = [tool("decide")].into();
+        asked.tool_choice = ToolChoice::Tool { name: "decide".into() };
+        let answers = vec![Answer::decision(json!({"decision": "COMPLETE"}))];
+        let (trial, server) = try_with(wire, answers, asked, |s| s).await;
+        let call = trial.message().0.tool_calls().next().cloned().expect("a call");
+        assert_eq!((call.name.as_str(), call.input), ("decide", json!({"decision": "COMPLETE"})));
+        assert_eq!(server.asked()[0].forced_tool(), Some("decide"), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_an_answer() {
+    for wire in BOTH {
+        let (trial, _server) = try_answers(wire, vec![Answer::text("")]).await;
+        assert_eq!(trial.message().0.content, []);
+        assert_eq!(trial.message().2, StopReason::EndTurn);
+    }
+}
+
+#[tokio::test]
+async fn one_connection_carries_a_whole_conversation() {
+    for wire in BOTH {
+        let server = ModelServer::start(|_| rich().into());
+        let provider = provider(&server, wire);
+        let mut session = provider.open();
+        for _ in 0..4 {
+            ask(&mut *session, question()).await;
+        }
+        let connections: Vec<u64> = server.asked().iter().map(|a| a.connection).collect();
+        assert_eq!(connections, [1, 1, 1, 1], "{wire:?}");
+    }
+}
+
+/// What single servers do with tool calls, as bytes.
+async fn check_calls(chunks: &[&str], expected: &[(&str, &str, &str)]) {
+    let mut body = String::new();
+    for calls in chunks {
+        body.push_str(&format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":{calls}}}}}]}}\n\n"));
+    }
+    body.push_str("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    let response = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let (trial, _server) = try_answers(Wire::OpenAi, vec![Answer::Raw(response.into_bytes())]).await;
+    let (message, _, stop) = trial.message();
+    let calls: Vec<_> =
+        message.tool_calls().map(|c| (c.id.clone(), c.name.clone(), c.input.to_string())).collect();
+    let expected: Vec<_> =
+        expected.iter().map(|(i, n, a)| ((*i).to_owned(), (*n).to_owned(), (*a).to_owned())).collect();
+    assert_eq!(calls, expected, "{chunks:?}");
+    assert_eq!(*stop, StopReason::ToolUse);
+    let starts = trial.events.iter().filter(|e| matches!(e, ProviderEvent::ToolUseStart { .. })).count();
+    assert_eq!(starts, expected.len(), "{chunks:?}");
+}
+
+#[tokio::test]
+async fn tool_calls_are_put_together_however_they_come() {
+    // Id and name again with every chunk.
+    check_calls(
+        &[
+            r#"[{"index":0,"id":"a","function":{"name":"Read","arguments":""}}]"#,
+            r#"[{"index":0,"id":"a","function":{"name":"Read","arguments":"{\"x\""}}]"#,
+            r#"[{"index":0,"id":"a","function":{"name":"Read","arguments":":1}"}}]"#,
+        ],
+        &[("a", "Read", r#"{"x":1}"#)],
+    )
+    .await;
+    // Names in pieces.
+    check_calls(
+        &[
+            r#"[{"index":0,"id":"a","function":{"name":"Re"}}]"#,
+            r#"[{"index":0,"function":{"name":"ad"}}]"#,
+            r#"[{"index":0,"function":{"arguments":"{}"}}]"#,
+        ],
+        &[("a", "Read", "{}")],
+    )
+    .await;
+    // No ids and no indexes, whole calls.
+    check_calls(
+        &[
+            r#"[{"function":{"name":"Read","arguments":"{}"}}]"#,
+            r#"[{"function":{"name":"Write","arguments":{"y":2}}}]"#,
+        ],
+        &[("call_1_0", "Read", "{}"), ("call_1_1", "Write", r#"{"y":2}"#)],
+    )
+    .await;
+    // Several calls under one index.
+    check_calls(
+        &[
+            r#"[{"index":0,"id":"a","function":{"name":"Read","arguments":"{}"}}]"#,
+            r#"[{"index":0,"id":"b","function":{"name":"Read","arguments":"{\"z\":3}"}}]"#,
+        ],
+        &[("a", "Read", "{}"), ("b", "Read", r#"{"z":3}"#)],
+    )
+    .await;
+    // Interleaved, and a call without arguments.
+    check_calls(
+        &[
+            r#"[{"index":0,"id":"a","function":{"name":"Read","arguments":"{"}},{"index":1,"id":"b","function":{"name":"List"}}]"#,
+            r#"[{"index":0,"function":{"arguments":"}"}}]"#,
+        ],
+        &[("a", "Read", "{}"), ("b", "List", "{}")],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn models_are_listed() {
+    for wire in BOTH {
+        let server = ModelServer::sequence([]);
+        let models = provider(&server, wire).list_models().await.expect("a list");
+        let models: Vec<_> = models.iter().map(|m| (m.id.as_str(), m.display_name.as_deref())).collect();
+        assert_eq!(models, [("test-large", Some("Test Large")), ("test-small", None)]);
+    }
+}

@@ -1,0 +1,266 @@
+//! Servers and networks that fail in the middle.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use rawko_core::error::ErrorCode;
+use rawko_provider::{ProviderEvent, ProviderSettings, RetryPolicy, Timeouts};
+use testkit::{Answer, Cut, Delivery, Framing, ModelServer, Pieces, Wire};
+
+use super::trial::{BOTH, LONG, ask, provider, question, try_answers, try_with};
+
+fn impatient(settings: ProviderSettings) -> ProviderSettings {
+    ProviderSettings {
+        retry: RetryPolicy::never(),
+        timeouts: Timeouts { idle_ms: 80, ..settings.timeouts },
+        ..settings
+    }
+}
+
+fn once(settings: ProviderSettings) -> ProviderSettings {
+    ProviderSettings { retry: RetryPolicy::never(), ..settings }
+}
+
+/// Events of a text answer before its first piece of text.
+fn preamble(wire: Wire) -> usize {
+    match wire {
+        Wire::Claude => 2,
+        Wire::OpenAi => 1,
+    }
+}
+
+/// Whether the client of the first request leaves. Lets the runtime work meanwhile: it is what closes connections.
+async fn client_left(server: &ModelServer) -> bool {
+    let end = Instant::now() + LONG;
+    while !server.exchanges()[0].client_left {
+        if Instant::now() > end {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    true
+}
+
+#[tokio::test]
+async fn a_cut_after_the_first_word_is_an_error_and_is_not_tried_again() {
+    for wire in BOTH {
+        for framing in [Framing::Chunked, Framing::UntilClose] {
+            let cut = Some(Cut::Events(preamble(wire) + 2));
+            let cut = Answer::text("a rather long text").delivered(Delivery {
+                cut,
+                framing,
+                ..Delivery::default()
+            });
+            let (trial, server) = try_answers(wire, vec![cut, Answer::text("not this")]).await;
+            assert_eq!(trial.error().code, ErrorCode::NetworkError, "{wire:?} {framing:?}");
+            assert!(trial.error().message.contains("cut off"), "{}", trial.error().message);
+            assert_eq!(
+                (trial.text.as_str(), server.exchanges().len()),
+                ("a rather long ".get(..14).unwrap_or_default(), 1)
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn wherever_it_is_cut_a_part_is_never_taken_for_the_whole() {
+    for wire in BOTH {
+        let mut length = 0;
+        let mut ended = 0;
+        while ended < 3 {
+            let cut = Some(Cut::Bytes(length));
+            let delivery = Delivery { cut, framing: Framing::UntilClose, ..Delivery::default() };
+            let cut = Answer::text("short text here").delivered(delivery);
+            let (trial, _server) = try_with(wire, vec![cut], question(), once).await;
+            match trial.end.as_ref().expect("an end") {
+                Ok((message, _, _)) => {
+                    assert_eq!(message.text(), "short text here", "{wire:?} cut after {length} bytes");
+                    ended += 1;
+                }
+                Err(error) => assert_eq!(error.code, ErrorCode::NetworkError, "{wire:?} {length}: {error:?}"),
+            }
+            length += 37;
+            assert!(length < 10_000, "never whole");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cut_before_the_first_word_is_tried_again() {
+    for wire in BOTH {
+        let cut = Some(Cut::Events(preamble(wire)));
+        let cut = Answer::text("never said").delivered(Delivery { cut, ..Delivery::default() });
+        let (trial, server) = try_answers(wire, vec![cut, Answer::HangUp, Answer::text("said")]).await;
+        assert_eq!(trial.message().0.text(), "said");
+        assert_eq!(trial.retry_codes(), [ErrorCode::NetworkError; 2], "{wire:?}");
+        assert_eq!(server.exchanges().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn nobody_listening_is_a_network_error_that_names_the_host() {
+    for wire in BOTH {
+        let server = ModelServer::sequence([]);
+        let address = server.address();
+        let provider = provider(&server, wire);
+        drop(server);
+        let trial = ask(&mut *provider.open(), question()).await;
+        assert_eq!(trial.error().code, ErrorCode::NetworkError);
+        assert_eq!(trial.retries.len(), 2);
+        let message = &trial.error().message;
+        assert!(message.contains(&address.to_string()) && message.contains("refused"), "{message}");
+        assert!(message.contains("3 attempts"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn silence_before_the_answer_and_within_it_ends_in_a_timeout() {
+    for wire in BOTH {
+        let (trial, _server) = try_with(wire, vec![Answer::Silence], question(), impatient).await;
+        assert_eq!(trial.error().code, ErrorCode::Timeout, "{wire:?}");
+        assert!(trial.error().message.contains("sent nothing for 80 ms"), "{}", trial.error().message);
+
+        let cut = Some(Cut::Events(preamble(wire) + 1));
+        let stall = Delivery { cut, stall: true, ..Delivery::default() };
+        let answers = vec![Answer::text("a longer text").delivered(stall)];
+        let (trial, _server) = try_with(wire, answers, question(), impatient).await;
+        assert_eq!(trial.error().code, ErrorCode::Timeout, "{wire:?}");
+        assert_eq!(trial.text, "a longe");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_answer_is_no_silent_one() {
+    for wire in BOTH {
+        let slow = Delivery { pause: Duration::from_millis(15), ..Delivery::default() };
+        let answers = vec![Answer::text("word ".repeat(20)).delivered(slow)];
+        let patient = |settings: ProviderSettings| {
+            let timeouts = Timeouts { idle_ms: 250, ..settings.timeouts };
+            ProviderSettings { timeouts, ..once(settings) }
+        };
+        let begun = Instant::now();
+        let (trial, _server) = try_with(wire, answers, question(), patient).await;
+        assert_eq!(trial.message().0.text(), "word ".repeat(20));
+        assert!(
+            begun.elapsed() > Duration::from_millis(200),
+            "the test did not outlast the limit it is about"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_endless_answer_ends_with_the_total_time() {
+    for wire in BOTH {
+        let endless = Answer::text("on").delivered(Delivery { endless: true, ..Delivery::default() });
+        let short = |settings: ProviderSettings| {
+            let timeouts = Timeouts { total_ms: 150, ..settings.timeouts };
+            ProviderSettings { timeouts, ..settings }
+        };
+        let (trial, server) = try_with(wire, vec![endless], question(), short).await;
+        assert_eq!(trial.error().code, ErrorCode::Timeout, "{wire:?}");
+        assert!(trial.error().message.contains("within 150 ms"), "{}", trial.error().message);
+        assert!(trial.text.contains("and so on and so on"), "{}", trial.text);
+        assert!(client_left(&server).await, "the connection is still open");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_stream_closes_the_connection() {
+    for wire in BOTH {
+        let answers = [
+            Answer::text("on").delivered(Delivery { endless: true, ..Delivery::default() }),
+            Answer::text("next"),
+        ];
+        let server = ModelServer::sequence(answers);
+        let provider = provider(&server, wire);
+        let mut session = provider.open();
+        let mut stream = session.send(question());
+        let first = stream.next().await;
+        assert_eq!(first, Some(ProviderEvent::TextDelta("on".into())), "{wire:?}");
+        drop(stream);
+        assert!(client_left(&server).await, "the connection is still open");
+        let trial = ask(&mut *session, question()).await;
+        assert_eq!(trial.message().0.text(), "next", "the session is of use after that");
+    }
+}
+
+#[tokio::test]
+async fn events_that_are_no_json_are_not_skipped() {
+    for wire in BOTH {
+        let noise = vec!["data: {\"broken\n\n".to_owned()];
+        let broken = Answer::text("hello there").delivered(Delivery { noise, ..Delivery::default() });
+        let (trial, server) = try_answers(wire, vec![broken, Answer::text("whole")]).await;
+        assert_eq!(trial.message().0.text(), "whole");
+        assert!(trial.retries[0].0.message.contains("not JSON"), "{:?}", trial.retries);
+        assert_eq!(server.exchanges().len(), 2, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn errors_inside_a_stream_are_told_from_cuts() {
+    let overloaded = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
+    let quota = "data: {\"error\":{\"code\":502,\"message\":\"upstream fell over\"}}\n\n";
+    for (wire, event, message) in
+        [(Wire::Claude, overloaded, "Overloaded"), (Wire::OpenAi, quota, "upstream fell over")]
+    {
+        let noise = vec![event.to_owned()];
+        let early = Answer::text("never").delivered(Delivery { noise, ..Delivery::default() });
+        let (trial, _server) = try_answers(wire, vec![early, Answer::text("later")]).await;
+        assert_eq!(trial.message().0.text(), "later");
+        assert_eq!(trial.retry_codes(), [ErrorCode::Overloaded], "{wire:?}");
+        assert_eq!(trial.retries[0].0.message, message);
+    }
+}
+
+#[tokio::test]
+async fn a_web_page_is_no_answer() {
+    for wire in BOTH {
+        let page = "<!doctype html><html><head><title>Welcome to the portal</title></head></html>";
+        let response = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n{page}",
+            page.len()
+        );
+        let (trial, _server) = try_answers(wire, vec![Answer::Raw(response.into_bytes())]).await;
+        assert_eq!(trial.error().code, ErrorCode::ConfigError, "{wire:?}");
+        assert!(trial.error().message.contains("“Welcome to the portal”"), "{}", trial.error().message);
+    }
+}
+
+#[tokio::test]
+async fn an_event_without_end_is_refused() {
+    let mut response = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ".to_vec();
+    response.resize(17 * 1024 * 1024, b'x');
+    for wire in BOTH {
+        let (trial, server) = try_answers(wire, vec![Answer::Raw(response.clone())]).await;
+        assert!(trial.error().message.contains("larger than"), "{:?}", trial.error());
+        assert_eq!(server.exchanges().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    for wire in BOTH {
+        let elsewhere = ModelServer::sequence([]);
+        let redirect = Answer::refuse(307, "", "")
+            .header("location", format!("http://{}/v1/messages", elsewhere.address()));
+        let (trial, _server) = try_answers(wire, vec![redirect]).await;
+        assert_eq!(trial.error().code, ErrorCode::ConfigError, "{wire:?}");
+        assert!(trial.error().message.contains("set baseUrl"), "{}", trial.error().message);
+        assert_eq!(elsewhere.exchanges().len(), 0, "the key went elsewhere");
+    }
+}
+
+#[tokio::test]
+async fn usage_that_never_comes_does_not_hold_the_answer() {
+    // The message is whole and the connection stays open: the answer ends after a moment, not after the idle time.
+    let cut = Some(Cut::Events(5));
+    let hang = Delivery { cut, stall: true, pieces: Pieces::Events, ..Delivery::default() };
+    let quick = |settings: ProviderSettings| {
+        let timeouts = Timeouts { idle_ms: 100, ..settings.timeouts };
+        ProviderSettings { timeouts, ..settings }
+    };
+    let (trial, _server) =
+        try_with(Wire::OpenAi, vec![Answer::text("a text of three.").delivered(hang)], question(), quick)
+            .await;
+    assert_eq!(trial.message().0.text(), "a text of three.");
+}

@@ -1,0 +1,90 @@
+//! Answers in the words of a wire format.
+
+mod claude;
+mod openai;
+
+use rawko_core::message::StopReason;
+use serde_json::{Value, json};
+
+use crate::answer::{AnswerCall, Refusal, Say};
+use crate::exchange::{Asked, Wire};
+
+/// A message ready to be said: every call has an id, and the reason to stop is known.
+pub(crate) struct Speech<'a> {
+    pub(crate) say: &'a Say,
+    pub(crate) text: String,
+    pub(crate) calls: Vec<(String, &'a str, String)>,
+    pub(crate) stop: StopReason,
+    pub(crate) model: &'a str,
+    pub(crate) number: usize,
+}
+
+impl<'a> Speech<'a> {
+    pub(crate) fn new(say: &'a Say, asked: &'a Asked) -> Self {
+        let mut text = say.text.clone();
+        let id = |at: usize, given: Option<&String>| {
+            given.cloned().unwrap_or_else(|| format!("call_{}_{at}", asked.number))
+        };
+        let call = |(at, call): (usize, &'a AnswerCall)| {
+            (id(at, call.id.as_ref()), call.name.as_str(), call.input.clone())
+        };
+        let mut calls: Vec<_> = say.calls.iter().enumerate().map(call).collect();
+        match (&say.decision, asked.decision_tool()) {
+            (Some(input), Some(tool)) => calls.push((id(calls.len(), None), tool, input.to_string())),
+            (Some(input), None) => text.push_str(&input.to_string()),
+            (None, _) => {}
+        }
+        let implied = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        Self {
+            say,
+            text,
+            calls,
+            stop: say.stop.unwrap_or(implied),
+            model: asked.model(),
+            number: asked.number,
+        }
+    }
+
+    /// The events of a stream, each with its lines but without the empty one behind it; the end mark last.
+    pub(crate) fn events(&self, wire: Wire) -> Vec<String> {
+        match wire {
+            Wire::Claude => claude::events(self),
+            Wire::OpenAi => openai::events(self),
+        }
+    }
+
+    /// One more piece of text.
+    pub(crate) fn more_text(&self, wire: Wire) -> String {
+        match wire {
+            Wire::Claude => claude::more_text("and so on "),
+            Wire::OpenAi => openai::more_text(self, "and so on "),
+        }
+    }
+
+    /// The answer as one object.
+    pub(crate) fn whole(&self, wire: Wire) -> Value {
+        match wire {
+            Wire::Claude => claude::whole(self),
+            Wire::OpenAi => openai::whole(self),
+        }
+    }
+}
+
+/// The body of an HTTP error.
+pub(crate) fn refusal(refusal: &Refusal, wire: Wire) -> String {
+    if let Some(body) = &refusal.body {
+        return body.clone();
+    }
+    let Refusal { kind, message, .. } = refusal;
+    match wire {
+        Wire::Claude => json!({"type": "error", "error": {"type": kind, "message": message}}),
+        Wire::OpenAi => json!({"error": {"message": message, "type": kind, "param": null, "code": kind}}),
+    }
+    .to_string()
+}
+
+/// `text` in pieces of a few characters, as models send it.
+pub(crate) fn pieces(text: &str) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    characters.chunks(7).map(|piece| piece.iter().collect()).collect()
+}
