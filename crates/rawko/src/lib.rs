@@ -1,1 +1,33 @@
-//! Placeholder until the first module lands.
+//! The rawko SDK: carries a software task from a sentence to a verified change with several agents in turn.
+//!
+//! [`Rawko::builder`] reads and checks a project's configuration; [`Rawko::run`] prepares a run; awaiting it carries
+//! the task to its end, which is always the truth: claimed, failed, limited or cancelled. [`Run::events`] tells what
+//! happens, [`Run::control`] steers and stops it, and the journal under `.rawko/sessions/` keeps every step.
+//!
+//! Every decision is `rawko-core`'s. This crate drives it: it journals, performs, and tells. It knows nothing of the
+//! terminal.
+
+mod assemble;
+mod builder;
+pub mod config;
+mod driver;
+mod error;
+mod hub;
+pub mod journal;
+mod perform;
+mod rawko;
+mod reload;
+mod run;
+mod run_event;
+mod session_id;
+
+pub use builder::RawkoBuilder;
+pub use error::Error;
+pub use hub::RunEvents;
+pub use rawko::Rawko;
+pub use rawko_core as core;
+pub use rawko_core::session::{Outcome, Status};
+pub use rawko_provider as provider;
+pub use rawko_tools as tools;
+pub use run::{Run, RunControl};
+pub use run_event::RunEvent;

@@ -1,0 +1,191 @@
+//! From a validated configuration to what a run is made of: models resolved, permissions added up, providers built.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use rawko_core::agent::Permissions;
+use rawko_core::arbiter::Templates;
+use rawko_core::policy::effective_permissions;
+use rawko_core::setup::{AgentSetup, ArbiterSetup, ModelChoice, Place, RunLimits, Setup};
+use rawko_core::tool::ToolSpec;
+use rawko_provider::{Provider, Script, Scripted, Secret, connect};
+
+use crate::config::{Config, Loaded, LoadedAgent, ProviderType, ResolvedProvider, read_data_file};
+use crate::error::Error;
+
+/// Most tokens of one response where nothing says otherwise: enough for a file of a thousand lines.
+const DEFAULT_MAX_TOKENS: u32 = 16_384;
+
+/// Providers by name.
+pub(crate) type Providers = BTreeMap<String, Arc<dyn Provider>>;
+
+/// Reads one environment variable.
+pub(crate) type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Everything but the task that a run is made of.
+pub(crate) fn setup(
+    loaded: &Loaded,
+    registered: &Providers,
+    cli: &Permissions,
+    tools: Vec<ToolSpec>,
+    place: Place,
+    first_agent: Option<String>,
+) -> Result<Setup, Error> {
+    let config = &loaded.config;
+    let constraints = &config.constraints;
+    let arbiter = &config.arbiter;
+    let mut judge = choice(config, registered, arbiter.provider.as_deref(), arbiter.model.as_deref())?;
+    judge.max_tokens = arbiter.max_tokens;
+    judge.temperature = Some(arbiter.temperature);
+    // `thinking` and the like are meant for the work, and do not go together with a forced tool call.
+    judge.extra.clear();
+    let fallback = config.provider.fallback.iter();
+    let built_in = Templates::default();
+    Ok(Setup {
+        agents: agents(loaded, registered, cli)?,
+        default_agent: config.agents.default.clone(),
+        first_agent,
+        arbiter: ArbiterSetup {
+            mode: arbiter.mode,
+            model: judge,
+            templates: Templates {
+                select: loaded.templates.select.clone().unwrap_or(built_in.select),
+                evaluate: loaded.templates.evaluate.clone().unwrap_or(built_in.evaluate),
+            },
+        },
+        fallback: fallback
+            .map(|name| choice(config, registered, Some(name), None))
+            .collect::<Result<_, _>>()?,
+        limits: RunLimits {
+            max_iterations: constraints.max_iterations,
+            max_consecutive_failures: constraints.max_consecutive_failures,
+            max_tokens: constraints.max_tokens,
+            max_cost_usd: constraints.max_cost_usd,
+            max_duration_ms: constraints.max_duration.map(|span| span.as_ms()),
+        },
+        prices: config.prices.clone(),
+        tools,
+        place,
+    })
+}
+
+/// The agents with their models and permissions.
+pub(crate) fn agents(
+    loaded: &Loaded,
+    registered: &Providers,
+    cli: &Permissions,
+) -> Result<BTreeMap<String, AgentSetup>, Error> {
+    let resolve = |(name, agent): (&String, &LoadedAgent)| {
+        let config = &agent.config;
+        let own = &config.provider;
+        let mut model = choice(&loaded.config, registered, own.name.as_deref(), own.model.as_deref())?;
+        model.max_tokens = config.limits.max_tokens.unwrap_or(model.max_tokens);
+        let permissions =
+            effective_permissions(&loaded.config.permissions, config.permissions.as_ref(), Some(cli));
+        let setup =
+            AgentSetup { config: config.clone(), source: agent.source.to_string(), model, permissions };
+        Ok((name.clone(), setup))
+    };
+    loaded.agents.iter().map(resolve).collect()
+}
+
+fn choice(
+    config: &Config,
+    registered: &Providers,
+    provider: Option<&str>,
+    model: Option<&str>,
+) -> Result<ModelChoice, Error> {
+    let name = provider.unwrap_or_else(|| config.default_provider());
+    let known = config.provider(name);
+    let settings = known.as_ref().map(|known| &known.config);
+    let default_model = registered
+        .get(name)
+        .map(|provider| provider.default_model())
+        .or_else(|| known.as_ref().and_then(ResolvedProvider::model))
+        .or_else(|| known.as_ref().filter(|p| p.kind == ProviderType::Scripted).map(|_| "scripted"));
+    let model = model.or(default_model).filter(|model| !model.is_empty()).ok_or_else(|| Error::Setup {
+        message: format!("provider `{name}` has no default model, and none is configured"),
+        hint: format!("name one: --model MODEL, RAWKO_MODEL, or provider.{name}.model in .rawko/config.yaml; `rawko providers models {name}` lists what it serves"),
+    })?;
+    Ok(ModelChoice {
+        provider: name.to_owned(),
+        model: model.to_owned(),
+        max_tokens: settings.and_then(|settings| settings.max_tokens).unwrap_or(DEFAULT_MAX_TOKENS),
+        temperature: settings.and_then(|settings| settings.temperature),
+        extra: settings.map(|settings| settings.extra.clone()).unwrap_or_default(),
+    })
+}
+
+/// Builds the providers that `setup` names. A key is read here, once, and goes into the provider alone.
+pub(crate) fn providers(
+    config: &Config,
+    setup: &Setup,
+    registered: &Providers,
+    environment: &Environment,
+    project: &Path,
+) -> Result<Providers, Error> {
+    let choices = setup.agents.values().map(|agent| &agent.model);
+    let names: BTreeSet<&str> = choices
+        .chain([&setup.arbiter.model])
+        .chain(&setup.fallback)
+        .map(|choice| choice.provider.as_str())
+        .collect();
+    let mut built = Providers::new();
+    for name in names {
+        let provider = match registered.get(name) {
+            Some(provider) => Arc::clone(provider),
+            None => provider(config, name, environment, project)?,
+        };
+        built.insert(name.to_owned(), provider);
+    }
+    Ok(built)
+}
+
+/// Builds one configured provider.
+pub(crate) fn provider(
+    config: &Config,
+    name: &str,
+    environment: &Environment,
+    project: &Path,
+) -> Result<Arc<dyn Provider>, Error> {
+    let known = config.provider(name).ok_or_else(|| Error::Setup {
+        message: format!("there is no provider `{name}`"),
+        hint: "`rawko providers list` shows those there are".to_owned(),
+    })?;
+    let Some(settings) = known.settings() else {
+        return scripted(&known, project);
+    };
+    let key = known.key_env().and_then(|variable| environment(variable)).map(|key| key.trim().to_owned());
+    let key = key.filter(|key| !key.is_empty());
+    match (known.key_env(), &key) {
+        (Some(variable), None) if needs_key(&known) => {
+            Err(Error::NoKey { provider: name.to_owned(), variable: variable.to_owned() })
+        }
+        _ => Ok(connect(settings.with_key(key.map(Secret::new)))),
+    }
+}
+
+/// A server of one's own may want none; Anthropic's format and every known hosted server do.
+fn needs_key(known: &ResolvedProvider) -> bool {
+    let own_server = known.config.base_url.is_some() && known.kind == ProviderType::OpenAi;
+    known.config.api_key_env.is_some() || !own_server
+}
+
+fn scripted(known: &ResolvedProvider, project: &Path) -> Result<Arc<dyn Provider>, Error> {
+    let name = &known.name;
+    let Some(file) = &known.config.script else {
+        return Err(Error::Setup {
+            message: format!("provider `{name}` is scripted, and no script is configured"),
+            hint: format!("name its file as provider.{name}.script"),
+        });
+    };
+    let path = project.join(file);
+    let wrong = |what: String| Error::Setup {
+        message: format!("the script {} of provider `{name}`: {what}", path.display()),
+        hint: "docs/providers.md describes the format of a script".to_owned(),
+    };
+    let value = read_data_file(&path).map_err(Error::Config)?;
+    let script: Script = serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+    Ok(Arc::new(Scripted::named(name, script)))
+}

@@ -1,0 +1,225 @@
+//! Building a [`Rawko`]: where the project is, what speaks over its configuration, what the embedder brings along.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rawko_core::agent::Permissions;
+use rawko_provider::Provider;
+use rawko_tools::{FileTracker, Tool, ToolRegistry, builtin_tools};
+
+use crate::assemble::{Environment, Providers};
+use crate::config::{self, Claim, LoadOptions, Loaded, Origin, Overrides, TrustStore};
+use crate::error::Error;
+use crate::rawko::Rawko;
+
+/// Collects what a [`Rawko`] is made of. See [`Rawko::builder`].
+#[derive(Clone)]
+pub struct RawkoBuilder {
+    pub(crate) project: PathBuf,
+    pub(crate) config_file: Option<PathBuf>,
+    pub(crate) user_config_dir: Option<PathBuf>,
+    pub(crate) environment: Environment,
+    pub(crate) overrides: Overrides,
+    pub(crate) permissions: Permissions,
+    pub(crate) first_agent: Option<String>,
+    pub(crate) dry_run: bool,
+    pub(crate) trusted: bool,
+    pub(crate) trust_store: Option<TrustStore>,
+    pub(crate) providers: Providers,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Default for RawkoBuilder {
+    fn default() -> Self {
+        Self {
+            project: PathBuf::from("."),
+            config_file: None,
+            user_config_dir: None,
+            environment: Arc::new(|name| std::env::var(name).ok()),
+            overrides: Overrides::default(),
+            permissions: Permissions::default(),
+            first_agent: None,
+            dry_run: false,
+            trusted: false,
+            trust_store: None,
+            providers: BTreeMap::new(),
+            tools: Vec::new(),
+        }
+    }
+}
+
+impl RawkoBuilder {
+    /// The project's directory; the current one where this is not called.
+    #[must_use]
+    pub fn project(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.project = directory.into();
+        self
+    }
+
+    /// A configuration file instead of the project's `.rawko/config.yaml`.
+    #[must_use]
+    pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config_file = Some(path.into());
+        self
+    }
+
+    /// The directory of the user's `config.yaml`, e.g. `~/.config/rawko`; none is read where this is not called.
+    #[must_use]
+    pub fn user_config_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.user_config_dir = Some(directory.into());
+        self
+    }
+
+    /// Where environment variables come from, keys included; the process's environment where this is not called.
+    #[must_use]
+    pub fn env(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.environment = Arc::new(lookup);
+        self
+    }
+
+    /// Values that speak over every file and variable, as command-line flags do.
+    #[must_use]
+    pub fn overrides(mut self, overrides: Overrides) -> Self {
+        self.overrides = overrides;
+        self
+    }
+
+    /// Permissions that speak over the project's, as `--allow-*` flags do. Agents still narrow them.
+    #[must_use]
+    pub fn permissions(mut self, permissions: Permissions) -> Self {
+        self.permissions = permissions;
+        self
+    }
+
+    /// Has this agent begin, without asking the arbiter.
+    #[must_use]
+    pub fn first_agent(mut self, name: impl Into<String>) -> Self {
+        self.first_agent = Some(name.into());
+        self
+    }
+
+    /// Only the first decision and one execution, with tools that change nothing and no journal left behind.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Takes the project's configuration at its word, also where it names addresses for keys, commands to run, or
+    /// wider permissions. Without this such a configuration is refused ([`Error::Untrusted`]).
+    #[must_use]
+    pub fn trusted(mut self, trusted: bool) -> Self {
+        self.trusted = trusted;
+        self
+    }
+
+    /// Where the user's trust in folders is kept; a configuration that is trusted there needs no [`Self::trusted`].
+    #[must_use]
+    pub fn trust_store(mut self, store: TrustStore) -> Self {
+        self.trust_store = Some(store);
+        self
+    }
+
+    /// A provider of one's own, by its name. Unless something else is configured, it becomes the default one.
+    #[must_use]
+    pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.providers.insert(provider.name().to_owned(), provider);
+        self
+    }
+
+    /// A tool of one's own. Agents may use it like any other: `tools.allowed` and `tools.blocked` apply.
+    #[must_use]
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Reads and checks the configuration.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with all errors of all files; [`Error::Untrusted`] where trust is needed and not given;
+    /// [`Error::Setup`] where something is not possible here.
+    pub fn build(self) -> Result<Rawko, Error> {
+        let project = canonical(&self.project)?;
+        let builder = Self { project, ..self };
+        let loaded = builder.load()?;
+        if let Some(claims) = builder.untrusted_claims(&loaded)? {
+            return Err(Error::Untrusted { folder: builder.project, claims });
+        }
+        if let Some(name) = &builder.first_agent
+            && !loaded.agents.contains_key(name)
+        {
+            let known: Vec<&str> = loaded.agents.keys().map(String::as_str).collect();
+            return Err(Error::Setup {
+                message: format!("there is no agent `{name}`"),
+                hint: format!("the agents are: {}", known.join(", ")),
+            });
+        }
+        Ok(Rawko::new(builder, loaded))
+    }
+
+    /// What the project asks for and does not get, if there is anything.
+    pub(crate) fn untrusted_claims(&self, loaded: &Loaded) -> Result<Option<Vec<Claim>>, Error> {
+        let claims = &loaded.claims;
+        if self.trusted || claims.is_empty() {
+            return Ok(None);
+        }
+        let trusted = match (&self.trust_store, &loaded.project_digest) {
+            (Some(store), Some(digest)) => store.is_trusted(&self.project, digest)?,
+            _ => false,
+        };
+        Ok((!trusted).then(|| claims.to_vec()))
+    }
+
+    pub(crate) fn load(&self) -> Result<Loaded, Error> {
+        let registry = self.registry(&[])?;
+        let mut known_tools: Vec<&str> = registry.names();
+        known_tools.extend(rawko_core::policy::CONTROL_TOOLS);
+        let known_providers: Vec<&str> = self.providers.keys().map(String::as_str).collect();
+        let load = |overrides: Overrides| {
+            config::load(&LoadOptions {
+                project_dir: &self.project,
+                user_dir: self.user_config_dir.as_deref(),
+                config_file: self.config_file.as_deref(),
+                env: self.environment.as_ref(),
+                overrides: &overrides,
+                known_tools: &known_tools,
+                known_providers: &known_providers,
+            })
+        };
+        let loaded = load(self.overrides.clone()).map_err(Error::Config)?;
+        // An embedder's own provider goes before one that was only guessed from the keys at hand.
+        let guessed = match loaded.provenance.origin("/provider/default") {
+            Origin::Default => true,
+            Origin::Environment { name } => name != "RAWKO_PROVIDER",
+            Origin::File { .. } | Origin::Flag { .. } => false,
+        };
+        match self.providers.keys().next() {
+            Some(own) if guessed => {
+                let provider = Some(own.clone());
+                load(Overrides { provider, ..self.overrides.clone() }).map_err(Error::Config)
+            }
+            _ => Ok(loaded),
+        }
+    }
+
+    /// The built-in tools, the embedder's, and the configured ones.
+    pub(crate) fn registry(&self, configured: &[Arc<dyn Tool>]) -> Result<ToolRegistry, Error> {
+        let mut registry = ToolRegistry::new();
+        let builtin = builtin_tools(&Arc::new(FileTracker::new()));
+        for tool in builtin.iter().chain(&self.tools).chain(configured) {
+            registry.add(Arc::clone(tool)).map_err(|error| Error::Setup {
+                message: error.to_string(),
+                hint: "give the tool another name".to_owned(),
+            })?;
+        }
+        Ok(registry)
+    }
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, Error> {
+    let wrong = |source| Error::Project { path: path.to_owned(), source };
+    let real = path.canonicalize().map_err(wrong)?;
+    if real.is_dir() { Ok(real) } else { Err(wrong(std::io::Error::from(std::io::ErrorKind::NotADirectory))) }
+}

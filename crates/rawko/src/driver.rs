@@ -1,0 +1,213 @@
+//! The driver: for each event it appends the event to the journal, applies it, appends the effects, then performs
+//! them. It decides nothing; how an effect is performed is `perform`'s.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rawko_core::Timestamp;
+use rawko_core::machine::State;
+use rawko_core::session::{Effect, EffectId, Event, Note, Outcome, Session, Stamped};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::error::Error;
+use crate::hub::Hub;
+use crate::journal::{JournalWriter, StepRecord};
+use crate::perform::Performer;
+use crate::reload::Reloader;
+use crate::run_event::RunEvent;
+
+/// What reaches the driver from outside the fold.
+#[derive(Debug)]
+pub(crate) enum Signal {
+    /// Something happened, to be journaled and applied.
+    Happened(Event),
+    /// Something to tell watchers, and nobody else.
+    Progress(RunEvent),
+}
+
+/// The sending end, for performers and for the run's handle.
+pub(crate) type Signals = mpsc::UnboundedSender<Signal>;
+
+/// One run being driven.
+pub(crate) struct Driver {
+    session: Session,
+    id: String,
+    journal: JournalWriter,
+    performer: Arc<Performer>,
+    reloader: Option<Reloader>,
+    hub: Hub,
+    signals: Signals,
+    inbox: mpsc::UnboundedReceiver<Signal>,
+    tasks: BTreeMap<EffectId, JoinHandle<()>>,
+    /// Removed when the run is over.
+    _scratch: Option<tempfile::TempDir>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        id: String,
+        journal: JournalWriter,
+        performer: Performer,
+        reloader: Option<Reloader>,
+        hub: Hub,
+        (signals, inbox): (Signals, mpsc::UnboundedReceiver<Signal>),
+    ) -> Self {
+        Self {
+            session: Session::new(),
+            id,
+            journal,
+            performer: Arc::new(performer),
+            reloader,
+            hub,
+            signals,
+            inbox,
+            tasks: BTreeMap::new(),
+            _scratch: None,
+        }
+    }
+
+    /// A folder that lives as long as the run.
+    pub(crate) fn with_scratch(self, scratch: Option<tempfile::TempDir>) -> Self {
+        Self { _scratch: scratch, ..self }
+    }
+
+    /// Drives the run from `start` to its end.
+    pub(crate) async fn drive(mut self, start: Event, started: RunEvent) -> Result<Outcome, Error> {
+        self.hub.tell(&started);
+        let result = self.run(start).await;
+        self.end_tasks().await;
+        match &result {
+            Ok(outcome) => self.hub.tell(&RunEvent::finished(&self.id, outcome)),
+            Err(error) => {
+                // The journal cannot take the end: the watchers are still told, truthfully, that there is one.
+                let outcome = error.as_outcome(self.session.context());
+                self.hub.tell(&RunEvent::finished(&self.id, &outcome));
+            }
+        }
+        result
+    }
+
+    async fn run(&mut self, start: Event) -> Result<Outcome, Error> {
+        if let Some(outcome) = self.happened(start)? {
+            return Ok(outcome);
+        }
+        // The driver holds a sender itself, so the inbox never closes before the run is over.
+        while let Some(signal) = self.inbox.recv().await {
+            match signal {
+                Signal::Progress(event) => self.hub.tell(&event),
+                Signal::Happened(event) => {
+                    if let Some(outcome) = self.happened(event)? {
+                        return Ok(outcome);
+                    }
+                }
+            }
+        }
+        Err(Error::Interrupted)
+    }
+
+    /// One turn of the wheel. Gives the outcome when the run is over.
+    fn happened(&mut self, event: Event) -> Result<Option<Outcome>, Error> {
+        if let Event::ModelFailed { error, .. } = &event {
+            self.hub.tell(&RunEvent::Error { error: error.clone() });
+        }
+        let stamped = Stamped { at: now(), event };
+        self.journal.event(&stamped)?;
+        let reaction = self.session.apply(&stamped);
+        let step = StepRecord::of(&reaction.effects, &reaction.notes);
+        if !step.is_empty() {
+            self.journal.step(&step)?;
+        }
+        self.journal.commit()?;
+        for note in &reaction.notes {
+            self.hub.tell(&RunEvent::of_note(note));
+        }
+        let mut outcome = None;
+        for effect in reaction.effects {
+            outcome = self.perform(effect).or(outcome);
+        }
+        if outcome.is_none() && reaction.notes.iter().any(ends_iteration) {
+            self.reload();
+        }
+        Ok(outcome)
+    }
+
+    fn perform(&mut self, effect: Effect) -> Option<Outcome> {
+        self.tasks.retain(|_, task| !task.is_finished());
+        match effect {
+            Effect::CallModel { id, ref provider, conversation, .. } => {
+                // The core issued it just now, so the request is there.
+                let request = self.session.request(id)?;
+                let call = Arc::clone(&self.performer).call_model(
+                    id,
+                    provider.clone(),
+                    conversation,
+                    request,
+                    self.signals.clone(),
+                );
+                self.tasks.insert(id, tokio::spawn(call));
+            }
+            Effect::RunTool { id, agent, call, .. } => {
+                let run = Arc::clone(&self.performer).run_tool(id, agent, call, self.signals.clone());
+                self.tasks.insert(id, tokio::spawn(run));
+            }
+            Effect::StartTimer { id, after_ms, purpose: _ } => {
+                let signals = self.signals.clone();
+                self.tasks.insert(
+                    id,
+                    tokio::spawn(async move {
+                        tokio::time::sleep(std::time::Duration::from_millis(after_ms)).await;
+                        let _ = signals.send(Signal::Happened(Event::TimerFired { effect: id }));
+                    }),
+                );
+            }
+            Effect::Abandon { id } => {
+                if let Some(task) = self.tasks.get(&id) {
+                    task.abort();
+                }
+            }
+            Effect::Finish { outcome } => return Some(*outcome),
+        }
+        None
+    }
+
+    /// Between iterations, changes of the configuration are picked up; a broken one keeps the old and is said.
+    fn reload(&mut self) {
+        let Some(reloader) = &mut self.reloader else { return };
+        match reloader.changed() {
+            None => {}
+            Some(Ok(agents)) => {
+                self.performer.grant(&agents);
+                let event = Event::AgentsReloaded { agents };
+                let _ = self.signals.send(Signal::Happened(event));
+                let message = "the configuration changed and was read again".to_owned();
+                self.hub.tell(&RunEvent::Warning { message });
+            }
+            Some(Err(error)) => {
+                let message = format!("the configuration changed and is broken; the old one stays: {error}");
+                self.hub.tell(&RunEvent::Warning { message });
+            }
+        }
+    }
+
+    /// Ends what is still being performed, and waits until it has ended: child processes included.
+    async fn end_tasks(&mut self) {
+        let tasks = std::mem::take(&mut self.tasks);
+        for task in tasks.values() {
+            task.abort();
+        }
+        for (_, task) in tasks {
+            let _ = task.await;
+        }
+    }
+}
+
+fn ends_iteration(note: &Note) -> bool {
+    matches!(note, Note::StateChanged { to: State::Evaluating | State::Selecting, .. })
+}
+
+/// The clock, read here and nowhere in the core.
+pub(crate) fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,79 @@
+//! What can go wrong around a run. What goes wrong inside one is data to the machine and ends in an `Outcome`.
+
+use std::path::PathBuf;
+
+use rawko_core::machine::Context;
+use rawko_core::session::{Outcome, Status};
+use rawko_core::{ErrorCode, ErrorInfo, Usage};
+
+use crate::config::{Claim, ConfigErrors, TrustError};
+use crate::journal::JournalError;
+
+/// Why a run could not be begun, or not be carried to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is nothing to do.
+    #[error("the task is empty: say in a sentence what is to be done")]
+    EmptyTask,
+    /// The project's directory is not there or is none.
+    #[error("{path}: {source}")]
+    Project {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The configuration has errors, all of which are listed.
+    #[error("{0}")]
+    Config(ConfigErrors),
+    /// The configuration is sound, but not possible here.
+    #[error("{message}")]
+    Setup {
+        /// What is not possible.
+        message: String,
+        /// What to try.
+        hint: String,
+    },
+    /// A model cannot be reached for want of a key.
+    #[error("provider `{provider}` needs a key: the environment variable {variable} is not set")]
+    NoKey {
+        /// The provider.
+        provider: String,
+        /// Where its key is looked for.
+        variable: String,
+    },
+    /// The project's configuration asks for more than an untrusted folder gets.
+    #[error("the configuration of {} is not trusted, and it asks for more than an untrusted folder gets", folder.display())]
+    Untrusted {
+        /// The project.
+        folder: PathBuf,
+        /// What it asks for, each with its place.
+        claims: Vec<Claim>,
+    },
+    /// The list of trusted folders could not be read.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// The journal could not be written or read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The runtime went away under the run.
+    #[error("the run was interrupted: its runtime shut down")]
+    Interrupted,
+}
+
+impl Error {
+    /// The end of a run that could not be carried to its end, as watchers are told it.
+    pub(crate) fn as_outcome(&self, context: Option<&Context>) -> Outcome {
+        Outcome {
+            status: Status::Failed,
+            summary: self.to_string(),
+            iterations: context.map_or(0, |context| context.iteration_count),
+            usage: Usage::default(),
+            cost_usd: None,
+            files_modified: Vec::new(),
+            duration_ms: 0,
+            error: Some(ErrorInfo::new(ErrorCode::Unknown, self.to_string())),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What can be wrong with a journal.
+
+use std::path::PathBuf;
+
+/// An error of the journal. Nothing was overwritten when one occurs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The file system refused.
+    #[error("{doing} {path}: {source}")]
+    Io {
+        /// What was being done, e.g. `cannot write`.
+        doing: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Another process writes this session.
+    #[error("{path}: another rawko process is writing this session")]
+    Locked {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// It was written by a newer rawko.
+    #[error(
+        "{path}: written in format {found}, and this rawko reads up to format {known}: use a newer rawko",
+        known = super::FORMAT
+    )]
+    Newer {
+        /// The journal.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// A record is damaged.
+    #[error("{path}: record {seq} (line {line}) is damaged: {what}; the {seq} records before it are sound")]
+    Damaged {
+        /// The journal.
+        path: PathBuf,
+        /// Sequence number of the record.
+        seq: u64,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// There is no such session.
+    #[error("there is no session `{id}` in {folder}: `rawko sessions list` shows those there are")]
+    NotFound {
+        /// What was asked for.
+        id: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// The beginning of an id that several sessions share.
+    #[error("`{id}` is the beginning of several sessions: {}", candidates.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        id: String,
+        /// The sessions.
+        candidates: Vec<String>,
+    },
+}
+
+impl JournalError {
+    pub(super) fn io(doing: &'static str, path: &std::path::Path, source: std::io::Error) -> Self {
+        Self::Io { doing, path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,27 @@
+//! The journal (`spec/sessions.md`): one directory a session, one append-only file of checked records in it.
+//!
+//! Owns the stored format and its promises: a record is durable before what it announces is done, a torn last line
+//! is dropped and said so, a broken chain is an error that names the record, a newer format is refused. It knows
+//! nothing of how a run is driven.
+//!
+//! Format 1, `journal.jsonl`, UTF-8, one JSON object a line, LF:
+//!
+//! ```text
+//! {"seq":0,"kind":"header","data":{…},"check":"…"}   rawko version, format, session id, task, config digest
+//! {"seq":1,"kind":"event","data":{…},"check":"…"}    what happened, with its instant
+//! {"seq":2,"kind":"step","data":{…},"check":"…"}     the effects and decisions that it led to
+//! ```
+//! `check` is the first 16 hexadecimal digits of SHA-256 over the previous record's `check` and this line's bytes
+//! before `,"check"`.
+
+mod error;
+mod reader;
+mod record;
+mod store;
+mod writer;
+
+pub use error::JournalError;
+pub use reader::{Journal, read};
+pub use record::{FORMAT, Header, JournaledCall, JournaledEffect, Kind, Record, StepRecord};
+pub use store::{SessionInfo, SessionStatus, SessionStore};
+pub use writer::JournalWriter;

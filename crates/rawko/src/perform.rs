@@ -1,0 +1,190 @@
+//! Performing effects: the only place where a run touches models and tools.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use futures_util::StreamExt as _;
+use rawko_core::agent::Permissions;
+use rawko_core::message::ToolCall;
+use rawko_core::request::{ModelRequest, Purpose};
+use rawko_core::session::{ConversationId, EffectId, Event};
+use rawko_core::setup::AgentSetup;
+use rawko_core::{ErrorCode, ErrorInfo};
+use rawko_provider::{Provider, ProviderEvent, ProviderSession};
+use rawko_tools::{ToolContext, ToolRegistry};
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::driver::{Signal, Signals};
+use crate::run_event::RunEvent;
+
+/// What each agent may touch, by name.
+type Grants = BTreeMap<String, Arc<Permissions>>;
+
+/// Models and tools of one run.
+pub(crate) struct Performer {
+    providers: BTreeMap<String, Arc<dyn Provider>>,
+    tools: ToolRegistry,
+    root: std::path::PathBuf,
+    grants: Mutex<Grants>,
+    /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
+    /// one, so that nothing is kept that cannot be continued.
+    arbiter: Slot,
+    agent: Slot,
+}
+
+type Slot = Mutex<Option<OpenSession>>;
+
+#[derive(Clone)]
+struct OpenSession {
+    conversation: ConversationId,
+    provider: String,
+    session: Arc<AsyncMutex<Box<dyn ProviderSession>>>,
+}
+
+impl Performer {
+    pub(crate) fn new(
+        providers: BTreeMap<String, Arc<dyn Provider>>,
+        tools: ToolRegistry,
+        root: std::path::PathBuf,
+        agents: &BTreeMap<String, AgentSetup>,
+    ) -> Self {
+        Self {
+            providers,
+            tools,
+            root,
+            grants: Mutex::new(grants_of(agents)),
+            arbiter: Mutex::new(None),
+            agent: Mutex::new(None),
+        }
+    }
+
+    /// Other permissions from now on, after a reload.
+    pub(crate) fn grant(&self, agents: &BTreeMap<String, AgentSetup>) {
+        *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants_of(agents);
+    }
+
+    /// Puts the question and reports the answer; pieces of text go to the watchers as they arrive.
+    pub(crate) async fn call_model(
+        self: Arc<Self>,
+        effect: EffectId,
+        provider: String,
+        conversation: ConversationId,
+        request: ModelRequest,
+        signals: Signals,
+    ) {
+        let begun = Instant::now();
+        let speaker = request.purpose.to_string();
+        let answer = match self.session(&provider, conversation, &request.purpose) {
+            Ok(session) => {
+                let mut session = session.lock().await;
+                answer(session.as_mut(), request, &speaker, &signals).await
+            }
+            Err(error) => Err(error),
+        };
+        let duration_ms = elapsed_ms(begun);
+        let event = match answer {
+            Ok(Answer { message, usage, stop_reason }) => {
+                Event::ModelReplied { effect, message, usage, stop_reason, duration_ms }
+            }
+            Err(error) => Event::ModelFailed { effect, error, duration_ms },
+        };
+        let _ = signals.send(Signal::Happened(event));
+    }
+
+    fn session(
+        &self,
+        provider: &str,
+        conversation: ConversationId,
+        purpose: &Purpose,
+    ) -> Result<Arc<AsyncMutex<Box<dyn ProviderSession>>>, ErrorInfo> {
+        let slot = match purpose {
+            Purpose::Select | Purpose::Evaluate => &self.arbiter,
+            Purpose::Agent { .. } => &self.agent,
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = slot.as_ref()
+            && open.conversation == conversation
+            && open.provider == provider
+        {
+            return Ok(Arc::clone(&open.session));
+        }
+        let source = self.providers.get(provider).ok_or_else(|| {
+            ErrorInfo::new(ErrorCode::ConfigError, format!("no provider `{provider}` is configured"))
+        })?;
+        let session = Arc::new(AsyncMutex::new(source.open()));
+        let open = OpenSession { conversation, provider: provider.to_owned(), session: Arc::clone(&session) };
+        *slot = Some(open);
+        Ok(session)
+    }
+
+    /// Runs the tool and reports what came of it.
+    pub(crate) async fn run_tool(
+        self: Arc<Self>,
+        effect: EffectId,
+        agent: String,
+        call: ToolCall,
+        signals: Signals,
+    ) {
+        let permissions = self
+            .grants
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&agent)
+            .cloned()
+            .unwrap_or_default();
+        let context =
+            ToolContext { root: self.root.clone(), agent, permissions, progress: Arc::new(|_: &str| {}) };
+        let outcome = self.tools.call(&call.name, call.input, &context).await;
+        let _ = signals.send(Signal::Happened(Event::ToolFinished { effect, outcome }));
+    }
+}
+
+fn grants_of(agents: &BTreeMap<String, AgentSetup>) -> Grants {
+    agents.iter().map(|(name, agent)| (name.clone(), Arc::new(agent.permissions.clone()))).collect()
+}
+
+struct Answer {
+    message: rawko_core::message::Message,
+    usage: rawko_core::Usage,
+    stop_reason: rawko_core::message::StopReason,
+}
+
+async fn answer(
+    session: &mut dyn ProviderSession,
+    request: ModelRequest,
+    speaker: &str,
+    signals: &Signals,
+) -> Result<Answer, ErrorInfo> {
+    let mut stream = session.send(request);
+    while let Some(event) = stream.next().await {
+        match event {
+            ProviderEvent::TextDelta(text) => {
+                let event = RunEvent::TextDelta { agent: speaker.to_owned(), text };
+                let _ = signals.send(Signal::Progress(event));
+            }
+            ProviderEvent::Retrying { error, attempt, after_ms } => {
+                let message = format!(
+                    "{}: {}; attempt {attempt} in {:.1} s",
+                    error.code,
+                    error.message,
+                    std::time::Duration::from_millis(after_ms).as_secs_f64()
+                );
+                let _ = signals.send(Signal::Progress(RunEvent::Warning { message }));
+            }
+            ProviderEvent::ThinkingDelta(_)
+            | ProviderEvent::ToolUseStart { .. }
+            | ProviderEvent::ToolUseInput { .. }
+            | ProviderEvent::ToolUseEnd { .. } => {}
+            ProviderEvent::MessageDone { message, usage, stop_reason } => {
+                return Ok(Answer { message, usage, stop_reason });
+            }
+            ProviderEvent::Error(error) => return Err(error),
+        }
+    }
+    Err(ErrorInfo::new(ErrorCode::NetworkError, "the provider's stream ended without an answer"))
+}
+
+fn elapsed_ms(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

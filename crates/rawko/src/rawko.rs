@@ -1,0 +1,225 @@
+//! The entry to the SDK: a project with its configuration, ready to run tasks.
+
+use std::path::Path;
+
+use rawko_core::session::Event;
+use rawko_core::setup::{Place, Setup};
+use rawko_core::text::truncate;
+use rawko_core::tool::ToolAccess;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+
+use crate::assemble;
+use crate::builder::RawkoBuilder;
+use crate::config::Loaded;
+use crate::driver::{Driver, now};
+use crate::error::Error;
+use crate::hub::Hub;
+use crate::journal::{FORMAT, Header, SessionStore};
+use crate::perform::Performer;
+use crate::reload::Reloader;
+use crate::run::Run;
+use crate::run_event::RunEvent;
+use crate::session_id;
+
+/// Characters of the task in a journal's header.
+const HEADER_TASK_CHARS: usize = 200;
+
+/// A project, configured and checked.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), rawko::Error> {
+/// let rawko = rawko::Rawko::builder().project(".").build()?;
+/// let outcome = rawko.run("Implement user authentication")?.await?;
+/// println!("{}: {}", outcome.status.as_str(), outcome.summary);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Rawko {
+    builder: RawkoBuilder,
+    loaded: Loaded,
+}
+
+impl Rawko {
+    /// Begins with the defaults: the current directory, the process's environment, nothing trusted.
+    #[must_use]
+    pub fn builder() -> RawkoBuilder {
+        RawkoBuilder::default()
+    }
+
+    pub(crate) fn new(builder: RawkoBuilder, loaded: Loaded) -> Self {
+        Self { builder, loaded }
+    }
+
+    /// The configuration as it was read.
+    #[must_use]
+    pub fn config(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// The project's directory.
+    #[must_use]
+    pub fn project(&self) -> &Path {
+        &self.builder.project
+    }
+
+    /// What the operating system does not enforce in this version, for people to know.
+    #[must_use]
+    pub fn degraded(&self) -> Vec<String> {
+        vec![
+            "programs that Bash runs are filtered by name and given a bare environment, but not confined by the \
+             operating system: they can read and write what you can, and reach the network"
+                .to_owned(),
+        ]
+    }
+
+    /// Prepares a run of `task`: builds the providers and opens the journal. The run itself happens when the result
+    /// is awaited.
+    ///
+    /// # Errors
+    /// [`Error::EmptyTask`], [`Error::NoKey`], [`Error::Setup`], or [`Error::Journal`] where the project cannot be
+    /// written.
+    pub fn run(&self, task: &str) -> Result<Run, Error> {
+        let task = task.trim();
+        if task.is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        let builder = &self.builder;
+        let registry = builder.registry(&[])?;
+        let mut setup = self.setup()?;
+        let config = &self.loaded.config;
+        let providers =
+            assemble::providers(config, &setup, &builder.providers, &builder.environment, &builder.project)?;
+        self.check_prices(&setup)?;
+        if builder.dry_run {
+            setup.limits.max_iterations = 1;
+            setup.tools.retain(|tool| tool.access == ToolAccess::ReadOnly);
+        }
+        let id = session_id::new(now());
+        // A dry run changes nothing: its journal is kept apart, and removed with the run.
+        let scratch = builder
+            .dry_run
+            .then(tempfile::tempdir)
+            .transpose()
+            .map_err(|source| Error::Project { path: std::env::temp_dir(), source })?;
+        let store = match &scratch {
+            Some(scratch) => SessionStore::at(scratch.path().to_owned()),
+            None => SessionStore::of_project(&builder.project),
+        };
+        let journal = store.create(&Header {
+            format: FORMAT,
+            rawko: env!("CARGO_PKG_VERSION").to_owned(),
+            session: id.clone(),
+            created_at: now(),
+            task: truncate(task, HEADER_TASK_CHARS),
+            config_digest: digest(&setup),
+        })?;
+        let journal_path = journal.path().to_owned();
+        let started = RunEvent::SessionStarted {
+            session: id.clone(),
+            task: task.to_owned(),
+            at: now(),
+            agents: setup.agents.keys().cloned().collect(),
+            journal: journal_path.display().to_string(),
+            degraded: self.degraded(),
+        };
+        let performer = Performer::new(providers, registry, builder.project.clone(), &setup.agents);
+        let reloader = self.reloader(&setup);
+        let (signals, inbox) = mpsc::unbounded_channel();
+        let driver_signals = signals.clone();
+        let driver_id = id.clone();
+        Ok(Run {
+            id,
+            journal: journal_path,
+            signals,
+            hub: Hub::default(),
+            start: Event::TaskStarted { task: task.to_owned(), setup: Box::new(setup) },
+            started,
+            driver: Box::new(move |hub| {
+                let channel = (driver_signals, inbox);
+                Driver::new(driver_id, journal, performer, reloader, hub, channel).with_scratch(scratch)
+            }),
+        })
+    }
+
+    /// What runs of this project are made of.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] where an agent's model cannot be resolved.
+    pub fn setup(&self) -> Result<Setup, Error> {
+        let builder = &self.builder;
+        let mut tools = builder.registry(&[])?.specs();
+        tools.extend(rawko_core::agent::control_tools());
+        let place = Place {
+            directory: builder.project.display().to_string(),
+            platform: std::env::consts::OS.to_owned(),
+            git: builder.project.ancestors().any(|folder| folder.join(".git").exists()),
+        };
+        let first = builder.first_agent.clone();
+        assemble::setup(&self.loaded, &builder.providers, &builder.permissions, tools, place, first)
+    }
+
+    /// A budget in dollars cannot be kept for a model whose price nobody knows.
+    fn check_prices(&self, setup: &Setup) -> Result<(), Error> {
+        if setup.limits.max_cost_usd.is_none() {
+            return Ok(());
+        }
+        let prices = rawko_core::cost::PriceTable::with_overrides(setup.prices.clone());
+        let choices = setup.agents.values().map(|agent| &agent.model);
+        for choice in choices.chain([&setup.arbiter.model]).chain(&setup.fallback) {
+            if prices.price(&choice.model).is_none() {
+                return Err(Error::Setup {
+                    message: format!(
+                        "a cost limit is set, but the price of the model `{}` is not known",
+                        choice.model
+                    ),
+                    hint: format!("give its price under prices.{} in the configuration", choice.model),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn reloader(&self, setup: &Setup) -> Option<Reloader> {
+        if self.builder.dry_run {
+            return None;
+        }
+        let builder = self.builder.clone();
+        let usable: Vec<String> = setup.agents.values().map(|agent| agent.model.provider.clone()).collect();
+        let read = move || {
+            let loaded = builder.load().map_err(|error| error.to_string())?;
+            if builder.untrusted_claims(&loaded).map_err(|error| error.to_string())?.is_some() {
+                return Err(
+                    "it now asks for more than an untrusted folder gets; `rawko trust` it and begin anew"
+                        .to_owned(),
+                );
+            }
+            let agents = assemble::agents(&loaded, &builder.providers, &builder.permissions)
+                .map_err(|error| error.to_string())?;
+            if let Some(agent) = agents.values().find(|agent| !usable.contains(&agent.model.provider)) {
+                return Err(format!(
+                    "agent `{}` now uses the provider `{}`, which this run did not begin with",
+                    agent.config.name, agent.model.provider
+                ));
+            }
+            Ok((loaded.fingerprint, agents))
+        };
+        Some(Reloader::new(self.loaded.fingerprint.clone(), setup.agents.clone(), Box::new(read)))
+    }
+}
+
+impl std::fmt::Debug for Rawko {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rawko").field("project", &self.builder.project).finish_non_exhaustive()
+    }
+}
+
+/// SHA-256 of everything a run is made of, in hexadecimal.
+fn digest(setup: &Setup) -> String {
+    use std::fmt::Write as _;
+    let bytes = serde_json::to_vec(setup).unwrap_or_default();
+    Sha256::digest(&bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

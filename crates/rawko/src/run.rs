@@ -1,0 +1,110 @@
+//! A run in progress, as its owner holds it: watch it, steer it, stop it, wait for its end.
+
+use std::future::{Future, IntoFuture};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+use rawko_core::session::{Event, Outcome, Override};
+
+use crate::driver::{Driver, Signal, Signals};
+use crate::error::Error;
+use crate::hub::{Hub, RunEvents};
+use crate::run_event::RunEvent;
+
+/// A run that has been prepared. Nothing happens until it is awaited: the run advances inside that await, on the
+/// caller's Tokio runtime.
+pub struct Run {
+    pub(crate) id: String,
+    pub(crate) journal: PathBuf,
+    pub(crate) signals: Signals,
+    pub(crate) hub: Hub,
+    pub(crate) start: Event,
+    pub(crate) started: RunEvent,
+    pub(crate) driver: Box<dyn FnOnce(Hub) -> Driver + Send>,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("id", &self.id).field("journal", &self.journal).finish_non_exhaustive()
+    }
+}
+
+impl Run {
+    /// The session's id.
+    #[must_use]
+    pub fn session_id(&self) -> &str {
+        &self.id
+    }
+
+    /// Where the journal is.
+    #[must_use]
+    pub fn journal_path(&self) -> &Path {
+        &self.journal
+    }
+
+    /// The events of the run. Every call gives a new watcher; all of them see everything from the start.
+    pub fn events(&mut self) -> RunEvents {
+        self.hub.watch()
+    }
+
+    /// The means to steer and stop the run from elsewhere.
+    #[must_use]
+    pub fn control(&self) -> RunControl {
+        RunControl { signals: self.signals.clone() }
+    }
+
+    /// Carries the run to its end.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] where the journal cannot be written any more: the run then stops at once, because what is
+    /// not recorded is not done. Everything that goes wrong inside the run is in the [`Outcome`].
+    pub async fn finish(self) -> Result<Outcome, Error> {
+        let driver = (self.driver)(self.hub);
+        driver.drive(self.start, self.started).await
+    }
+}
+
+impl IntoFuture for Run {
+    type Output = Result<Outcome, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.finish())
+    }
+}
+
+/// Steers and stops a run. Cheap to clone; without effect once the run is over.
+#[derive(Debug, Clone)]
+pub struct RunControl {
+    signals: Signals,
+}
+
+impl RunControl {
+    /// Ends the run: model streams are dropped, child processes ended, the journal closed as cancelled.
+    pub fn cancel(&self, reason: &str) {
+        self.send(Event::CancelRequested { reason: reason.to_owned() });
+    }
+
+    /// Has this agent work now.
+    pub fn force_agent(&self, agent: &str) {
+        self.over(Override::ForceAgent { agent: agent.to_owned() });
+    }
+
+    /// Leaves the current step of the plan out.
+    pub fn skip_step(&self) {
+        self.over(Override::SkipStep);
+    }
+
+    /// Has the same agent try again, in a new conversation.
+    pub fn retry(&self) {
+        self.over(Override::Retry);
+    }
+
+    fn over(&self, command: Override) {
+        self.send(Event::OverrideRequested { command });
+    }
+
+    fn send(&self, event: Event) {
+        let _ = self.signals.send(Signal::Happened(event));
+    }
+}

@@ -1,0 +1,213 @@
+//! What a run tells whoever watches: one closed set of events, the same for the SDK's stream, for `stream-json` and
+//! for the terminal (`spec/cli.md`). All of it is a projection: nothing is decided by it.
+
+use rawko_core::machine::{Decision, Plan, State};
+use rawko_core::session::{DecisionPoint, DecisionSource, Note, Outcome, Status};
+use rawko_core::{ErrorInfo, Timestamp, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One thing to tell. In JSON `type` comes first, in snake_case; all other names are camelCase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// Always first.
+    SessionStarted {
+        /// The session's id.
+        session: String,
+        /// The task.
+        task: String,
+        /// When.
+        at: Timestamp,
+        /// The agents that can be selected.
+        agents: Vec<String>,
+        /// Where the journal is.
+        journal: String,
+        /// What is not enforced by the operating system in this run; empty where everything is.
+        degraded: Vec<String>,
+    },
+    /// The machine went to another state.
+    StateChanged {
+        /// From.
+        from: State,
+        /// To.
+        to: State,
+        /// Executions begun.
+        iteration: u32,
+    },
+    /// A decision was taken.
+    Decision {
+        /// Which question it answers.
+        point: DecisionPoint,
+        /// The decision.
+        decision: Decision,
+        /// Where it came from.
+        source: DecisionSource,
+        /// From question to decision, in milliseconds.
+        latency_ms: u64,
+    },
+    /// An agent begins, or goes on.
+    AgentStarted {
+        /// Its name.
+        agent: String,
+        /// Which iteration of the run.
+        iteration: u32,
+        /// Whether it goes on in its old conversation.
+        continued: bool,
+    },
+    /// A piece of a model's text. Dropped where the watcher is too slow: the journal has it all.
+    TextDelta {
+        /// Who speaks: an agent's name, `select` or `evaluate`.
+        agent: String,
+        /// The piece.
+        text: String,
+    },
+    /// A tool is called.
+    ToolCall {
+        /// Who calls.
+        agent: String,
+        /// The provider's id of the call.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// The arguments.
+        input: Value,
+        /// Whether it may run.
+        allowed: bool,
+        /// The rule that decided.
+        rule: String,
+    },
+    /// A tool call was answered.
+    ToolResult {
+        /// Who called.
+        agent: String,
+        /// The provider's id of the call.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// What the model is told.
+        output: String,
+        /// Whether it failed.
+        is_error: bool,
+        /// Exit status, if a program was run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// Files written.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        files_modified: Vec<String>,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// The plan changed.
+    PlanUpdated {
+        /// Who changed it.
+        agent: String,
+        /// The plan as it is now.
+        plan: Plan,
+    },
+    /// Tokens were used.
+    Usage {
+        /// By whom: an agent's name, `select` or `evaluate`.
+        agent: String,
+        /// By this call.
+        usage: Usage,
+        /// By all calls so far.
+        total: Usage,
+        /// What all calls cost so far; null where a price is not known.
+        cost_usd: Option<f64>,
+    },
+    /// Something is not as it should be, and the run goes on.
+    Warning {
+        /// What, and what was done about it.
+        message: String,
+    },
+    /// Something failed that the machine now deals with, or that ends the run.
+    Error {
+        /// What failed.
+        error: ErrorInfo,
+    },
+    /// Always last, exactly once.
+    SessionFinished {
+        /// How it ended.
+        status: Status,
+        /// What was achieved, or why not.
+        summary: String,
+        /// The session's id.
+        session: String,
+        /// Executions begun.
+        iterations: u32,
+        /// Tokens of all model calls.
+        usage: Usage,
+        /// Cost of all model calls; null where a price is not known.
+        cost_usd: Option<f64>,
+        /// Files that tools wrote.
+        files_modified: Vec<String>,
+        /// From start to end, in milliseconds.
+        duration_ms: u64,
+        /// What ended the run, where an error did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorInfo>,
+    },
+}
+
+impl RunEvent {
+    /// What a note of the core means to a watcher.
+    #[must_use]
+    pub fn of_note(note: &Note) -> Self {
+        match note.clone() {
+            Note::StateChanged { from, to, iteration } => Self::StateChanged { from, to, iteration },
+            Note::Decided(record) => Self::Decision {
+                point: record.point,
+                decision: record.decision,
+                source: record.source,
+                latency_ms: record.latency_ms,
+            },
+            Note::AgentStarted { agent, iteration, continued } => {
+                Self::AgentStarted { agent, iteration, continued }
+            }
+            Note::ToolCalled { agent, call, allowed, rule } => {
+                Self::ToolCall { agent, id: call.id, tool: call.name, input: call.input, allowed, rule }
+            }
+            Note::ToolAnswered { agent, call_id, tool, outcome } => Self::ToolResult {
+                agent,
+                id: call_id,
+                tool,
+                output: outcome.content,
+                is_error: outcome.is_error,
+                exit_code: outcome.exit_code,
+                files_modified: outcome.files_modified,
+                duration_ms: outcome.duration_ms,
+            },
+            Note::PlanUpdated { agent, plan } => Self::PlanUpdated { agent, plan },
+            Note::Used { effect: _, by, usage, total, cost_usd } => {
+                Self::Usage { agent: by, usage, total, cost_usd }
+            }
+            Note::Warned { message } => Self::Warning { message },
+        }
+    }
+
+    /// The last event of a run.
+    #[must_use]
+    pub fn finished(session: &str, outcome: &Outcome) -> Self {
+        let Outcome { status, summary, iterations, usage, cost_usd, files_modified, duration_ms, error } =
+            outcome.clone();
+        Self::SessionFinished {
+            status,
+            summary,
+            session: session.to_owned(),
+            iterations,
+            usage,
+            cost_usd,
+            files_modified,
+            duration_ms,
+            error,
+        }
+    }
+
+    /// Whether it may be left out for a watcher that is too slow.
+    #[must_use]
+    pub fn is_droppable(&self) -> bool {
+        matches!(self, Self::TextDelta { .. })
+    }
+}

@@ -1,0 +1,38 @@
+//! Ids of sessions: they sort by time, and a person can read them.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
+use rawko_core::Timestamp;
+
+/// Letters and digits that are not easily mistaken for one another.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// A new id, e.g. `20261122-094512-417-x7f2k`: the instant in UTC, then five random characters.
+pub(crate) fn new(at: Timestamp) -> String {
+    // The standard library's hasher is seeded by the operating system: random enough to keep two ids of the same
+    // millisecond apart, and creating the directory fails if they are not.
+    let mut random = RandomState::new().build_hasher().finish();
+    let digits: String = at.to_rfc3339().chars().filter(char::is_ascii_digit).collect();
+    let (date, rest) = digits.split_at(8);
+    let (time, milli) = rest.split_at(6);
+    let mut id = format!("{date}-{time}-{milli}-");
+    for _ in 0..5 {
+        id.push(char::from(ALPHABET[(random % 32) as usize]));
+        random /= 32;
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_sort_by_time_and_differ() {
+        let (early, late) = (new(Timestamp(1_769_160_600_123)), new(Timestamp(1_769_160_600_124)));
+        assert!(early.starts_with("20260123-093000-123-") && early < late);
+        assert_eq!(early.len(), 25);
+        let many: std::collections::BTreeSet<String> = (0..100).map(|_| new(Timestamp(0))).collect();
+        assert!(many.len() > 95);
+    }
+}

@@ -1,0 +1,334 @@
+//! Whole runs through the SDK: a real folder, real tools, a real journal; the model's answers are scripted.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rawko::core::ErrorCode;
+use rawko::core::session::{Event, Status};
+use rawko::core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+use rawko::journal::{Record, SessionStatus, SessionStore};
+use rawko::provider::{Script, Scripted};
+use rawko::tools::{BoxFuture, Tool, ToolContext};
+use rawko::{Outcome, Rawko, RawkoBuilder, RunEvent};
+use serde_json::{Value, json};
+
+fn builder(project: &Path, replies: Value) -> RawkoBuilder {
+    let script: Script = serde_json::from_value(replies).unwrap();
+    Rawko::builder().project(project).env(|_| None).provider(Arc::new(Scripted::new(script)))
+}
+
+fn select(mode: &str) -> Value {
+    json!({"for": "select", "decision": {"decision": "SELECT_MODE", "mode": mode, "reason": "r"}})
+}
+
+fn tool(agent: &str, name: &str, input: Value) -> Value {
+    json!({"for": agent, "tools": [{"name": name, "input": input}]})
+}
+
+fn report(agent: &str) -> Value {
+    tool(agent, "Report", json!({"outcome": "success", "summary": "did it"}))
+}
+
+fn complete() -> Value {
+    json!({"for": "evaluate", "decision": {"decision": "COMPLETE", "summary": "all done", "reason": "r"}})
+}
+
+async fn run(builder: RawkoBuilder) -> (Outcome, Vec<RunEvent>) {
+    let mut run = builder.build().unwrap().run("do it").unwrap();
+    let mut events = run.events();
+    let outcome = run.await.unwrap();
+    let mut told = vec![];
+    while let Some(event) = events.next().await {
+        told.push(event);
+    }
+    (outcome, told)
+}
+
+fn journal_of(project: &Path) -> rawko::journal::Journal {
+    rawko::journal::read(&SessionStore::of_project(project).find("last").unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_task_changes_a_file_and_everything_is_told_and_journaled() {
+    let dir = tempfile::tempdir().unwrap();
+    let replies = json!([
+        select("developer"),
+        tool("developer", "Write", json!({"file_path": "hello.txt", "content": "hi\n"})),
+        tool("developer", "Bash", json!({"command": "cat hello.txt; exit 3"})),
+        report("developer"),
+        complete(),
+    ]);
+    let (outcome, told) = run(builder(dir.path(), replies)).await;
+    assert_eq!((outcome.status, outcome.summary.as_str()), (Status::Claimed, "all done"));
+    assert_eq!(outcome.files_modified, ["hello.txt"]);
+    assert_eq!(std::fs::read_to_string(dir.path().join("hello.txt")).unwrap(), "hi\n");
+
+    assert!(matches!(told.first(), Some(RunEvent::SessionStarted { .. })));
+    assert!(matches!(told.last(), Some(RunEvent::SessionFinished { status: Status::Claimed, .. })));
+    let finished = told.iter().filter(|event| matches!(event, RunEvent::SessionFinished { .. })).count();
+    assert_eq!(finished, 1);
+    let exit = told.iter().find_map(|event| match event {
+        RunEvent::ToolResult { tool, exit_code, output, .. } if tool == "Bash" => {
+            Some((*exit_code, output.clone()))
+        }
+        _ => None,
+    });
+    let (exit, output) = exit.unwrap();
+    assert_eq!(exit, Some(3));
+    assert!(output.contains("hi"), "{output}");
+
+    let journal = journal_of(dir.path());
+    assert_eq!(journal.torn_bytes, 0);
+    // Folding the events of the journal gives the same end, without model or tools.
+    let mut session = rawko::core::session::Session::new();
+    let mut finish = None;
+    for record in &journal.records {
+        if let Record::Event(stamped) = record {
+            finish = session.apply(stamped).effects.into_iter().last().or(finish);
+        }
+    }
+    assert_eq!(session.state(), rawko::core::machine::State::Complete);
+    assert_eq!(finish, Some(rawko::core::session::Effect::Finish { outcome: Box::new(outcome) }));
+
+    let listed = SessionStore::of_project(dir.path()).list().unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!((listed[0].status, listed[0].task.as_str()), (SessionStatus::Ended, "do it"));
+    let ignore = dir.path().join(".rawko/sessions/.gitignore");
+    assert_eq!(std::fs::read_to_string(ignore).unwrap(), "*\n");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_journal_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    run(builder(dir.path(), json!([select("developer"), report("developer"), complete()]))).await;
+    let path = SessionStore::of_project(dir.path()).find("last").unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[tokio::test]
+async fn every_effect_is_in_the_journal_before_its_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let replies = json!([
+        select("developer"),
+        tool("developer", "Bash", json!({"command": "true"})),
+        report("developer"),
+        complete()
+    ]);
+    run(builder(dir.path(), replies)).await;
+    let mut issued = std::collections::BTreeSet::new();
+    for record in journal_of(dir.path()).records {
+        match record {
+            Record::Step(step) => {
+                let ids = step.effects.iter().filter_map(|effect| {
+                    serde_json::to_value(effect).unwrap().get("id").and_then(Value::as_u64)
+                });
+                issued.extend(ids);
+            }
+            Record::Event(stamped) => match stamped.event {
+                Event::ModelReplied { effect, .. } | Event::ToolFinished { effect, .. } => {
+                    assert!(issued.contains(&effect.0), "{effect} was answered before it was journaled");
+                }
+                _ => {}
+            },
+        }
+    }
+    assert!(issued.len() >= 5);
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_running_command_and_closes_the_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = "touch started; sleep 300; touch survived";
+    let replies = json!([select("developer"), tool("developer", "Bash", json!({"command": command}))]);
+    let mut run = builder(dir.path(), replies).build().unwrap().run("do it").unwrap();
+    let mut events = run.events();
+    let control = run.control();
+    let watching = async move {
+        let mut last = None;
+        while let Some(event) = events.next().await {
+            if matches!(&event, RunEvent::ToolCall { tool, .. } if tool == "Bash") {
+                control.cancel("test");
+            }
+            last = Some(event);
+        }
+        last
+    };
+    let begun = std::time::Instant::now();
+    let (outcome, last) = futures_util::join!(run.into_future(), watching);
+    assert_eq!(outcome.unwrap().status, Status::Cancelled);
+    assert!(matches!(last, Some(RunEvent::SessionFinished { status: Status::Cancelled, .. })));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it did not wait for the command");
+    let listed = SessionStore::of_project(dir.path()).list().unwrap();
+    assert_eq!(listed[0].outcome.as_ref().unwrap().status, Status::Cancelled);
+}
+
+/// A tool of the embedder's own.
+struct Answer(ToolSpec);
+
+impl Tool for Answer {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async move {
+            ToolOutcome::ok(format!("{} asked {} and the answer is 42", context.agent, input["question"]))
+        })
+    }
+}
+
+#[tokio::test]
+async fn custom_tools_are_offered_validated_and_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = ToolSpec {
+        name: "Answer".into(),
+        description: "Knows it.".into(),
+        input_schema: json!({"type": "object", "required": ["question"], "properties": {"question": {"type": "string"}}}),
+        access: ToolAccess::ReadOnly,
+    };
+    let replies = json!([
+        select("everyone"),
+        {"for": "everyone", "tools": [
+            {"name": "Answer", "input": {"question": "why"}},
+            {"name": "Answer", "input": {}}
+        ]},
+        report("everyone"),
+        complete(),
+    ]);
+    std::fs::create_dir_all(dir.path().join(".rawko/agents")).unwrap();
+    let agent = "name: everyone\nsystemPrompt: You ask.\n";
+    std::fs::write(dir.path().join(".rawko/agents/everyone.yaml"), agent).unwrap();
+    let builder = builder(dir.path(), replies).tool(Arc::new(Answer(spec))).trusted(true);
+    let (outcome, told) = run(builder).await;
+    assert_eq!(outcome.status, Status::Claimed);
+    let results: Vec<(String, bool)> = told
+        .iter()
+        .filter_map(|event| match event {
+            RunEvent::ToolResult { tool, output, is_error, .. } if tool == "Answer" => {
+                Some((output.clone(), *is_error))
+            }
+            _ => None,
+        })
+        .collect();
+    assert!(results[0].0.contains("the answer is 42") && !results[0].1, "{results:?}");
+    assert!(results[1].0.contains("question") && results[1].1, "{results:?}");
+}
+
+#[tokio::test]
+async fn a_script_that_runs_dry_ends_as_failed_and_says_who_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (outcome, told) = run(builder(dir.path(), json!([select("developer")]))).await;
+    assert_eq!(outcome.status, Status::Failed);
+    assert_eq!(outcome.error.as_ref().unwrap().code, ErrorCode::ConfigError);
+    assert!(outcome.summary.contains("developer"), "{}", outcome.summary);
+    assert!(told.iter().any(|event| matches!(event, RunEvent::Error { .. })));
+}
+
+#[tokio::test]
+async fn a_dry_run_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let replies = json!([
+        select("planner"),
+        tool("planner", "UpdatePlan", json!({"steps": [{"description": "fix it"}]})),
+        tool("planner", "Bash", json!({"command": "touch made"})),
+        tool("planner", "Report", json!({"outcome": "success", "summary": "planned"})),
+        {"for": "evaluate", "decision": {"decision": "CONTINUE", "reason": "r"}},
+    ]);
+    let (outcome, told) = run(builder(dir.path(), replies).dry_run(true)).await;
+    assert_eq!(outcome.status, Status::Limited);
+    assert!(told.iter().any(|event| matches!(event, RunEvent::PlanUpdated { .. })));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the folder is as empty as before");
+}
+
+#[tokio::test]
+async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_one_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let agents = dir.path().join(".rawko/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    let plain = "name: helper\nsystemPrompt: You help.\ntools: {allowed: [Read, Write, Change]}\n";
+    std::fs::write(agents.join("helper.yaml"), plain).unwrap();
+    // Agents cannot write below .rawko, so the change comes from a tool that stands for the user's editor.
+    struct Change(ToolSpec);
+    impl Tool for Change {
+        fn spec(&self) -> &ToolSpec {
+            &self.0
+        }
+        fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+            let path = context.root.join(".rawko/agents/helper.yaml");
+            std::fs::write(path, input["text"].as_str().unwrap()).unwrap();
+            Box::pin(async { ToolOutcome::ok("changed") })
+        }
+    }
+    let change = |text: &str| tool("helper", "Change", json!({ "text": text }));
+    let evaluate =
+        json!({"for": "evaluate", "decision": {"decision": "SELECT_MODE", "mode": "helper", "reason": "r"}});
+    let blocked = format!("{plain}\nlimits: {{maxIterations: 7}}\n").replace("Write, ", "");
+    let write = tool("helper", "Write", json!({"file_path": "a", "content": "a"}));
+    let replies = json!([
+        select("helper"),
+        change(&blocked),
+        write,
+        report("helper"),
+        evaluate,
+        tool("helper", "Write", json!({"file_path": "b", "content": "b"})),
+        change("name: [broken"),
+        report("helper"),
+        evaluate,
+        report("helper"),
+        complete(),
+    ]);
+    let spec = ToolSpec {
+        name: "Change".into(),
+        description: "c".into(),
+        input_schema: json!({"type": "object"}),
+        access: ToolAccess::Mutating,
+    };
+    let (outcome, told) = run(builder(dir.path(), replies).trusted(true).tool(Arc::new(Change(spec)))).await;
+    assert_eq!(outcome.status, Status::Claimed, "{outcome:?}");
+    assert!(dir.path().join("a").exists(), "in the middle of an iteration the old rules hold");
+    assert!(!dir.path().join("b").exists(), "in the next one the new ones do");
+    let warnings: Vec<&String> = told
+        .iter()
+        .filter_map(|event| match event {
+            RunEvent::Warning { message } => Some(message),
+            _ => None,
+        })
+        .collect();
+    assert!(warnings.iter().any(|text| text.contains("read again")), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|text| text.contains("broken") && text.contains("helper.yaml")),
+        "{warnings:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_begin_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |builder: RawkoBuilder, task: &str, part: &str| {
+        let error = builder.build().and_then(|rawko| rawko.run(task).map(|_| ())).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    let plain = || Rawko::builder().project(dir.path()).env(|_| None);
+    check(plain(), "  ", "task is empty");
+    check(plain(), "t", "ANTHROPIC_API_KEY");
+    check(plain().first_agent("nobody"), "t", "no agent `nobody`");
+    check(Rawko::builder().project(dir.path().join("missing")), "t", "missing");
+    std::fs::create_dir_all(dir.path().join(".rawko")).unwrap();
+    std::fs::write(
+        dir.path().join(".rawko/config.yaml"),
+        "provider:\n  claude:\n    baseUrl: http://evil.example\n",
+    )
+    .unwrap();
+    check(plain(), "t", "not trusted");
+    std::fs::write(dir.path().join(".rawko/config.yaml"), "constraint: {}\n").unwrap();
+    check(plain(), "t", "constraint");
+    let sessions = dir.path().join(".rawko/sessions");
+    std::fs::write(dir.path().join(".rawko/config.yaml"), "").unwrap();
+    std::fs::write(&sessions, "a file where a folder should be").unwrap();
+    check(builder(dir.path(), json!([])), "t", "sessions");
+}
