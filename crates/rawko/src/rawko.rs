@@ -6,6 +6,8 @@ use rawko_core::session::Event;
 use rawko_core::setup::{Place, Setup};
 use rawko_core::text::truncate;
 use rawko_core::tool::ToolAccess;
+use rawko_provider::Provider;
+use rawko_tools::ToolRegistry;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
@@ -61,6 +63,26 @@ impl Rawko {
     #[must_use]
     pub fn project(&self) -> &Path {
         &self.builder.project
+    }
+
+    /// The tools of this project's runs.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] where two tools have one name.
+    pub fn tools(&self) -> Result<ToolRegistry, Error> {
+        self.builder.registry(&[])
+    }
+
+    /// Builds the provider of that name, with its key.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] where there is none of that name, [`Error::NoKey`] where its key is missing.
+    pub fn provider(&self, name: &str) -> Result<Arc<dyn Provider>, Error> {
+        let builder = &self.builder;
+        match builder.providers.get(name) {
+            Some(provider) => Ok(Arc::clone(provider)),
+            None => assemble::provider(&self.loaded.config, name, &builder.environment, &builder.project),
+        }
     }
 
     /// What the operating system does not enforce in this version, for people to know.
