@@ -1,6 +1,7 @@
 //! The entry to the SDK: a project with its configuration, ready to run tasks.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rawko_core::session::Event;
 use rawko_core::setup::{Place, Setup};
