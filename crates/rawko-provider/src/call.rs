@@ -117,12 +117,12 @@ impl<'a, W: Wire> Call<'a, W> {
     }
 
     fn deadline(&self) -> Instant {
-        self.begun + Duration::from_millis(self.session.remote.settings.timeouts.total_ms)
+        self.begun + millis(self.session.remote.settings.timeouts.total_ms)
     }
 
     /// Until when the server may stay silent from now on.
     fn silence_ends(&self, progress: Progress) -> Instant {
-        let idle = Duration::from_millis(self.session.remote.settings.timeouts.idle_ms);
+        let idle = millis(self.session.remote.settings.timeouts.idle_ms);
         let idle = if progress == Progress::Open { idle } else { idle.min(CLOSING) };
         self.deadline().min(Instant::now() + idle)
     }
@@ -211,13 +211,14 @@ impl<'a, W: Wire> Call<'a, W> {
             let error = self.session.remote.finished(*failure.info);
             self.attempt += 1;
             self.pending.push_back(ProviderEvent::Retrying { error, attempt: self.attempt, after_ms });
-            self.phase = Phase::Waiting { until: Instant::now() + Duration::from_millis(after_ms) };
+            self.phase = Phase::Waiting { until: Instant::now() + millis(after_ms) };
         } else {
             self.end_with(*failure.info);
         }
     }
 
-    /// Learns from a rejection what the model does not take. Ends, because each is learnt once.
+    /// Learns from a rejection what the model does not take. Ends, because each is learnt once, and only where
+    /// the request becomes another by it.
     fn concede(&self, failure: &Failure) -> bool {
         if !matches!(failure.info.status, Some(400 | 422)) {
             return false;
@@ -225,11 +226,13 @@ impl<'a, W: Wire> Call<'a, W> {
         let remote = &self.session.remote;
         let model = &self.request.model;
         let without = remote.wire.known(&self.request).with_all(remote.learnt.of(model));
-        let asked = without.asked_by(&failure.info.message);
-        if let Some(one) = asked {
+        let Some(one) = without.asked_by(&failure.info.message) else { return false };
+        let head = |without| remote.wire.head(&self.request, without).ok();
+        let helps = head(without) != head(without.with(one));
+        if helps {
             remote.learnt.add(model, one);
         }
-        asked.is_some()
+        helps
     }
 
     /// How long to wait before the next attempt; `None` where there is none.
@@ -243,9 +246,7 @@ impl<'a, W: Wire> Call<'a, W> {
         let verdict =
             self.session.remote.settings.retry.after_failure(self.failed, elapsed, asked, fastrand::f64());
         let gave_up = match verdict {
-            Verdict::Again { after_ms }
-                if Instant::now() + Duration::from_millis(after_ms) < self.deadline() =>
-            {
+            Verdict::Again { after_ms } if Instant::now() + millis(after_ms) < self.deadline() => {
                 return Some(after_ms);
             }
             Verdict::Again { .. } | Verdict::Stop(GiveUp::Deadline) => "no time for another attempt",
@@ -332,6 +333,12 @@ impl<W: Wire> Answer<W> {
             }
         }
     }
+}
+
+/// A time that can be added to any instant: a month stands for all that is longer.
+fn millis(ms: u64) -> Duration {
+    const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+    Duration::from_millis(ms).min(MONTH)
 }
 
 /// Why an answer that came in one piece is none.

@@ -48,6 +48,12 @@ impl Failure {
         };
         failure.info.status = Some(status);
         failure.info.retry_after_ms = retry_after_ms(headers, SystemTime::now());
+        // Both large providers say so where they know better than the status.
+        match headers.get("x-should-retry").map(|v| v.as_bytes()) {
+            Some(b"true") => failure.passing = true,
+            Some(b"false") => failure.passing = false,
+            _ => {}
+        }
         failure
     }
 

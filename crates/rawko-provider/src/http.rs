@@ -26,7 +26,12 @@ const PROXY_VARIABLES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "al
 /// In words, where the certificates of the operating system cannot be used.
 pub(crate) fn client(url: &Url, connect: Duration) -> Result<Client, String> {
     let tls = if url.scheme() == "https" || proxy_wants_tls() { verifying_tls()? } else { unused_tls()? };
-    Client::builder()
+    let mut builder = Client::builder();
+    if is_loopback(url) {
+        // A proxy cannot reach this machine's loopback: a local server would be out of reach behind one.
+        builder = builder.no_proxy();
+    }
+    builder
         .tls_backend_preconfigured(tls)
         .redirect(Policy::none())
         .tcp_nodelay(true)
@@ -35,6 +40,12 @@ pub(crate) fn client(url: &Url, connect: Duration) -> Result<Client, String> {
         .user_agent(USER_AGENT)
         .build()
         .map_err(|e| chain(&e))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|a| a.is_loopback())
 }
 
 fn proxy_wants_tls() -> bool {
@@ -85,6 +96,22 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[track_caller]
+    fn check_loopback(url: &str, expected: bool) {
+        assert_eq!(is_loopback(&Url::parse(url).expect("a valid address")), expected, "{url}");
+    }
+
+    #[test]
+    fn this_machine_is_known_by_all_its_names() {
+        check_loopback("http://localhost:11434/v1", true);
+        check_loopback("http://127.0.0.1/", true);
+        check_loopback("http://127.9.9.9/", true);
+        check_loopback("http://[::1]:8080/", true);
+        check_loopback("https://api.example.com/", false);
+        check_loopback("http://localhost.example.com/", false);
+        check_loopback("http://192.168.0.2/", false);
+    }
 
     #[test]
     fn clients_are_made_for_both_schemes() {

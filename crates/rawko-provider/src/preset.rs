@@ -19,6 +19,8 @@ pub struct Preset {
     pub base_url: &'static str,
     /// The environment variable that holds its key; `None` where it wants none.
     pub key_env: Option<&'static str>,
+    /// The environment variable that, by custom, moves it elsewhere.
+    pub base_url_env: Option<&'static str>,
     /// A model it serves to everyone; `None` where that depends on what is installed or paid for.
     pub default_model: Option<&'static str>,
     /// Whether it runs on the user's own machine.
@@ -37,11 +39,27 @@ const fn hosted(
     key_env: &'static str,
     default_model: Option<&'static str>,
 ) -> Preset {
-    Preset { name, kind: ProviderKind::OpenAi, base_url, key_env: Some(key_env), default_model, local: false }
+    Preset {
+        name,
+        kind: ProviderKind::OpenAi,
+        base_url,
+        key_env: Some(key_env),
+        base_url_env: None,
+        default_model,
+        local: false,
+    }
 }
 
 const fn local(name: &'static str, base_url: &'static str) -> Preset {
-    Preset { name, kind: ProviderKind::OpenAi, base_url, key_env: None, default_model: None, local: true }
+    Preset {
+        name,
+        kind: ProviderKind::OpenAi,
+        base_url,
+        key_env: None,
+        base_url_env: None,
+        default_model: None,
+        local: true,
+    }
 }
 
 /// All presets.
@@ -51,10 +69,14 @@ pub const PRESETS: &[Preset] = &[
         kind: ProviderKind::Claude,
         base_url: "https://api.anthropic.com",
         key_env: Some("ANTHROPIC_API_KEY"),
+        base_url_env: Some("ANTHROPIC_BASE_URL"),
         default_model: Some(CLAUDE_DEFAULT_MODEL),
         local: false,
     },
-    hosted("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", Some(OPENAI_DEFAULT_MODEL)),
+    Preset {
+        base_url_env: Some("OPENAI_BASE_URL"),
+        ..hosted("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", Some(OPENAI_DEFAULT_MODEL))
+    },
     hosted("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", Some("openrouter/auto")),
     hosted("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", None),
     hosted("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", None),

@@ -229,3 +229,57 @@ fn reasoning(message: &Message) -> String {
 fn picture(image: &Image) -> Part<'_> {
     Part::ImageUrl { image_url: ImageUrl { url: format!("data:{};base64,{}", image.media_type, image.data) } }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thoughtful() -> Message {
+        let call = |id: &str| {
+            Content::ToolUse(ToolCall {
+                id: id.into(),
+                name: "Read".into(),
+                input: json!({"path": "x"}),
+                invalid_input: None,
+            })
+        };
+        let thinking = Content::Thinking { thinking: "hm".into(), signature: None };
+        Message { role: Role::Assistant, content: vec![thinking, call("a"), call("b")] }
+    }
+
+    #[track_caller]
+    fn check(dialect: Dialect, expected: &Value) {
+        let bytes = message(dialect, &thoughtful()).expect("JSON");
+        assert_eq!(&serde_json::from_slice::<Value>(&bytes).expect("JSON"), expected);
+    }
+
+    #[test]
+    fn each_server_gets_back_with_a_call_what_it_insists_on() {
+        let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "Read", "arguments": "{\"path\":\"x\"}"}});
+        let plain = json!({"role": "assistant", "content": null, "tool_calls": [call("a"), call("b")]});
+        check(Dialect::Plain, &plain);
+        check(Dialect::OpenAi, &plain);
+
+        let mut with_reasoning = plain.clone();
+        with_reasoning["reasoning_content"] = json!("hm");
+        check(Dialect::DeepSeek, &with_reasoning);
+
+        let mut signed = plain;
+        signed["tool_calls"][0]["extra_content"] = json!({"google": {"thought_signature": NO_SIGNATURE}});
+        check(Dialect::Gemini, &signed);
+    }
+
+    #[test]
+    fn dialects_are_known_by_their_hosts() {
+        for (url, dialect) in [
+            ("https://api.openai.com/v1", Dialect::OpenAi),
+            ("https://api.deepseek.com", Dialect::DeepSeek),
+            ("https://generativelanguage.googleapis.com/v1beta/openai", Dialect::Gemini),
+            ("http://localhost:11434/v1", Dialect::Plain),
+            ("https://api.openai.com.example.org/v1", Dialect::Plain),
+            ("nonsense", Dialect::Plain),
+        ] {
+            assert_eq!(Dialect::of(url), dialect, "{url}");
+        }
+    }
+}

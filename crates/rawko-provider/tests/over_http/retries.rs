@@ -136,3 +136,27 @@ async fn a_rejection_that_nothing_helps_against_stands() {
     assert_eq!(trial.error().code, ErrorCode::InvalidRequest);
     assert_eq!(server.exchanges().len(), 2, "once with and once without it");
 }
+
+#[tokio::test]
+async fn a_rejection_of_what_was_not_sent_is_not_asked_again() {
+    for wire in BOTH {
+        let mut asked = question();
+        asked.temperature = None;
+        let refused = Answer::refuse(400, "invalid_request_error", "temperature and tool_choice are odd");
+        let (trial, server) = try_with(wire, vec![refused; 4], asked, |s| s).await;
+        assert_eq!(trial.error().code, ErrorCode::InvalidRequest);
+        assert_eq!(server.exchanges().len(), 1, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_know_better_whether_it_helps() {
+    for wire in BOTH {
+        let never = Answer::overloaded().header("x-should-retry", "false");
+        let (trial, server) = try_answers(wire, vec![never, Answer::text("no")]).await;
+        assert_eq!((trial.error().code, server.exchanges().len()), (ErrorCode::Overloaded, 1));
+        let again = Answer::refuse(400, "invalid_request_error", "odd").header("x-should-retry", "true");
+        let (trial, _server) = try_answers(wire, vec![again, Answer::text("fine")]).await;
+        assert_eq!(trial.message().0.text(), "fine");
+    }
+}
