@@ -1,0 +1,25 @@
+# The few commands a contributor needs. `just` without arguments lists them.
+
+_default:
+    @just --list
+
+# Format, lints, types: quick, before every commit
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# All tests
+test *args:
+    ./test.sh {{args}}
+
+# The whole thing on a small broken project, with scripted answers
+demo:
+    cargo run --release --quiet --bin rawko -- demo
+
+# The harness's own cost
+bench *args:
+    cargo bench --workspace {{args}}
+
+# What runs before a change lands
+ci:
+    bash .ci/run
