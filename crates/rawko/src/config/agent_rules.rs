@@ -1,0 +1,163 @@
+//! What a schema cannot say of agents: names that must be unique or exist, patterns that must compile.
+//!
+//! Owns these rules; they hold for agents from files. A file that is broken itself is not judged again.
+
+use std::collections::HashMap;
+
+use rawko_core::agent::AgentConfig;
+use rawko_core::policy::is_control_tool;
+use regex::RegexBuilder;
+use serde_json::Value;
+
+use super::agent_file::AgentFile;
+use super::config_rules::{Known, missing_provider, permission_faults};
+use super::diagnostic::{Diagnostic, printable};
+use super::nearest::nearest;
+
+/// The target of a transition that ends the task; no agent can have this name.
+const COMPLETE: &str = "complete";
+/// Bytes that one compiled pattern of a filter may take.
+const MAX_PATTERN_BYTES: usize = 1024 * 1024;
+
+/// All rules of `agents`.
+pub(super) fn check(agents: &[AgentFile], known: &Known<'_>) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    let mut seen: HashMap<&str, &AgentFile> = HashMap::new();
+    for agent in agents {
+        if let Some(first) = seen.insert(&agent.name, agent) {
+            let message = format!(
+                "there are two agents `{}`: the other is in {}",
+                agent.name,
+                first.source.name.display()
+            );
+            findings.push(agent.finding("/name", message, Some("rename or remove one of them".to_owned())));
+        }
+        if let Some(parsed) = &agent.config {
+            let mut rules = Rules { agent, findings: &mut findings };
+            rules.words(parsed);
+            rules.transitions(parsed, known.agents);
+            rules.tools(parsed, known);
+            rules.bash_filter(parsed);
+            rules.provider(parsed, known);
+            for (pointer, message, help) in parsed.permissions.iter().flat_map(permission_faults) {
+                rules.find(&format!("/permissions{pointer}"), message, Some(help.to_owned()));
+            }
+        }
+    }
+    findings
+}
+
+struct Rules<'a> {
+    agent: &'a AgentFile,
+    findings: &'a mut Vec<Diagnostic>,
+}
+
+impl Rules<'_> {
+    fn find(&mut self, pointer: &str, message: impl Into<String>, help: Option<String>) {
+        self.findings.push(self.agent.finding(pointer, message, help));
+    }
+
+    fn words(&mut self, agent: &AgentConfig) {
+        if agent.name == COMPLETE {
+            let help = "choose another name: as the target of a transition it means that the task is done";
+            self.find("/name", "no agent can be called `complete`", Some(help.to_owned()));
+        }
+        if agent.system_prompt.trim().is_empty() {
+            self.find(
+                "/systemPrompt",
+                "the system prompt is empty",
+                Some("say what the agent is to do".to_owned()),
+            );
+        }
+        if let Some(tags) = agent.metadata.get("tags")
+            && !tags.as_array().is_some_and(|tags| tags.iter().all(Value::is_string))
+        {
+            let help = "write `tags: [one, two]`: they choose the memories that the agent is given";
+            self.find("/metadata/tags", "the tags are not a list of texts", Some(help.to_owned()));
+        }
+    }
+
+    fn transitions(&mut self, agent: &AgentConfig, agents: &[&str]) {
+        let transitions = &agent.transitions;
+        let named = [
+            ("/transitions/onSuccess".to_owned(), transitions.on_success.as_deref()),
+            ("/transitions/onFailure".to_owned(), transitions.on_failure.as_deref()),
+            ("/transitions/onMaxIterations".to_owned(), transitions.on_max_iterations.as_deref()),
+        ];
+        let custom = transitions.custom.iter().enumerate();
+        let custom =
+            custom.map(|(n, t)| (format!("/transitions/custom/{n}/target"), Some(t.target.as_str())));
+        for (pointer, target) in named.into_iter().chain(custom) {
+            let Some(target) = target.filter(|target| *target != COMPLETE && !agents.contains(target)) else {
+                continue;
+            };
+            let help = match nearest(target, agents.iter().copied().chain([COMPLETE])) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are: {}, {COMPLETE}", agents.join(", ")),
+            };
+            self.find(&pointer, format!("there is no agent `{}`", printable(target)), Some(help));
+        }
+    }
+
+    fn tools(&mut self, agent: &AgentConfig, known: &Known<'_>) {
+        if known.tools.is_empty() || !known.is_whole {
+            return;
+        }
+        let all = || known.tools.iter().chain(known.custom_tools).copied();
+        let allowed =
+            agent.tools.allowed.iter().flatten().enumerate().map(|(n, t)| (format!("/tools/allowed/{n}"), t));
+        let blocked = agent.tools.blocked.iter().enumerate().map(|(n, t)| (format!("/tools/blocked/{n}"), t));
+        for (pointer, tool) in allowed.chain(blocked) {
+            if is_control_tool(tool) || all().any(|known| known == tool) {
+                continue;
+            }
+            let help = match nearest(tool, all()) {
+                _ if tool.starts_with("mcp__") => {
+                    "MCP servers are not supported in this version of rawko".to_owned()
+                }
+                Some(near) if near.eq_ignore_ascii_case(tool) => {
+                    format!("write `{near}`: names are case-sensitive")
+                }
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are: {}", all().collect::<Vec<_>>().join(", ")),
+            };
+            self.find(&pointer, format!("there is no tool `{}`", printable(tool)), Some(help));
+        }
+    }
+
+    fn bash_filter(&mut self, agent: &AgentConfig) {
+        let Some(filter) = &agent.tools.bash_filter else { return };
+        for (n, command) in filter.allowed_commands.iter().flatten().enumerate() {
+            let pointer = format!("/tools/bashFilter/allowedCommands/{n}");
+            if command.trim().is_empty() || command.contains(char::is_whitespace) || command.contains('/') {
+                let help = "list the program by its bare name; arguments are judged by `blockedPatterns`";
+                let message = format!("`{}` is not the name of a program", printable(command));
+                self.find(&pointer, message, Some(help.to_owned()));
+            }
+        }
+        for (n, pattern) in filter.blocked_patterns.iter().enumerate() {
+            let pointer = format!("/tools/bashFilter/blockedPatterns/{n}");
+            if pattern.is_empty() {
+                self.find(&pointer, "an empty pattern blocks every command", Some("remove it".to_owned()));
+            } else if let Err(error) = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build() {
+                let reason = error.to_string();
+                let reason =
+                    reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                let help =
+                    "put a `\\` before a character that is meant literally: . + * ? ( ) [ ] { } ^ $ | \\";
+                self.find(
+                    &pointer,
+                    format!("this is no regular expression: {reason}"),
+                    Some(help.to_owned()),
+                );
+            }
+        }
+    }
+
+    fn provider(&mut self, agent: &AgentConfig, known: &Known<'_>) {
+        let missing = agent.provider.name.as_deref().and_then(|name| missing_provider(name, known));
+        if let Some((message, help)) = missing {
+            self.find("/provider/name", message, Some(help));
+        }
+    }
+}

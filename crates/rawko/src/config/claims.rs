@@ -1,0 +1,279 @@
+//! What a project's configuration claims for itself that only a trusted folder may have.
+//!
+//! Owns the list of such claims (`spec/agents-and-config.md`, `spec/bash-and-sandbox.md`, attack 5). Whether the folder is
+//! trusted, and what to do if it is not, is the caller's business. Only what takes effect counts: a value that the user's
+//! environment or flags replace claims nothing.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Component, Path, PathBuf};
+
+use rawko_core::agent::{AgentConfig, builtin_agents};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::agent_file::AgentFile;
+use super::config_rules::host_of;
+use super::diagnostic::printable;
+use super::duration::TimeSpan;
+use super::layers::{Layers, Origin};
+use super::model::Config;
+use super::place::Place;
+use super::schema::dotted;
+use super::source::{Scope, Source};
+use super::yaml::escape;
+
+/// One thing that a project's configuration wants and only a trusted folder gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// What kind of thing.
+    pub kind: ClaimKind,
+    /// The file that wants it, relative to the project.
+    pub path: PathBuf,
+    /// Where in it, from 1.
+    pub line: usize,
+    /// What it wants, in words.
+    pub message: String,
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path.display(), self.line, self.message)
+    }
+}
+
+/// What kind of thing a project claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimKind {
+    /// A server of its choice is asked, and given the user's key or work.
+    Server,
+    /// An environment variable of its choice is sent as a key.
+    Key,
+    /// Model answers come from a file of its own.
+    Script,
+    /// A program is run as a tool.
+    CustomTool,
+    /// More may be touched than by default, or than the user's own configuration allows.
+    Permission,
+    /// A limit that the user set is raised.
+    Limit,
+    /// An agent of its own may run shell commands.
+    Shell,
+}
+
+/// The claims of the project's files, by file and line.
+pub(super) fn of(
+    config: &Config,
+    layers: &Layers,
+    files: &[AgentFile],
+    translated: &[(AgentConfig, Source)],
+    project: &Path,
+) -> Vec<Claim> {
+    let mut claims = Claims { layers, found: Vec::new() };
+    claims.providers(config);
+    claims.tools(config);
+    claims.permissions(config, project);
+    claims.limits();
+    let mut found = claims.found;
+    let builtin = builtin_agents();
+    let own = files.iter().filter(|file| file.source.scope == Scope::Project);
+    let own = own.filter_map(|file| Some((file.config.as_ref()?, &file.source, shell_line(file))));
+    for (agent, source, line) in own.chain(translated.iter().map(|(agent, source)| (agent, source, 1))) {
+        if may_use_bash(agent) && !builtin.contains(agent) {
+            let message = format!("the agent `{}` may run shell commands", agent.name);
+            found.push(Claim { kind: ClaimKind::Shell, path: source.name.clone(), line, message });
+        }
+    }
+    found.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    found
+}
+
+fn may_use_bash(agent: &AgentConfig) -> bool {
+    let is_bash = |tool: &String| tool == "Bash";
+    agent.tools.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(is_bash))
+        && !agent.tools.blocked.iter().any(is_bash)
+}
+
+/// The line that grants Bash: its place in the list, or the file's beginning where there is no list.
+fn shell_line(file: &AgentFile) -> usize {
+    let allowed = file.config.as_ref().and_then(|agent| agent.tools.allowed.as_ref());
+    match allowed.and_then(|allowed| allowed.iter().position(|tool| tool == "Bash")) {
+        Some(n) => file.document.place(&format!("/tools/allowed/{n}")).line,
+        None => Place::START.line,
+    }
+}
+
+struct Claims<'a> {
+    layers: &'a Layers,
+    found: Vec<Claim>,
+}
+
+impl Claims<'_> {
+    /// Adds a claim about the value at `pointer` if it is the project that says it.
+    fn add(&mut self, kind: ClaimKind, pointer: &str, message: String) {
+        let Origin::File { path, line, scope: Scope::Project } = self.layers.provenance.origin(pointer)
+        else {
+            return;
+        };
+        let file = self.layers.files.iter().find(|file| file.source.name == *path);
+        let line = file.map_or(*line, |file| file.document.place(pointer).line);
+        self.found.push(Claim { kind, path: path.clone(), line, message });
+    }
+
+    fn providers(&mut self, config: &Config) {
+        for (name, provider) in &config.provider.named {
+            let at = format!("/provider/{}", escape(name));
+            let Some(resolved) = config.provider(name) else { continue };
+            if let Some(url) = &provider.base_url {
+                let shown = printable(url);
+                match resolved.key_env() {
+                    Some(key) => self.add(
+                        ClaimKind::Server,
+                        &format!("{at}/baseUrl"),
+                        format!("the provider `{name}` would send the key in {key} to {shown}"),
+                    ),
+                    // Without a key only a server on this machine is harmless: elsewhere it would be told the task
+                    // and the code, and its answers would steer the agents.
+                    None if !is_loopback(host_of(url)) => self.add(
+                        ClaimKind::Server,
+                        &format!("{at}/baseUrl"),
+                        format!("the provider `{name}` would ask the server {shown}"),
+                    ),
+                    None => {}
+                }
+            }
+            if let Some(key) =
+                provider.api_key_env.as_deref().filter(|key| resolved.usual_key_env() != Some(*key))
+            {
+                let message = format!("the provider `{name}` would send {key} as its key");
+                self.add(ClaimKind::Key, &format!("{at}/apiKeyEnv"), message);
+                // The user named the key, the project the server that it goes to.
+                if !self.layers.provenance.is_projects(&format!("{at}/apiKeyEnv")) {
+                    for part in ["preset", "type"] {
+                        let message = format!(
+                            "the provider `{name}` would send {key} to a server of the project's choice"
+                        );
+                        self.add(ClaimKind::Server, &format!("{at}/{part}"), message);
+                    }
+                }
+            }
+            if let Some(script) = &provider.script {
+                let message = format!("the provider `{name}` would act out the script {}", printable(script));
+                self.add(ClaimKind::Script, &format!("{at}/script"), message);
+            }
+        }
+    }
+
+    fn tools(&mut self, config: &Config) {
+        for (n, tool) in config.tools.iter().enumerate() {
+            let command = tool.command.join(" ");
+            let message = format!("the tool `{}` would run `{}`", tool.name, printable(&command));
+            self.add(ClaimKind::CustomTool, &format!("/tools/{n}/command"), message);
+        }
+    }
+
+    fn permissions(&mut self, config: &Config, project: &Path) {
+        let granted = &config.permissions;
+        let lists = [
+            ("read", &granted.read),
+            ("write", &granted.write),
+            ("net", &granted.net),
+            ("env", &granted.env),
+            ("run", &granted.run),
+        ];
+        for (key, items) in lists {
+            let pointer = format!("/permissions/{key}");
+            let users = self.layers.said_by(Scope::User, &pointer).and_then(Value::as_array);
+            for (n, item) in items.iter().flatten().enumerate() {
+                let granted_anyway = match (users, key) {
+                    (Some(users), _) => users.iter().any(|user| user.as_str() == Some(item)),
+                    (None, "read" | "write") => stays_inside(item, project),
+                    // An absent list of programs grants every one: naming some takes the others away.
+                    (None, "run") => true,
+                    (None, _) => false,
+                };
+                if !granted_anyway {
+                    let message = format!("agents would be granted {key} of `{}`", printable(item));
+                    self.add(ClaimKind::Permission, &format!("{pointer}/{n}"), message);
+                }
+            }
+        }
+    }
+
+    fn limits(&mut self) {
+        for key in ["maxIterations", "maxConsecutiveFailures", "maxTokens", "maxCostUsd", "maxDuration"] {
+            let pointer = format!("/constraints/{key}");
+            let users = self.layers.said_by(Scope::User, &pointer).and_then(amount);
+            let now = self.layers.get(&pointer).and_then(amount);
+            if let (Some(users), Some(now)) = (users, now)
+                && now > users
+            {
+                self.add(
+                    ClaimKind::Limit,
+                    &pointer,
+                    format!("your own limit {} would be raised", dotted(&pointer)),
+                );
+            }
+        }
+    }
+}
+
+fn amount(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| {
+        value.as_str()?.parse::<TimeSpan>().ok().map(|span| span.as_duration().as_secs_f64() * 1e3)
+    })
+}
+
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether a path of a permission names something inside the project, whatever links may do.
+fn stays_inside(item: &str, project: &Path) -> bool {
+    if item.starts_with(['~', '$']) {
+        return false;
+    }
+    let path = Path::new(item);
+    let relative = if path.is_absolute() {
+        match path.strip_prefix(project) {
+            Ok(relative) => relative,
+            Err(_) => return false,
+        }
+    } else {
+        path
+    };
+    !relative
+        .components()
+        .any(|part| matches!(part, Component::ParentDir | Component::RootDir | Component::Prefix(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["", "localhost.example.com", "10.0.0.1", "0.0.0.0", "128.0.0.1", "2130706433"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn paths_that_leave_the_project_are_seen() {
+        let project = Path::new("/home/me/project");
+        for inside in [".", "src", "./src/../", "/home/me/project", "/home/me/project/src"] {
+            assert_eq!(stays_inside(inside, project), !inside.contains(".."), "{inside}");
+        }
+        for outside in
+            ["..", "../x", "a/../../x", "/", "/home/me", "~", "~/x", "$HOME", "/home/me/project/../x"]
+        {
+            assert!(!stays_inside(outside, project), "{outside}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Agents written for Claude Code (`.claude/agents/*.md`), for projects that have none of their own.
+//!
+//! Owns the translation of their front matter. These files were not written for rawko: what cannot be translated is a
+//! warning, never an error.
+
+use rawko_core::agent::{AgentConfig, AgentLimits, AgentProvider, BashFilter, OneOrMany, ToolFilter};
+use rawko_core::policy::is_control_tool;
+use rawko_provider::preset::CLAUDE_DEFAULT_MODEL;
+use serde_json::Value;
+
+use super::agent_file::stem;
+use super::diagnostic::{Diagnostic, printable};
+use super::markdown;
+use super::model::ProviderType;
+use super::place::Place;
+use super::source::Source;
+use super::yaml::Document;
+
+/// Tools of Claude Code that have another name here, or whose work another tool does.
+const RENAMED: [(&str, &str); 3] = [("MultiEdit", "Edit"), ("LS", "Glob"), ("TodoWrite", "UpdatePlan")];
+
+/// Its short names of models.
+const MODELS: [(&str, &str); 3] =
+    [("sonnet", CLAUDE_DEFAULT_MODEL), ("opus", "claude-opus-5-5"), ("haiku", "claude-haiku-5-5")];
+
+/// What the translation depends on.
+pub(super) struct Surroundings<'a> {
+    /// Tools of this rawko; empty: not known, and every name is kept.
+    pub(super) tools: &'a [&'a str],
+    /// What the default provider speaks, and its model.
+    pub(super) provider: Option<ProviderType>,
+}
+
+/// The agent that `source` describes, or `None` with a warning.
+pub(super) fn translate(
+    source: &Source,
+    around: &Surroundings<'_>,
+    warnings: &mut Vec<Diagnostic>,
+) -> Option<AgentConfig> {
+    let mut warn = |place: Place, message: String, help: Option<&str>| {
+        warnings.push(source.finding(place, message, help.map(str::to_owned)));
+    };
+    let parts = match markdown::split(&source.text) {
+        Ok(parts) => parts,
+        Err(error) => {
+            warn(Place::START, format!("skipped: {}", error.message), None);
+            return None;
+        }
+    };
+    let front = front_matter(parts.front, parts.front_line);
+    let text =
+        |key: &str| front.value.get(key).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty());
+    let name = text("name").map_or_else(|| stem(&source.name), str::to_owned);
+    if !is_name(&name) {
+        let help = "a name is a letter followed by letters, digits, `_` and `-`";
+        warn(
+            front.place("/name"),
+            format!("skipped: `{}` cannot be an agent's name", printable(&name)),
+            Some(help),
+        );
+        return None;
+    }
+    // The whole body is the prompt there: sections have no meaning of their own.
+    let body = body_of(&source.text).trim();
+    if body.is_empty() {
+        warn(Place::START, "skipped: it has no system prompt".to_owned(), None);
+        return None;
+    }
+    let mut translated = |key: &str| {
+        let mut names = ToolNames::default();
+        for item in list(front.value.get(key)?) {
+            if let Err(message) = names.take(&item, around.tools) {
+                warn(front.place(&format!("/{key}")), message, Some("the agent works without it"));
+            }
+        }
+        Some(names)
+    };
+    let allowed = translated("tools");
+    let blocked = translated("disallowedTools").map(|names| names.tools).unwrap_or_default();
+    let bash_filter = allowed.as_ref().filter(|names| !names.any_command && !names.commands.is_empty());
+    let bash_filter = bash_filter.map(|names| BashFilter {
+        allowed_commands: Some(names.commands.clone()),
+        blocked_patterns: Vec::new(),
+    });
+    let model = match text("model") {
+        None | Some("inherit" | "default") => None,
+        Some(given) => {
+            let model = model(given, around.provider);
+            if model.is_none() {
+                let message = format!(
+                    "the model `{}` is left out: the default provider does not have it",
+                    printable(given)
+                );
+                warn(front.place("/model"), message, Some("the agent uses the default provider's model"));
+            }
+            model
+        }
+    };
+    let max_turns = front.value.get("maxTurns").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    Some(AgentConfig {
+        name,
+        display_name: None,
+        when_to_use: text("description").map(|t| OneOrMany::One(t.to_owned())).unwrap_or_default(),
+        system_prompt: body.to_owned(),
+        tools: ToolFilter { allowed: allowed.map(|names| names.tools), blocked, bash_filter },
+        transitions: rawko_core::agent::Transitions::default(),
+        limits: AgentLimits { max_iterations: max_turns.filter(|n| *n > 0), ..AgentLimits::default() },
+        provider: AgentProvider { name: None, model },
+        memory: rawko_core::agent::AgentMemory::default(),
+        permissions: None,
+        metadata: serde_json::Map::new(),
+    })
+}
+
+/// Front matter as YAML; where it is none, `key: value` line by line. Descriptions with an unquoted `: ` in them are
+/// common there, and not YAML.
+fn front_matter(front: &str, first_line: usize) -> Document {
+    if let Ok(document) = Document::parse(front, first_line) {
+        return document;
+    }
+    let mut lenient = Document::default();
+    let mut found: Vec<(&str, String, Place)> = Vec::new();
+    for (number, line) in front.lines().enumerate() {
+        match line.split_once(':').filter(|(key, _)| is_name(key)) {
+            Some((key, value)) => {
+                let place = Place { line: first_line + number + 1, column: 1, width: key.len() };
+                found.push((key, value.trim().trim_matches(['"', '\'']).to_owned(), place));
+            }
+            None => {
+                if let Some((_, text, _)) = found.last_mut() {
+                    text.push('\n');
+                    text.push_str(line.trim());
+                }
+            }
+        }
+    }
+    for (key, text, place) in found {
+        lenient.insert(key, Value::from(text), place);
+    }
+    lenient
+}
+
+fn body_of(text: &str) -> &str {
+    let mut fences = text.split_inclusive('\n').scan(0, |offset, line| {
+        *offset += line.len();
+        Some((line.trim_end() == "---", *offset))
+    });
+    let end = fences.by_ref().filter(|(is_fence, _)| *is_fence).nth(1);
+    end.map_or("", |(_, offset)| &text[offset..])
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
+/// A list in YAML, or items separated by commas outside of parentheses.
+fn list(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().filter_map(Value::as_str).map(|s| s.trim().to_owned()).collect(),
+        Value::String(text) => {
+            let mut depth = 0_usize;
+            let mut items = vec![String::new()];
+            for c in text.chars() {
+                match c {
+                    ',' if depth == 0 => {
+                        items.push(String::new());
+                        continue;
+                    }
+                    '(' => depth += 1,
+                    ')' => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                if let Some(item) = items.last_mut() {
+                    item.push(c);
+                }
+            }
+            items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[derive(Default)]
+struct ToolNames {
+    tools: Vec<String>,
+    /// Programs from items like `Bash(git diff:*)`.
+    commands: Vec<String>,
+    /// Whether `Bash` was listed without such a restriction.
+    any_command: bool,
+}
+
+impl ToolNames {
+    fn take(&mut self, item: &str, known: &[&str]) -> Result<(), String> {
+        let (name, argument) = match item.split_once('(') {
+            Some((name, rest)) => (name.trim(), Some(rest.trim_end().trim_end_matches(')'))),
+            None => (item, None),
+        };
+        let name = RENAMED.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| *ours);
+        if !known.is_empty() && !known.contains(&name) && !is_control_tool(name) {
+            return Err(format!("the tool `{}` does not exist in rawko", printable(item)));
+        }
+        if name == "Bash" {
+            match argument.map(str::trim) {
+                None | Some("" | "*" | ":*") => self.any_command = true,
+                Some(pattern) => {
+                    let program = pattern.split([' ', ':', '*']).next().unwrap_or_default();
+                    if program.is_empty() {
+                        return Err(format!("the restriction `{}` is not understood", printable(item)));
+                    }
+                    if !self.commands.iter().any(|known| known == program) {
+                        self.commands.push(program.to_owned());
+                    }
+                }
+            }
+        }
+        if !self.tools.iter().any(|known| known == name) {
+            self.tools.push(name.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The model that a short or full name of Claude Code means for a provider that serves such models.
+fn model(given: &str, provider: Option<ProviderType>) -> Option<String> {
+    if provider != Some(ProviderType::Claude) {
+        return None;
+    }
+    if given.starts_with("claude-") {
+        return Some(given.to_owned());
+    }
+    MODELS.iter().find(|(short, _)| *short == given).map(|(_, model)| (*model).to_owned())
+}
+
+#[cfg(test)]
+#[path = "claude_code_tests.rs"]
+mod tests;

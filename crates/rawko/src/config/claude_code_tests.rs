@@ -1,0 +1,129 @@
+use std::path::Path;
+
+use super::*;
+use crate::config::source::Scope;
+
+const TOOLS: [&str; 6] = ["Read", "Write", "Edit", "Glob", "Grep", "Bash"];
+
+fn translated(text: &str, provider: ProviderType) -> (Option<AgentConfig>, Vec<String>) {
+    let source =
+        Source { name: Path::new("agents/my-agent.md").to_owned(), scope: Scope::Project, text: text.into() };
+    let mut warnings = Vec::new();
+    let around = Surroundings { tools: &TOOLS, provider: Some(provider) };
+    let agent = translate(&source, &around, &mut warnings);
+    (agent, warnings.into_iter().map(|warning| warning.message).collect())
+}
+
+/// What becomes of the tools of an agent whose front matter has these lines.
+#[track_caller]
+fn check_tools(lines: &str, allowed: Option<&[&str]>, commands: Option<&[&str]>, warnings: &[&str]) {
+    let (agent, found) = translated(&format!("---\nname: a\n{lines}\n---\nx"), ProviderType::Claude);
+    let tools = agent.expect("an agent").tools;
+    assert_eq!(
+        tools.allowed.as_ref().map(|list| list.iter().map(String::as_str).collect::<Vec<_>>()).as_deref(),
+        allowed
+    );
+    let filter = tools.bash_filter.and_then(|filter| filter.allowed_commands);
+    assert_eq!(
+        filter.as_ref().map(|list| list.iter().map(String::as_str).collect::<Vec<_>>()).as_deref(),
+        commands
+    );
+    assert_eq!(found, warnings, "{lines}");
+}
+
+#[test]
+fn tools_are_mapped() {
+    check_tools("color: red", None, None, &[]);
+    check_tools("tools: Read, Grep", Some(&["Read", "Grep"]), None, &[]);
+    check_tools("tools:\n  - Read\n  - MultiEdit\n  - Edit", Some(&["Read", "Edit"]), None, &[]);
+    check_tools("tools: LS, TodoWrite", Some(&["Glob", "UpdatePlan"]), None, &[]);
+    check_tools(
+        "tools: Bash(git diff:*), Bash(cargo test), Read",
+        Some(&["Bash", "Read"]),
+        Some(&["git", "cargo"]),
+        &[],
+    );
+    check_tools("tools: Bash(git:*), Bash", Some(&["Bash"]), None, &[]);
+    check_tools("tools: Bash(*)", Some(&["Bash"]), None, &[]);
+    check_tools("tools: \"\"", Some(&[]), None, &[]);
+    check_tools(
+        "tools: Read, WebFetch, mcp__docs__search",
+        Some(&["Read"]),
+        None,
+        &[
+            "the tool `WebFetch` does not exist in rawko",
+            "the tool `mcp__docs__search` does not exist in rawko",
+        ],
+    );
+}
+
+#[test]
+fn everything_else_finds_its_place() {
+    let text = "---\nname: code-reviewer\ndescription: Use it after changes.\ntools: Read\ndisallowedTools: Bash\nmodel: opus\nmaxTurns: 7\ncolor: red\n---\n\n# Review\n\nBe strict.\n\n## When to Use\nkept\n";
+    let (agent, warnings) = translated(text, ProviderType::Claude);
+    let agent = agent.expect("an agent");
+    assert_eq!(agent.name, "code-reviewer");
+    assert_eq!(agent.when_to_use, OneOrMany::One("Use it after changes.".to_owned()));
+    assert_eq!(agent.tools.blocked, ["Bash"]);
+    assert_eq!(agent.limits.max_iterations, Some(7));
+    assert_eq!(agent.provider.model.as_deref(), Some("claude-opus-5-5"));
+    assert_eq!(agent.system_prompt, "# Review\n\nBe strict.\n\n## When to Use\nkept");
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[track_caller]
+fn check_model(given: &str, provider: ProviderType, expected: Option<&str>, warned: bool) {
+    let (agent, warnings) = translated(&format!("---\nmodel: {given}\n---\nx"), provider);
+    assert_eq!(agent.expect("an agent").provider.model.as_deref(), expected, "{given}");
+    assert_eq!(!warnings.is_empty(), warned, "{given}: {warnings:?}");
+}
+
+#[test]
+fn models_are_mapped_where_the_provider_has_them() {
+    check_model("inherit", ProviderType::Claude, None, false);
+    check_model("sonnet", ProviderType::Claude, Some(CLAUDE_DEFAULT_MODEL), false);
+    check_model("haiku", ProviderType::Claude, Some("claude-haiku-5-5"), false);
+    check_model("claude-opus-4-5", ProviderType::Claude, Some("claude-opus-4-5"), false);
+    check_model("gpt-5", ProviderType::Claude, None, true);
+    check_model("sonnet", ProviderType::OpenAi, None, true);
+}
+
+#[test]
+fn every_short_name_is_a_model_with_a_price() {
+    let prices = rawko_core::cost::PriceTable::default();
+    for (short, model) in MODELS {
+        assert!(prices.price(model).is_some(), "{short}: {model}");
+    }
+}
+
+#[test]
+fn front_matter_that_is_no_yaml_is_read_line_by_line() {
+    let text = "---\nname: tester\ndescription: Use this agent when: you want tests. Examples: <example>user: \"hi\"</example>\n  more\ntools: Read\n---\nTest.\n";
+    let (agent, warnings) = translated(text, ProviderType::Claude);
+    let agent = agent.expect("an agent");
+    assert_eq!(agent.name, "tester");
+    assert!(
+        agent.when_to_use.joined().starts_with("Use this agent when: you want tests."),
+        "{:?}",
+        agent.when_to_use
+    );
+    assert!(agent.when_to_use.joined().ends_with("more"));
+    assert_eq!(agent.tools.allowed, Some(vec!["Read".to_owned()]));
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[track_caller]
+fn check_skipped(text: &str, part: &str) {
+    let (agent, warnings) = translated(text, ProviderType::Claude);
+    assert!(agent.is_none());
+    assert!(warnings.iter().any(|warning| warning.contains(part)), "{warnings:?}");
+}
+
+#[test]
+fn what_is_no_agent_is_skipped_with_a_warning() {
+    check_skipped("# Notes\n", "front matter is missing");
+    check_skipped("---\nname: a\n---\n", "no system prompt");
+    check_skipped("---\nname: 1 a\n---\nx", "cannot be an agent's name");
+    let (agent, _) = translated("---\ndescription: d\n---\nx", ProviderType::Claude);
+    assert_eq!(agent.expect("an agent").name, "my-agent", "the file's name where it gives none");
+}

@@ -1,0 +1,227 @@
+//! What is wrong with a configuration, told so that it can be mended: where, what, and what to try.
+//!
+//! Owns the form of a message. It decides nothing about what is an error, and shows no secret that
+//! somebody wrote into a file by mistake.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::place::Place;
+
+/// Most characters of a line that are shown.
+const MAX_EXCERPT: usize = 120;
+
+/// One finding in one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnostic {
+    /// Where the value comes from.
+    pub origin: DiagnosticOrigin,
+    /// Line and column, if it stands in a file.
+    #[serde(flatten)]
+    pub place: Option<Place>,
+    /// The line itself, harmless to print, with secrets hidden.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What to try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+/// Where a value comes from that a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DiagnosticOrigin {
+    /// A file or directory, relative to the project where it lies in it.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(String),
+    /// A command line flag.
+    Flag(String),
+}
+
+impl Diagnostic {
+    /// A finding about a whole file or directory.
+    pub(super) fn of_file(path: &Path, message: impl Into<String>, help: Option<String>) -> Self {
+        Self {
+            origin: DiagnosticOrigin::File(path.to_owned()),
+            place: None,
+            excerpt: None,
+            message: message.into(),
+            help,
+        }
+    }
+
+    /// A finding about a place in a file whose text is `text`.
+    pub(super) fn at(
+        path: &Path,
+        text: &str,
+        place: Place,
+        message: impl Into<String>,
+        help: Option<String>,
+    ) -> Self {
+        let line = text.lines().nth(place.line - 1).unwrap_or_default();
+        Self {
+            place: Some(place),
+            excerpt: Some(excerpt(line)).filter(|line| !line.trim().is_empty()),
+            ..Self::of_file(path, message, help)
+        }
+    }
+
+    pub(super) fn of_environment(name: &str, message: impl Into<String>, help: Option<String>) -> Self {
+        let origin = DiagnosticOrigin::Environment(name.to_owned());
+        Self { origin, place: None, excerpt: None, message: message.into(), help }
+    }
+
+    pub(super) fn of_flag(name: &str, message: impl Into<String>, help: Option<String>) -> Self {
+        let origin = DiagnosticOrigin::Flag(name.to_owned());
+        Self { origin, place: None, excerpt: None, message: message.into(), help }
+    }
+
+    /// Files first by name, then by place: the order in which somebody mends them.
+    fn order(&self) -> (u8, &Path, Option<Place>) {
+        match &self.origin {
+            DiagnosticOrigin::File(path) => (0, path, self.place),
+            DiagnosticOrigin::Environment(name) => (1, Path::new(name), None),
+            DiagnosticOrigin::Flag(name) => (2, Path::new(name), None),
+        }
+    }
+}
+
+/// A line as it may be printed: no control characters, not too long, and nothing behind a key that names a secret.
+fn excerpt(line: &str) -> String {
+    let mut shown: String = line
+        .trim_end()
+        .chars()
+        .take(MAX_EXCERPT)
+        .map(|c| {
+            if c == '\t' {
+                ' '
+            } else if is_harmless(c) {
+                c
+            } else {
+                '\u{fffd}'
+            }
+        })
+        .collect();
+    if line.trim_end().chars().count() > MAX_EXCERPT {
+        shown.push('…');
+    }
+    if let Some(colon) = shown.find([':', '=']) {
+        let key = shown[..colon].to_lowercase().replace(['_', '-'], "");
+        let secret =
+            ["apikey", "secret", "password", "authtoken", "accesstoken"].iter().any(|s| key.contains(s));
+        if secret && !shown[colon + 1..].trim().is_empty() {
+            shown.truncate(colon + 1);
+            shown.push_str(" [hidden]");
+        }
+    }
+    // Credentials inside an address: everything between the scheme and the last `@` of the authority.
+    if let Some(scheme) = shown.find("://") {
+        let start = scheme + 3;
+        let end = shown[start..].find(['/', ' ', '"', '\'']).map_or(shown.len(), |at| start + at);
+        if let Some(at) = shown[start..end].rfind('@') {
+            shown.replace_range(start..start + at, "[hidden]");
+        }
+    }
+    shown
+}
+
+/// Neither a control character nor one that reorders or hides text on a terminal.
+fn is_harmless(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Text from a file, as it may be printed inside a message.
+pub(super) fn printable(text: &str) -> String {
+    let shown: String = text.chars().map(|c| if is_harmless(c) { c } else { '\u{fffd}' }).collect();
+    rawko_core::text::truncate(&shown, 80)
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message)?;
+        let gutter = self.place.map_or(1, |place| place.line.to_string().len());
+        let pad = " ".repeat(gutter);
+        match (&self.origin, self.place) {
+            (DiagnosticOrigin::File(path), Some(place)) => {
+                write!(f, "\n{pad}--> {}:{}:{}", path.display(), place.line, place.column)?;
+            }
+            (DiagnosticOrigin::File(path), None) => write!(f, "\n{pad}--> {}", path.display())?,
+            (DiagnosticOrigin::Environment(name), _) => write!(f, "\n{pad}--> environment variable {name}")?,
+            (DiagnosticOrigin::Flag(name), _) => write!(f, "\n{pad}--> option {name}")?,
+        }
+        if let (Some(place), Some(excerpt)) = (self.place, &self.excerpt) {
+            write!(f, "\n{pad} |\n{} | {excerpt}", place.line)?;
+            let room = excerpt.chars().count();
+            if place.column <= room {
+                let width = place.width.min(room + 1 - place.column);
+                write!(f, "\n{pad} | {}{}", " ".repeat(place.column - 1), "^".repeat(width))?;
+            }
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n{pad} = help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that is wrong with a configuration. Nothing runs before all of it is mended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+pub struct ConfigErrors {
+    /// The findings, by file and line.
+    pub errors: Vec<Diagnostic>,
+}
+
+impl ConfigErrors {
+    pub(super) fn new(mut errors: Vec<Diagnostic>) -> Self {
+        errors.sort_by(|a, b| a.order().cmp(&b.order()));
+        errors.dedup();
+        Self { errors }
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for error in &self.errors {
+            writeln!(f, "error: {error}\n")?;
+        }
+        match self.errors.len() {
+            1 => write!(f, "the configuration has 1 error; nothing was run"),
+            n => write!(f, "the configuration has {n} errors; nothing was run"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        assert_eq!(excerpt(line), expected);
+    }
+
+    #[test]
+    fn lines_are_shown_without_secrets_and_without_tricks() {
+        check("model: x", "model: x");
+        check("  apiKey: sk-1234", "  apiKey: [hidden]");
+        check("  apiKeyEnv: sk-1234", "  apiKeyEnv: [hidden]");
+        check("maxTokens: ten", "maxTokens: ten");
+        check("baseUrl: http://me:hunter2@host/v1", "baseUrl: http://[hidden]@host/v1");
+        check("a: \u{1b}[31m\u{202e}x", "a: \u{fffd}[31m\u{fffd}x");
+        assert_eq!(excerpt(&"x".repeat(500)).chars().count(), MAX_EXCERPT + 1);
+    }
+
+    #[test]
+    fn a_place_beyond_the_line_draws_no_caret() {
+        let place = Place { line: 1, column: 50, width: 3 };
+        let shown = Diagnostic::at(Path::new("a.yaml"), "short", place, "m", None).to_string();
+        assert!(!shown.contains('^'), "{shown}");
+    }
+}

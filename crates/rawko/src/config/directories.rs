@@ -1,0 +1,41 @@
+//! The user's own directories, after the XDG base directory specification.
+
+use std::path::PathBuf;
+
+/// Where the user's `config.yaml` is: `$XDG_CONFIG_HOME/rawko`, else `~/.config/rawko`.
+pub fn user_config_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    directory(env, "XDG_CONFIG_HOME", ".config")
+}
+
+/// Where rawko remembers what it was told, such as trust: `$XDG_STATE_HOME/rawko`, else `~/.local/state/rawko`.
+pub fn user_state_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    directory(env, "XDG_STATE_HOME", ".local/state")
+}
+
+fn directory(env: &dyn Fn(&str) -> Option<String>, variable: &str, below_home: &str) -> Option<PathBuf> {
+    // The specification wants relative paths ignored.
+    let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)))?;
+    Some(base.join("rawko"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: Option<&str>) {
+        let env =
+            |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        assert_eq!(user_config_dir(&env), expected.map(PathBuf::from), "{variables:?}");
+    }
+
+    #[test]
+    fn xdg_goes_before_home() {
+        check(&[("XDG_CONFIG_HOME", "/x"), ("HOME", "/h")], Some("/x/rawko"));
+        check(&[("HOME", "/h")], Some("/h/.config/rawko"));
+        check(&[("XDG_CONFIG_HOME", "relative"), ("HOME", "/h")], Some("/h/.config/rawko"));
+        check(&[("XDG_CONFIG_HOME", ""), ("HOME", "/h")], Some("/h/.config/rawko"));
+        check(&[], None);
+    }
+}

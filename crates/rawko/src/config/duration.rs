@@ -1,0 +1,167 @@
+//! Lengths of time as people write them: `90s`, `30m`, `1h30m`, or milliseconds as a number.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A length of time, to the millisecond and longer than none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimeSpan {
+    ms: u64,
+}
+
+/// The text is no length of time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a length of time; write milliseconds as a number, or text like `90s`, `30m` or `1h30m`"
+)]
+pub struct NotATimeSpan {
+    text: String,
+}
+
+const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+impl TimeSpan {
+    /// `ms` milliseconds; `None` for 0.
+    #[must_use]
+    pub fn from_ms(ms: u64) -> Option<Self> {
+        (ms > 0).then_some(Self { ms })
+    }
+
+    /// In milliseconds.
+    #[must_use]
+    pub fn as_ms(self) -> u64 {
+        self.ms
+    }
+
+    /// As the standard library has it.
+    #[must_use]
+    pub fn as_duration(self) -> Duration {
+        Duration::from_millis(self.ms)
+    }
+}
+
+impl FromStr for TimeSpan {
+    type Err = NotATimeSpan;
+
+    /// A number alone is milliseconds; otherwise numbers with the units `d`, `h`, `m`, `s`, `ms`, largest first.
+    fn from_str(text: &str) -> Result<Self, NotATimeSpan> {
+        parse(text.trim())
+            .and_then(Self::from_ms)
+            .ok_or_else(|| NotATimeSpan { text: rawko_core::text::truncate(text, 40) })
+    }
+}
+
+fn parse(text: &str) -> Option<u64> {
+    if let Ok(ms) = text.parse::<u64>() {
+        return Some(ms);
+    }
+    let mut rest = text;
+    let mut total = 0_u64;
+    let mut units = UNITS.iter();
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let count: u64 = rest[..digits].parse().ok()?;
+        let after = &rest[digits..];
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        // Each unit once, from large to small: `30m1h` is more likely a slip than a wish.
+        let (_, factor) = units.find(|(unit, _)| *unit == &after[..end])?;
+        total = total.checked_add(count.checked_mul(*factor)?)?;
+        rest = &after[end..];
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+impl fmt::Display for TimeSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.ms;
+        for (unit, factor) in UNITS {
+            if rest >= factor {
+                write!(f, "{}{unit}", rest / factor)?;
+                rest %= factor;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for TimeSpan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TimeSpan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Ms(u64),
+            Text(String),
+        }
+        let text = match Written::deserialize(deserializer)? {
+            Written::Ms(ms) => ms.to_string(),
+            Written::Text(text) => text,
+        };
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for TimeSpan {
+    fn schema_name() -> Cow<'static, str> {
+        "TimeSpan".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "a length of time: milliseconds as a number, or text like `90s`, `30m` or `1h30m`",
+            "anyOf": [
+                { "type": "integer", "minimum": 1 },
+                { "type": "string", "pattern": r"^\s*([0-9]+|([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)\s*$" }
+            ]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<u64>) {
+        assert_eq!(text.parse::<TimeSpan>().ok().map(TimeSpan::as_ms), expected, "{text}");
+    }
+
+    #[test]
+    fn people_write_time_so() {
+        check("250", Some(250));
+        check("90s", Some(90_000));
+        check(" 30m ", Some(1_800_000));
+        check("1h30m", Some(5_400_000));
+        check("2d", Some(172_800_000));
+        check("1s500ms", Some(1_500));
+        for wrong in
+            ["", "0", "0s", "m", "30 m", "1.5h", "-5s", "30m1h", "5x", "1h1h", "99999999999999999999s"]
+        {
+            check(wrong, None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_can_be_read(ms in 1_u64..) {
+            let span = TimeSpan { ms };
+            prop_assert_eq!(span.to_string().parse::<TimeSpan>(), Ok(span));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,30}") {
+            let _ = text.parse::<TimeSpan>();
+        }
+    }
+}

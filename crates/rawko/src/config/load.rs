@@ -1,0 +1,432 @@
+//! From files, environment and flags to one validated [`Config`] with its agents.
+//!
+//! Owns the order of things: read everything, collect every error, only then answer. Nothing is read from the world
+//! but the files below the two directories that the caller names; the environment is an argument.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use rawko_core::agent::{AgentConfig, builtin_agents};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::agent_file::{AgentFile, document};
+use super::agent_rules;
+use super::claims::{self, Claim};
+use super::claude_code::{self, Surroundings};
+use super::config_rules::{self, Known};
+use super::diagnostic::{ConfigErrors, Diagnostic};
+use super::fingerprint::Fingerprint;
+use super::layers::{FileLayer, Layers, Provenance};
+use super::model::{Config, DEFAULT_AGENTS_DIRECTORY};
+use super::provider::choose_default;
+use super::schema::{FileKind, Validated, validate};
+use super::settings::{LooseModel, Overrides, push_environment, push_flags};
+use super::source::{Scope, Source, list};
+use super::yaml::{Document, escape};
+
+/// Where agents of Claude Code are.
+const CLAUDE_CODE_AGENTS: &str = ".claude/agents";
+
+/// What to load, and from where.
+pub struct LoadOptions<'a> {
+    /// The project's directory: `.rawko/` is in it.
+    pub project_dir: &'a Path,
+    /// The user's directory for rawko ([`user_config_dir`](super::user_config_dir)); its `config.yaml` is read.
+    pub user_dir: Option<&'a Path>,
+    /// The environment, by name.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// What the command line says.
+    pub overrides: &'a Overrides,
+    /// Names of the tools that agents may be given, besides custom ones; empty: names of tools are not checked.
+    pub known_tools: &'a [&'a str],
+    /// Names of providers that the embedder brings along.
+    pub known_providers: &'a [&'a str],
+    /// A file to read in the place of the project's `config.yaml` (`--config`).
+    pub config_file: Option<&'a Path>,
+}
+
+/// A valid configuration and everything known of it.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The settings.
+    pub config: Config,
+    /// The agents by name: the built-in ones, and the project's over them.
+    pub agents: BTreeMap<String, LoadedAgent>,
+    /// The arbiter's prompts, where the project has its own.
+    pub templates: OwnTemplates,
+    /// What is not wrong, but not as somebody might expect.
+    pub warnings: Vec<Diagnostic>,
+    /// Where each setting comes from.
+    pub provenance: Provenance,
+    /// Tells when the files have changed.
+    pub fingerprint: Fingerprint,
+    /// SHA-256 of everything that the project's own files say, in hex: what [trust](super::TrustStore) is about.
+    /// `None` where the project says nothing.
+    pub project_digest: Option<String>,
+    /// What the project's files want and only a trusted folder gets. With none, an untrusted folder may run.
+    pub claims: Vec<Claim>,
+}
+
+/// The arbiter's prompts that a project brings along, instead of the built-in ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnTemplates {
+    /// `.rawko/prompts/arbiter-select.md`.
+    pub select: Option<String>,
+    /// `.rawko/prompts/arbiter-evaluate.md`.
+    pub evaluate: Option<String>,
+}
+
+/// An agent and where it was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadedAgent {
+    /// The agent.
+    pub config: AgentConfig,
+    /// Where it was found.
+    pub source: AgentSource,
+}
+
+/// Where an agent was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentSource {
+    /// It comes with rawko.
+    BuiltIn,
+    /// A file.
+    File(PathBuf),
+    /// A file that was written for Claude Code.
+    ClaudeCode(PathBuf),
+}
+
+impl fmt::Display for AgentSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built in"),
+            Self::File(path) | Self::ClaudeCode(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Loads and validates everything.
+///
+/// # Errors
+/// All errors of all files at once.
+pub fn load(options: &LoadOptions<'_>) -> Result<Loaded, ConfigErrors> {
+    let mut loader = Loader {
+        options,
+        fingerprint: Fingerprint::default(),
+        hashed: Vec::new(),
+        errors: Vec::new(),
+        warnings: Vec::new(),
+    };
+    loader.run().map_err(|()| ConfigErrors::new(std::mem::take(&mut loader.errors)))
+}
+
+struct Loader<'a> {
+    options: &'a LoadOptions<'a>,
+    fingerprint: Fingerprint,
+    /// Names and texts of the project's own files.
+    hashed: Vec<Source>,
+    errors: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+}
+
+/// What the agents' files gave.
+#[derive(Default)]
+struct Agents {
+    files: Vec<AgentFile>,
+    translated: Vec<(AgentConfig, Source)>,
+}
+
+impl Loader<'_> {
+    /// `Err` where `self.errors` says why.
+    fn run(&mut self) -> Result<Loaded, ()> {
+        let layers = self.layers();
+        let config = self.typed(&layers);
+        let agents = self.agents(&layers, config.as_ref());
+        let templates = self.templates();
+
+        let builtin = builtin_agents();
+        let mut names: Vec<&str> = builtin.iter().map(|agent| agent.name.as_str()).collect();
+        let found = agents.files.iter().map(|file| file.name.as_str());
+        names.extend(found.chain(agents.translated.iter().map(|(agent, _)| agent.name.as_str())));
+        names.sort_unstable();
+        names.dedup();
+        let known = Known {
+            agents: &names,
+            tools: self.options.known_tools,
+            custom_tools: &layers.names_in("/tools"),
+            registered: self.options.known_providers,
+            providers: &layers.names_in("/provider"),
+            is_whole: !layers.unreadable,
+        };
+        if let Some(config) = &config {
+            self.errors.extend(config_rules::check(config, &layers, &known));
+        }
+        self.errors.extend(agent_rules::check(&agents.files, &known));
+        let Some(config) = config.filter(|_| self.errors.is_empty()) else { return Err(()) };
+
+        let claims =
+            claims::of(&config, &layers, &agents.files, &agents.translated, self.options.project_dir);
+        Ok(Loaded {
+            agents: merge_agents(builtin, agents),
+            config,
+            templates,
+            warnings: std::mem::take(&mut self.warnings),
+            provenance: layers.provenance,
+            fingerprint: std::mem::take(&mut self.fingerprint),
+            project_digest: self.digest(),
+            claims,
+        })
+    }
+
+    /// Files, environment and flags over each other.
+    fn layers(&mut self) -> Layers {
+        let mut layers = Layers::default();
+        if let Some(directory) = self.options.user_dir {
+            let path = directory.join("config.yaml");
+            self.config_file(&mut layers, &path, &path, Scope::User);
+        }
+        match self.options.config_file {
+            Some(path) => {
+                let absolute = self.options.project_dir.join(path);
+                let scope =
+                    if is_inside(&absolute, self.options.project_dir) { Scope::Project } else { Scope::User };
+                if absolute.symlink_metadata().is_err() {
+                    let help = "give the path of a configuration file";
+                    let missing = Diagnostic::of_file(path, "there is no such file", Some(help.to_owned()));
+                    self.errors.push(missing);
+                }
+                self.config_file(&mut layers, &absolute, path, scope);
+            }
+            None => {
+                let name = Path::new(".rawko/config.yaml");
+                self.config_file(&mut layers, &self.options.project_dir.join(name), name, Scope::Project);
+                self.warn_of_misnamed();
+            }
+        }
+        let configured: Vec<String> = layers.names_in("/provider").into_iter().map(str::to_owned).collect();
+        let from_environment = push_environment(&mut layers, self.options.env, &mut self.errors);
+        let from_flag = push_flags(&mut layers, self.options.overrides, &mut self.errors);
+        if layers.get("/provider/default").is_none() {
+            let (name, origin) = choose_default(&configured, self.options.known_providers, self.options.env);
+            layers.set("/provider/default", Value::from(name), origin);
+        }
+        if let Some(LooseModel { model, origin }) = from_flag.or(from_environment)
+            && let Some(name) = layers.get("/provider/default").and_then(Value::as_str)
+        {
+            let pointer = format!("/provider/{}/model", escape(name));
+            layers.set(&pointer, Value::from(model), origin);
+        }
+        layers
+    }
+
+    /// Lays one file over the others, if there is one, as far as it is sound.
+    fn config_file(&mut self, layers: &mut Layers, path: &Path, name: &Path, scope: Scope) {
+        let source = match self.read(path, name, scope) {
+            Ok(Some(source)) => source,
+            Ok(None) => return,
+            Err(()) => {
+                layers.unreadable = true;
+                return;
+            }
+        };
+        match document(&source, &source.text, 0) {
+            Ok(document) => {
+                let Validated { sound, unsound, findings } = validate(FileKind::Config, &document, &source);
+                self.errors.extend(findings);
+                self.warn_of_memory(&document, &source);
+                layers.push_file(FileLayer { source, document, value: sound, unsound });
+            }
+            Err(errors) => {
+                self.errors.extend(errors);
+                layers.unreadable = true;
+            }
+        }
+    }
+
+    /// The memory settings are part of the format, but nothing reads them yet: better said than found out.
+    fn warn_of_memory(&mut self, document: &Document, source: &Source) {
+        if document.value.get("memory").is_some_and(|memory| !memory.is_null()) {
+            let message = "`memory` has no effect in this version of rawko";
+            self.warnings.push(source.finding(document.key_place("/memory"), message, None));
+        }
+    }
+
+    /// The file at `path`, if there is one; `Err` where there is and it cannot be read.
+    fn read(&mut self, path: &Path, name: &Path, scope: Scope) -> Result<Option<Source>, ()> {
+        self.fingerprint.note(path);
+        let source = Source::read(path, name, scope).map_err(|error| self.errors.push(*error))?;
+        if scope == Scope::Project {
+            self.hashed.extend(source.clone());
+        }
+        Ok(source)
+    }
+
+    fn warn_of_misnamed(&mut self) {
+        for name in [".rawko/config.yml", ".rawko/config.json", ".rawko/config.toml"] {
+            if self.options.project_dir.join(name).exists() {
+                let help = "rename it to config.yaml (JSON is valid YAML)";
+                let message = "this file is not read";
+                self.warnings.push(Diagnostic::of_file(Path::new(name), message, Some(help.to_owned())));
+            }
+        }
+    }
+
+    fn typed(&mut self, layers: &Layers) -> Option<Config> {
+        match serde_json::from_value(Value::Object(layers.merged.clone())) {
+            Ok(config) => Some(config),
+            // A value that its schema refuses was reported already.
+            Err(_) if !self.errors.is_empty() => None,
+            Err(error) => {
+                let message = format!("the settings do not fit together: {error}");
+                self.errors.push(layers.finding("", message, None));
+                None
+            }
+        }
+    }
+
+    fn agents(&mut self, layers: &Layers, config: Option<&Config>) -> Agents {
+        let setting = "/agents/directory";
+        let directory = layers.get(setting).and_then(Value::as_str).unwrap_or(DEFAULT_AGENTS_DIRECTORY);
+        let name = Path::new(directory);
+        let leaves = name.is_absolute() || name.components().any(|part| matches!(part, Component::ParentDir));
+        if leaves && layers.provenance.is_projects(setting) {
+            let help = "give a directory inside the project, or set it in your own configuration";
+            let message = "the directory lies outside of the project";
+            self.errors.push(layers.finding(setting, message, Some(help.to_owned())));
+            return Agents::default();
+        }
+        let path = self.options.project_dir.join(name);
+        let scope = if leaves { Scope::User } else { Scope::Project };
+        let mut agents = Agents::default();
+        match self.list(&path, name, &["yaml", "yml", "md"]) {
+            Some(files) => {
+                for path in files {
+                    let shown = name.join(path.file_name().unwrap_or_default());
+                    if let Ok(Some(source)) = self.read(&path, &shown, scope) {
+                        let file = AgentFile::parse(source, &mut self.errors);
+                        self.warn_of_memory(&file.document, &file.source);
+                        agents.files.push(file);
+                    }
+                }
+            }
+            None if directory == DEFAULT_AGENTS_DIRECTORY => agents.translated = self.claude_code(config),
+            None => {
+                let help = "create it, or remove the setting";
+                let message = format!("there is no directory `{}`", super::diagnostic::printable(directory));
+                self.errors.push(layers.finding(setting, message, Some(help.to_owned())));
+            }
+        }
+        agents
+    }
+
+    fn list(&mut self, path: &Path, name: &Path, extensions: &[&str]) -> Option<Vec<PathBuf>> {
+        self.fingerprint.note(path);
+        match list(path, name, extensions) {
+            Ok(files) => files,
+            Err(error) => {
+                self.errors.push(*error);
+                Some(Vec::new())
+            }
+        }
+    }
+
+    fn claude_code(&mut self, config: Option<&Config>) -> Vec<(AgentConfig, Source)> {
+        let name = Path::new(CLAUDE_CODE_AGENTS);
+        let directory = self.options.project_dir.join(name);
+        let provider =
+            config.and_then(|config| config.provider(config.default_provider())).map(|found| found.kind);
+        let around = Surroundings { tools: self.options.known_tools, provider };
+        let mut translated: Vec<(AgentConfig, Source)> = Vec::new();
+        self.fingerprint.note(&directory);
+        for path in list(&directory, name, &["md"]).ok().flatten().unwrap_or_default() {
+            let shown = name.join(path.file_name().unwrap_or_default());
+            self.fingerprint.note(&path);
+            let source = match Source::read(&path, &shown, Scope::Project) {
+                Ok(Some(source)) => source,
+                Ok(None) => continue,
+                Err(unreadable) => {
+                    self.warnings.push(*unreadable);
+                    continue;
+                }
+            };
+            self.hashed.push(source.clone());
+            let Some(agent) = claude_code::translate(&source, &around, &mut self.warnings) else { continue };
+            if translated.iter().any(|(known, _)| known.name == agent.name) {
+                let message = format!("skipped: there is an agent `{}` already", agent.name);
+                self.warnings.push(Diagnostic::of_file(&shown, message, None));
+                continue;
+            }
+            translated.push((agent, source));
+        }
+        translated
+    }
+
+    fn templates(&mut self) -> OwnTemplates {
+        let mut templates = OwnTemplates::default();
+        let files = [
+            (".rawko/prompts/arbiter-select.md", &mut templates.select),
+            (".rawko/prompts/arbiter-evaluate.md", &mut templates.evaluate),
+        ];
+        for (name, template) in files {
+            let name = Path::new(name);
+            let path = self.options.project_dir.join(name);
+            let Ok(Some(source)) = self.read(&path, name, Scope::Project) else { continue };
+            if source.text.trim().is_empty() {
+                let help = "write the template, or remove the file to use the built-in one";
+                self.errors.push(Diagnostic::of_file(name, "the template is empty", Some(help.to_owned())));
+            }
+            *template = Some(source.text.to_string());
+        }
+        templates
+    }
+
+    fn digest(&mut self) -> Option<String> {
+        if self.hashed.is_empty() {
+            return None;
+        }
+        self.hashed.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut hash = Sha256::new();
+        for source in &self.hashed {
+            // Lengths first, so that no text can move from one file to the next unnoticed.
+            let name = source.name.as_os_str().as_encoded_bytes();
+            hash.update((name.len() as u64).to_le_bytes());
+            hash.update(name);
+            hash.update((source.text.len() as u64).to_le_bytes());
+            hash.update(source.text.as_bytes());
+        }
+        Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+fn is_inside(path: &Path, directory: &Path) -> bool {
+    match (path.canonicalize(), directory.canonicalize()) {
+        (Ok(path), Ok(directory)) => path.starts_with(directory),
+        _ => true,
+    }
+}
+
+/// The built-in agents, with the project's over those of the same name.
+fn merge_agents(builtin: Vec<AgentConfig>, found: Agents) -> BTreeMap<String, LoadedAgent> {
+    let mut agents: BTreeMap<String, LoadedAgent> = builtin
+        .into_iter()
+        .map(|config| (config.name.clone(), LoadedAgent { config, source: AgentSource::BuiltIn }))
+        .collect();
+    for (mut config, source) in found.translated {
+        if let Some(replaced) = agents.get(&config.name) {
+            // Claude Code has neither transitions nor tags: those of the built-in agent of that name still fit.
+            config.transitions.clone_from(&replaced.config.transitions);
+            config.metadata.clone_from(&replaced.config.metadata);
+        }
+        let source = AgentSource::ClaudeCode(source.name);
+        agents.insert(config.name.clone(), LoadedAgent { config, source });
+    }
+    for file in found.files {
+        if let Some(config) = file.config {
+            let source = AgentSource::File(file.source.name);
+            agents.insert(config.name.clone(), LoadedAgent { config, source });
+        }
+    }
+    agents
+}

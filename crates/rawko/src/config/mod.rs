@@ -1,0 +1,64 @@
+//! Configuration: files, environment and flags become one validated [`Config`], each value knowing its source
+//! (`spec/agents-and-config.md`).
+//!
+//! ```text
+//! source ─▶ yaml ─▶ schema ─┐                         ┌─▶ Loaded ─▶ report
+//!    │    (places)  (words) ├─▶ layers ─▶ rules ──────┤
+//!    └─▶ markdown ─▶ agents ┘   (merge)   (names, …)  └─▶ ConfigErrors, all of them
+//! ```
+//!
+//! [`load`] reads and judges everything; the environment is an argument. [`Loaded::claims`] tells what only
+//! a folder in the [`TrustStore`] may have. [`Fingerprint::changed`] tells when to load again. [`init`] writes the files.
+//! There are no keys here: only the names of the variables that hold them.
+
+mod agent_file;
+mod agent_rules;
+mod claims;
+mod claude_code;
+mod config_rules;
+mod data_file;
+mod diagnostic;
+mod directories;
+mod duration;
+mod emit;
+mod fingerprint;
+mod init;
+mod layers;
+mod load;
+mod markdown;
+mod model;
+mod nearest;
+mod place;
+mod provider;
+mod report;
+mod schema;
+mod settings;
+mod source;
+mod trust;
+mod unsupported;
+mod violation;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+pub use claims::{Claim, ClaimKind};
+pub use data_file::read_data_file;
+pub use diagnostic::{ConfigErrors, Diagnostic, DiagnosticOrigin};
+pub use directories::{user_config_dir, user_state_dir};
+pub use duration::{NotATimeSpan, TimeSpan};
+pub use fingerprint::Fingerprint;
+pub use init::{InitError, Initialised, agent_markdown, init};
+pub use layers::{Origin, Provenance};
+pub use load::{AgentSource, LoadOptions, Loaded, LoadedAgent, OwnTemplates, load};
+pub use model::{
+    AgentsSection, ArbiterConfig, Config, Constraints, CustomTool, MemoryConfig, ProviderConfig,
+    ProviderSection, ProviderType, TimeoutConfig, Version,
+};
+pub use place::Place;
+pub use provider::ResolvedProvider;
+pub use report::{ConfigReport, ReportedSetting};
+pub use schema::{agent_schema, config_schema};
+pub use settings::{Overrides, environment_variables};
+pub use source::Scope;
+pub use trust::{TrustError, TrustStore};

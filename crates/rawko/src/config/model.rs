@@ -1,0 +1,307 @@
+//! `config.yaml` as Rust types: the one description from which validation, the JSON Schema, the defaults and the
+//! documentation's completeness follow (`spec/agents-and-config.md`).
+//!
+//! Owns names, types and defaults. What a value must also satisfy beside the others is in `checks`; keys that
+//! this version does not honour are not here, so that they are errors and never silently ignored.
+
+use std::collections::BTreeMap;
+
+use rawko_core::agent::{Importance, Permissions};
+use rawko_core::cost::Price;
+use rawko_core::retry::RetryPolicy;
+use rawko_core::setup::ArbiterMode;
+use rawko_core::tool::ToolAccess;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::duration::TimeSpan;
+
+/// Everything that `config.yaml` can say, defaults filled in.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[schemars(title = "rawko configuration")]
+pub struct Config {
+    /// Version of the file format.
+    pub version: Version,
+    /// Where model answers come from.
+    pub provider: ProviderSection,
+    /// Who decides which agent works next.
+    pub arbiter: ArbiterConfig,
+    /// Where the agents are.
+    pub agents: AgentsSection,
+    /// Where a run must stop.
+    pub constraints: Constraints,
+    /// What agents may touch.
+    pub permissions: Permissions,
+    /// Long-term memory.
+    pub memory: MemoryConfig,
+    /// Custom tools: programs that read JSON on standard input and print JSON.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<CustomTool>,
+    /// Prices by model name, in US dollars per million tokens, over the built-in ones. A name stands for every model
+    /// whose name begins with it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, Price>,
+}
+
+/// The version of the file format: 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Version;
+
+impl JsonSchema for Version {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Version".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "description": "The version of the file format: 1.", "enum": [1, "1", "1.0"] })
+    }
+}
+
+impl Serialize for Version {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(1)
+    }
+}
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        if value.as_f64() == Some(1.0) || matches!(value.as_str(), Some("1" | "1.0")) {
+            Ok(Self)
+        } else {
+            Err(serde::de::Error::custom("version must be 1"))
+        }
+    }
+}
+
+/// `provider:` — `default`, `fallback`, and under every other key a provider of that name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderSection {
+    /// Name of the provider to use where nothing else names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// Names of the providers to turn to, in order, when one has no valid key, does not serve the model, or keeps failing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
+    /// The providers by name.
+    #[serde(flatten)]
+    pub named: BTreeMap<String, ProviderConfig>,
+}
+
+/// One provider.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// What it speaks. Not needed where the name or the preset says it.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ProviderType>,
+    /// A known server whose address and key variable are used, e.g. `ollama`. Not needed where the provider has that name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// The model to use where nothing else names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// Address of the API, e.g. `http://localhost:11434/v1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Name of the environment variable that holds the key; the key itself never belongs into a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$"))]
+    pub api_key_env: Option<String>,
+    /// Most tokens of one response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature; the provider's own default where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: Option<f64>,
+    /// How long a call may take.
+    #[serde(skip_serializing_if = "TimeoutConfig::is_empty")]
+    pub timeouts: TimeoutConfig,
+    /// How often and how patiently failed calls are made again.
+    #[serde(skip_serializing_if = "is_default")]
+    pub retry: RetryPolicy,
+    /// File with the answers of a `scripted` provider, relative to the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// Further top-level fields of the provider's own request format, passed on as they are (e.g. `thinking`).
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+/// What a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderType {
+    /// Anthropic's Messages API.
+    Claude,
+    /// OpenAI's Chat Completions, and every server that speaks it.
+    OpenAi,
+    /// Answers from a file, for tests and demonstrations.
+    Scripted,
+}
+
+/// `timeouts:` of a provider.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct TimeoutConfig {
+    /// Until the connection stands (default 10s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect: Option<TimeSpan>,
+    /// Without a byte from the server (default 60s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<TimeSpan>,
+    /// The whole call, its retries included (default 15m).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<TimeSpan>,
+}
+
+impl TimeoutConfig {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// `arbiter:`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ArbiterConfig {
+    /// Name of the provider it asks; `provider.default` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Model it asks; the provider's where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// Most tokens of one decision.
+    #[schemars(range(min = 1))]
+    pub max_tokens: u32,
+    /// Sampling temperature of decisions.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: f64,
+    /// `llm` asks a model, `rules` never does.
+    pub mode: ArbiterMode,
+}
+
+impl Default for ArbiterConfig {
+    fn default() -> Self {
+        Self { provider: None, model: None, max_tokens: 1024, temperature: 0.3, mode: ArbiterMode::Llm }
+    }
+}
+
+/// `agents:`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct AgentsSection {
+    /// Directory of the agent files, relative to the project.
+    #[schemars(length(min = 1))]
+    pub directory: String,
+    /// The agent that falls in where neither arbiter nor rules name one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+}
+
+/// Where agents are looked for unless `agents.directory` says otherwise.
+pub(super) const DEFAULT_AGENTS_DIRECTORY: &str = ".rawko/agents";
+
+impl Default for AgentsSection {
+    fn default() -> Self {
+        Self { directory: DEFAULT_AGENTS_DIRECTORY.to_owned(), default: None }
+    }
+}
+
+/// `constraints:` — where a run must stop. An absent one does not limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Constraints {
+    /// Most executions of agents.
+    #[schemars(range(min = 1))]
+    pub max_iterations: u32,
+    /// Failures in a row after which the run fails.
+    #[schemars(range(min = 1))]
+    pub max_consecutive_failures: u32,
+    /// Most tokens of all model calls together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u64>,
+    /// Most cost of all model calls together, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub max_cost_usd: Option<f64>,
+    /// Longest wall time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration: Option<TimeSpan>,
+}
+
+impl Default for Constraints {
+    fn default() -> Self {
+        Self {
+            max_iterations: 50,
+            max_consecutive_failures: 3,
+            max_tokens: None,
+            max_cost_usd: None,
+            max_duration: None,
+        }
+    }
+}
+
+/// `memory:` — what holds for every agent that does not say otherwise (`spec/memory.md`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct MemoryConfig {
+    /// Whether memories are read and injected at all.
+    pub enabled: bool,
+    /// Whether a run may write what it learned as new memories.
+    pub extract: bool,
+    /// Most memories injected into one agent's prompt.
+    pub max_injected: u32,
+    /// Least importance of an injected memory.
+    pub min_importance: Importance,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self { enabled: true, extract: true, max_injected: 5, min_importance: Importance::Low }
+    }
+}
+
+/// One entry of `tools:`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CustomTool {
+    /// Name that agents call it by, unlike that of every other tool.
+    #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"))]
+    pub name: String,
+    /// What it does and when to use it, for the model.
+    #[schemars(length(min = 1))]
+    pub description: String,
+    /// JSON Schema of its arguments: an object schema.
+    #[serde(default = "any_object")]
+    pub input_schema: Map<String, Value>,
+    /// The program and its arguments. It is run without a shell, in the project's directory.
+    #[schemars(length(min = 1))]
+    pub command: Vec<String>,
+    /// `read_only` if it changes nothing: such calls run side by side and may be repeated.
+    #[serde(default = "mutating")]
+    pub access: ToolAccess,
+    /// Longest time of one call (default 2m).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<TimeSpan>,
+}
+
+fn any_object() -> Map<String, Value> {
+    Map::from_iter([("type".to_owned(), Value::from("object"))])
+}
+
+fn mutating() -> ToolAccess {
+    ToolAccess::Mutating
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

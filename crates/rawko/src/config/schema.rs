@@ -1,0 +1,166 @@
+//! The JSON Schemas of the files, generated from the Rust types, and what of a file keeps to them.
+//!
+//! Owns which parts of a file are sound. What is wrong with the others is put into words by `violation`; rules that a
+//! schema cannot say are in `config_rules` and `agent_rules`.
+
+use std::sync::OnceLock;
+
+use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
+use rawko_core::agent::AgentConfig;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+use super::diagnostic::{Diagnostic, printable};
+use super::model::Config;
+use super::source::Source;
+use super::violation::{Translator, Violations};
+use super::yaml::Document;
+
+/// The JSON Schema of `config.yaml`.
+#[must_use]
+pub fn config_schema() -> Value {
+    schema_of::<Config>()
+}
+
+/// The JSON Schema of an agent file in YAML. In Markdown the front matter follows it without `systemPrompt`.
+#[must_use]
+pub fn agent_schema() -> Value {
+    let mut schema = schema_of::<AgentConfig>();
+    if let Some(root) = schema.as_object_mut() {
+        root.insert("title".to_owned(), Value::from("rawko agent"));
+    }
+    schema
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    let mut schema = SchemaGenerator::default().into_root_schema_for::<T>().to_value();
+    bound_integers(&mut schema);
+    schema
+}
+
+/// `format: uint32` is a mere annotation: gives it the bound that it names, so that a number which does not fit is an
+/// error with a place.
+fn bound_integers(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("format").and_then(Value::as_str) == Some("uint32") {
+                map.insert("maximum".to_owned(), Value::from(u32::MAX));
+            }
+            map.values_mut().for_each(bound_integers);
+        }
+        Value::Array(items) => items.iter_mut().for_each(bound_integers),
+        _ => {}
+    }
+}
+
+/// Which file a value is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileKind {
+    Config,
+    Agent,
+}
+
+struct Compiled {
+    schema: Value,
+    validator: Option<Validator>,
+}
+
+impl FileKind {
+    /// Compiled at the first file of its kind: a start without files does not pay for it.
+    fn compiled(self) -> &'static Compiled {
+        static CONFIG: OnceLock<Compiled> = OnceLock::new();
+        static AGENT: OnceLock<Compiled> = OnceLock::new();
+        let compile = |schema: Value| Compiled { validator: jsonschema::validator_for(&schema).ok(), schema };
+        match self {
+            Self::Config => CONFIG.get_or_init(|| compile(config_schema())),
+            Self::Agent => AGENT.get_or_init(|| compile(agent_schema())),
+        }
+    }
+}
+
+/// A file held against its schema.
+pub(super) struct Validated {
+    /// What keeps to the schema, without empty keys, which count as absent.
+    pub(super) sound: Value,
+    /// JSON pointers to what does not.
+    pub(super) unsound: Vec<String>,
+    /// The same in words.
+    pub(super) findings: Vec<Diagnostic>,
+}
+
+/// Holds `document` against the schema of its kind.
+pub(super) fn validate(kind: FileKind, document: &Document, source: &Source) -> Validated {
+    let compiled = kind.compiled();
+    let mut sound = document.value.clone();
+    let removed = remove_nulls(&mut sound);
+    let Some(validator) = &compiled.validator else {
+        let help = Some("this is a mistake in rawko itself: please report it".to_owned());
+        let finding = source.finding(document.place(""), "the schema does not compile", help);
+        return Validated { sound, unsound: Vec::new(), findings: vec![finding] };
+    };
+    let translator = Translator { kind, root: &compiled.schema, document, source };
+    let mut violations = Violations::default();
+    for error in validator.iter_errors(&sound) {
+        translator.translate(&error, &mut violations);
+    }
+    if removed {
+        // An empty key is absent, but a misspelt one is still misspelt.
+        for error in validator.iter_errors(&document.value) {
+            if matches!(error.kind(), ValidationErrorKind::AdditionalProperties { .. }) {
+                translator.translate(&error, &mut violations);
+            }
+        }
+    }
+    for pointer in &violations.unsound {
+        remove(&mut sound, pointer);
+    }
+    Validated { sound, unsound: violations.unsound, findings: violations.findings }
+}
+
+fn remove_nulls(value: &mut Value) -> bool {
+    let Value::Object(map) = value else { return false };
+    let before = map.len();
+    map.retain(|_, item| !item.is_null());
+    let here = map.len() < before;
+    map.values_mut().fold(here, |removed, item| remove_nulls(item) || removed)
+}
+
+/// Takes the value at `pointer` out, so that the rest can still be judged; a list that it is in goes with it, because
+/// its other items would change their places.
+fn remove(value: &mut Value, pointer: &str) {
+    if pointer.is_empty() {
+        *value = Value::Object(serde_json::Map::new());
+    }
+    let mut at = value;
+    let mut parts = pointer.split('/').skip(1).peekable();
+    while let Some(part) = parts.next() {
+        let Value::Object(map) = at else { return };
+        let key = part.replace("~1", "/").replace("~0", "~");
+        if parts.peek().is_none() || map.get(&key).is_some_and(Value::is_array) {
+            map.remove(&key);
+            return;
+        }
+        match map.get_mut(&key) {
+            Some(inner) => at = inner,
+            None => return,
+        }
+    }
+}
+
+/// A JSON pointer as people write paths: `constraints.maxIterations`, `tools[0].name`.
+pub(super) fn dotted(pointer: &str) -> String {
+    let mut path = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty() {
+            path.push_str(&format!("[{part}]"));
+        } else {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(&printable(&part));
+        }
+    }
+    path
+}

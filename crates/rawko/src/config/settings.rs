@@ -1,0 +1,158 @@
+//! Settings that a flag or an environment variable can give: one table.
+//!
+//! Owns their names and how their text is read. The environment itself is an argument of loading.
+
+use serde_json::Value;
+
+use super::diagnostic::Diagnostic;
+use super::duration::TimeSpan;
+use super::layers::{Layers, Origin};
+
+/// What the command line says. Absent fields leave the setting to the other sources.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overrides {
+    /// `--provider`: the provider to use where an agent or the arbiter names none.
+    pub provider: Option<String>,
+    /// `--model`: the model of that provider.
+    pub model: Option<String>,
+    /// `--max-iterations`.
+    pub max_iterations: Option<u32>,
+    /// `--max-cost`, in US dollars.
+    pub max_cost_usd: Option<f64>,
+    /// `--timeout`.
+    pub timeout: Option<TimeSpan>,
+}
+
+/// One setting outside of the files.
+struct Setting {
+    variable: &'static str,
+    /// `None`: the model of whichever provider is the default one.
+    pointer: Option<&'static str>,
+    form: Form,
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    Text,
+    Count,
+    Amount,
+    Time,
+    Mode,
+}
+
+const fn setting(variable: &'static str, pointer: &'static str, form: Form) -> Setting {
+    Setting { variable, pointer: Some(pointer), form }
+}
+
+const SETTINGS: [Setting; 12] = [
+    setting("RAWKO_PROVIDER", "/provider/default", Form::Text),
+    Setting { variable: "RAWKO_MODEL", pointer: None, form: Form::Text },
+    setting("RAWKO_MAX_ITERATIONS", "/constraints/maxIterations", Form::Count),
+    setting("RAWKO_MAX_CONSECUTIVE_FAILURES", "/constraints/maxConsecutiveFailures", Form::Count),
+    setting("RAWKO_MAX_COST", "/constraints/maxCostUsd", Form::Amount),
+    setting("RAWKO_MAX_TOKENS", "/constraints/maxTokens", Form::Count),
+    setting("RAWKO_TIMEOUT", "/constraints/maxDuration", Form::Time),
+    setting("RAWKO_ARBITER_PROVIDER", "/arbiter/provider", Form::Text),
+    setting("RAWKO_ARBITER_MODEL", "/arbiter/model", Form::Text),
+    setting("RAWKO_ARBITER_MODE", "/arbiter/mode", Form::Mode),
+    setting("ANTHROPIC_BASE_URL", "/provider/claude/baseUrl", Form::Text),
+    setting("OPENAI_BASE_URL", "/provider/openai/baseUrl", Form::Text),
+];
+
+/// Names of all environment variables that configuration reads, besides those that hold keys.
+pub fn environment_variables() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|setting| setting.variable)
+}
+
+/// A model that was named without its provider, for the default one.
+pub(super) struct LooseModel {
+    pub(super) model: String,
+    pub(super) origin: Origin,
+}
+
+/// Lays the environment over the files. An empty variable counts as unset.
+pub(super) fn push_environment(
+    layers: &mut Layers,
+    env: &dyn Fn(&str) -> Option<String>,
+    errors: &mut Vec<Diagnostic>,
+) -> Option<LooseModel> {
+    let mut loose = None;
+    for setting in &SETTINGS {
+        let Some(text) = env(setting.variable).filter(|text| !text.trim().is_empty()) else { continue };
+        let origin = Origin::Environment { name: setting.variable.to_owned() };
+        match (setting.form.read(text.trim()), setting.pointer) {
+            (Ok(value), Some(pointer)) => layers.set(pointer, value, origin),
+            (Ok(_), None) => loose = Some(LooseModel { model: text.trim().to_owned(), origin }),
+            (Err(wants), _) => {
+                let message = format!(
+                    "{} {wants}, but is \"{}\"",
+                    setting.variable,
+                    super::diagnostic::printable(&text)
+                );
+                let help = Some("change or unset it".to_owned());
+                errors.push(Diagnostic::of_environment(setting.variable, message, help));
+            }
+        }
+    }
+    loose
+}
+
+/// Lays the command line over everything else.
+pub(super) fn push_flags(
+    layers: &mut Layers,
+    overrides: &Overrides,
+    errors: &mut Vec<Diagnostic>,
+) -> Option<LooseModel> {
+    let constraints = [
+        ("--provider", "/provider/default", Form::Text, overrides.provider.clone()),
+        (
+            "--max-iterations",
+            "/constraints/maxIterations",
+            Form::Count,
+            overrides.max_iterations.map(|n| n.to_string()),
+        ),
+        (
+            "--max-cost",
+            "/constraints/maxCostUsd",
+            Form::Amount,
+            overrides.max_cost_usd.map(|n| n.to_string()),
+        ),
+        ("--timeout", "/constraints/maxDuration", Form::Time, overrides.timeout.map(|t| t.to_string())),
+    ];
+    for (flag, pointer, form, text) in constraints {
+        let Some(text) = text else { continue };
+        match form.read(text.trim()) {
+            Ok(value) => layers.set(pointer, value, Origin::Flag { name: flag.to_owned() }),
+            Err(wants) => {
+                let message = format!("{flag} {wants}, but is \"{}\"", super::diagnostic::printable(&text));
+                errors.push(Diagnostic::of_flag(flag, message, None));
+            }
+        }
+    }
+    let model = overrides.model.as_ref().filter(|model| !model.trim().is_empty())?;
+    Some(LooseModel { model: model.trim().to_owned(), origin: Origin::Flag { name: "--model".to_owned() } })
+}
+
+impl Form {
+    /// The value that `text` means, or what it should be.
+    fn read(self, text: &str) -> Result<Value, String> {
+        match self {
+            Self::Text if text.is_empty() => Err("should not be empty".to_owned()),
+            Self::Text => Ok(Value::from(text)),
+            Self::Count => match text.parse::<u32>() {
+                Ok(count) if count > 0 => Ok(Value::from(count)),
+                _ => Err(format!("should be a whole number from 1 to {}", u32::MAX)),
+            },
+            Self::Amount => match text.parse::<f64>() {
+                Ok(amount) if amount.is_finite() && amount >= 0.0 => Ok(Value::from(amount)),
+                _ => Err("should be an amount in US dollars, like `2.50`".to_owned()),
+            },
+            Self::Time => match text.parse::<TimeSpan>() {
+                Ok(span) => Ok(Value::from(span.to_string())),
+                Err(_) => Err("should be a length of time, like `90s`, `30m` or `1h30m`".to_owned()),
+            },
+            Self::Mode if matches!(text, "llm" | "rules") => Ok(Value::from(text)),
+            Self::Mode => Err("should be `llm` or `rules`".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Error reports: what people see who wrote something wrong.
+
+use super::project::Project;
+use crate::config::Overrides;
+
+/// The whole report for these files, as one snapshot named after the case.
+#[track_caller]
+fn check(case: &str, files: &[(&str, &str)]) {
+    insta::assert_snapshot!(case, Project::new(files).report());
+}
+
+fn agent(extra: &str) -> String {
+    format!("name: helper\nsystemPrompt: Help.\n{extra}")
+}
+
+#[test]
+fn configuration() {
+    for (case, text) in [
+        ("unknown_key", "version: 1\nprovder:\n  default: claude\n"),
+        ("unknown_nested_key", "constraints:\n  max_iterations: 5\n  maxIteration: 3\n  colour: red\n"),
+        ("key_at_the_wrong_place", "maxIterations: 5\n"),
+        ("empty_misspelt_key", "constraint:\narbiter:\n"),
+        (
+            "wrong_types",
+            "constraints:\n  maxIterations: many\n  maxCostUsd: true\narbiter: fast\ntools: Read\n",
+        ),
+        (
+            "out_of_range",
+            "constraints:\n  maxIterations: 0\n  maxConsecutiveFailures: 99999999999\narbiter:\n  temperature: 3\n",
+        ),
+        ("bad_duration", "constraints:\n  maxDuration: half an hour\n"),
+        ("bad_choice", "arbiter:\n  mode: rule\nmemory:\n  minImportance: hgih\n"),
+        ("number_for_text", "arbiter:\n  model: 4.1\nversion: 2\n"),
+        ("duplicate_key", "version: 1\narbiter:\n  mode: llm\nversion: 1\n"),
+        ("tab", "arbiter:\n\tmode: llm\n"),
+        ("not_yaml", "arbiter:\n  mode: [llm\nversion: 1\n"),
+        ("colon_in_text", "arbiter:\n  model: claude: the best\n"),
+        ("not_a_mapping", "- one\n- two\n"),
+        (
+            "not_supported",
+            "mcp:\n  servers: {}\nobservability: {}\nverify: [make]\narbiter:\n  mode: hybrid\n  cache: true\npermissions:\n  require: enforced\n",
+        ),
+        (
+            "not_available_providers",
+            "provider:\n  default: copilot\n  copilot:\n    model: gpt-4\n  mine:\n    type: local\n",
+        ),
+        ("stray_provider_key", "provider:\n  defualt: claude\n  model: gpt-5\n"),
+        (
+            "provider_settings",
+            "provider:\n  mine: {}\n  other:\n    preset: olama\n  third:\n    type: openai\n  fourth:\n    type: scripted\n  fifth:\n    type: claude\n    preset: ollama\n  claude:\n    script: x.yaml\n",
+        ),
+        (
+            "provider_names",
+            "provider:\n  default: clade\n  fallback: [openai, nobody]\narbiter:\n  provider: cladue\n",
+        ),
+        (
+            "secrets_are_not_shown",
+            "provider:\n  claude:\n    apiKey: sk-canary\n    apiKeyEnv: sk-canary-2\n    baseUrl: https://me:canary@example.com/v1\n",
+        ),
+        (
+            "addresses",
+            "provider:\n  claude:\n    baseUrl: example.com\n  openai:\n    baseUrl: https://me:secret@example.com\n",
+        ),
+        (
+            "custom_tools",
+            "tools:\n  - name: Read\n    description: d\n    command: [x]\n  - name: my tool\n    description: d\n    command: []\n  - description: d\n    command: [x]\n  - name: T\n    description: d\n    command: [x]\n    inputSchema: {type: object, properties: {a: {type: strin}}}\n  - name: U\n    description: d\n    command: [x]\n    inputSchema: {type: string}\n",
+        ),
+        (
+            "two_tools_of_one_name",
+            "tools:\n  - {name: T, description: d, command: [x]}\n  - {name: T, description: d, command: [y]}\n",
+        ),
+        (
+            "permissions",
+            "permissions:\n  net: [\"https://example.com/x\"]\n  env: [A=b]\n  run: [cargo test]\n  read: [\"\"]\n",
+        ),
+        ("agents_section", "agents:\n  directory: ../elsewhere\n  default: devloper\n"),
+        ("missing_agents_directory", "agents:\n  directory: my-agents\n"),
+        ("prices", "prices:\n  m: {input: -1, output: 2}\n  n: {input: 1}\n"),
+        ("escapes_are_not_printed", "\"a\\e[31m\": 1\nb: \u{202e}c\n"),
+    ] {
+        check(case, &[(".rawko/config.yaml", text)]);
+    }
+}
+
+#[test]
+fn agents() {
+    for (case, text) in [
+        ("agent_without_prompt", "name: helper\n".to_owned()),
+        ("agent_without_anything", String::new()),
+        ("agent_unknown_key", agent("whenTouse: x\ntools:\n  allow: [Read]\n")),
+        ("agent_bad_name", "name: my helper!\nsystemPrompt: x\n".to_owned()),
+        ("agent_called_complete", "name: complete\nsystemPrompt: x\n".to_owned()),
+        ("agent_blank_prompt", "name: helper\nsystemPrompt: '  '\n".to_owned()),
+        (
+            "agent_targets",
+            agent(
+                "transitions:\n  onSuccess: reviewr\n  onFailure: nobody\n  custom:\n    - condition: c\n      target: Complete\n",
+            ),
+        ),
+        ("agent_tools", agent("tools:\n  allowed: [read, Bahs, mcp__x__y]\n  blocked: [Teleport]\n")),
+        (
+            "agent_bash_filter",
+            agent(
+                "tools:\n  bashFilter:\n    allowedCommands: [git log, /bin/ls]\n    blockedPatterns: ['rm (', '', '> ']\n",
+            ),
+        ),
+        ("agent_huge_pattern", agent("tools:\n  bashFilter:\n    blockedPatterns: ['(a{1000}){1000}']\n")),
+        ("agent_memory", agent("memory:\n  minImportance: huge\n  maxInjected: -1\n")),
+        ("agent_provider", agent("provider:\n  name: ollma\n")),
+        ("agent_limits", agent("limits:\n  maxIterations: 0\n  timeout: soon\n")),
+        ("agent_permissions", agent("permissions:\n  net: [\"http://x/\"]\n  reed: []\n")),
+        ("agent_tags", agent("metadata:\n  tags: code\n")),
+        ("agent_when_to_use", agent("whenToUse: {a: b}\n")),
+    ] {
+        check(case, &[(".rawko/agents/helper.yaml", &text)]);
+    }
+}
+
+#[test]
+fn markdown_agents() {
+    for (case, text) in [
+        ("markdown_without_front_matter", "# Helper\nHelp.\n"),
+        ("markdown_without_end", "---\nname: helper\nHelp.\n"),
+        ("markdown_without_name", "---\nwhenToUse: x\n---\nHelp.\n"),
+        ("markdown_without_prompt", "---\nname: helper\n---\n\n# Helper\n"),
+        ("markdown_with_two_prompts", "---\nname: helper\nsystemPrompt: one\n---\ntwo\n"),
+        (
+            "markdown_bad_yaml",
+            "---\nname: helper\nlimits:\n  maxIterations: lots\ntransitions: {onSuccess: nobody\n---\nHelp.\n",
+        ),
+        ("markdown_places", "---\nname: helper\ntransitions:\n  onSuccess: nobody\n---\nHelp.\n"),
+    ] {
+        check(case, &[(".rawko/agents/helper.md", text)]);
+    }
+}
+
+#[test]
+fn all_errors_of_all_files_at_once() {
+    let project = Project::new(&[
+        ("user:config.yaml", "arbiter:\n  temprature: 1\n"),
+        (
+            ".rawko/config.yaml",
+            "version: 1\nconstraints:\n  maxIterations: x\nprovider:\n  default: nobody\n",
+        ),
+        (
+            ".rawko/agents/a.yaml",
+            "name: a\nsystemPrompt: x\ntransitions:\n  onSuccess: b\n  onFailure: zzz\n",
+        ),
+        (".rawko/agents/b.yaml", "name: [\n"),
+        (".rawko/agents/c.md", "no front matter"),
+        (".rawko/agents/d.yml", "name: a\nsystemPrompt: x\n"),
+        (".rawko/prompts/arbiter-select.md", " \n"),
+    ])
+    .env("RAWKO_MAX_ITERATIONS", "lots")
+    .env("RAWKO_TIMEOUT", "soon");
+    insta::assert_snapshot!("all_errors_of_all_files", project.report());
+}
+
+#[test]
+fn a_broken_file_does_not_make_others_look_wrong() {
+    let agent = "name: a\nsystemPrompt: x\ntools: {allowed: [Mine]}\nprovider: {name: ours}\n";
+    let broken = Project::new(&[(".rawko/config.yaml", "tools: [\n"), (".rawko/agents/a.yaml", agent)]);
+    insta::assert_snapshot!("broken_file_alone", broken.report());
+    let half = "provider:\n  ours: {type: openai, baseUrl: 'http://localhost', modle: x}\ntools:\n  - {name: Mine}\n";
+    let half = Project::new(&[(".rawko/config.yaml", half), (".rawko/agents/a.yaml", agent)]);
+    insta::assert_snapshot!("half_broken_file_alone", half.report());
+}
+
+#[test]
+fn environment_and_flags() {
+    let project = Project::new(&[])
+        .env("RAWKO_PROVIDER", "clade")
+        .env("RAWKO_MAX_COST", "-1")
+        .env("RAWKO_ARBITER_MODE", "hybrid")
+        .env("ANTHROPIC_BASE_URL", "nowhere")
+        .flags(Overrides { max_iterations: Some(0), max_cost_usd: Some(f64::NAN), ..Overrides::default() });
+    insta::assert_snapshot!("environment_and_flags", project.report());
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let project = Project::new(&[(".rawko/agents/ok.yaml", "name: ok\nsystemPrompt: x\n")]);
+    project.write(".rawko/config.yaml", b"version: 1\narbiter:\n  model: \xff\xfe\n");
+    project.write(".rawko/agents/utf16.yaml", b"\xff\xfen\0a\0");
+    project.write(".rawko/agents/huge.yaml", vec![b'#'; 2 * 1024 * 1024]);
+    project.write(".rawko/agents/dir.md/x", b"");
+    insta::assert_snapshot!("files_that_cannot_be_read", project.report());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file() {
+    use std::os::unix::fs::symlink;
+    let project = Project::new(&[(".rawko/agents", "a file"), (".rawko/prompts/arbiter-select.md/x", "")]);
+    symlink(project.path().join("nowhere"), project.path().join(".rawko/config.yaml")).expect("a link");
+    insta::assert_snapshot!("what_is_no_file", project.report());
+    let fifo = Project::new(&[(".rawko/memories/x", "")]);
+    let path = fifo.path().join(".rawko/config.yaml");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
+    assert!(made.success());
+    insta::assert_snapshot!("a_fifo", fifo.report());
+}
+
+#[test]
+fn a_bomb_of_aliases() {
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..10 {
+        bomb.push_str(&format!(
+            "a{level}: &a{level} [{}]\n",
+            vec![format!("*a{}", level - 1); 10].join(", ")
+        ));
+    }
+    check("alias_bomb", &[(".rawko/config.yaml", &bomb)]);
+}
+
+#[test]
+fn a_missing_config_file() {
+    insta::assert_snapshot!("missing_config_file", Project::new(&[]).config_file("absent.yaml").report());
+}
+
+#[test]
+fn errors_as_json() {
+    let errors = Project::new(&[(".rawko/config.yaml", "provder: 1\n")]).load().expect_err("an error");
+    insta::assert_json_snapshot!("errors_as_json", errors);
+}

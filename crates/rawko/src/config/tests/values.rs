@@ -1,0 +1,292 @@
+//! What comes of a valid configuration, and from where.
+
+use rawko_core::agent::{OneOrMany, builtin_agents};
+use rawko_core::setup::ArbiterMode;
+use serde_json::Value;
+
+use super::project::Project;
+use crate::config::{AgentSource, Config, Overrides, ProviderType, init};
+
+/// The value and the origin of one setting, as `rawko config show` prints them.
+#[track_caller]
+fn check(project: &Project, key: &str, value: &str, origin: &str) {
+    let report = project.loaded().report();
+    let setting = report.settings.iter().find(|setting| setting.key == key);
+    let setting = setting.unwrap_or_else(|| panic!("no {key} in\n{report}"));
+    let shown = match &setting.value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    assert_eq!(
+        (shown.as_str(), project.named(&setting.origin.to_string()).as_str()),
+        (value, origin),
+        "{key}"
+    );
+}
+
+#[test]
+fn without_any_file_the_defaults_hold() {
+    let loaded = Project::new(&[]).loaded();
+    let mut expected = Config::default();
+    expected.provider.default = Some("claude".to_owned());
+    assert_eq!(loaded.config, expected);
+    assert_eq!(loaded.agents.len(), 4);
+    for agent in builtin_agents() {
+        assert_eq!(loaded.agents[&agent.name].config, agent);
+        assert_eq!(loaded.agents[&agent.name].source, AgentSource::BuiltIn);
+    }
+    assert_eq!(loaded.project_digest, None);
+    assert!(loaded.warnings.is_empty() && loaded.claims.is_empty());
+    let constraints = &loaded.config.constraints;
+    assert_eq!((constraints.max_iterations, constraints.max_consecutive_failures), (50, 3));
+    assert_eq!((loaded.config.arbiter.max_tokens, loaded.config.arbiter.temperature), (1024, 0.3));
+}
+
+#[test]
+fn flag_before_environment_before_project_before_user_before_default() {
+    let key = "constraints.maxIterations";
+    let files = [
+        ("user:config.yaml", "constraints:\n  maxIterations: 1\n  maxTokens: 7\n"),
+        (".rawko/config.yaml", "# first\nconstraints:\n  maxIterations: 2\n"),
+    ];
+    check(&Project::new(&[]), key, "50", "default");
+    check(&Project::new(&files[..1]), key, "1", "USER/config.yaml:2");
+    check(&Project::new(&files), key, "2", ".rawko/config.yaml:3");
+    check(&Project::new(&files).env("RAWKO_MAX_ITERATIONS", "3"), key, "3", "RAWKO_MAX_ITERATIONS");
+    let flags = Overrides { max_iterations: Some(4), ..Overrides::default() };
+    let all = Project::new(&files).env("RAWKO_MAX_ITERATIONS", "3").flags(flags);
+    check(&all, key, "4", "--max-iterations");
+    check(&all, "constraints.maxTokens", "7", "USER/config.yaml:3");
+    check(&all, "constraints.maxConsecutiveFailures", "3", "default");
+    check(&Project::new(&files).env("RAWKO_MAX_ITERATIONS", " "), key, "2", ".rawko/config.yaml:3");
+}
+
+#[test]
+fn a_config_file_by_name_takes_the_projects_place() {
+    let files =
+        [(".rawko/config.yaml", "arbiter:\n  mode: rules\n"), ("other.yaml", "arbiter:\n  maxTokens: 9\n")];
+    let project = Project::new(&files).config_file("other.yaml");
+    check(&project, "arbiter.maxTokens", "9", "other.yaml:2");
+    check(&project, "arbiter.mode", "llm", "default");
+}
+
+#[test]
+fn the_environment_has_all_of_these() {
+    let project = Project::new(&[])
+        .env("RAWKO_PROVIDER", "openai")
+        .env("RAWKO_MODEL", "some-model")
+        .env("RAWKO_MAX_COST", "2.5")
+        .env("RAWKO_TIMEOUT", "90s")
+        .env("RAWKO_MAX_TOKENS", "1000")
+        .env("RAWKO_MAX_CONSECUTIVE_FAILURES", "2")
+        .env("RAWKO_ARBITER_PROVIDER", "claude")
+        .env("RAWKO_ARBITER_MODEL", "small")
+        .env("RAWKO_ARBITER_MODE", "rules")
+        .env("OPENAI_BASE_URL", "http://localhost:1/v1");
+    check(&project, "provider.default", "openai", "RAWKO_PROVIDER");
+    check(&project, "provider.openai.model", "some-model", "RAWKO_MODEL");
+    check(&project, "provider.openai.baseUrl", "http://localhost:1/v1", "OPENAI_BASE_URL");
+    check(&project, "constraints.maxCostUsd", "2.5", "RAWKO_MAX_COST");
+    check(&project, "constraints.maxDuration", "1m30s", "RAWKO_TIMEOUT");
+    check(&project, "constraints.maxTokens", "1000", "RAWKO_MAX_TOKENS");
+    check(&project, "constraints.maxConsecutiveFailures", "2", "RAWKO_MAX_CONSECUTIVE_FAILURES");
+    check(&project, "arbiter.provider", "claude", "RAWKO_ARBITER_PROVIDER");
+    check(&project, "arbiter.model", "small", "RAWKO_ARBITER_MODEL");
+    check(&project, "arbiter.mode", "rules", "RAWKO_ARBITER_MODE");
+}
+
+#[test]
+fn the_default_provider_is_the_likely_one() {
+    let one = [(".rawko/config.yaml", "provider:\n  ollama:\n    model: qwen\n")];
+    let two = [(".rawko/config.yaml", "provider:\n  ollama: {model: a}\n  groq: {model: b}\n")];
+    let key = "provider.default";
+    check(&Project::new(&one), key, "ollama", "default");
+    check(&Project::new(&two), key, "claude", "default");
+    check(&Project::new(&two).env("GROQ_API_KEY", "k"), key, "groq", "GROQ_API_KEY");
+    check(&Project::new(&[]).env("OPENAI_API_KEY", "k"), key, "openai", "OPENAI_API_KEY");
+    check(
+        &Project::new(&[]).env("OPENAI_API_KEY", "k").env("ANTHROPIC_API_KEY", "k"),
+        key,
+        "claude",
+        "ANTHROPIC_API_KEY",
+    );
+    check(&Project::new(&one).provider("own"), key, "own", "default");
+    let named = [(".rawko/config.yaml", "provider:\n  default: own\n")];
+    check(&Project::new(&named).provider("own"), key, "own", ".rawko/config.yaml:2");
+    let model = Overrides { model: Some("m".to_owned()), ..Overrides::default() };
+    check(&Project::new(&one).flags(model), "provider.ollama.model", "m", "--model");
+}
+
+#[test]
+fn providers_are_resolved_over_what_is_known() {
+    let text = "
+provider:
+  default: mine
+  mine: {preset: ollama, model: qwen, timeouts: {idle: 5s}}
+  claude: {maxTokens: 5}
+  gateway: {type: openai, baseUrl: 'https://example.com/v1', apiKeyEnv: GATEWAY_KEY}
+  test: {type: scripted, script: s.yaml}
+  openai: {type: claude, baseUrl: 'https://example.com'}
+";
+    let config = Project::new(&[(".rawko/config.yaml", text)]).loaded().config;
+    let of = |name: &str| {
+        let found = config.provider(name).unwrap_or_else(|| panic!("no {name}"));
+        let text = |text: Option<&str>| text.unwrap_or("-").to_owned();
+        (found.kind, text(found.base_url()), text(found.key_env()), text(found.model()))
+    };
+    let owned =
+        |kind, url: &str, key: &str, model: &str| (kind, url.to_owned(), key.to_owned(), model.to_owned());
+    assert_eq!(of("mine"), owned(ProviderType::OpenAi, "http://localhost:11434/v1", "-", "qwen"));
+    assert_eq!(of("gateway"), owned(ProviderType::OpenAi, "https://example.com/v1", "GATEWAY_KEY", "-"));
+    assert_eq!(of("test"), owned(ProviderType::Scripted, "-", "-", "-"));
+    assert_eq!(of("openai"), owned(ProviderType::Claude, "https://example.com", "ANTHROPIC_API_KEY", "-"));
+    assert_eq!(of("claude").2, "ANTHROPIC_API_KEY");
+    assert_eq!(of("groq").2, "GROQ_API_KEY");
+    assert!(config.provider("nobody").is_none());
+    let settings = config.provider("mine").and_then(|found| found.settings()).expect("a server");
+    assert_eq!((settings.name.as_str(), settings.timeouts.idle_ms), ("mine", 5_000));
+    assert!(config.provider("test").and_then(|found| found.settings()).is_none());
+}
+
+#[test]
+fn byte_order_marks_and_line_ends_do_not_matter() {
+    let project = Project::new(&[
+        (".rawko/config.yaml", "\u{feff}version: \"1\"\r\narbiter:\r\n  mode: rules\r\n"),
+        (".rawko/agents/a.md", "\u{feff}---\r\nname: a\r\n---\r\n\r\n# A\r\n\r\nHelp.\r\n"),
+        (".rawko/agents/b.yaml", "name: b\r\nsystemPrompt: |\r\n  one\r\n  two\r\n"),
+    ]);
+    let loaded = project.loaded();
+    assert_eq!(loaded.config.arbiter.mode, ArbiterMode::Rules);
+    assert_eq!(loaded.agents["a"].config.system_prompt, "Help.");
+    assert_eq!(loaded.agents["b"].config.system_prompt, "one\ntwo\n");
+    check(&project, "arbiter.mode", "rules", ".rawko/config.yaml:3");
+}
+
+#[test]
+fn empty_keys_count_as_absent() {
+    let text = "provider:\narbiter:\n  model:\nconstraints:\n  maxTokens: ~\npermissions:\n";
+    let loaded = Project::new(&[(".rawko/config.yaml", text)]).loaded();
+    assert_eq!(loaded.config.constraints, Config::default().constraints);
+}
+
+#[test]
+fn a_projects_agent_replaces_the_built_in_one() {
+    let project = Project::new(&[
+        (
+            ".rawko/agents/planner.md",
+            "---\nname: planner\ntools: {allowed: [Read]}\n---\n# P\n\n## When to Use\n- first\n- always\n\n## System Prompt\nPlan.\n\n## Notes\nnone\n",
+        ),
+        (
+            ".rawko/agents/extra.yaml",
+            "name: extra\nsystemPrompt: Help.\ntransitions: {onSuccess: complete}\n",
+        ),
+    ]);
+    let loaded = project.loaded();
+    assert_eq!(loaded.agents.len(), 5);
+    let planner = &loaded.agents["planner"];
+    assert_eq!(planner.source.to_string(), ".rawko/agents/planner.md");
+    assert_eq!(planner.config.system_prompt, "Plan.");
+    assert_eq!(planner.config.when_to_use, OneOrMany::Many(vec!["first".to_owned(), "always".to_owned()]));
+    assert_eq!(loaded.agents["reviewer"].source.to_string(), "built in");
+}
+
+#[test]
+fn templates_are_the_projects_own() {
+    let loaded = Project::new(&[(".rawko/prompts/arbiter-evaluate.md", "Judge {task}")]).loaded();
+    assert_eq!(loaded.templates.evaluate.as_deref(), Some("Judge {task}"));
+    assert_eq!(loaded.templates.select, None);
+}
+
+#[test]
+fn misnamed_files_are_told() {
+    let loaded = Project::new(&[(".rawko/config.yml", "version: 1")]).loaded();
+    assert_eq!(loaded.warnings.len(), 1);
+    assert!(loaded.warnings[0].to_string().contains("rename it"), "{}", loaded.warnings[0]);
+}
+
+#[test]
+fn memory_is_said_to_have_no_effect() {
+    let project = Project::new(&[
+        (".rawko/config.yaml", "memory:\n  maxInjected: 3\n"),
+        (".rawko/agents/a.yaml", "name: a\nsystemPrompt: x\nmemory: {scoreBonus: 2}\n"),
+    ]);
+    let loaded = project.loaded();
+    assert_eq!(loaded.config.memory.max_injected, 3);
+    assert_eq!(loaded.agents["a"].config.memory.score_bonus, Some(2.0));
+    let warned: Vec<String> = loaded.warnings.iter().map(|warning| warning.to_string()).collect();
+    assert_eq!(warned.len(), 2, "{warned:?}");
+    assert!(warned.iter().all(|warning| warning.contains("no effect")), "{warned:?}");
+}
+
+#[test]
+fn denials_add_up() {
+    let project = Project::new(&[
+        ("user:config.yaml", "permissions:\n  deny: [.env]\n"),
+        (".rawko/config.yaml", "permissions:\n  deny: [secrets, .env]\n"),
+    ]);
+    check(&project, "permissions.deny", r#"[".env","secrets"]"#, ".rawko/config.yaml:2");
+    let emptied = Project::new(&[
+        ("user:config.yaml", "permissions:\n  deny: [.env]\n"),
+        (".rawko/config.yaml", "permissions:\n  deny: []\n"),
+    ]);
+    check(&emptied, "permissions.deny", r#"[".env"]"#, ".rawko/config.yaml:2");
+}
+
+#[test]
+fn what_init_writes_changes_nothing() {
+    let project = Project::new(&[]);
+    let before = project.loaded();
+    let done = init(project.path()).expect("init");
+    assert_eq!(done.created.len(), 7, "{done:?}");
+    assert!(done.kept.is_empty());
+    let after = project.loaded();
+    assert_eq!(after.config, before.config);
+    assert!(after.warnings.is_empty() && after.claims.is_empty(), "{:?} {:?}", after.warnings, after.claims);
+    for (name, agent) in &after.agents {
+        assert_eq!(agent.config, before.agents[name].config);
+        assert_eq!(agent.source.to_string(), format!(".rawko/agents/{name}.md"));
+    }
+    assert_eq!(std::fs::read_to_string(project.path().join(".rawko/sessions/.gitignore")).unwrap(), "*\n");
+
+    project.write(".rawko/config.yaml", "version: 1\n");
+    std::fs::remove_file(project.path().join(".rawko/agents/tester.md")).unwrap();
+    let again = init(project.path()).expect("init");
+    assert_eq!(again.created, [std::path::PathBuf::from(".rawko/agents/tester.md")]);
+    assert_eq!(again.kept.len(), 6);
+    assert_eq!(std::fs::read_to_string(project.path().join(".rawko/config.yaml")).unwrap(), "version: 1\n");
+}
+
+#[test]
+fn changes_of_the_files_are_noticed() {
+    let project = Project::new(&[
+        (".rawko/config.yaml", "version: 1\n"),
+        (".rawko/agents/a.yaml", "name: a\nsystemPrompt: x\n"),
+    ]);
+    let check = |change: &dyn Fn()| {
+        let mut fingerprint = project.loaded().fingerprint;
+        assert!(!fingerprint.changed());
+        change();
+        assert!(fingerprint.changed());
+        fingerprint.refresh();
+        assert!(!fingerprint.changed());
+    };
+    check(&|| project.write(".rawko/config.yaml", "version: 1\n# more\n"));
+    check(&|| project.write(".rawko/agents/a.yaml", "name: a\nsystemPrompt: other\n"));
+    check(&|| project.write(".rawko/agents/b.yaml", "name: b\nsystemPrompt: x\n"));
+    check(&|| project.write(".rawko/prompts/arbiter-select.md", "x"));
+    check(&|| project.write("user:config.yaml", "version: 1\n"));
+    check(&|| std::fs::remove_file(project.path().join(".rawko/agents/b.yaml")).unwrap());
+    assert!(project.loaded().fingerprint.paths().count() >= 5);
+}
+
+#[test]
+fn the_report_is_text_and_json() {
+    let project = Project::new(&[(
+        ".rawko/config.yaml",
+        "arbiter:\n  model: small\ntools:\n  - {name: T, description: d, command: [x]}\n",
+    )])
+    .env("RAWKO_TIMEOUT", "1h");
+    let report = project.loaded().report();
+    insta::assert_snapshot!("report", report);
+    insta::assert_json_snapshot!("report_json", report.settings[..2]);
+}

@@ -1,0 +1,244 @@
+//! Which folders the user trusts, by the content of what they configure.
+//!
+//! Owns `trust.json` in the user's state directory. A folder whose configuration changes is not trusted any more. It
+//! decides nothing about what needs trust: that is in `claims`.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+const VERSION: u32 = 1;
+/// Most bytes of the file: a hundred per folder are plenty for thousands of them.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The folders that the user trusts.
+#[derive(Debug, Clone)]
+pub struct TrustStore {
+    path: PathBuf,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Contents {
+    version: u32,
+    /// Digest by the folder's canonical path.
+    folders: BTreeMap<String, String>,
+}
+
+/// Trust could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not what rawko wrote.
+    #[error("{}: {reason}; remove it to trust no folder", path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl TrustStore {
+    /// The store in `state_dir` ([`user_state_dir`](super::user_state_dir)). Nothing is read or created yet.
+    #[must_use]
+    pub fn new(state_dir: &Path) -> Self {
+        Self { path: state_dir.join("trust.json") }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the user trusts `folder` with the configuration whose digest this is
+    /// ([`Loaded::project_digest`](super::Loaded::project_digest)).
+    ///
+    /// # Errors
+    /// Where the folder or the store cannot be read. Then nothing is trusted.
+    pub fn is_trusted(&self, folder: &Path, digest: &str) -> Result<bool, TrustError> {
+        let key = self.key(folder)?;
+        Ok(self.read()?.folders.get(&key).is_some_and(|trusted| trusted == digest))
+    }
+
+    /// Trusts `folder` as long as its configuration has this digest.
+    ///
+    /// # Errors
+    /// Where the folder or the store cannot be read or written.
+    pub fn trust(&self, folder: &Path, digest: &str) -> Result<(), TrustError> {
+        let key = self.key(folder)?;
+        self.update(|folders| {
+            folders.insert(key, digest.to_owned());
+        })
+    }
+
+    /// Trusts `folder` no longer.
+    ///
+    /// # Errors
+    /// Where the folder or the store cannot be read or written.
+    pub fn distrust(&self, folder: &Path) -> Result<(), TrustError> {
+        let key = self.key(folder)?;
+        self.update(|folders| {
+            folders.remove(&key);
+        })
+    }
+
+    /// A folder by its real path: a link to another one does not inherit trust.
+    fn key(&self, folder: &Path) -> Result<String, TrustError> {
+        let path =
+            folder.canonicalize().map_err(|source| TrustError::Io { path: folder.to_owned(), source })?;
+        match path.into_os_string().into_string() {
+            Ok(key) => Ok(key),
+            Err(raw) => {
+                let source = io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "the path is not UTF-8, so it cannot be trusted",
+                );
+                Err(TrustError::Io { path: raw.into(), source })
+            }
+        }
+    }
+
+    fn read(&self) -> Result<Contents, TrustError> {
+        let mut text = String::new();
+        let read = File::open(&self.path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
+        match read {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Contents { version: VERSION, folders: BTreeMap::new() });
+            }
+            Err(source) => return Err(self.io(source)),
+        }
+        let damaged = |reason: String| TrustError::Damaged { path: self.path.clone(), reason };
+        let contents: Contents =
+            serde_json::from_str(&text).map_err(|error| damaged(format!("not readable: {error}")))?;
+        if contents.version != VERSION {
+            return Err(damaged(format!(
+                "written by another version of rawko (format {})",
+                contents.version
+            )));
+        }
+        Ok(contents)
+    }
+
+    /// Reads, changes and replaces the file while no other process does.
+    fn update(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), TrustError> {
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        create_private_dir(directory).map_err(|source| self.io(source))?;
+        let lock_path = self.path.with_extension("lock");
+        let lock = private().truncate(false).open(&lock_path).map_err(|source| self.io(source))?;
+        lock.lock().map_err(|source| self.io(source))?;
+        let mut contents = self.read()?;
+        change(&mut contents.folders);
+        // The new file is whole before it takes the old one's place; the lock keeps its name ours.
+        let temporary = self.path.with_extension("json.new");
+        let written = private().truncate(true).open(&temporary).and_then(|mut file| {
+            let text = serde_json::to_string_pretty(&contents)?;
+            file.write_all(text.as_bytes())?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        });
+        written.and_then(|()| fs::rename(&temporary, &self.path)).map_err(|source| self.io(source))
+    }
+
+    fn io(&self, source: io::Error) -> TrustError {
+        TrustError::Io { path: self.path.clone(), source }
+    }
+}
+
+/// Options that create a file which only the user can read.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options
+}
+
+fn create_private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_is_by_folder_and_content() {
+        let state = tempfile::tempdir().unwrap();
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = TrustStore::new(&state.path().join("rawko"));
+        assert!(!store.is_trusted(one.path(), "a").unwrap(), "nothing is trusted before");
+        store.trust(one.path(), "a").unwrap();
+        store.trust(two.path(), "b").unwrap();
+        assert!(store.is_trusted(one.path(), "a").unwrap());
+        assert!(!store.is_trusted(one.path(), "b").unwrap(), "changed content is not trusted");
+        assert!(!store.is_trusted(two.path(), "a").unwrap());
+        store.distrust(one.path()).unwrap();
+        assert!(!store.is_trusted(one.path(), "a").unwrap());
+        assert!(store.is_trusted(two.path(), "b").unwrap());
+        assert!(store.is_trusted(&two.path().join("absent"), "b").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_user_can_read_the_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let state = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let store = TrustStore::new(state.path());
+        store.trust(folder.path(), "a").unwrap();
+        let mode = fs::metadata(store.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_the_folder_it_points_to() {
+        let state = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let link = state.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        let store = TrustStore::new(state.path());
+        store.trust(&link, "a").unwrap();
+        assert!(store.is_trusted(folder.path(), "a").unwrap());
+    }
+
+    #[track_caller]
+    fn check_damaged(text: &str, part: &str) {
+        let state = tempfile::tempdir().unwrap();
+        let store = TrustStore::new(state.path());
+        fs::write(store.path(), text).unwrap();
+        let read = store.is_trusted(state.path(), "a").unwrap_err().to_string();
+        assert!(read.contains(part), "{read}");
+        let written = store.trust(state.path(), "a").unwrap_err().to_string();
+        assert!(written.contains(part), "a damaged file is not overwritten: {written}");
+    }
+
+    #[test]
+    fn a_damaged_file_trusts_nothing() {
+        check_damaged("{", "not readable");
+        check_damaged("[]", "not readable");
+        check_damaged(r#"{"version": 2, "folders": {}}"#, "another version");
+    }
+}

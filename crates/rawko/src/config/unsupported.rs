@@ -1,0 +1,46 @@
+//! Keys and values that the specification knows and this version does not honour. They are errors that say so: a
+//! setting that is silently ignored is worse than none.
+
+use super::schema::FileKind;
+
+const NOT_YET: &str = "remove it: it would have no effect";
+
+/// Why the key at `pointer` is refused, if it is one of these.
+pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
+    match (kind, pointer) {
+        (FileKind::Config, "/mcp") => Some("remove it; a program can be offered to agents through `tools:`"),
+        (FileKind::Config, "/observability") => Some(
+            "remove it; every session's journal records what happened, and `--output stream-json` prints it",
+        ),
+        (FileKind::Config, "/verify") => Some("remove it; the tester runs the project's checks"),
+        (FileKind::Config, "/permissions/require" | "/arbiter/cache") => Some(NOT_YET),
+        (FileKind::Agent, "/mcp" | "/mcpServers" | "/hooks" | "/skills") => Some(NOT_YET),
+        _ => None,
+    }
+}
+
+/// Why the value at `pointer` is refused, if it is one of these.
+pub(super) fn value(kind: FileKind, pointer: &str, given: &str) -> Option<&'static str> {
+    if kind != FileKind::Config {
+        return None;
+    }
+    if pointer == "/arbiter/mode" && given == "hybrid" {
+        return Some("`hybrid` is not supported in this version of rawko: take `llm`");
+    }
+    let in_provider = pointer.starts_with("/provider/") && pointer.ends_with("/type");
+    if in_provider { provider(given) } else { None }
+}
+
+/// Why a provider of this name or type is refused, if it is one of those that are planned.
+pub(super) fn provider(name: &str) -> Option<&'static str> {
+    match name {
+        "copilot" => Some(
+            "`copilot` is not supported in this version of rawko: use `claude`, `openai` or one of its presets",
+        ),
+        "local" => Some(
+            "`local` is not supported in this version of rawko: run Ollama or llama.cpp and use `ollama` or `llamacpp`",
+        ),
+        "replay" => Some("`replay` is a command (`rawko replay ID`), not a provider to configure"),
+        _ => None,
+    }
+}

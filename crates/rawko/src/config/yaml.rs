@@ -1,0 +1,380 @@
+//! YAML text to a JSON value in which every part knows its place.
+//!
+//! Owns YAML: scalars after the 1.2 core schema, anchors, duplicate keys, bounds. It refuses what configuration has no
+//! use for (several documents, custom tags, keys that are not text, merge keys) and what could hurt: depth,
+//! and aliases that unfold to more than their text. It knows nothing of what the keys mean.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use serde_json::{Map, Value};
+
+use super::place::Place;
+
+/// Deepest nesting of mappings and lists.
+const MAX_DEPTH: usize = 32;
+/// Most values of one document, those that aliases repeat included.
+const MAX_NODES: usize = 20_000;
+
+/// A parsed file: its value, and where each part of it stands. Parts are named by JSON pointers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Document {
+    pub(super) value: Value,
+    places: HashMap<String, Place>,
+    keys: HashMap<String, Place>,
+}
+
+/// What is wrong with a text that should be YAML.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct YamlError {
+    pub(super) place: Place,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+}
+
+impl YamlError {
+    fn new(place: Place, message: impl Into<String>, help: Option<&str>) -> Self {
+        Self { place, message: message.into(), help: help.map(str::to_owned) }
+    }
+}
+
+impl Document {
+    /// Parses `text`, whose first line is line `first_line` (from 0) of its file. An empty text is an empty mapping.
+    pub(super) fn parse(text: &str, first_line: usize) -> Result<Self, Vec<YamlError>> {
+        let mut builder = Builder::default();
+        let outcome = builder.run(text);
+        let mut errors = builder.errors;
+        match outcome {
+            Ok(()) => {}
+            Err(error) => errors.push(error),
+        }
+        if !errors.is_empty() {
+            for error in &mut errors {
+                error.place = error.place.down(first_line);
+            }
+            return Err(errors);
+        }
+        let root = builder.root.unwrap_or(Node { place: Place::START, size: 1, kind: Kind::Map(Vec::new()) });
+        let mut document = Self::default();
+        document.value = document.adopt(root, &mut String::new(), first_line);
+        if document.value.is_null() {
+            document.value = Value::Object(Map::new());
+        }
+        Ok(document)
+    }
+
+    /// Where the value at `pointer` stands, or the nearest part around it that has a place.
+    pub(super) fn place(&self, pointer: &str) -> Place {
+        nearest(&self.places, pointer).unwrap_or(Place::START)
+    }
+
+    /// Where the key of the value at `pointer` stands, or else the value.
+    pub(super) fn key_place(&self, pointer: &str) -> Place {
+        self.keys.get(pointer).copied().unwrap_or_else(|| self.place(pointer))
+    }
+
+    /// Adds a key to the outermost mapping, which was written at `place` in another form than YAML.
+    pub(super) fn insert(&mut self, key: &str, value: Value, place: Place) {
+        if self.value.is_null() {
+            self.value = Value::Object(Map::new());
+        }
+        if let Value::Object(map) = &mut self.value {
+            map.insert(key.to_owned(), value);
+            let pointer = format!("/{}", escape(key));
+            self.places.insert(pointer.clone(), place);
+            self.keys.insert(pointer, place);
+        }
+    }
+
+    fn adopt(&mut self, node: Node, pointer: &mut String, first_line: usize) -> Value {
+        self.places.insert(pointer.clone(), node.place.down(first_line));
+        let parent = pointer.len();
+        match node.kind {
+            Kind::Scalar(value) => value,
+            Kind::Seq(items) => {
+                let mut list = Vec::with_capacity(items.len());
+                for (index, item) in items.into_iter().enumerate() {
+                    pointer.push('/');
+                    pointer.push_str(&index.to_string());
+                    list.push(self.adopt(item, pointer, first_line));
+                    pointer.truncate(parent);
+                }
+                Value::Array(list)
+            }
+            Kind::Map(entries) => {
+                let mut map = Map::new();
+                for (key, place, item) in entries {
+                    pointer.push('/');
+                    pointer.push_str(&escape(&key));
+                    self.keys.insert(pointer.clone(), place.down(first_line));
+                    map.insert(key, self.adopt(item, pointer, first_line));
+                    pointer.truncate(parent);
+                }
+                Value::Object(map)
+            }
+        }
+    }
+}
+
+/// `key` as one part of a JSON pointer.
+pub(super) fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+fn nearest(places: &HashMap<String, Place>, pointer: &str) -> Option<Place> {
+    let mut pointer = pointer;
+    loop {
+        if let Some(place) = places.get(pointer) {
+            return Some(*place);
+        }
+        pointer = &pointer[..pointer.rfind('/')?];
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    place: Place,
+    /// How many values it holds, itself included.
+    size: usize,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Scalar(Value),
+    Seq(Vec<Node>),
+    Map(Vec<(String, Place, Node)>),
+}
+
+/// A mapping or list that is not closed yet.
+struct Open {
+    anchor: usize,
+    node: Node,
+    key: Option<(String, Place)>,
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+    documents: usize,
+    root: Option<Node>,
+    errors: Vec<YamlError>,
+}
+
+impl Builder {
+    fn run(&mut self, text: &str) -> Result<(), YamlError> {
+        for event in Parser::new_from_str(text) {
+            let (event, span) = event.map_err(|error| explain(&error, text))?;
+            self.take(event, span)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
+        let place = place_of(span);
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    let help = "remove the `---` line and what follows it";
+                    return Err(YamlError::new(
+                        place,
+                        "there is more than one YAML document in this file",
+                        Some(help),
+                    ));
+                }
+                Ok(())
+            }
+            Event::Alias(_) if self.wants_key() => {
+                Err(YamlError::new(place, "an alias cannot stand for a key", Some("write the key out")))
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some(node) if self.nodes + node.size > MAX_NODES => Err(too_much(place)),
+                Some(node) => {
+                    let node = Node { place, ..node.clone() };
+                    let size = node.size;
+                    self.put(node, 0, size)
+                }
+                None => Err(YamlError::new(place, "this alias refers to a value that contains it", None)),
+            },
+            Event::Scalar(text, style, anchor, tag) => {
+                refuse_unknown_tag(tag.as_deref(), place)?;
+                if self.wants_key() {
+                    return self.key(text.into_owned(), place);
+                }
+                let is_text = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.suffix == "str");
+                let value = if is_text { Value::String(text.into_owned()) } else { plain(&text, place)? };
+                self.put(Node { place, size: 1, kind: Kind::Scalar(value) }, anchor, 1)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.begin(Kind::Seq(Vec::new()), anchor, tag.as_deref(), place)
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.begin(Kind::Map(Vec::new()), anchor, tag.as_deref(), place)
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(closed) => self.put(closed.node, closed.anchor, 1),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Whether the next thing in the text is the key of a mapping.
+    fn wants_key(&self) -> bool {
+        self.open.last().is_some_and(|open| matches!(open.node.kind, Kind::Map(_)) && open.key.is_none())
+    }
+
+    fn begin(&mut self, kind: Kind, anchor: usize, tag: Option<&Tag>, place: Place) -> Result<(), YamlError> {
+        refuse_unknown_tag(tag, place)?;
+        if self.open.len() >= MAX_DEPTH {
+            return Err(YamlError::new(place, format!("nested deeper than {MAX_DEPTH} levels"), None));
+        }
+        if self.wants_key() {
+            let help = "put quotes around it if it should be text";
+            return Err(YamlError::new(place, "a key must be text, not a list or a mapping", Some(help)));
+        }
+        self.open.push(Open { anchor, node: Node { place, size: 1, kind }, key: None });
+        Ok(())
+    }
+
+    fn key(&mut self, key: String, place: Place) -> Result<(), YamlError> {
+        if key == "<<" {
+            let help = "write the keys out; an alias (`*name`) for a whole value works";
+            return Err(YamlError::new(place, "merge keys (`<<`) are not supported", Some(help)));
+        }
+        let Some(open) = self.open.last_mut() else { return Ok(()) };
+        if let Kind::Map(entries) = &open.node.kind
+            && let Some((_, first, _)) = entries.iter().find(|(known, ..)| *known == key)
+        {
+            let message = format!("the key `{}` is here twice, first in line {}", shown(&key), first.line);
+            self.errors.push(YamlError::new(place, message, Some("keep one of the two")));
+        }
+        open.key = Some((key, place));
+        Ok(())
+    }
+
+    /// Puts a finished node where it belongs; `added` of its values have not been counted yet.
+    fn put(&mut self, node: Node, anchor: usize, added: usize) -> Result<(), YamlError> {
+        self.nodes += added;
+        if self.nodes > MAX_NODES {
+            return Err(too_much(node.place));
+        }
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        open.node.size += node.size;
+        match &mut open.node.kind {
+            Kind::Seq(items) => items.push(node),
+            Kind::Map(entries) => {
+                if let Some((key, place)) = open.key.take() {
+                    entries.push((key, place, node));
+                }
+            }
+            Kind::Scalar(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn too_much(place: Place) -> YamlError {
+    let message = format!("more than {MAX_NODES} values, counting what aliases repeat");
+    YamlError::new(place, message, Some("write less, or use fewer aliases"))
+}
+
+fn place_of(span: Span) -> Place {
+    let width = if span.start.line() == span.end.line() { span.end.col() - span.start.col() } else { 1 };
+    Place { line: span.start.line().max(1), column: span.start.col() + 1, width: width.max(1) }
+}
+
+/// A plain scalar after YAML 1.2's core schema.
+fn plain(text: &str, place: Place) -> Result<Value, YamlError> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let radix =
+        |prefix: &str, radix| text.strip_prefix(prefix).and_then(|n| u64::from_str_radix(n, radix).ok());
+    Ok(match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ if matches!(unsigned, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN") => {
+            let help = "quote it if it should be text";
+            return Err(YamlError::new(place, "infinite numbers and NaN mean nothing here", Some(help)));
+        }
+        _ => {
+            let integer = text.strip_prefix('+').unwrap_or(text);
+            if let Some(number) = radix("0x", 16).or_else(|| radix("0o", 8)) {
+                Value::from(number)
+            } else if let Ok(number) = integer.parse::<u64>() {
+                Value::from(number)
+            } else if let Ok(number) = integer.parse::<i64>() {
+                Value::from(number)
+            } else if looks_like_float(unsigned) {
+                let number = integer.parse::<f64>().ok().and_then(serde_json::Number::from_f64);
+                number.map_or_else(|| Value::String(text.to_owned()), Value::Number)
+            } else {
+                Value::String(text.to_owned())
+            }
+        }
+    })
+}
+
+/// Digits with a point or an exponent: Rust's own parser would also take `inf`, `infinity` and `nan`.
+fn looks_like_float(unsigned: &str) -> bool {
+    unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && unsigned.contains(|c: char| c.is_ascii_digit())
+        && unsigned.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-'))
+}
+
+fn refuse_unknown_tag(tag: Option<&Tag>, place: Place) -> Result<(), YamlError> {
+    let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema()) else { return Ok(()) };
+    let message = format!("the tag `{}` is not supported", shown(&format!("{}{}", tag.handle, tag.suffix)));
+    let help = "remove the tag, or quote the text if it should begin with `!`";
+    Err(YamlError::new(place, message, Some(help)))
+}
+
+fn shown(text: &str) -> String {
+    rawko_core::text::truncate(text, 60)
+}
+
+/// A scanner's error in words that help somebody who writes configuration.
+fn explain(error: &ScanError, text: &str) -> YamlError {
+    let marker = error.marker();
+    let place = Place { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
+    // The scanner often notices a tab only lines later: the nearest indentation with one is the likely cause.
+    let tab = text.lines().enumerate().take(place.line).filter_map(|(index, line)| {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let column = indent.chars().position(|c| c == '\t')?;
+        (!line.trim().is_empty()).then_some(Place { line: index + 1, column: column + 1, width: 1 })
+    });
+    if let Some(place) = tab.last() {
+        let message = "a tab stands in the indentation; YAML indents with blanks only";
+        return YamlError::new(place, message, Some("replace the tab by two blanks"));
+    }
+    let info = error.info();
+    let help = if info.contains("mapping values are not allowed") {
+        Some("a text with `: ` in it needs quotes; otherwise look at the indentation of this line")
+    } else if info.contains("did not find expected key") || info.contains("simple key") {
+        Some("look at the indentation, and for a missing `:` after a key")
+    } else if info.contains("quoted scalar") {
+        Some("close the quotes")
+    } else if ["flow", "node content", "':' indicator"].iter().any(|part| info.contains(part)) {
+        Some("close the bracket or brace before this place, or quote the text if it begins with `[` or `{`")
+    } else if info.contains("unknown anchor") {
+        Some("define it first with `&name`, or quote the text if it should begin with `*`")
+    } else if info.contains("cannot start any token") {
+        Some("quote the text: it begins with a character that means something in YAML")
+    } else {
+        Some("look at this line and the one before it")
+    };
+    YamlError::new(place, format!("not valid YAML: {info}"), help)
+}
+
+#[cfg(test)]
+#[path = "yaml_tests.rs"]
+mod tests;
