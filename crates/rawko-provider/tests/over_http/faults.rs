@@ -54,10 +54,7 @@ async fn a_cut_after_the_first_word_is_an_error_and_is_not_tried_again() {
             let (trial, server) = try_answers(wire, vec![cut, Answer::text("not this")]).await;
             assert_eq!(trial.error().code, ErrorCode::NetworkError, "{wire:?} {framing:?}");
             assert!(trial.error().message.contains("cut off"), "{}", trial.error().message);
-            assert_eq!(
-                (trial.text.as_str(), server.exchanges().len()),
-                ("a rather long ".get(..14).unwrap_or_default(), 1)
-            );
+            assert_eq!((trial.text.as_str(), server.exchanges().len()), ("a rather long ", 1));
         }
     }
 }
