@@ -10,6 +10,7 @@ use rawko_core::message::ToolCall;
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{ConversationId, EffectId, Event};
 use rawko_core::setup::AgentSetup;
+use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
 use rawko_tools::{ToolContext, ToolRegistry};
@@ -126,16 +127,19 @@ impl Performer {
         call: ToolCall,
         signals: Signals,
     ) {
-        let permissions = self
-            .grants
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&agent)
-            .cloned()
-            .unwrap_or_default();
-        let context =
-            ToolContext { root: self.root.clone(), agent, permissions, progress: Arc::new(|_: &str| {}) };
-        let outcome = self.tools.call(&call.name, call.input, &context).await;
+        let granted = self.grants.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned();
+        let outcome = match granted {
+            Some(permissions) => {
+                let root = self.root.clone();
+                let context = ToolContext { root, agent, permissions, progress: Arc::new(|_: &str| {}) };
+                self.tools.call(&call.name, call.input, &context).await
+            }
+            // Absent lists of permissions mean the project; an agent that nobody knows gets nothing at all.
+            None => ToolOutcome::error(
+                ErrorCode::PermissionError,
+                format!("agent `{agent}` is not configured, so nothing is granted to it"),
+            ),
+        };
         let _ = signals.send(Signal::Happened(Event::ToolFinished { effect, outcome }));
     }
 }
