@@ -1,1 +1,121 @@
-fn main() {}
+//! The `rawko` command line: arguments in, one command, an exit status out.
+//!
+//! Owns everything that a terminal is: options, colours, progress, errors as text, exit statuses, signals. It decides
+//! nothing about a run; what it shows is a projection of the SDK's events.
+
+mod arguments;
+mod commands;
+mod console;
+mod demo;
+mod environment;
+mod exit;
+mod failure;
+mod output;
+mod reporters;
+mod signals;
+mod watch;
+mod workspace;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use crate::arguments::{Cli, Command};
+use crate::commands::{
+    agents, completions, config, demo as demo_command, doctor, init, machine, providers, run, sessions, tools,
+    trust,
+};
+use crate::console::{ColorChoice, Console};
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+
+fn main() -> ExitCode {
+    let environment = Environment;
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let (console, color_error) = console_for(&arguments, environment);
+    let result = match color_error {
+        Some(failure) => Err(failure),
+        None => carry_out(arguments, environment, &console),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            failure.tell(&console);
+            failure.exit().into()
+        }
+    }
+}
+
+fn carry_out(arguments: Vec<OsString>, environment: Environment, console: &Console) -> Result<Exit, Failure> {
+    let cli = match Cli::try_parse_from(arguments::with_command(arguments)?) {
+        Ok(cli) => cli,
+        Err(error) => return of_clap(&error, console),
+    };
+    let workspace = Workspace::new(environment, *console, cli.global);
+    match cli.command {
+        Command::Run(arguments) => run::run(&workspace, arguments),
+        Command::Demo(arguments) => demo_command::run(&workspace, &arguments),
+        Command::Init(arguments) => init::run(&workspace, &arguments),
+        Command::Doctor(arguments) => doctor::run(&workspace, &arguments),
+        Command::Trust(arguments) => trust::run(&workspace, &arguments),
+        Command::Agents(action) => agents::run(&workspace, &action),
+        Command::Config(action) => config::run(&workspace, &action),
+        Command::Sessions(action) => sessions::run(&workspace, &action),
+        Command::Tools(action) => tools::run(&workspace, &action),
+        Command::Providers(action) => providers::run(&workspace, &action),
+        Command::Machine(action) => machine::run(&workspace, &action),
+        Command::Completions(arguments) => completions::run(&workspace, &arguments),
+    }
+}
+
+/// Help and version go to standard output and are a success; everything else is a usage error.
+fn of_clap(error: &clap::Error, console: &Console) -> Result<Exit, Failure> {
+    let text = error.render();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let colored = console.paint().is_on();
+            console.write(&if colored { text.ansi().to_string() } else { text.to_string() })?;
+            Ok(Exit::Success)
+        }
+        _ => {
+            let colored = console.error_paint().is_on();
+            // The exit status still says it where standard error is gone.
+            let _ = console.write_error(&if colored { text.ansi().to_string() } else { text.to_string() });
+            Ok(Exit::Usage)
+        }
+    }
+}
+
+/// The outputs, decided before the arguments are parsed: errors about them are coloured too.
+fn console_for(arguments: &[OsString], environment: Environment) -> (Console, Option<Failure>) {
+    let mut said = environment.var("RAWKO_COLOR").map(|text| (text, "RAWKO_COLOR"));
+    let mut rest = arguments.iter().skip(1).map(|argument| argument.to_string_lossy());
+    while let Some(argument) = rest.next() {
+        match argument.as_ref() {
+            "--" => break,
+            "--color" => said = rest.next().map(|text| (text.into_owned(), "--color")),
+            other => {
+                if let Some(text) = other.strip_prefix("--color=") {
+                    said = Some((text.to_owned(), "--color"));
+                }
+            }
+        }
+    }
+    let choice = match said.as_ref().map(|(text, _)| text.as_str()) {
+        None | Some("auto") => Some(ColorChoice::Auto),
+        Some("always") => Some(ColorChoice::Always),
+        Some("never") => Some(ColorChoice::Never),
+        Some(_) => None,
+    };
+    let console = Console::new(choice.unwrap_or_default(), |name| environment.var(name));
+    // A wrong `--color` is clap's to tell; nobody but us reads the variable.
+    let wrong = said.filter(|(_, from)| choice.is_none() && *from == "RAWKO_COLOR");
+    let failure = wrong.map(|(text, from)| {
+        Failure::usage(format!("{from} is `{text}`")).with_hint("set it to auto, always or never, or unset it")
+    });
+    (console, failure)
+}

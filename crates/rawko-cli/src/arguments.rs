@@ -1,0 +1,259 @@
+//! The command line as clap describes it, and what it takes for a task.
+//!
+//! Owns the top level: options that every command has, the list of commands, and the rule that words which begin with
+//! no command are a task. What a command's own options are stands with the command.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::commands::{
+    agents, completions, config, demo, doctor, init, machine, providers, run, sessions, tools, trust,
+};
+use crate::console::ColorChoice;
+use crate::failure::Failure;
+
+/// Carries a software task from a sentence to a verified change with several LLM agents under an explicit state
+/// machine.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rawko",
+    version,
+    override_usage = "rawko [run] [OPTIONS] TASK...\n       rawko COMMAND [OPTIONS]",
+    subcommand_required = true,
+    max_term_width = 100,
+    after_help = AFTER_HELP
+)]
+pub(crate) struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// What is to be done.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  rawko demo                                 a whole run in a throw-away project, without a key
+  rawko \"add a --version flag\"               run a task in this folder
+  rawko run --help                           the options of a run
+  git diff | rawko run --output json -       the task from standard input, the result as JSON
+
+Exit status:
+  0 done  1 failed  2 usage or configuration  3 stopped by a limit  4 provider or credentials
+  5 folder not trusted  130 cancelled";
+
+/// Options that every command takes.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Global {
+    /// Work in this folder instead of the current one
+    #[arg(long, short = 'C', global = true, value_name = "DIR", help_heading = "Global options")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Read this file instead of .rawko/config.yaml [env: RAWKO_CONFIG]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub(crate) config: Option<PathBuf>,
+    /// When to use colours [env: RAWKO_COLOR, NO_COLOR, CLICOLOR_FORCE]
+    #[arg(long, global = true, value_name = "WHEN", value_enum, help_heading = "Global options")]
+    pub(crate) color: Option<ColorChoice>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a task (the word `run` may be left out)
+    Run(run::Arguments),
+    /// Show a whole run in a throw-away project, without a key
+    Demo(demo::Arguments),
+    /// Write .rawko/ with a configuration and the agents, to be edited
+    Init(init::Arguments),
+    /// Check providers, keys, git and sandbox, each with what to do
+    Doctor(doctor::Arguments),
+    /// Trust this folder's configuration
+    Trust(trust::Arguments),
+    /// The agents that can be selected
+    #[command(subcommand)]
+    Agents(agents::Action),
+    /// The configuration and where each value comes from
+    #[command(subcommand)]
+    Config(config::Action),
+    /// Runs of this folder, past and present
+    #[command(subcommand)]
+    Sessions(sessions::Action),
+    /// The tools, and who may use them
+    #[command(subcommand)]
+    Tools(tools::Action),
+    /// Where model answers come from
+    #[command(subcommand)]
+    Providers(providers::Action),
+    /// The state machine on its own
+    #[command(subcommand)]
+    Machine(machine::Action),
+    /// Print a completion script for a shell
+    Completions(completions::Arguments),
+}
+
+/// First words that a later version gives a meaning of their own. Taken for a task today, they would mean something
+/// else tomorrow.
+const RESERVED: [&str; 6] = ["resume", "replay", "fork", "explain", "cancel", "memory"];
+
+/// The arguments with `run` put in where it was left out.
+///
+/// # Errors
+/// Where the first word is almost a command, or is going to be one.
+pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    let cli = Cli::command();
+    match first_word(&cli, arguments.get(1..).unwrap_or_default()) {
+        First::Help => return Ok(arguments),
+        First::Nothing => {}
+        First::Word { word, rest } => {
+            let is_command = |name: &str| cli.find_subcommand(name).is_some();
+            if is_command(&word) || word == "help" {
+                return Ok(arguments);
+            }
+            if RESERVED.contains(&word.as_str()) {
+                return Err(Failure::usage(format!("this version of rawko has no command `{word}`"))
+                    .with_hint(format!("a task that begins with this word: rawko run {word} …")));
+            }
+            if let Some(meant) = misspelt(&cli, &word, &rest) {
+                let line = [word.as_str()].into_iter().chain(rest.iter().map(String::as_str));
+                let line = line.collect::<Vec<_>>().join(" ");
+                return Err(Failure::usage(format!("there is no command `{word}`"))
+                    .with_hint(format!("did you mean `{meant}`? To run it as a task: rawko run {line}")));
+            }
+        }
+    }
+    arguments.insert(1.min(arguments.len()), OsString::from("run"));
+    Ok(arguments)
+}
+
+/// What stands first, besides options.
+enum First {
+    /// Nothing but options, or what follows is said not to be a command.
+    Nothing,
+    /// No word, and somebody asks what there is.
+    Help,
+    /// A word, and the words behind it.
+    Word { word: String, rest: Vec<String> },
+}
+
+fn first_word(cli: &clap::Command, arguments: &[OsString]) -> First {
+    let takes_value = |flag: &str| {
+        let of_run = cli.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
+        let mut all = cli.get_arguments().chain(of_run);
+        let long = flag.strip_prefix("--");
+        let short = flag.strip_prefix('-').and_then(|s| s.chars().next());
+        all.find(|arg| match long {
+            Some(long) => arg.get_long() == Some(long),
+            None => arg.get_short() == short,
+        })
+        .is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
+    };
+    let (mut asks, mut only_help) = (false, true);
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.to_string_lossy();
+        match text.as_ref() {
+            "--" => return First::Nothing,
+            "-h" | "--help" | "-V" | "--version" => asks = true,
+            // The task from standard input.
+            "-" => return First::Nothing,
+            flag if flag.starts_with('-') => {
+                only_help = false;
+                let joined = flag.contains('=') || (!flag.starts_with("--") && flag.len() > 2);
+                if !joined && takes_value(flag) {
+                    rest.next();
+                }
+            }
+            word => {
+                let rest = rest.map(|word| word.to_string_lossy().into_owned()).collect();
+                return First::Word { word: word.to_owned(), rest };
+            }
+        }
+    }
+    if asks && only_help { First::Help } else { First::Nothing }
+}
+
+/// The command that was probably meant, where the words look like one. A sentence is never taken for a command.
+fn misspelt(cli: &clap::Command, word: &str, rest: &[String]) -> Option<String> {
+    let near = |command: &clap::Command, word: &str| {
+        let candidates = command.get_subcommands().map(clap::Command::get_name);
+        let scored = candidates.map(|name| (strsim::damerau_levenshtein(name, word), name.to_owned()));
+        scored.min().filter(|(distance, name)| *distance <= 2.min(name.len() / 3)).map(|(_, name)| name)
+    };
+    let name = near(cli, word)?;
+    let words: Vec<&String> = rest.iter().filter(|word| !word.starts_with('-')).collect();
+    let command = cli.find_subcommand(&name)?;
+    match words.as_slice() {
+        [] => Some(format!("rawko {name}")),
+        [action, ..] if command.has_subcommands() => {
+            near(command, action).map(|action| format!("rawko {name} {action}"))
+        }
+        [..] => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &[&str], expected: Result<&[&str], &str>) {
+        let arguments: Vec<OsString> = ["rawko"].iter().chain(line).map(OsString::from).collect();
+        match (with_command(arguments), expected) {
+            (Ok(got), Ok(expected)) => {
+                assert_eq!(got[1..], expected.iter().map(OsString::from).collect::<Vec<_>>());
+            }
+            (Err(Failure::Told(told)), Err(part)) => {
+                let shown = format!("{told:?}");
+                assert!(shown.contains(part), "{shown} lacks {part}");
+            }
+            (got, _) => panic!("{line:?}: {got:?}"),
+        }
+    }
+
+    #[test]
+    fn words_that_begin_with_no_command_are_a_task() {
+        check(&["add", "a", "test"], Ok(&["run", "add", "a", "test"]));
+        check(&["init the project"], Ok(&["run", "init the project"]));
+        check(&["run", "init", "it"], Ok(&["run", "init", "it"]));
+        check(&["init"], Ok(&["init"]));
+        check(&["help", "run"], Ok(&["help", "run"]));
+        check(&["--", "init"], Ok(&["run", "--", "init"]));
+        check(&["-"], Ok(&["run", "-"]));
+        check(&[], Ok(&["run"]));
+        check(&["--verbose"], Ok(&["run", "--verbose"]));
+        check(&["--help"], Ok(&["--help"]));
+        check(&["-V"], Ok(&["-V"]));
+        check(&["--verbose", "--help"], Ok(&["run", "--verbose", "--help"]));
+    }
+
+    #[test]
+    fn values_of_options_are_not_taken_for_the_first_word() {
+        check(&["--model", "init", "fix"], Ok(&["run", "--model", "init", "fix"]));
+        check(&["--model=init", "doctor"], Ok(&["--model=init", "doctor"]));
+        check(&["--color", "never", "doctor"], Ok(&["--color", "never", "doctor"]));
+        check(&["-C", "sub", "doctor"], Ok(&["-C", "sub", "doctor"]));
+        check(&["-Csub", "agents", "list"], Ok(&["-Csub", "agents", "list"]));
+        check(&["--allow-read", "doctor"], Ok(&["--allow-read", "doctor"]));
+        check(&["--quiet", "fix", "doctor"], Ok(&["run", "--quiet", "fix", "doctor"]));
+    }
+
+    #[test]
+    fn a_slip_is_no_task() {
+        check(&["docter"], Err("did you mean `rawko doctor`?"));
+        check(&["sesions", "list"], Err("did you mean `rawko sessions list`?"));
+        check(&["agents", "lst"], Ok(&["agents", "lst"]));
+        check(&["tool", "support", "is", "broken"], Ok(&["run", "tool", "support", "is", "broken"]));
+        check(&["fix"], Ok(&["run", "fix"]));
+        check(&["resume"], Err("has no command `resume`"));
+        check(&["explain", "the", "bug"], Err("rawko run explain"));
+        check(&["explain the bug"], Ok(&["run", "explain the bug"]));
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,152 @@
+//! `rawko agents`: who can be selected, and what each of them is.
+
+use clap::Subcommand;
+use rawko::Rawko;
+use rawko::config::LoadedAgent;
+use rawko::core::agent::{AgentConfig, BashFilter};
+use rawko::core::text::truncate;
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Paint, Table, clean, clean_line, indent};
+use crate::workspace::Workspace;
+
+/// What to do with the agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// List them
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one of them whole
+    Show {
+        /// Its name
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check their files
+    Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Carries the action out.
+pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+    let rawko = workspace.inspect()?;
+    let console = &workspace.console;
+    match action {
+        Action::List { json: true } => {
+            let agents: Vec<Value> = rawko.config().agents.values().map(entry).collect();
+            console.json(&agents)?;
+        }
+        Action::List { json: false } => console.write(&table(&rawko, console.paint()))?,
+        Action::Show { name, json } => {
+            let agent = find(&rawko, name)?;
+            if *json {
+                console.json(&json!({ "source": agent.source.to_string(), "agent": agent.config }))?;
+            } else {
+                console.write(&page(agent, console.paint()))?;
+            }
+        }
+        Action::Check { json: true } => {
+            let config = rawko.config();
+            let names: Vec<&String> = config.agents.keys().collect();
+            console.json(&json!({ "valid": true, "agents": names, "warnings": config.warnings }))?;
+        }
+        Action::Check { json: false } => {
+            let agents = &rawko.config().agents;
+            let own = agents.values().filter(|agent| agent.source.to_string() != "built in").count();
+            console.line(&format!("{} agents are sound, {own} of them this folder's own", agents.len()))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// The agent of that name.
+pub(crate) fn find<'a>(rawko: &'a Rawko, name: &str) -> Result<&'a LoadedAgent, Failure> {
+    let agents = &rawko.config().agents;
+    agents.get(name).ok_or_else(|| {
+        let known: Vec<&str> = agents.keys().map(String::as_str).collect();
+        let nearest = rawko::core::policy::nearest_name(name, &known);
+        let hint = match nearest {
+            Some(near) => format!("did you mean `{near}`? The agents are: {}", known.join(", ")),
+            None => format!("the agents are: {}", known.join(", ")),
+        };
+        Failure::usage(format!("there is no agent `{name}`")).with_hint(hint)
+    })
+}
+
+fn entry(agent: &LoadedAgent) -> Value {
+    let config = &agent.config;
+    json!({
+        "name": config.name,
+        "displayName": config.display_name(),
+        "whenToUse": config.when_to_use.joined(),
+        "tools": config.tools.allowed,
+        "source": agent.source.to_string(),
+    })
+}
+
+fn table(rawko: &Rawko, paint: Paint) -> String {
+    let mut table = Table::new(&["NAME", "TOOLS", "FROM", "WHEN TO USE"]);
+    for agent in rawko.config().agents.values() {
+        table.row(vec![
+            clean_line(&agent.config.name),
+            clean_line(&tools(&agent.config)),
+            clean_line(&agent.source.to_string()),
+            truncate(&clean_line(&agent.config.when_to_use.joined()), 60),
+        ]);
+    }
+    table.render(paint)
+}
+
+fn tools(config: &AgentConfig) -> String {
+    let mut text = match &config.tools.allowed {
+        None => "all".to_owned(),
+        Some(names) if names.is_empty() => "none".to_owned(),
+        Some(names) => names.join(","),
+    };
+    if !config.tools.blocked.is_empty() {
+        text.push_str(&format!(" without {}", config.tools.blocked.join(",")));
+    }
+    text
+}
+
+fn page(agent: &LoadedAgent, paint: Paint) -> String {
+    let config = &agent.config;
+    let mut rows = vec![
+        ("name", config.name.clone()),
+        ("from", agent.source.to_string()),
+        ("when to use", config.when_to_use.joined()),
+        ("tools", tools(config)),
+    ];
+    if let Some(BashFilter { allowed_commands, blocked_patterns }) = &config.tools.bash_filter {
+        rows.push(("bash may run", allowed_commands.as_ref().map_or("everything".to_owned(), |c| c.join(","))));
+        rows.push(("bash refuses", blocked_patterns.join("  ")));
+    }
+    let transitions = &config.transitions;
+    for (name, target) in [
+        ("on success", &transitions.on_success),
+        ("on failure", &transitions.on_failure),
+        ("out of turns", &transitions.on_max_iterations),
+    ] {
+        rows.extend(target.clone().map(|target| (name, target)));
+    }
+    rows.push(("turns", config.max_turns().to_string()));
+    rows.extend(config.limits.timeout.map(|ms| ("time", crate::output::duration(ms))));
+    rows.extend(config.provider.name.clone().map(|name| ("provider", name)));
+    rows.extend(config.provider.model.clone().map(|model| ("model", model)));
+    let mut text = format!("{}\n", paint.strong(&clean_line(config.display_name())));
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        text.push_str(&format!("  {} {}\n", paint.faint(&format!("{name:<13}")), clean_line(value)));
+    }
+    text.push_str(&format!("\n{}\n", indent(&clean(config.system_prompt.trim_end()), 2)));
+    text
+}

@@ -1,0 +1,116 @@
+//! `rawko config`: what holds, where each value comes from, and what a file may say.
+
+use clap::{Subcommand, ValueEnum};
+use rawko::Rawko;
+use rawko::config::{agent_schema, config_schema};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::clean;
+use crate::workspace::Workspace;
+
+/// What to do with the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Print each value with where it came from
+    Show {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check all files; every error of every file is told at once
+    Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON Schema of a file, for editors
+    Schema {
+        /// Which file
+        #[arg(value_enum, default_value_t = File::Config)]
+        file: File,
+        /// Print JSON, which a schema always is
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Files that have a schema.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum File {
+    /// config.yaml
+    Config,
+    /// An agent in YAML
+    Agent,
+}
+
+/// Carries the action out.
+pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+    let console = &workspace.console;
+    match action {
+        Action::Show { json } => {
+            let report = workspace.inspect()?.config().report();
+            if *json {
+                console.json(&report)?;
+            } else {
+                console.write(&clean(&report.to_string()))?;
+            }
+            Ok(Exit::Success)
+        }
+        Action::Check { json } => check(workspace, *json),
+        Action::Schema { file: File::Config, json: _ } => {
+            console.json(&config_schema())?;
+            Ok(Exit::Success)
+        }
+        Action::Schema { file: File::Agent, json: _ } => {
+            console.json(&agent_schema())?;
+            Ok(Exit::Success)
+        }
+    }
+}
+
+fn check(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
+    let console = &workspace.console;
+    let rawko = match workspace.builder().trusted(true).build() {
+        Ok(rawko) => rawko,
+        Err(rawko::Error::Config(errors)) if as_json => {
+            console.json(&json!({ "valid": false, "errors": errors.errors }))?;
+            return Ok(Exit::Usage);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let config = rawko.config();
+    let claims = &config.claims;
+    let trusted = is_trusted(workspace, &rawko);
+    if as_json {
+        console.json(&json!({
+            "valid": true,
+            "warnings": config.warnings,
+            "trusted": trusted,
+            "claims": claims,
+        }))?;
+        return Ok(Exit::Success);
+    }
+    workspace.warn(&rawko);
+    let mut text = format!("the configuration is sound: {} agents\n", config.agents.len());
+    if !claims.is_empty() {
+        text.push_str(if trusted {
+            "It asks for what only a trusted folder gets, and is trusted:\n"
+        } else {
+            "It asks for what only a trusted folder gets, and is not trusted (`rawko trust`):\n"
+        });
+        for claim in claims {
+            text.push_str(&format!("  {}\n", clean(&claim.to_string())));
+        }
+    }
+    console.write(&text)?;
+    Ok(Exit::Success)
+}
+
+/// Whether this folder's configuration is trusted as it is now. What cannot be read trusts nothing.
+pub(crate) fn is_trusted(workspace: &Workspace, rawko: &Rawko) -> bool {
+    let Ok(store) = super::trust::store(workspace) else { return false };
+    let Some(digest) = rawko.config().project_digest.as_deref() else { return false };
+    store.is_trusted(rawko.project(), digest).unwrap_or(false)
+}

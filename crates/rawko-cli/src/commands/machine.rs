@@ -1,0 +1,137 @@
+//! `rawko machine`: the state machine on its own, without agents, models or files.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use rawko::core::machine::{Limits, Simulator, export};
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+
+/// Most bytes of one event. More is no event, but a file that is something else.
+const LONGEST_LINE: u64 = 16 * 1024 * 1024;
+
+/// What to do with the machine.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Read events as JSON lines and print state, context and effects after each
+    Simulate(Simulation),
+    /// Print the machine as a diagram or as an XState configuration
+    Export {
+        /// The form
+        #[arg(long, value_enum, default_value_t = Format::Mermaid)]
+        format: Format,
+    },
+}
+
+/// Options of `rawko machine simulate`.
+#[derive(Debug, Args)]
+pub(crate) struct Simulation {
+    /// The file of events; `-` or nothing for standard input
+    file: Option<PathBuf>,
+    /// Names of the agents that can be selected, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    agents: Option<Vec<String>>,
+    /// Most executions of agents
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_iterations: Option<u32>,
+    /// Failures in a row after which the run fails
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_consecutive_failures: Option<u32>,
+}
+
+/// Forms of the machine.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Format {
+    /// A Mermaid state diagram
+    Mermaid,
+    /// A configuration for XState v5, as JSON
+    Xstate,
+    /// A Graphviz graph
+    Dot,
+}
+
+/// Carries the action out.
+pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+    let console = &workspace.console;
+    match action {
+        Action::Simulate(simulation) => simulate(workspace, simulation),
+        Action::Export { format: Format::Mermaid } => write(console, &export::mermaid()),
+        Action::Export { format: Format::Dot } => write(console, &export::dot()),
+        Action::Export { format: Format::Xstate } => {
+            let config = export::xstate().map_err(|error| {
+                Failure::new(Exit::Failed, format!("cannot write the machine as JSON: {error}"))
+            })?;
+            write(console, &config)
+        }
+    }
+}
+
+fn write(console: &Console, text: &str) -> Result<Exit, Failure> {
+    console.line(text.trim_end())?;
+    Ok(Exit::Success)
+}
+
+fn simulate(workspace: &Workspace, simulation: &Simulation) -> Result<Exit, Failure> {
+    let defaults = Limits::default();
+    let agents = simulation.agents.as_ref().map(|names| {
+        names.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    });
+    let mut simulator = Simulator::new(Limits {
+        agents: agents.unwrap_or(defaults.agents),
+        max_iterations: simulation.max_iterations.unwrap_or(defaults.max_iterations),
+        max_consecutive_failures: simulation
+            .max_consecutive_failures
+            .unwrap_or(defaults.max_consecutive_failures),
+    });
+    match simulation.file.as_deref().filter(|file| file.as_os_str() != "-") {
+        None => feed(&workspace.console, &mut simulator, io::stdin().lock(), "standard input"),
+        Some(file) => {
+            let path = workspace.resolve(file);
+            let name = path.display().to_string();
+            let unreadable = |error: io::Error| {
+                Failure::usage(format!("cannot read {name}: {error}"))
+                    .with_hint("name a file of events, one JSON object a line, or `-` for standard input")
+            };
+            let input = File::open(&path).map_err(unreadable)?;
+            feed(&workspace.console, &mut simulator, BufReader::new(input), &name)
+        }
+    }
+}
+
+/// Line by line, each answer printed before the next line is read: somebody may be typing.
+fn feed(
+    console: &Console,
+    simulator: &mut Simulator,
+    mut input: impl BufRead,
+    name: &str,
+) -> Result<Exit, Failure> {
+    let (mut line, mut number) = (Vec::new(), 0_u64);
+    loop {
+        line.clear();
+        number += 1;
+        let unreadable =
+            |error: io::Error| Failure::usage(format!("cannot read line {number} of {name}: {error}"));
+        let read = io::Read::take(&mut input, LONGEST_LINE).read_until(b'\n', &mut line).map_err(unreadable)?;
+        if read == 0 {
+            return Ok(Exit::Success);
+        }
+        if read as u64 == LONGEST_LINE {
+            return Err(Failure::usage(format!("line {number} of {name} is longer than 16 MiB: it is no event")));
+        }
+        let text = std::str::from_utf8(&line)
+            .map_err(|_| Failure::usage(format!("line {number} of {name} is not UTF-8 text")))?;
+        match simulator.line(text) {
+            Ok(None) => {}
+            Ok(Some(step)) => console.json_line(&step)?,
+            Err(error) => {
+                return Err(Failure::usage(format!("{name}: {error}"))
+                    .with_hint("the lines before it were taken; docs/machine.md lists the events"));
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The commands, one file each: their options, and what they do.
+
+pub(crate) mod agents;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod init;
+pub(crate) mod machine;
+pub(crate) mod providers;
+pub(crate) mod run;
+pub(crate) mod sessions;
+pub(crate) mod tools;
+pub(crate) mod trust;

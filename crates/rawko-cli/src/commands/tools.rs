@@ -1,0 +1,253 @@
+//! `rawko tools`: what there is, who may use it, and a single call without a model.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use rawko::Rawko;
+use rawko::config::LoadedAgent;
+use rawko::core::message::ToolCall;
+use rawko::core::policy::{
+    CONTROL_TOOLS, Verdict, call_verdict, effective_permissions, is_control_tool, tool_verdict,
+};
+use rawko::core::tool::ToolAccess;
+use rawko::tools::{ToolContext, ToolRegistry};
+use serde_json::{Value, json};
+
+use super::agents;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Table, clean, clean_line};
+use crate::signals::Signals;
+use crate::watch::block_on;
+use crate::workspace::Workspace;
+
+/// Most bytes of a file of arguments.
+const LONGEST_INPUT: u64 = 16 * 1024 * 1024;
+
+/// What to do with the tools.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// List them
+    List {
+        /// Say what this agent may use
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say whether an agent may use a tool or run a command, and which rule decides; nothing is run
+    Check(Question),
+    /// Run a tool as an agent would, with its rights
+    Call(Call),
+}
+
+/// Options of `rawko tools check`.
+#[derive(Debug, Args)]
+pub(crate) struct Question {
+    /// The agent
+    #[arg(long, value_name = "NAME")]
+    agent: String,
+    /// The tool
+    #[arg(long, value_name = "TOOL", default_value = "Bash", required_unless_present = "command")]
+    tool: String,
+    /// Arguments of the tool, as JSON
+    #[arg(long, value_name = "JSON", conflicts_with = "command")]
+    input: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// A shell command, behind `--`
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+/// Options of `rawko tools call`.
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The tool
+    name: String,
+    /// The agent that calls
+    #[arg(long, value_name = "NAME")]
+    agent: String,
+    /// Its arguments: JSON, or @FILE
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    input: String,
+    /// Take this folder's configuration at its word, trusted or not
+    #[arg(long, short)]
+    yes: bool,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carries the action out.
+pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+    match action {
+        Action::List { agent, json } => list(workspace, agent.as_deref(), *json),
+        Action::Check(question) => check(workspace, question),
+        Action::Call(call) => carry_out(workspace, call),
+    }
+}
+
+fn names(registry: &ToolRegistry) -> Vec<&str> {
+    registry.names().into_iter().chain(CONTROL_TOOLS).collect()
+}
+
+fn list(workspace: &Workspace, agent: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
+    let rawko = workspace.inspect()?;
+    let agent = agent.map(|name| agents::find(&rawko, name)).transpose()?;
+    let registry = rawko.tools()?;
+    let known = names(&registry);
+    let mut specs = registry.specs();
+    specs.extend(rawko::core::agent::control_tools());
+    let verdict = |tool: &str| agent.map(|agent| tool_verdict(&agent.config, tool, &known));
+    let console = &workspace.console;
+    if as_json {
+        let entries: Vec<Value> = specs
+            .iter()
+            .map(|spec| {
+                let mut entry = json!(spec);
+                if let (Some(verdict), Value::Object(map)) = (verdict(&spec.name), &mut entry) {
+                    map.insert("verdict".to_owned(), json!(verdict));
+                }
+                entry
+            })
+            .collect();
+        console.json(&entries)?;
+        return Ok(Exit::Success);
+    }
+    let mut table = Table::new(match agent {
+        None => &["NAME", "ACCESS", "DESCRIPTION"],
+        Some(_) => &["NAME", "ACCESS", "VERDICT", "RULE"],
+    });
+    for spec in &specs {
+        let access = match spec.access {
+            ToolAccess::ReadOnly => "reads",
+            ToolAccess::Mutating => "changes",
+        };
+        let mut row = vec![clean_line(&spec.name), access.to_owned()];
+        match verdict(&spec.name) {
+            None => row.push(first_sentence(&spec.description)),
+            Some(verdict) => {
+                row.push(if verdict.is_allowed() { "allowed" } else { "denied" }.to_owned());
+                row.push(clean_line(verdict.rule()));
+            }
+        }
+        table.row(row);
+    }
+    console.write(&table.render(console.paint()))?;
+    Ok(Exit::Success)
+}
+
+fn first_sentence(text: &str) -> String {
+    let line = clean_line(text);
+    let end = line.find(". ").map_or(line.len(), |at| at + 1);
+    rawko::core::text::truncate(&line[..end], 90)
+}
+
+fn check(workspace: &Workspace, question: &Question) -> Result<Exit, Failure> {
+    let rawko = workspace.inspect()?;
+    let agent = agents::find(&rawko, &question.agent)?;
+    let registry = rawko.tools()?;
+    let (tool, input) = match question.command.as_slice() {
+        [] => (question.tool.as_str(), question.input.as_deref().map(parse).transpose()?),
+        words => ("Bash", Some(json!({ "command": words.join(" ") }))),
+    };
+    let call = tool_call(tool, input.clone().unwrap_or_else(|| json!({})));
+    // Without arguments the question is about the tool alone.
+    let verdict = match &input {
+        None => tool_verdict(&agent.config, tool, &names(&registry)),
+        Some(_) => call_verdict(&agent.config, &call, &names(&registry)),
+    };
+    let console = &workspace.console;
+    let exit = if verdict.is_allowed() { Exit::Success } else { Exit::Failed };
+    if question.json {
+        let mut entry = json!({ "agent": agent.config.name, "tool": tool, "input": input });
+        if let (Value::Object(entry), Value::Object(verdict)) = (&mut entry, json!(verdict)) {
+            entry.extend(verdict);
+        }
+        console.json(&entry)?;
+        return Ok(exit);
+    }
+    let paint = console.paint();
+    let text = match &verdict {
+        Verdict::Allowed { rule } => format!("{} by {}\n", paint.good("allowed"), clean_line(rule)),
+        Verdict::Denied { rule, message } => {
+            format!("{} by {}\n{}\n", paint.bad("denied"), clean_line(rule), clean(message))
+        }
+    };
+    console.write(&text)?;
+    Ok(exit)
+}
+
+fn tool_call(name: &str, input: Value) -> ToolCall {
+    ToolCall { id: "call_1".to_owned(), name: name.to_owned(), input, invalid_input: None }
+}
+
+fn parse(text: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        Failure::usage(format!("the arguments are not JSON: {error}"))
+            .with_hint("write an object, e.g. --input '{\"file_path\": \"README.md\"}', or name a file with --input @FILE")
+    })
+}
+
+fn carry_out(workspace: &Workspace, call: &Call) -> Result<Exit, Failure> {
+    let rawko = workspace.builder().trusted(call.yes).build()?;
+    workspace.warn(&rawko);
+    let agent = agents::find(&rawko, &call.agent)?;
+    let input = match call.input.strip_prefix('@') {
+        None => parse(&call.input)?,
+        Some(file) => parse(&read(&workspace.resolve(Path::new(file)))?)?,
+    };
+    if is_control_tool(&call.name) {
+        return Err(Failure::usage(format!("`{}` is a control tool: it means something inside a run alone", call.name))
+            .with_hint("`rawko tools list` shows the others"));
+    }
+    let registry = rawko.tools()?;
+    let request = tool_call(&call.name, input);
+    if let Verdict::Denied { rule, message } = call_verdict(&agent.config, &request, &names(&registry)) {
+        return Err(Failure::new(Exit::Failed, format!("denied by {rule}: {message}"))
+            .with_hint(format!("`rawko tools list --agent {}` shows what it may use", agent.config.name)));
+    }
+    let context = context(&rawko, agent);
+    let outcome = block_on(async {
+        let mut signals = Signals::listen()?;
+        tokio::select! {
+            outcome = registry.call(&request.name, request.input, &context) => Ok(Some(outcome)),
+            // Dropping the call ends it, its processes included.
+            _ = signals.next() => Ok(None),
+        }
+    })?;
+    let Some(outcome) = outcome else { return Ok(Exit::Cancelled) };
+    let console = &workspace.console;
+    if call.json {
+        console.json(&outcome)?;
+    } else {
+        console.line(clean(&outcome.content).trim_end())?;
+    }
+    Ok(if outcome.is_error { Exit::Failed } else { Exit::Success })
+}
+
+fn context(rawko: &Rawko, agent: &LoadedAgent) -> ToolContext {
+    let global = &rawko.config().config.permissions;
+    let permissions = effective_permissions(global, agent.config.permissions.as_ref(), None);
+    ToolContext {
+        root: rawko.project().to_owned(),
+        agent: agent.config.name.clone(),
+        permissions: Arc::new(permissions),
+        progress: Arc::new(|_| {}),
+    }
+}
+
+fn read(path: &PathBuf) -> Result<String, Failure> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let opened = std::fs::File::open(path);
+    match opened.and_then(|file| file.take(LONGEST_INPUT).read_to_string(&mut text)) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(Failure::usage(format!("cannot read {}: {error}", path.display()))
+            .with_hint("name a file of JSON: --input @FILE")),
+    }
+}

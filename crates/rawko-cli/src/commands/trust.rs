@@ -1,0 +1,71 @@
+//! `rawko trust`: trusts this folder's configuration as it is now, or no longer.
+
+use clap::Args;
+use rawko::config::{TrustError, TrustStore};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{clean, clean_line};
+use crate::workspace::Workspace;
+
+/// Options of `rawko trust`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Trust it no longer
+    #[arg(long)]
+    revoke: bool,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Trusts, or trusts no longer.
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
+    let store = store(workspace)?;
+    let rawko = workspace.inspect()?;
+    let (console, folder) = (&workspace.console, rawko.project());
+    let claims = &rawko.config().claims;
+    let digest = rawko.config().project_digest.as_deref();
+    if arguments.revoke {
+        store.distrust(folder).map_err(refused)?;
+    } else if let Some(digest) = digest {
+        store.trust(folder, digest).map_err(refused)?;
+    }
+    let trusted = !arguments.revoke && digest.is_some();
+    if arguments.json {
+        console.json(&json!({ "folder": folder, "trusted": trusted, "claims": claims }))?;
+        return Ok(Exit::Success);
+    }
+    let shown = clean_line(&folder.to_string_lossy());
+    let mut text = match (arguments.revoke, trusted) {
+        (true, _) => format!("{shown} is trusted no longer.\n"),
+        (false, true) => format!("{shown} is trusted, with its configuration as it is now.\n"),
+        (false, false) => format!("{shown} has no configuration of its own: there is nothing to trust.\n"),
+    };
+    if !claims.is_empty() {
+        text.push_str("What it asks for that only a trusted folder gets:\n");
+        for claim in claims {
+            text.push_str(&format!("  {}\n", clean(&claim.to_string())));
+        }
+    }
+    if trusted {
+        text.push_str("A change of these files ends the trust. `rawko trust --revoke` takes it back.\n");
+    }
+    console.write(&text)?;
+    Ok(Exit::Success)
+}
+
+/// Where trust is kept.
+pub(crate) fn store(workspace: &Workspace) -> Result<TrustStore, Failure> {
+    let directory = workspace.environment.state_dir().ok_or_else(|| {
+        Failure::usage("there is no place to keep what is trusted: neither XDG_STATE_HOME nor HOME is set")
+            .with_hint("set HOME; or trust a single run with --yes")
+    })?;
+    Ok(TrustStore::new(&directory))
+}
+
+fn refused(error: TrustError) -> Failure {
+    Failure::new(Exit::Failed, format!("cannot keep what is trusted: {error}"))
+        .with_hint("check the rights of that file and its folder")
+}

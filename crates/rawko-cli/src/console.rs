@@ -1,0 +1,123 @@
+//! Standard output and standard error: writing to them, and whether they take colours.
+//!
+//! Owns the decision on colour: `--color`, then `NO_COLOR`, then `CLICOLOR_FORCE`, then whether a person looks on.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use serde::Serialize;
+
+use crate::output::{Paint, escape_json};
+
+/// `--color`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// Where a terminal shows it.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The two outputs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Console {
+    output_color: bool,
+    error_color: bool,
+    error_is_terminal: bool,
+}
+
+impl Console {
+    /// The process's outputs, where `env` is its environment.
+    pub(crate) fn new(choice: ColorChoice, env: impl Fn(&str) -> Option<String>) -> Self {
+        let error_is_terminal = io::stderr().is_terminal();
+        Self {
+            output_color: takes_color(choice, &env, io::stdout().is_terminal()),
+            error_color: takes_color(choice, &env, error_is_terminal),
+            // A terminal that cannot move its cursor gets plain lines.
+            error_is_terminal: error_is_terminal && env("TERM").is_none_or(|term| term != "dumb"),
+        }
+    }
+
+    /// Colours for standard output.
+    pub(crate) fn paint(&self) -> Paint {
+        Paint::new(self.output_color)
+    }
+
+    /// Colours for standard error.
+    pub(crate) fn error_paint(&self) -> Paint {
+        Paint::new(self.error_color)
+    }
+
+    /// Whether a person watches standard error on a terminal that can be drawn on.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.error_is_terminal
+    }
+
+    /// Writes `text` to standard output as it is, at once. Text from outside has been made harmless by the caller.
+    pub(crate) fn write(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// Writes `text` and a line break to standard output.
+    pub(crate) fn line(&self, text: &str) -> io::Result<()> {
+        self.write(&format!("{text}\n"))
+    }
+
+    /// Writes `value` to standard output as JSON that people can read.
+    pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
+        self.line(&escape_json(serde_json::to_string_pretty(value)?))
+    }
+
+    /// Writes `value` to standard output as one line of JSON.
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> io::Result<()> {
+        self.line(&escape_json(serde_json::to_string(value)?))
+    }
+
+    /// Writes `text` to standard error as it is, at once.
+    pub(crate) fn write_error(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stderr().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+}
+
+fn takes_color(choice: ColorChoice, env: &impl Fn(&str) -> Option<String>, is_terminal: bool) -> bool {
+    let is_set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
+    match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto if is_set("NO_COLOR") => false,
+        ColorChoice::Auto if env("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0") => true,
+        ColorChoice::Auto => is_terminal && env("TERM").is_none_or(|term| term != "dumb"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(choice: ColorChoice, env: &[(&str, &str)], is_terminal: bool, expected: bool) {
+        let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+        assert_eq!(takes_color(choice, &env, is_terminal), expected);
+    }
+
+    #[test]
+    fn flag_then_environment_then_terminal() {
+        use ColorChoice::{Always, Auto, Never};
+        check(Auto, &[], true, true);
+        check(Auto, &[], false, false);
+        check(Auto, &[("TERM", "dumb")], true, false);
+        check(Auto, &[("NO_COLOR", "1")], true, false);
+        check(Auto, &[("NO_COLOR", "")], true, true);
+        check(Auto, &[("CLICOLOR_FORCE", "1")], false, true);
+        check(Auto, &[("CLICOLOR_FORCE", "0")], false, false);
+        check(Auto, &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")], true, false);
+        check(Always, &[("NO_COLOR", "1")], false, true);
+        check(Never, &[("CLICOLOR_FORCE", "1")], true, false);
+    }
+}

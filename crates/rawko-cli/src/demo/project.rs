@@ -1,0 +1,123 @@
+//! A small project with a failing test, in a folder of its own, under git.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Files of the project with their content.
+const FILES: [(&str, &str); 3] = [
+    ("README.md", include_str!("files/README.md")),
+    ("slugify.sh", include_str!("files/slugify.sh")),
+    ("tests/run.sh", include_str!("files/tests/run.sh")),
+];
+
+/// The project. Its folder goes with it.
+#[derive(Debug)]
+pub(crate) struct Project {
+    folder: TempDir,
+}
+
+/// One run of the project's tests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TestRun {
+    /// How it ended; absent where a signal ended it.
+    pub(crate) exit_code: Option<i32>,
+    /// What it printed.
+    pub(crate) output: String,
+}
+
+impl TestRun {
+    /// Whether all tests passed.
+    pub(crate) fn is_green(&self) -> bool {
+        self.exit_code == Some(0)
+    }
+}
+
+impl Project {
+    /// Writes the project and commits it.
+    pub(crate) fn create() -> Result<Self, Failure> {
+        let cannot_write = |error: std::io::Error| {
+            Failure::new(Exit::Failed, format!("cannot write the demonstration's project: {error}"))
+                .with_hint("set TMPDIR to a folder that can be written")
+        };
+        let folder = tempfile::Builder::new().prefix("rawko-demo-").tempdir().map_err(cannot_write)?;
+        fs::create_dir(folder.path().join("tests")).map_err(cannot_write)?;
+        for (name, content) in FILES {
+            fs::write(folder.path().join(name), content).map_err(cannot_write)?;
+        }
+        let project = Self { folder };
+        project.git(&["init", "--quiet", "--template="])?;
+        project.git(&["add", "--all"])?;
+        project.git(&["commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", "A slugify with a bug"])?;
+        Ok(project)
+    }
+
+    /// Where it is.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs the tests.
+    pub(crate) fn test(&self) -> Result<TestRun, Failure> {
+        let done = Command::new("bash")
+            .arg("tests/run.sh")
+            .current_dir(self.folder())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| missing("bash", &error))?;
+        let mut output = String::from_utf8_lossy(&done.stdout).into_owned();
+        output.push_str(&String::from_utf8_lossy(&done.stderr));
+        Ok(TestRun { exit_code: done.status.code(), output })
+    }
+
+    /// What changed since the first commit.
+    pub(crate) fn diff(&self) -> Result<String, Failure> {
+        self.git(&["diff", "--no-ext-diff", "--no-color"])
+    }
+
+    /// Leaves the folder behind, and says where it is.
+    pub(crate) fn keep(self) -> PathBuf {
+        self.folder.keep()
+    }
+
+    /// git, untouched by the user's configuration, hooks and environment.
+    fn git(&self, arguments: &[&str]) -> Result<String, Failure> {
+        let mut command = Command::new("git");
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("GIT_") {
+                command.env_remove(name);
+            }
+        }
+        let done = command
+            .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat"])
+            .args(["-c", "user.name=rawko demo", "-c", "user.email=demo@rawko.invalid"])
+            .args(["-c", "init.defaultBranch=main", "-c", "commit.gpgSign=false"])
+            .args(arguments)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .current_dir(self.folder())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| missing("git", &error))?;
+        if done.status.success() {
+            return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+        }
+        let name = arguments.first().copied().unwrap_or_default();
+        let said = String::from_utf8_lossy(&done.stderr);
+        Err(Failure::new(Exit::Failed, format!("git {name} failed in {}: {}", self.folder().display(), said.trim()))
+            .with_hint("`rawko doctor` looks at git"))
+    }
+}
+
+fn missing(program: &str, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot start {program}: {error}"))
+        .with_hint(format!("the demonstration needs {program}: install it, and see to it that PATH finds it"))
+}

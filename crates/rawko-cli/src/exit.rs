@@ -1,0 +1,130 @@
+//! Exit statuses: the only place that knows their numbers (`spec/cli.md`).
+
+use std::process::ExitCode;
+
+use rawko::core::ErrorCode;
+use rawko::core::ErrorInfo;
+use rawko::core::session::Status;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Success,
+    /// The task failed, or a check found something.
+    Failed,
+    /// The command line or the configuration cannot be used.
+    Usage,
+    /// Stopped by a limit.
+    Limited,
+    /// The provider failed, or there is no usable key.
+    Provider,
+    /// The folder's configuration asks for what only a trusted folder may have.
+    Untrusted,
+    /// Stopped by the user.
+    Cancelled,
+}
+
+impl Exit {
+    /// All of them, in the order in which they are documented.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Success,
+        Self::Failed,
+        Self::Usage,
+        Self::Limited,
+        Self::Provider,
+        Self::Untrusted,
+        Self::Cancelled,
+    ];
+
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Limited => 3,
+            Self::Provider => 4,
+            Self::Untrusted => 5,
+            Self::Cancelled => 130,
+        }
+    }
+
+    /// How a run that ended like this ends the program.
+    pub(crate) fn of_run(status: Status, error: Option<&ErrorInfo>) -> Self {
+        match status {
+            Status::Claimed => Self::Success,
+            Status::Limited => Self::Limited,
+            Status::Cancelled => Self::Cancelled,
+            Status::Failed => error.map_or(Self::Failed, Self::of_error),
+        }
+    }
+
+    /// How a failure that nobody could mend ends the program.
+    pub(crate) fn of_error(error: &ErrorInfo) -> Self {
+        match error.code {
+            ErrorCode::RateLimited
+            | ErrorCode::Overloaded
+            | ErrorCode::NetworkError
+            | ErrorCode::AuthenticationFailed
+            | ErrorCode::ContextLengthExceeded
+            | ErrorCode::InvalidRequest
+            | ErrorCode::ModelUnavailable => Self::Provider,
+            // A deadline can be a tool's or an agent's; it is the provider's where one is named.
+            ErrorCode::Timeout | ErrorCode::Unknown if error.provider.is_some() => Self::Provider,
+            ErrorCode::ConfigError => Self::Usage,
+            ErrorCode::BudgetExceeded => Self::Limited,
+            ErrorCode::Timeout
+            | ErrorCode::ToolFailure
+            | ErrorCode::ValidationError
+            | ErrorCode::PermissionError
+            | ErrorCode::Unknown => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: Status, error: Option<(ErrorCode, bool)>, code: u8) {
+        let error = error.map(|(code, of_provider)| ErrorInfo {
+            provider: of_provider.then(|| "claude".to_owned()),
+            ..ErrorInfo::new(code, "it failed")
+        });
+        assert_eq!(Exit::of_run(status, error.as_ref()).code(), code, "{status:?} {error:?}");
+    }
+
+    #[test]
+    fn a_run_ends_in_its_documented_status() {
+        check(Status::Claimed, None, 0);
+        check(Status::Failed, None, 1);
+        check(Status::Limited, None, 3);
+        check(Status::Limited, Some((ErrorCode::BudgetExceeded, false)), 3);
+        check(Status::Cancelled, None, 130);
+        for code in [
+            ErrorCode::AuthenticationFailed,
+            ErrorCode::RateLimited,
+            ErrorCode::Overloaded,
+            ErrorCode::NetworkError,
+            ErrorCode::ModelUnavailable,
+            ErrorCode::InvalidRequest,
+            ErrorCode::ContextLengthExceeded,
+        ] {
+            check(Status::Failed, Some((code, false)), 4);
+        }
+        check(Status::Failed, Some((ErrorCode::Timeout, true)), 4);
+        check(Status::Failed, Some((ErrorCode::Timeout, false)), 1);
+        check(Status::Failed, Some((ErrorCode::ToolFailure, false)), 1);
+        check(Status::Failed, Some((ErrorCode::ValidationError, true)), 1);
+        check(Status::Failed, Some((ErrorCode::ConfigError, true)), 2);
+    }
+}

@@ -1,0 +1,91 @@
+//! What went wrong in a command, as it is told to a person: what failed, and what to try.
+//!
+//! The only place where an error becomes text, hint and exit status.
+
+use std::io;
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::output::clean;
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something to tell.
+    Told(Told),
+    /// Nobody reads standard output any more: there is nobody to tell, and nothing to complain about.
+    PipeClosed,
+}
+
+/// The words of a failure.
+#[derive(Debug)]
+pub(crate) struct Told {
+    exit: Exit,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure that ends the program in `exit`. The message says what failed and where.
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self::Told(Told { exit, message: message.into(), hint: None })
+    }
+
+    /// A command line or a configuration that cannot be used.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// The same with what to try.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        if let Self::Told(told) = &mut self {
+            told.hint = Some(hint.into());
+        }
+        self
+    }
+
+    /// How the program ends.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Told(told) => told.exit,
+            Self::PipeClosed => Exit::Success,
+        }
+    }
+
+    /// What failed, in words.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Told(told) => &told.message,
+            Self::PipeClosed => "the reader of the output is gone",
+        }
+    }
+
+    /// Tells it on standard error.
+    pub(crate) fn tell(&self, console: &Console) {
+        let Self::Told(told) = self else { return };
+        let paint = console.error_paint();
+        let message = clean(&told.message);
+        // A report of several findings comes with its own headings.
+        let mut text = match message.strip_prefix("error: ") {
+            Some(rest) => format!("{} {}\n", paint.error("error:"), rest.trim_end()),
+            None => format!("{} {}\n", paint.error("error:"), message.trim_end()),
+        };
+        if let Some(hint) = &told.hint {
+            let indented = clean(hint).trim_end().replace('\n', "\n      ");
+            text.push_str(&format!("{} {indented}\n", paint.hint("hint:")));
+        }
+        // Where standard error is gone too, the exit status is all that can still be said.
+        let _ = console.write_error(&text);
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Of writing to standard output: everything else is turned into words where it happens.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::PipeClosed,
+            _ => Self::new(Exit::Failed, format!("cannot write to standard output: {error}"))
+                .with_hint("check the disk or the program that the output goes to"),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! How things look: colours, columns, numbers, and text from outside made harmless. Writes nothing itself.
+
+mod figure;
+mod paint;
+mod sanitize;
+mod table;
+
+pub(crate) use figure::{cost, duration, tokens};
+pub(crate) use paint::Paint;
+pub(crate) use sanitize::{Sanitizer, clean, clean_line, escape_json};
+pub(crate) use table::{Table, fit, indent};

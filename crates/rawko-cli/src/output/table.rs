@@ -1,0 +1,95 @@
+//! Columns, indents and lines that must fit.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::paint::Paint;
+
+/// Rows in columns that are as wide as their widest cell.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table under these headings.
+    pub(crate) fn new(headings: &[&str]) -> Self {
+        Self { rows: vec![headings.iter().map(|h| (*h).to_owned()).collect()] }
+    }
+
+    /// Appends a row. Cells are harmless already, one line each, and hold no colours.
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The table as text, a line a row.
+    pub(crate) fn render(&self, paint: Paint) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
+        let width = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or_default()
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                line.push_str(cell);
+                line.push_str(&" ".repeat(width + 2 - cell.width().min(*width)));
+            }
+            let line = line.trim_end();
+            text.push_str(&if at == 0 { paint.strong(line) } else { line.to_owned() });
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// `text` with every line behind `by` blanks.
+pub(crate) fn indent(text: &str, by: usize) -> String {
+    let margin = " ".repeat(by);
+    let lines: Vec<String> =
+        text.lines().map(|line| if line.is_empty() { String::new() } else { format!("{margin}{line}") }).collect();
+    lines.join("\n")
+}
+
+/// The beginning of `line` that fits into `columns`, with `…` where something is missing.
+pub(crate) fn fit(line: &str, columns: usize) -> String {
+    if line.width() <= columns {
+        return line.to_owned();
+    }
+    let mut used = 0;
+    let mut cut = String::new();
+    for c in line.chars() {
+        used += c.width().unwrap_or(0);
+        if used + 1 > columns {
+            break;
+        }
+        cut.push(c);
+    }
+    if columns > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(&["NAME", "USE"]);
+        table.row(vec!["a".into(), "b".into()]);
+        table.row(vec!["日本語!".into(), "c".into()]);
+        assert_eq!(table.render(Paint::new(false)), "NAME     USE\na        b\n日本語!  c\n");
+    }
+
+    proptest! {
+        #[test]
+        fn what_fits_is_whole_and_what_does_not_is_cut(line in "\\PC{0,40}", columns in 0usize..50) {
+            let shown = fit(&line, columns);
+            prop_assert!(shown.width() <= columns);
+            prop_assert!(shown == line || line.width() > columns);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Events as short phrases, in one place for all who show them to people. Everything they quote is made harmless.
+
+use rawko::core::machine::{Decision, Plan, PlanStep, StepStatus};
+use rawko::core::session::{DecisionPoint, DecisionSource};
+use rawko::core::text::truncate;
+use rawko::core::{ErrorInfo, Usage};
+use serde_json::Value;
+
+use crate::output::{clean, clean_line, cost, duration, tokens};
+
+/// Characters of a call's arguments that are shown.
+const ARGUMENT_CHARS: usize = 120;
+/// Characters of a reason that are shown.
+const REASON_CHARS: usize = 200;
+/// Lines of a tool's output that `--verbose` shows.
+const HEAD_LINES: usize = 12;
+
+/// The argument that tells most about a call: `bash tests/run.sh` of a `Bash`, the file of an `Edit`.
+pub(super) fn arguments(tool: &str, input: &Value) -> String {
+    let text = |key: &str| input.get(key).and_then(Value::as_str);
+    let shown = match tool {
+        "Bash" => text("command").map(str::to_owned),
+        "Read" | "Write" | "Edit" => text("file_path").map(str::to_owned),
+        "Glob" => text("pattern").map(str::to_owned),
+        "Grep" => text("pattern").map(|pattern| match text("path").or_else(|| text("glob")) {
+            Some(place) => format!("{pattern} in {place}"),
+            None => pattern.to_owned(),
+        }),
+        "Report" => text("summary").map(|said| match text("outcome") {
+            Some(outcome) => format!("{outcome}: {said}"),
+            None => said.to_owned(),
+        }),
+        "UpdatePlan" => input.get("steps").and_then(Value::as_array).map(|steps| format!("{} steps", steps.len())),
+        _ => None,
+    };
+    let shown = shown.unwrap_or_else(|| match input {
+        Value::Object(map) if map.is_empty() => String::new(),
+        other => other.to_string(),
+    });
+    truncate(&clean_line(&shown), ARGUMENT_CHARS)
+}
+
+/// A tool as it may be shown, and its arguments behind it.
+pub(super) fn call(tool: &str, input: &Value) -> (String, String) {
+    (clean_line(tool), arguments(tool, input))
+}
+
+/// What came of a call: `exit 1, 12 lines, 35 ms`.
+pub(super) fn result(output: &str, is_error: bool, exit_code: Option<i32>, duration_ms: u64) -> String {
+    let mut parts = Vec::new();
+    match (exit_code, is_error) {
+        (Some(code), _) => parts.push(format!("exit {code}")),
+        (None, true) => parts.push("failed".to_owned()),
+        (None, false) => {}
+    }
+    match output.lines().count() {
+        0 => {}
+        1 => parts.push("1 line".to_owned()),
+        lines => parts.push(format!("{lines} lines")),
+    }
+    parts.push(duration(duration_ms));
+    parts.join(", ")
+}
+
+/// The line of an output that says most: the last one of a failure that says anything.
+pub(super) fn telling_line(output: &str) -> Option<String> {
+    let line = output.lines().rev().map(clean_line).find(|line| line.chars().any(char::is_alphanumeric))?;
+    Some(truncate(&line, ARGUMENT_CHARS))
+}
+
+/// The first lines of an output, and how many there are behind them.
+pub(super) fn head(output: &str) -> String {
+    let shown: Vec<&str> = output.lines().take(HEAD_LINES).collect();
+    let left = output.lines().count().saturating_sub(HEAD_LINES);
+    let text = clean(&shown.join("\n")).into_owned();
+    match left {
+        0 => text,
+        left => format!("{text}\n… {left} more lines"),
+    }
+}
+
+/// What was decided: `planner`, `planner goes on`, `done`.
+pub(super) fn decision(decision: &Decision) -> String {
+    match decision {
+        Decision::SelectMode { mode, .. } => format!("next: {}", clean_line(mode)),
+        Decision::Continue { .. } => "the same agent goes on".to_owned(),
+        Decision::Retry { .. } => "try again".to_owned(),
+        Decision::Complete { .. } => "done".to_owned(),
+    }
+}
+
+/// Why it was decided.
+pub(super) fn reason(decision: &Decision) -> String {
+    truncate(&clean_line(decision.reason()), REASON_CHARS)
+}
+
+/// Who decided.
+pub(super) fn source(source: DecisionSource) -> &'static str {
+    match source {
+        DecisionSource::Llm => "by the model",
+        DecisionSource::Rule => "by rule",
+        DecisionSource::Fallback => "by rule, the model gave no usable answer",
+        DecisionSource::Human => "by you",
+    }
+}
+
+/// Which question was answered.
+pub(super) fn point(point: DecisionPoint) -> &'static str {
+    match point {
+        DecisionPoint::Select => "select",
+        DecisionPoint::Evaluate => "evaluate",
+    }
+}
+
+/// How far a plan is: `2/5`.
+pub(super) fn progress(plan: &Plan) -> String {
+    let settled = plan.steps.iter().filter(|step| step.is_settled()).count();
+    format!("{settled}/{}", plan.steps.len())
+}
+
+/// A mark for how far a step is.
+pub(super) fn mark(step: &PlanStep) -> &'static str {
+    match step.status {
+        StepStatus::Pending => "[ ]",
+        StepStatus::InProgress => "[>]",
+        StepStatus::Complete => "[x]",
+        StepStatus::Failed => "[!]",
+        StepStatus::Skipped => "[-]",
+    }
+}
+
+/// A step's text.
+pub(super) fn step(step: &PlanStep) -> String {
+    truncate(&clean_line(&step.description), ARGUMENT_CHARS)
+}
+
+/// A failure with all that is known of it.
+pub(super) fn error(error: &ErrorInfo) -> String {
+    let mut text = format!("{}: {}", error.code, clean(&error.message));
+    let mut known = Vec::new();
+    known.extend(error.provider.as_ref().map(|name| format!("provider {}", clean_line(name))));
+    known.extend(error.status.map(|status| format!("HTTP {status}")));
+    known.extend(error.request_id.as_ref().map(|id| format!("request {}", clean_line(id))));
+    if !known.is_empty() {
+        text.push_str(&format!(" ({})", known.join(", ")));
+    }
+    text
+}
+
+/// Tokens of a call and of all calls so far.
+pub(super) fn usage(usage: &Usage, total: &Usage, cost_usd: Option<f64>) -> String {
+    let cached = usage.cache_hit_share().map(|share| format!(" ({:.0}% cached)", share * 100.0));
+    format!(
+        "{} in{}, {} out; so far {} tokens, {}",
+        tokens(usage.prompt_tokens()),
+        cached.unwrap_or_default(),
+        tokens(usage.output_tokens),
+        tokens(total.total_tokens()),
+        cost(cost_usd)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(tool: &str, input: &Value, expected: &str) {
+        assert_eq!(arguments(tool, input), expected);
+    }
+
+    #[test]
+    fn a_call_is_shown_by_what_tells_most() {
+        check("Bash", &json!({"command": "cargo test\n--all"}), "cargo test --all");
+        check("Edit", &json!({"file_path": "src/a.rs", "old_string": "x"}), "src/a.rs");
+        check("Grep", &json!({"pattern": "fn main", "path": "src"}), "fn main in src");
+        check("Report", &json!({"outcome": "success", "summary": "It works."}), "success: It works.");
+        check("UpdatePlan", &json!({"steps": [1, 2]}), "2 steps");
+        check("mcp__x__y", &json!({"a": 1}), r#"{"a":1}"#);
+        check("Other", &json!({}), "");
+        check("Bash", &json!({"command": 7}), r#"{"command":7}"#);
+        check("Bash", &json!({"command": "a\u{1b}[2Jb\u{202e}"}), "ab");
+        assert_eq!(arguments("Bash", &json!({"command": "x".repeat(500)})).chars().count(), ARGUMENT_CHARS + 3);
+    }
+
+    #[test]
+    fn a_result_is_counted_and_its_last_words_are_quoted() {
+        assert_eq!(result("a\nb", false, Some(0), 12), "exit 0, 2 lines, 12 ms");
+        assert_eq!(result("", true, None, 12), "failed, 12 ms");
+        assert_eq!(telling_line("FAIL: 1\n\n---\n"), Some("FAIL: 1".to_owned()));
+        assert_eq!(telling_line("\n"), None);
+        assert!(head(&"line\n".repeat(20)).ends_with("line\n… 8 more lines"));
+    }
+}

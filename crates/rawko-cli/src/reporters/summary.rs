@@ -1,0 +1,187 @@
+//! The end of a run in words: the truth about how it ended, what came of it, and what to do next.
+
+use rawko::core::session::Status;
+use rawko::core::{ErrorCode, ErrorInfo, Usage};
+use rawko::{Outcome, RunEvent};
+
+use crate::output::{Paint, clean, clean_line, cost, duration, indent, tokens};
+
+/// Everything that the end of a run says.
+#[derive(Debug, Clone)]
+pub(crate) struct Summary {
+    /// The session's id.
+    pub(crate) session: String,
+    /// Where the journal is; `None` where none is left behind.
+    pub(crate) journal: Option<String>,
+    /// How the run ended.
+    pub(crate) outcome: Outcome,
+    /// Whether it was only a rehearsal.
+    pub(crate) dry_run: bool,
+}
+
+impl Summary {
+    /// The summary of a run whose last event this is; `None` for any other event.
+    pub(crate) fn of(event: &RunEvent, journal: Option<String>, dry_run: bool) -> Option<Self> {
+        match event.clone() {
+            RunEvent::SessionFinished {
+                status,
+                summary,
+                session,
+                iterations,
+                usage,
+                cost_usd,
+                files_modified,
+                duration_ms,
+                error,
+            } => Some(Self {
+                session,
+                journal: journal.filter(|_| !dry_run),
+                outcome: Outcome {
+                    status,
+                    summary,
+                    iterations,
+                    usage,
+                    cost_usd,
+                    files_modified,
+                    duration_ms,
+                    error,
+                },
+                dry_run,
+            }),
+            _ => None,
+        }
+    }
+
+    /// As text for people.
+    pub(crate) fn text(&self, paint: Paint) -> String {
+        let next = self.next().replace('\n', "\n      ");
+        format!("{}\n\n{}\n{} {next}\n", self.title(paint), self.facts(paint), paint.hint("next:"))
+    }
+
+    /// What the agents say, and the figures.
+    pub(crate) fn facts(&self, paint: Paint) -> String {
+        let outcome = &self.outcome;
+        let mut text = String::new();
+        let summary = clean(outcome.summary.trim());
+        if !summary.is_empty() {
+            text.push_str(&format!("{}\n\n", indent(&summary, 2)));
+        }
+        let files = match outcome.files_modified.as_slice() {
+            [] => "none".to_owned(),
+            files => clean_line(&files.join(", ")),
+        };
+        let mut rows = vec![
+            ("Files changed:", files),
+            ("Iterations:", outcome.iterations.to_string()),
+            ("Tokens:", used(&outcome.usage)),
+            ("Cost:", cost(outcome.cost_usd)),
+            ("Time:", duration(outcome.duration_ms)),
+            ("Session:", clean_line(&self.session)),
+        ];
+        if let Some(journal) = &self.journal {
+            rows.push(("Journal:", clean_line(journal)));
+        }
+        for (name, value) in rows {
+            text.push_str(&format!("{} {value}\n", paint.faint(&format!("{name:<14}"))));
+        }
+        text
+    }
+
+    fn title(&self, paint: Paint) -> String {
+        match self.outcome.status {
+            Status::Claimed if self.outcome.iterations == 0 => {
+                paint.warning("Claimed done without any work (nothing verified it)")
+            }
+            Status::Limited if self.dry_run => paint.strong("Dry run: this is how it would begin"),
+            Status::Claimed => paint.good("Claimed done (nothing verified it)"),
+            Status::Failed => paint.bad("Failed"),
+            Status::Limited => paint.warning("Stopped by a limit"),
+            Status::Cancelled => paint.warning("Cancelled"),
+        }
+    }
+
+    /// What to do now.
+    fn next(&self) -> String {
+        let Outcome { status, files_modified, error, .. } = &self.outcome;
+        let wrote = !files_modified.is_empty();
+        if self.dry_run {
+            return "nothing was changed; run it without --dry-run to have it done".to_owned();
+        }
+        match status {
+            Status::Claimed if wrote => {
+                "look at the change (`git diff`) and run your checks: that it is done is what the agents say, \
+                 and no command has proven it"
+                    .to_owned()
+            }
+            Status::Claimed => "no file was written: read the summary, and look whether that is what you wanted".to_owned(),
+            Status::Limited => {
+                let kept = if wrote { "what was written so far is in the folder; " } else { "" };
+                format!("{kept}raise the limit (--max-iterations, --max-cost, --timeout) or split the task, and run it again")
+            }
+            Status::Cancelled if wrote => {
+                "what was written until then stays: look at it with `git diff`, or run the task again".to_owned()
+            }
+            Status::Cancelled => "nothing was written; run the task again when you like".to_owned(),
+            Status::Failed => {
+                let advice = advice(error.as_ref());
+                format!("{advice}\nwhat was tried: rawko sessions show {}", self.session)
+            }
+        }
+    }
+}
+
+fn used(usage: &Usage) -> String {
+    match usage.total_tokens() {
+        0 => "none".to_owned(),
+        total => {
+            let cached = usage.cache_hit_share().filter(|share| *share > 0.0);
+            let cached = cached.map(|share| format!(", {:.0}% of the prompts cached", share * 100.0));
+            format!(
+                "{} ({} in, {} out{})",
+                tokens(total),
+                tokens(usage.prompt_tokens()),
+                tokens(usage.output_tokens),
+                cached.unwrap_or_default()
+            )
+        }
+    }
+}
+
+/// What can be done about a failure.
+fn advice(error: Option<&ErrorInfo>) -> String {
+    let Some(error) = error else {
+        return "say in the task what went wrong, and run it again".to_owned();
+    };
+    let name = error.provider.as_deref().map(clean_line).unwrap_or_else(|| "NAME".to_owned());
+    match error.code {
+        ErrorCode::AuthenticationFailed => {
+            format!("check the key and what it may use: rawko doctor, rawko providers check {name}")
+        }
+        ErrorCode::RateLimited | ErrorCode::Overloaded => {
+            "wait a while and run it again, or use another provider: --provider NAME".to_owned()
+        }
+        ErrorCode::NetworkError => {
+            format!("check the connection and the address: rawko providers check {name}")
+        }
+        ErrorCode::ModelUnavailable => {
+            format!("choose a model that is served: rawko providers models {name}, then --model MODEL")
+        }
+        ErrorCode::ContextLengthExceeded => {
+            "split the task, or use a model with a larger context: --model MODEL".to_owned()
+        }
+        ErrorCode::InvalidRequest => {
+            "the provider does not take the request: check model and `extra` in the configuration \
+             (rawko config show)"
+                .to_owned()
+        }
+        ErrorCode::ConfigError => "mend the configuration: rawko config check, rawko config show".to_owned(),
+        ErrorCode::PermissionError => {
+            "see what the agents may do: rawko tools check --agent NAME -- COMMAND, rawko config show".to_owned()
+        }
+        ErrorCode::Timeout => "give it more time (limits.timeout of the agent, timeouts of the provider)".to_owned(),
+        ErrorCode::ToolFailure
+        | ErrorCode::ValidationError
+        | ErrorCode::BudgetExceeded
+        | ErrorCode::Unknown => "read the error above; then change the task or the configuration, and run it again".to_owned(),
+    }
+}

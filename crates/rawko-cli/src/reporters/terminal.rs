@@ -1,0 +1,274 @@
+//! Progress for a person at a terminal: what happened stays above, what is happening is in the last lines.
+
+use std::io::{self, Write};
+use std::time::Instant;
+
+use rawko::RunEvent;
+use rawko::core::machine::{Plan, StepStatus};
+
+use super::live::{Columns, Live};
+use super::{Detail, Reporter, phrase};
+use crate::output::{Paint, Sanitizer, clean, clean_line, cost, duration, indent, tokens};
+
+/// Frames of the mark that turns while something is waited for.
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// Tells events on a terminal.
+pub(crate) struct Terminal<W> {
+    paint: Paint,
+    detail: Detail,
+    live: Live<W>,
+    begun: Instant,
+    frame: usize,
+    now: Now,
+    sanitizer: Sanitizer,
+    /// The line of a model's text that is not complete yet.
+    partial: String,
+}
+
+/// What the last lines say.
+#[derive(Debug, Default)]
+struct Now {
+    /// Who or what is at work.
+    doing: String,
+    /// The calls that are not answered yet, oldest first: the provider's id and a phrase.
+    calls: Vec<(String, String)>,
+    iteration: u32,
+    tokens: u64,
+    cost_usd: Option<f64>,
+    speaker: String,
+    running: bool,
+}
+
+impl<W: Write> Terminal<W> {
+    /// On `out`, whose width `columns` tells.
+    pub(crate) fn new(paint: Paint, detail: Detail, out: W, columns: Columns) -> Self {
+        Self {
+            paint,
+            detail,
+            live: Live::new(out, columns, paint),
+            begun: Instant::now(),
+            frame: 0,
+            now: Now::default(),
+            sanitizer: Sanitizer::default(),
+            partial: String::new(),
+        }
+    }
+
+    fn verbose(&self) -> bool {
+        self.detail == Detail::Verbose
+    }
+
+    fn show(&mut self) -> io::Result<()> {
+        let mut lines = Vec::new();
+        if !self.partial.is_empty() {
+            lines.push(format!("  {}", self.partial.replace('\t', " ")));
+        }
+        if self.now.running {
+            let elapsed = self.begun.elapsed().as_millis();
+            let mut parts = vec![format!("{} {}", FRAMES[self.frame % FRAMES.len()], self.now.doing)];
+            if let Some((_, call)) = self.now.calls.first() {
+                parts.push(call.clone());
+            }
+            parts.push(format!("iteration {}", self.now.iteration));
+            parts.push(duration(u64::try_from(elapsed).unwrap_or(u64::MAX)));
+            if self.now.tokens > 0 {
+                parts.push(format!("{} tokens", tokens(self.now.tokens)));
+                parts.push(cost(self.now.cost_usd));
+            }
+            lines.push(parts.join(" · "));
+        }
+        self.live.show(lines)
+    }
+
+    fn say(&mut self, agent: &str, text: &str) -> io::Result<()> {
+        if self.now.speaker != agent {
+            self.end_speech()?;
+            self.now.speaker = agent.to_owned();
+        }
+        self.sanitizer.push(text, &mut self.partial);
+        // Whole lines stay; the last one is shown as it grows, at the next tick.
+        if let Some(end) = self.partial.rfind('\n') {
+            let rest = self.partial.split_off(end + 1);
+            let lines = std::mem::replace(&mut self.partial, rest);
+            self.live.print(&indent(&lines, 2))?;
+        }
+        Ok(())
+    }
+
+    fn end_speech(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.partial);
+        self.sanitizer = Sanitizer::default();
+        if line.trim().is_empty() { Ok(()) } else { self.live.print(&indent(&line, 2)) }
+    }
+
+    fn print_plan(&mut self, plan: &Plan) -> io::Result<()> {
+        let mut text = format!("  {} {}", self.paint.strong("plan"), phrase::progress(plan));
+        for step in &plan.steps {
+            let line = format!("{} {}. {}", phrase::mark(step), step.index, phrase::step(step));
+            let line = match step.status {
+                StepStatus::Complete => self.paint.good(&line),
+                StepStatus::InProgress => self.paint.name(&line),
+                StepStatus::Failed => self.paint.bad(&line),
+                StepStatus::Pending | StepStatus::Skipped => self.paint.faint(&line),
+            };
+            text.push_str(&format!("\n    {line}"));
+        }
+        self.live.print(&text)
+    }
+
+    fn started(&mut self, session: &str, task: &str, journal: &str, degraded: &[String]) -> io::Result<()> {
+        let paint = self.paint;
+        let mut text = format!("{} {}", paint.strong(&clean_line(task)), paint.faint(session));
+        if self.verbose() {
+            text.push_str(&format!("\n{}", paint.faint(&clean_line(journal))));
+        }
+        for missing in degraded {
+            text.push_str(&format!("\n{} {}", paint.warning("not enforced:"), paint.faint(&clean_line(missing))));
+        }
+        self.live.print(&text)
+    }
+
+    fn call(&mut self, event: &RunEvent) -> io::Result<()> {
+        let RunEvent::ToolCall { agent: _, id, tool, input, allowed, rule } = event else { return Ok(()) };
+        let (tool, arguments) = phrase::call(tool, input);
+        let paint = self.paint;
+        if *allowed {
+            self.now.calls.push((id.clone(), format!("{tool} {arguments}").trim_end().to_owned()));
+        }
+        let mut line = format!("  {} {} {arguments}", paint.name("▸"), paint.strong(&tool)).trim_end().to_owned();
+        if !allowed {
+            line.push_str(&format!(" {}", paint.bad("denied")));
+        }
+        if self.verbose() || !allowed {
+            line.push_str(&format!(" {}", paint.faint(&format!("[{}]", clean_line(rule)))));
+        }
+        self.live.print(&line)
+    }
+
+    fn result(&mut self, event: &RunEvent) -> io::Result<()> {
+        let RunEvent::ToolResult { id, tool, output, is_error, exit_code, files_modified, duration_ms, agent: _ } =
+            event
+        else {
+            return Ok(());
+        };
+        self.now.calls.retain(|(open, _)| open != id);
+        let paint = self.paint;
+        let failed = *is_error || exit_code.is_some_and(|code| code != 0);
+        let said = phrase::result(output, *is_error, *exit_code, *duration_ms);
+        let mut line = format!("    {} {said}", if failed { paint.bad("✗") } else { paint.good("✓") });
+        if self.verbose() {
+            line.push_str(&format!(" {}", paint.faint(&clean_line(tool))));
+        }
+        if !files_modified.is_empty() {
+            line.push_str(&format!(", wrote {}", clean_line(&files_modified.join(", "))));
+        }
+        if failed && let Some(told) = phrase::telling_line(output) {
+            line.push_str(&format!("\n      {}", paint.faint(&told)));
+        }
+        if self.verbose() {
+            let head = indent(&phrase::head(output), 6);
+            let faint: Vec<String> = head.lines().map(|line| paint.faint(line)).collect();
+            line.push_str(&format!("\n{}", faint.join("\n")));
+        }
+        self.live.print(&line)
+    }
+
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+        let paint = self.paint;
+        match event {
+            RunEvent::SessionStarted { session, task, journal, degraded, at: _, agents: _ } => {
+                self.now.running = true;
+                "starting".clone_into(&mut self.now.doing);
+                self.started(session, task, journal, degraded)
+            }
+            RunEvent::StateChanged { from: _, to, iteration } => {
+                self.now.iteration = *iteration;
+                self.now.calls.clear();
+                to.to_string().replace('_', " ").clone_into(&mut self.now.doing);
+                Ok(())
+            }
+            RunEvent::Decision { point, decision, source, latency_ms } => {
+                let mut by = phrase::source(*source).to_owned();
+                if self.verbose() {
+                    by.push_str(&format!(", {}, {latency_ms} ms", phrase::point(*point)));
+                }
+                let line = format!(
+                    "{} {} {}",
+                    paint.name("◆"),
+                    phrase::decision(decision),
+                    paint.faint(&format!("({by}) {}", phrase::reason(decision)))
+                );
+                self.live.print(&line)
+            }
+            RunEvent::AgentStarted { agent, iteration, continued } => {
+                let agent = clean_line(agent);
+                self.now.iteration = *iteration;
+                self.now.doing.clone_from(&agent);
+                let how = if *continued { "goes on" } else { "starts" };
+                let rest = paint.faint(&format!("{how}, iteration {iteration}"));
+                self.live.print(&format!("{} {} {rest}", paint.good("●"), paint.strong(&agent)))
+            }
+            RunEvent::TextDelta { agent, text } => {
+                if self.verbose() || !matches!(agent.as_str(), "select" | "evaluate") {
+                    self.say(agent, text)
+                } else {
+                    Ok(())
+                }
+            }
+            RunEvent::ToolCall { .. } => self.call(event),
+            RunEvent::ToolResult { .. } => self.result(event),
+            RunEvent::PlanUpdated { agent: _, plan } => self.print_plan(plan),
+            RunEvent::Usage { agent, usage, total, cost_usd } => {
+                self.now.tokens = total.total_tokens();
+                self.now.cost_usd = *cost_usd;
+                if !self.verbose() {
+                    return Ok(());
+                }
+                let line = format!("  {}: {}", clean_line(agent), phrase::usage(usage, total, *cost_usd));
+                self.live.print(&paint.faint(&line))
+            }
+            RunEvent::Warning { message } => {
+                self.live.print(&format!("{} {}", paint.warning("warning:"), clean(message)))
+            }
+            RunEvent::Error { error } => {
+                self.live.print(&format!("{} {}", paint.error("error:"), phrase::error(error)))
+            }
+            RunEvent::SessionFinished { .. } => {
+                self.now.running = false;
+                self.live.clear()
+            }
+            // An event of a newer SDK: nothing is known of it that could be said.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<W: Write> Reporter for Terminal<W> {
+    fn tell(&mut self, event: &RunEvent) -> io::Result<()> {
+        if !matches!(event, RunEvent::TextDelta { .. }) {
+            self.end_speech()?;
+        }
+        self.event(event)
+    }
+
+    fn notice(&mut self, text: &str) -> io::Result<()> {
+        self.end_speech()?;
+        self.live.print(text)
+    }
+
+    fn is_animated(&self) -> bool {
+        true
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        self.frame += 1;
+        self.show()
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.end_speech()?;
+        self.now.running = false;
+        self.live.clear()
+    }
+}

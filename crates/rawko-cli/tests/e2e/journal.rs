@@ -1,0 +1,62 @@
+//! A run's journal, read back and folded.
+
+use std::path::Path;
+
+use rawko::core::session::{Effect, Event, Outcome, Session};
+use rawko::journal::{Journal, Record, SessionStore};
+
+/// The only journal of a project, verified.
+#[track_caller]
+pub(crate) fn only(project: &Path) -> Journal {
+    let store = SessionStore::of_project(project);
+    let listed = store.list().unwrap();
+    assert_eq!(listed.len(), 1, "one session was expected: {listed:?}");
+    let journal = rawko::journal::read(&store.find("last").unwrap()).unwrap();
+    assert_eq!(journal.torn_bytes, 0, "the journal ends in a torn line");
+    journal
+}
+
+/// Whether there is any session at all.
+pub(crate) fn is_there(project: &Path) -> bool {
+    SessionStore::of_project(project).list().is_ok_and(|listed| !listed.is_empty())
+}
+
+/// The end that the events alone lead to, and the end that was recorded: equal in a journal that tells the truth.
+#[track_caller]
+pub(crate) fn ends(journal: &Journal) -> (Option<Outcome>, Option<Outcome>) {
+    let (mut folded, mut recorded) = (None, None);
+    let mut session = Session::new();
+    for record in &journal.records {
+        match record {
+            Record::Event(stamped) => {
+                let reaction = session.apply(stamped);
+                folded = reaction.effects.into_iter().find_map(finish).or(folded);
+            }
+            Record::Step(step) => {
+                let value = serde_json::to_value(step).unwrap();
+                let effects = value["effects"].as_array().cloned().unwrap_or_default();
+                let end = effects.into_iter().find(|effect| effect["type"] == "Finish");
+                recorded = end.map(|effect| serde_json::from_value(effect["outcome"].clone()).unwrap()).or(recorded);
+            }
+        }
+    }
+    (folded, recorded)
+}
+
+/// The events, in order.
+pub(crate) fn events(journal: &Journal) -> impl Iterator<Item = &Event> {
+    journal.records.iter().filter_map(|record| match record {
+        Record::Event(stamped) => Some(&stamped.event),
+        Record::Step(_) => None,
+    })
+}
+
+fn finish(effect: Effect) -> Option<Outcome> {
+    match effect {
+        Effect::Finish { outcome } => Some(*outcome),
+        Effect::CallModel { .. }
+        | Effect::RunTool { .. }
+        | Effect::StartTimer { .. }
+        | Effect::Abandon { .. } => None,
+    }
+}

@@ -1,0 +1,21 @@
+//! The real binary against a model server on loopback, in real repositories with a real shell.
+//!
+//! Every run of these tests, whatever it is about, is also held to what must hold for every run: see
+//! [`trial::Ended::check`]. Nothing of the machine's environment reaches the binary, and nothing outside of a
+//! temporary directory is touched.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod answers;
+mod arbiter;
+mod beginnings;
+mod journal;
+mod limits;
+mod permissions;
+mod secrets;
+mod server_faults;
+mod signals;
+mod tools;
+mod trial;
+mod whole_run;
+mod wire;

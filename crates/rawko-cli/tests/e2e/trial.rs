@@ -1,0 +1,404 @@
+//! One run of the binary: the project it works in, the server it asks, and everything that came of it.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rawko::journal::Journal;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use testkit::{ModelServer, Wire};
+
+use crate::journal;
+
+/// A key that may reach the server and nothing else.
+pub(crate) const CANARY: &str = "sk-canary-5b1e0c94";
+
+/// Longer than any run here takes on the slowest machine; a run that hangs fails its test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A project, a server, and how the binary is started.
+pub(crate) struct Trial {
+    folder: tempfile::TempDir,
+    pub(crate) server: ModelServer,
+    wire: Wire,
+    with_key: bool,
+    user_config: Value,
+    environment: Vec<(String, String)>,
+    arguments: Vec<String>,
+    output: &'static str,
+}
+
+impl Trial {
+    /// An empty git repository, and a user who retries once and at once.
+    pub(crate) fn new(server: ModelServer) -> Self {
+        let trial = Self::without_git(server);
+        let git = trial.git(&["init", "--quiet"]);
+        assert!(git.is_empty(), "{git}");
+        trial
+    }
+
+    /// The same in a folder that is no repository.
+    pub(crate) fn without_git(server: ModelServer) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["project", "home"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Self {
+            folder,
+            server,
+            wire: Wire::Claude,
+            with_key: true,
+            user_config: json!({}),
+            environment: Vec::new(),
+            arguments: Vec::new(),
+            output: "stream-json",
+        }
+        .retry(json!({"maxAttempts": 2, "baseMs": 1, "capMs": 2_000}))
+    }
+
+    /// Speaks this wire format.
+    pub(crate) fn wire(mut self, wire: Wire) -> Self {
+        self.wire = wire;
+        // The provider is configured by its name: settings made so far move to it.
+        let retry = self.user_config.pointer("/provider/claude/retry").cloned();
+        self.user_config = json!({});
+        self.retry(retry.unwrap_or_default())
+    }
+
+    /// How often and how patiently the provider is asked again.
+    pub(crate) fn retry(self, policy: Value) -> Self {
+        let name = self.provider();
+        self.user_config(&format!("/provider/{name}/retry"), policy)
+    }
+
+    /// A value of the user's own configuration, which is trusted.
+    pub(crate) fn user_config(mut self, pointer: &str, value: Value) -> Self {
+        let mut at = &mut self.user_config;
+        for key in pointer.trim_start_matches('/').split('/') {
+            at = &mut at[key];
+        }
+        *at = value;
+        self
+    }
+
+    /// Without a key in the environment.
+    pub(crate) fn without_key(mut self) -> Self {
+        self.with_key = false;
+        self
+    }
+
+    /// A file of the project.
+    pub(crate) fn file(self, path: &str, text: &str) -> Self {
+        let path = self.project().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    /// An agent of the project.
+    pub(crate) fn agent(self, agent: &Value) -> Self {
+        let path = format!(".rawko/agents/{}.yaml", agent["name"].as_str().unwrap());
+        self.file(&path, &agent.to_string())
+    }
+
+    /// The project's configuration.
+    pub(crate) fn config(self, config: &Value) -> Self {
+        self.file(".rawko/config.yaml", &config.to_string())
+    }
+
+    /// A variable of the environment.
+    pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Further arguments.
+    pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        self
+    }
+
+    /// Another form of output.
+    pub(crate) fn output(mut self, form: &'static str) -> Self {
+        self.output = form;
+        self
+    }
+
+    /// The project's folder.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    /// The folder that holds project and home: outside of what agents may touch.
+    pub(crate) fn outside(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs git in the project and gives what it says.
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        let identity = ["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"];
+        let mut git = self.command("git");
+        let output = git.args(identity).args(arguments).output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn provider(&self) -> &'static str {
+        match self.wire {
+            Wire::Claude => "claude",
+            Wire::OpenAi => "openai",
+        }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let home = self.folder.path().join("home");
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.project())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &home)
+            .env("XDG_CONFIG_HOME", home.join("config"))
+            .env("XDG_STATE_HOME", home.join("state"))
+            .env("TMPDIR", self.folder.path())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Starts `rawko run` with this task.
+    pub(crate) fn start(self, task: &str) -> Running {
+        let config = self.folder.path().join("home/config/rawko/config.yaml");
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        std::fs::write(&config, self.user_config.to_string()).unwrap();
+        let mut command = self.command(env!("CARGO_BIN_EXE_rawko"));
+        let (url, key) = match self.wire {
+            Wire::Claude => ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+            Wire::OpenAi => ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+        };
+        command.env(url, self.server.url(self.wire)).env("RAWKO_PROVIDER", self.provider());
+        if self.with_key {
+            command.env(key, CANARY);
+        }
+        if self.wire == Wire::OpenAi {
+            command.env("RAWKO_MODEL", "test-large");
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.args(["run", "--output", self.output]).args(&self.arguments);
+        if !task.is_empty() {
+            command.args(["--", task]);
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (lines, stdout) = channel();
+        let pipe = BufReader::new(child.stdout.take().unwrap());
+        let reading = std::thread::spawn(move || {
+            for line in pipe.split(b'\n') {
+                let _ = lines.send(line.unwrap());
+            }
+        });
+        let mut pipe = child.stderr.take().unwrap();
+        let errors = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.read_to_end(&mut bytes).unwrap();
+            bytes
+        });
+        Running { trial: self, child, stdout, seen: Vec::new(), reading, errors, deadline: Instant::now() + PATIENCE }
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    pub(crate) fn run(self, task: &str) -> Ended {
+        self.start(task).end()
+    }
+}
+
+/// A run that has not ended yet.
+pub(crate) struct Running {
+    pub(crate) trial: Trial,
+    child: Child,
+    stdout: Receiver<Vec<u8>>,
+    seen: Vec<Vec<u8>>,
+    reading: JoinHandle<()>,
+    errors: JoinHandle<Vec<u8>>,
+    deadline: Instant,
+}
+
+impl Running {
+    /// Sends the binary a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits until `is_so`.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
+        while !is_so() {
+            assert!(Instant::now() < self.deadline, "never came: {what}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Waits until a file of the project is there and has a whole line, and gives it.
+    #[track_caller]
+    pub(crate) fn wait_for_line(&self, file: &str) -> String {
+        let path = self.trial.project().join(file);
+        let text = || std::fs::read_to_string(&path).unwrap_or_default();
+        self.wait_until(file, || text().ends_with('\n'));
+        text().trim().to_owned()
+    }
+
+    /// Waits until an event of this type was printed.
+    #[track_caller]
+    pub(crate) fn wait_for_event(&mut self, kind: &str) {
+        let start = format!("{{\"type\":\"{kind}\"");
+        while !self.seen.iter().any(|line| line.starts_with(start.as_bytes())) {
+            let line = self.next_line();
+            self.seen.push(line.unwrap_or_else(|| panic!("ended without {kind}")));
+        }
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Ended {
+        while let Some(line) = self.next_line() {
+            self.seen.push(line);
+        }
+        self.reading.join().unwrap();
+        let errors = self.errors.join().unwrap();
+        let status = self.child.wait().unwrap();
+        let ended = Ended {
+            trial: self.trial,
+            status,
+            stdout: String::from_utf8(self.seen.join(&b'\n')).unwrap(),
+            stderr: String::from_utf8(errors).unwrap(),
+        };
+        ended.check();
+        ended
+    }
+
+    #[track_caller]
+    fn next_line(&mut self) -> Option<Vec<u8>> {
+        match self.stdout.recv_timeout(self.deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = self.child.kill();
+                let seen = self.seen.iter().map(|line| String::from_utf8_lossy(line)).collect::<Vec<_>>();
+                panic!("the run hangs; it said so far:\n{}", seen.join("\n"));
+            }
+        }
+    }
+}
+
+/// A run that is over.
+pub(crate) struct Ended {
+    pub(crate) trial: Trial,
+    status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// What holds for every run: the key is in nothing that was written, no control character reaches the terminal,
+    /// the stream of events has a beginning and one end, and the journal is whole and tells the same end.
+    #[track_caller]
+    fn check(&self) {
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            assert!(!text.contains(CANARY), "the key is in {name}:\n{text}");
+            let wild = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+            assert_eq!(wild, None, "a control character in {name}:\n{text:?}");
+        }
+        for path in files_below(self.trial.outside()) {
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            let found = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
+            assert!(!found, "the key is in {}", path.display());
+        }
+        let events = self.events();
+        if let [first, .., last] = events.as_slice() {
+            assert_eq!(first["type"], "session_started");
+            assert_eq!(last["type"], "session_finished", "{}", self.stdout);
+            let ends = events.iter().filter(|event| event["type"] == "session_finished").count();
+            assert_eq!(ends, 1, "{}", self.stdout);
+            for field in ["status", "summary", "iterations", "usage", "costUsd", "filesModified", "durationMs"] {
+                assert!(last.get(field).is_some(), "{field} is missing in {last}");
+            }
+            let (folded, recorded) = journal::ends(&self.journal());
+            assert_eq!(folded, recorded, "folding the journal's events leads to another end");
+            let recorded = recorded.expect("the journal has an end");
+            assert_eq!(last["status"], recorded.status.as_str());
+            assert_eq!(last["summary"], recorded.summary);
+        } else {
+            assert!(events.is_empty(), "{}", self.stdout);
+        }
+    }
+
+    /// The exit status.
+    #[track_caller]
+    pub(crate) fn exits(&self, code: i32) -> &Self {
+        assert_eq!(self.status.code(), Some(code), "{}\nstdout:\n{}\nstderr:\n{}", self.status, self.stdout, self.stderr);
+        self
+    }
+
+    /// Standard error has all of these words, in whatever case.
+    #[track_caller]
+    pub(crate) fn says(&self, words: &[&str]) -> &Self {
+        let text = self.stderr.to_lowercase();
+        for word in words {
+            assert!(text.contains(&word.to_lowercase()), "{word:?} is missing in:\n{}", self.stderr);
+        }
+        self
+    }
+
+    /// The events on standard output; none where something else is printed.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        if self.trial.output != "stream-json" {
+            return Vec::new();
+        }
+        self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+
+    /// The events of one type.
+    pub(crate) fn events_of(&self, kind: &str) -> Vec<Value> {
+        self.events().into_iter().filter(|event| event["type"] == kind).collect()
+    }
+
+    /// The last event.
+    #[track_caller]
+    pub(crate) fn finish(&self) -> Value {
+        self.events().pop().expect("a run has events")
+    }
+
+    /// The journal, verified.
+    #[track_caller]
+    pub(crate) fn journal(&self) -> Journal {
+        journal::only(&self.trial.project())
+    }
+
+    /// The results of the calls of `tool`: what the model was told, and whether as an error.
+    pub(crate) fn results(&self, tool: &str) -> Vec<(String, bool)> {
+        let results = self.events_of("tool_result").into_iter().filter(|event| event["tool"] == tool);
+        results
+            .map(|event| (event["output"].as_str().unwrap().to_owned(), event["isError"] == true))
+            .collect()
+    }
+}
+
+/// All regular files below `folder`; links are not followed.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => files.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    files
+}
