@@ -6,8 +6,7 @@ use crate::config::source::Scope;
 const TOOLS: [&str; 6] = ["Read", "Write", "Edit", "Glob", "Grep", "Bash"];
 
 fn translated(text: &str, provider: ProviderType) -> (Option<AgentConfig>, Vec<String>) {
-    let source =
-        Source { name: Path::new("agents/my-agent.md").to_owned(), scope: Scope::Project, text: text.into() };
+    let source = Source::new(Path::new("agents/my-agent.md"), Scope::Project, text);
     let mut warnings = Vec::new();
     let around = Surroundings { tools: &TOOLS, provider: Some(provider) };
     let agent = translate(&source, &around, &mut warnings);

@@ -56,15 +56,14 @@ impl Diagnostic {
         }
     }
 
-    /// A finding about a place in a file whose text is `text`.
+    /// A finding about a place in a file, in whose line `line` stands.
     pub(super) fn at(
         path: &Path,
-        text: &str,
+        line: &str,
         place: Place,
         message: impl Into<String>,
         help: Option<String>,
     ) -> Self {
-        let line = text.lines().nth(place.line - 1).unwrap_or_default();
         Self {
             place: Some(place),
             excerpt: Some(excerpt(line)).filter(|line| !line.trim().is_empty()),

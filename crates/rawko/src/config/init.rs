@@ -60,7 +60,14 @@ fn write_new(path: &Path, text: &str) -> io::Result<bool> {
         fs::create_dir_all(parent)?;
     }
     match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(mut file) => file.write_all(text.as_bytes()).map(|()| true),
+        Ok(mut file) => match file.write_all(text.as_bytes()) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                // Half a file would be kept by the next attempt.
+                let _ = fs::remove_file(path);
+                Err(error)
+            }
+        },
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }

@@ -33,6 +33,8 @@ pub(super) struct Source {
     pub(super) scope: Scope,
     /// Without byte order mark.
     pub(super) text: Arc<str>,
+    /// Where each line begins: a file with many errors is not searched for each of them.
+    lines: Arc<[usize]>,
 }
 
 impl Source {
@@ -49,8 +51,14 @@ impl Source {
             Ok(text) => text,
             Err(error) => return Err(not_text(name, error.as_bytes(), error.utf8_error().valid_up_to())),
         };
-        let text = text.strip_prefix('\u{feff}').map(Arc::from).unwrap_or_else(|| Arc::from(text.as_str()));
-        Ok(Some(Self { name: name.to_owned(), scope, text }))
+        Ok(Some(Self::new(name, scope, text.strip_prefix('\u{feff}').unwrap_or(&text))))
+    }
+
+    /// A text that is at hand already.
+    pub(super) fn new(name: &Path, scope: Scope, text: &str) -> Self {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = [0].into_iter().chain(breaks.map(|(at, _)| at + 1)).collect();
+        Self { name: name.to_owned(), scope, text: text.into(), lines }
     }
 
     /// A finding at a place of this file.
@@ -60,7 +68,8 @@ impl Source {
         message: impl Into<String>,
         help: Option<String>,
     ) -> Diagnostic {
-        Diagnostic::at(&self.name, &self.text, place, message, help)
+        let rest = self.lines.get(place.line.saturating_sub(1)).map_or("", |start| &self.text[*start..]);
+        Diagnostic::at(&self.name, rest.lines().next().unwrap_or_default(), place, message, help)
     }
 }
 

@@ -41,22 +41,16 @@ impl YamlError {
 impl Document {
     /// Parses `text`, whose first line is line `first_line` (from 0) of its file. An empty text is an empty mapping.
     pub(super) fn parse(text: &str, first_line: usize) -> Result<Self, Vec<YamlError>> {
-        let mut builder = Builder::default();
+        let mut builder = Builder { first_line, ..Builder::default() };
         let outcome = builder.run(text);
         let mut errors = builder.errors;
-        match outcome {
-            Ok(()) => {}
-            Err(error) => errors.push(error),
-        }
+        errors.extend(outcome.err());
         if !errors.is_empty() {
-            for error in &mut errors {
-                error.place = error.place.down(first_line);
-            }
             return Err(errors);
         }
         let root = builder.root.unwrap_or(Node { place: Place::START, size: 1, kind: Kind::Map(Vec::new()) });
         let mut document = Self::default();
-        document.value = document.adopt(root, &mut String::new(), first_line);
+        document.value = document.adopt(root, &mut String::new());
         if document.value.is_null() {
             document.value = Value::Object(Map::new());
         }
@@ -86,8 +80,8 @@ impl Document {
         }
     }
 
-    fn adopt(&mut self, node: Node, pointer: &mut String, first_line: usize) -> Value {
-        self.places.insert(pointer.clone(), node.place.down(first_line));
+    fn adopt(&mut self, node: Node, pointer: &mut String) -> Value {
+        self.places.insert(pointer.clone(), node.place);
         let parent = pointer.len();
         match node.kind {
             Kind::Scalar(value) => value,
@@ -96,7 +90,7 @@ impl Document {
                 for (index, item) in items.into_iter().enumerate() {
                     pointer.push('/');
                     pointer.push_str(&index.to_string());
-                    list.push(self.adopt(item, pointer, first_line));
+                    list.push(self.adopt(item, pointer));
                     pointer.truncate(parent);
                 }
                 Value::Array(list)
@@ -106,8 +100,8 @@ impl Document {
                 for (key, place, item) in entries {
                     pointer.push('/');
                     pointer.push_str(&escape(&key));
-                    self.keys.insert(pointer.clone(), place.down(first_line));
-                    map.insert(key, self.adopt(item, pointer, first_line));
+                    self.keys.insert(pointer.clone(), place);
+                    map.insert(key, self.adopt(item, pointer));
                     pointer.truncate(parent);
                 }
                 Value::Object(map)
@@ -151,10 +145,14 @@ struct Open {
     anchor: usize,
     node: Node,
     key: Option<(String, Place)>,
+    /// The keys so far, with their lines.
+    keys: HashMap<String, usize>,
 }
 
 #[derive(Default)]
 struct Builder {
+    /// Lines before the text in its file.
+    first_line: usize,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
@@ -166,14 +164,18 @@ struct Builder {
 impl Builder {
     fn run(&mut self, text: &str) -> Result<(), YamlError> {
         for event in Parser::new_from_str(text) {
-            let (event, span) = event.map_err(|error| explain(&error, text))?;
-            self.take(event, span)?;
+            match event {
+                Ok((event, span)) => self.take(event, place_of(span).down(self.first_line))?,
+                Err(error) => {
+                    let error = explain(&error, text);
+                    return Err(YamlError { place: error.place.down(self.first_line), ..error });
+                }
+            }
         }
         Ok(())
     }
 
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
-        let place = place_of(span);
+    fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), YamlError> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) => {
@@ -236,7 +238,7 @@ impl Builder {
             let help = "put quotes around it if it should be text";
             return Err(YamlError::new(place, "a key must be text, not a list or a mapping", Some(help)));
         }
-        self.open.push(Open { anchor, node: Node { place, size: 1, kind }, key: None });
+        self.open.push(Open { anchor, node: Node { place, size: 1, kind }, key: None, keys: HashMap::new() });
         Ok(())
     }
 
@@ -246,11 +248,11 @@ impl Builder {
             return Err(YamlError::new(place, "merge keys (`<<`) are not supported", Some(help)));
         }
         let Some(open) = self.open.last_mut() else { return Ok(()) };
-        if let Kind::Map(entries) = &open.node.kind
-            && let Some((_, first, _)) = entries.iter().find(|(known, ..)| *known == key)
-        {
-            let message = format!("the key `{}` is here twice, first in line {}", shown(&key), first.line);
+        if let Some(first) = open.keys.get(&key) {
+            let message = format!("the key `{}` is here twice, first in line {first}", shown(&key));
             self.errors.push(YamlError::new(place, message, Some("keep one of the two")));
+        } else {
+            open.keys.insert(key.clone(), place.line);
         }
         open.key = Some((key, place));
         Ok(())
@@ -345,7 +347,13 @@ fn shown(text: &str) -> String {
 /// A scanner's error in words that help somebody who writes configuration.
 fn explain(error: &ScanError, text: &str) -> YamlError {
     let marker = error.marker();
-    let place = Place { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
+    let mut place = Place { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
+    let end = text.trim_end().lines().count();
+    if place.line > end {
+        // Behind the end there is nothing to show: what is missing belongs behind the last character.
+        let last = text.trim_end().lines().last().unwrap_or_default();
+        place = Place { line: end.max(1), column: last.chars().count().max(1), width: 1 };
+    }
     // The scanner often notices a tab only lines later: the nearest indentation with one is the likely cause.
     let tab = text.lines().enumerate().take(place.line).filter_map(|(index, line)| {
         let indent = &line[..line.len() - line.trim_start().len()];

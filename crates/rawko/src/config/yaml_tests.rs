@@ -43,8 +43,16 @@ fn what_is_wrong_is_said_where_it_stands() {
     check_error("a: .inf", 1, 4, "infinite numbers");
     check_error("a: &x k\n*x : 1", 2, 1, "an alias cannot stand for a key");
     check_error("a: &x [*x]", 1, 8, "contains it");
-    check_error("a: [1", 2, 1, "not valid YAML");
+    check_error("a: [1", 1, 5, "not valid YAML");
+    check_error("a: [1\n\n", 1, 5, "not valid YAML");
     check_error("a: 'x", 1, 4, "not valid YAML");
+}
+
+#[test]
+fn lines_are_those_of_the_file() {
+    let errors = Document::parse("a: 1\na: 2\nb: [", 10).expect_err("errors");
+    assert!(errors[0].message.ends_with("first in line 11"), "{errors:?}");
+    assert_eq!(errors.iter().map(|error| error.place.line).collect::<Vec<_>>(), [12, 13]);
 }
 
 #[test]

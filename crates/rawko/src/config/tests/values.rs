@@ -290,3 +290,27 @@ fn the_report_is_text_and_json() {
     insta::assert_snapshot!("report", report);
     insta::assert_json_snapshot!("report_json", report.settings[..2]);
 }
+
+/// Prints how long loading takes, and holds it to a bound that only a mistake in the order of growth would break: the
+/// times that matter are a hundredth of it.
+#[test]
+fn a_hostile_file_is_judged_in_time() {
+    let many_keys: String = (0..30_000).map(|n| format!("key{n}: {n}\n")).collect();
+    let same_key = "a: 1\n".repeat(15_000);
+    let deep = "- ".repeat(200_000);
+    let strangers: String = (0..9_000).map(|n| format!("  - tool{n}\n")).collect();
+    let strangers = format!("name: a\nsystemPrompt: x\ntools:\n blocked:\n{strangers}");
+    for (name, text) in [
+        (".rawko/config.yaml", many_keys),
+        (".rawko/config.yaml", same_key),
+        (".rawko/config.yaml", deep),
+        (".rawko/agents/a.yaml", strangers),
+    ] {
+        let project = Project::new(&[(name, &text)]);
+        let before = std::time::Instant::now();
+        let errors = project.load().expect_err("errors").errors;
+        let took = before.elapsed();
+        println!("{} bytes, {} errors, {took:?}", text.len(), errors.len());
+        assert!(took.as_secs() < 20, "{name}: {took:?}");
+    }
+}
