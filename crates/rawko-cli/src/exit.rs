@@ -26,18 +26,6 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// All of them, in the order in which they are documented.
-    #[cfg(test)]
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Success,
-        Self::Failed,
-        Self::Usage,
-        Self::Limited,
-        Self::Provider,
-        Self::Untrusted,
-        Self::Cancelled,
-    ];
-
     /// The number.
     pub(crate) fn code(self) -> u8 {
         match self {

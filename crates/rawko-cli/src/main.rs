@@ -20,17 +20,18 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::arguments::{Cli, Command};
 use crate::commands::{
-    agents, completions, config, demo as demo_command, doctor, init, machine, providers, run, sessions, tools,
-    trust,
+    agents, completions, config, demo as demo_command, doctor, init, machine, providers, run, sessions,
+    tools, trust,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::clean_line;
 use crate::workspace::Workspace;
 
 fn main() -> ExitCode {
@@ -85,9 +86,22 @@ fn of_clap(error: &clap::Error, console: &Console) -> Result<Exit, Failure> {
             let colored = console.error_paint().is_on();
             // The exit status still says it where standard error is gone.
             let _ = console.write_error(&if colored { text.ansi().to_string() } else { text.to_string() });
+            if let Some(word) = stray_word(error) {
+                let hint = console.error_paint().hint("hint:");
+                let line =
+                    format!("{hint} `{word}` is no part of this command; a task in words: rawko run \"…\"\n");
+                let _ = console.write_error(&line);
+            }
             Ok(Exit::Usage)
         }
     }
+}
+
+/// A word where a command takes none: probably of a task that begins with a command's name.
+fn stray_word(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_word = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
+    is_word.then(|| clean_line(word))
 }
 
 /// The outputs, decided before the arguments are parsed: errors about them are coloured too.
@@ -115,7 +129,8 @@ fn console_for(arguments: &[OsString], environment: Environment) -> (Console, Op
     // A wrong `--color` is clap's to tell; nobody but us reads the variable.
     let wrong = said.filter(|(_, from)| choice.is_none() && *from == "RAWKO_COLOR");
     let failure = wrong.map(|(text, from)| {
-        Failure::usage(format!("{from} is `{text}`")).with_hint("set it to auto, always or never, or unset it")
+        Failure::usage(format!("{from} is `{text}`"))
+            .with_hint("set it to auto, always or never, or unset it")
     });
     (console, failure)
 }

@@ -35,17 +35,12 @@ impl Workspace {
         &self.folder
     }
 
-    /// A path of the command line, which starts where the user stands and not where the command works.
-    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
-        path.to_owned()
-    }
-
     /// Begins to build the SDK's entry for this folder.
     pub(crate) fn builder(&self) -> RawkoBuilder {
         let environment = self.environment;
         let mut builder = Rawko::builder().project(&self.folder).env(move |name| environment.var(name));
         if let Some(file) = &self.config {
-            builder = builder.config_file(self.resolve(file));
+            builder = builder.config_file(file);
         }
         if let Some(directory) = environment.config_dir() {
             builder = builder.user_config_dir(directory);
@@ -106,6 +101,8 @@ impl From<rawko::Error> for Failure {
                      or this one run with --yes",
                 )
             }
+            E::Trust(_) => Self::new(Exit::Untrusted, message)
+                .with_hint("while that file cannot be read no folder is trusted; --yes trusts this one run"),
             E::Journal(_) => Self::new(Exit::Failed, message)
                 .with_hint("check the disk and the rights of .rawko/sessions; `rawko doctor` looks at both"),
             E::Interrupted => Self::new(Exit::Failed, message),

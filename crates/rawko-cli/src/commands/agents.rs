@@ -128,7 +128,10 @@ fn page(agent: &LoadedAgent, paint: Paint) -> String {
         ("tools", tools(config)),
     ];
     if let Some(BashFilter { allowed_commands, blocked_patterns }) = &config.tools.bash_filter {
-        rows.push(("bash may run", allowed_commands.as_ref().map_or("everything".to_owned(), |c| c.join(","))));
+        rows.push((
+            "bash may run",
+            allowed_commands.as_ref().map_or("everything".to_owned(), |c| c.join(",")),
+        ));
         rows.push(("bash refuses", blocked_patterns.join("  ")));
     }
     let transitions = &config.transitions;

@@ -68,7 +68,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
     let problems = findings.iter().filter(|finding| finding.health == Health::Problem).count();
     let console = &workspace.console;
     if arguments.json {
-        console.json(&json!({ "version": env!("CARGO_PKG_VERSION"), "ok": problems == 0, "findings": findings }))?;
+        console.json(
+            &json!({ "version": env!("CARGO_PKG_VERSION"), "ok": problems == 0, "findings": findings }),
+        )?;
     } else {
         console.write(&page(&findings, problems, console.paint()))?;
     }
@@ -118,7 +120,8 @@ fn trust(workspace: &Workspace, rawko: &Rawko) -> Finding {
     if is_trusted(workspace, rawko) {
         return Finding::ok("trust", "this folder's configuration is trusted as it is now");
     }
-    let detail = format!("this folder's configuration asks for {claims} thing(s) that need trust, and is not trusted");
+    let detail =
+        format!("this folder's configuration asks for {claims} thing(s) that need trust, and is not trusted");
     Finding::problem("trust", detail, "read it (`rawko config check`), then `rawko trust`")
 }
 
@@ -180,7 +183,8 @@ fn git(environment: Environment, project: &Path) -> Finding {
     }
     // Asked outside of the folder: its own configuration has no say in this.
     let version = Command::new("git").arg("--version").current_dir("/").stdin(Stdio::null()).output();
-    let version = version.map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned()).unwrap_or_default();
+    let version =
+        version.map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned()).unwrap_or_default();
     if project.ancestors().any(|folder| folder.join(".git").exists()) {
         Finding::ok("git", format!("{version}, and this is a git work tree"))
     } else {
@@ -192,7 +196,9 @@ fn git(environment: Environment, project: &Path) -> Finding {
 fn bash(environment: Environment) -> Finding {
     match environment.program("bash") {
         Some(path) => Finding::ok("bash", path.display().to_string()),
-        None => Finding::problem("bash", "bash is not found in PATH", "install bash: agents run commands with it"),
+        None => {
+            Finding::problem("bash", "bash is not found in PATH", "install bash: agents run commands with it")
+        }
     }
 }
 
@@ -217,7 +223,11 @@ fn page(findings: &[Finding], problems: usize, paint: Paint) -> String {
             Health::Problem => paint.bad("problem"),
         };
         let detail = indent(&clean(&finding.detail), 23);
-        text.push_str(&format!("{mark}  {} {}\n", paint.strong(&format!("{:<13}", finding.name)), detail.trim_start()));
+        text.push_str(&format!(
+            "{mark}  {} {}\n",
+            paint.strong(&format!("{:<13}", finding.name)),
+            detail.trim_start()
+        ));
         if let Some(fix) = &finding.fix {
             text.push_str(&format!("{}{} {}\n", " ".repeat(23), paint.hint("do:"), clean(fix)));
         }

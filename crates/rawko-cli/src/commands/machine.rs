@@ -91,13 +91,12 @@ fn simulate(workspace: &Workspace, simulation: &Simulation) -> Result<Exit, Fail
     match simulation.file.as_deref().filter(|file| file.as_os_str() != "-") {
         None => feed(&workspace.console, &mut simulator, io::stdin().lock(), "standard input"),
         Some(file) => {
-            let path = workspace.resolve(file);
-            let name = path.display().to_string();
+            let name = file.display().to_string();
             let unreadable = |error: io::Error| {
                 Failure::usage(format!("cannot read {name}: {error}"))
                     .with_hint("name a file of events, one JSON object a line, or `-` for standard input")
             };
-            let input = File::open(&path).map_err(unreadable)?;
+            let input = File::open(file).map_err(unreadable)?;
             feed(&workspace.console, &mut simulator, BufReader::new(input), &name)
         }
     }
@@ -116,12 +115,15 @@ fn feed(
         number += 1;
         let unreadable =
             |error: io::Error| Failure::usage(format!("cannot read line {number} of {name}: {error}"));
-        let read = io::Read::take(&mut input, LONGEST_LINE).read_until(b'\n', &mut line).map_err(unreadable)?;
+        let read =
+            io::Read::take(&mut input, LONGEST_LINE).read_until(b'\n', &mut line).map_err(unreadable)?;
         if read == 0 {
             return Ok(Exit::Success);
         }
         if read as u64 == LONGEST_LINE {
-            return Err(Failure::usage(format!("line {number} of {name} is longer than 16 MiB: it is no event")));
+            return Err(Failure::usage(format!(
+                "line {number} of {name} is longer than 16 MiB: it is no event"
+            )));
         }
         let text = std::str::from_utf8(&line)
             .map_err(|_| Failure::usage(format!("line {number} of {name} is not UTF-8 text")))?;

@@ -182,9 +182,8 @@ fn refused(name: &str, error: &ErrorInfo) -> Failure {
         _ => Exit::Provider,
     };
     let status = error.status.map(|status| format!(", HTTP {status}")).unwrap_or_default();
-    Failure::new(exit, format!("provider `{name}`: {} ({}{status})", error.message, error.code)).with_hint(
-        "check the key, the address and the connection; `rawko providers list` shows what is used",
-    )
+    Failure::new(exit, format!("provider `{name}`: {} ({}{status})", error.message, error.code))
+        .with_hint("check the key, the address and the connection; `rawko providers list` shows what is used")
 }
 
 fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
@@ -206,7 +205,9 @@ fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exi
     let name = clean_line(&provider.name);
     let paint = console.paint();
     let text = match (provider.kind, listed, wanted) {
-        (ProviderType::Scripted, ..) => format!("{} `{name}` answers from a script: nothing to reach\n", paint.good("ok")),
+        (ProviderType::Scripted, ..) => {
+            format!("{} `{name}` answers from a script: nothing to reach\n", paint.good("ok"))
+        }
         (_, Some(false), Some(wanted)) => format!(
             "{} `{name}` answers and lists {} models, but `{}` is none of them: rawko providers models {name}\n",
             paint.warning("careful"),
@@ -223,10 +224,8 @@ fn models(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Ex
     let (_, models) = ask(workspace, name)?;
     let console = &workspace.console;
     if as_json {
-        let entries: Vec<Value> = models
-            .iter()
-            .map(|model| json!({ "id": model.id, "displayName": model.display_name }))
-            .collect();
+        let entries: Vec<Value> =
+            models.iter().map(|model| json!({ "id": model.id, "displayName": model.display_name })).collect();
         console.json(&entries)?;
         return Ok(Exit::Success);
     }

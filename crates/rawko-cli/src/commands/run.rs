@@ -185,15 +185,15 @@ fn carry_out(
     let run = rawko.run(task)?;
     let journal = run.journal_path().display().to_string();
     let ended = follow(workspace, run, format, detail)?;
-    if format == Format::Text {
-        if let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run) {
-            let written = workspace.console.write(&summary.text(workspace.console.paint()));
-            // Where nobody reads the words, the exit status still tells how it ended.
-            if let Err(failure) = written.map_err(Failure::from)
-                && !matches!(failure, Failure::PipeClosed)
-            {
-                return Err(failure);
-            }
+    if format == Format::Text
+        && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
+    {
+        let written = workspace.console.write(&summary.text(workspace.console.paint()));
+        // Where nobody reads the words, the exit status still tells how it ended.
+        if let Err(failure) = written.map_err(Failure::from)
+            && !matches!(failure, Failure::PipeClosed)
+        {
+            return Err(failure);
         }
     }
     match ended.broken {
@@ -206,7 +206,12 @@ fn carry_out(
 }
 
 /// Carries a prepared run to its end.
-pub(crate) fn follow(workspace: &Workspace, run: Run, format: Format, detail: Detail) -> Result<Ended, Failure> {
+pub(crate) fn follow(
+    workspace: &Workspace,
+    run: Run,
+    format: Format,
+    detail: Detail,
+) -> Result<Ended, Failure> {
     let mut reporter = reporter(workspace.console, format, detail);
     block_on(watch(run, reporter.as_mut(), format == Format::StreamJson))
 }

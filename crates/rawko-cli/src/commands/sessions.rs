@@ -121,9 +121,8 @@ fn show(
         ))?;
     }
     reporter.close()?;
-    let summary = told.events.last().and_then(|event| {
-        Summary::of(event, Some(path.display().to_string()), false)
-    });
+    let summary =
+        told.events.last().and_then(|event| Summary::of(event, Some(path.display().to_string()), false));
     match summary {
         Some(summary) => console.write(&format!("\n{}", summary.text(console.paint())))?,
         None => console.write("\nIt has no end: it is running, or was interrupted.\n")?,

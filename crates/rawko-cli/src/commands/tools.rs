@@ -1,6 +1,6 @@
 //! `rawko tools`: what there is, who may use it, and a single call without a model.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -199,11 +199,14 @@ fn carry_out(workspace: &Workspace, call: &Call) -> Result<Exit, Failure> {
     let agent = agents::find(&rawko, &call.agent)?;
     let input = match call.input.strip_prefix('@') {
         None => parse(&call.input)?,
-        Some(file) => parse(&read(&workspace.resolve(Path::new(file)))?)?,
+        Some(file) => parse(&read(Path::new(file))?)?,
     };
     if is_control_tool(&call.name) {
-        return Err(Failure::usage(format!("`{}` is a control tool: it means something inside a run alone", call.name))
-            .with_hint("`rawko tools list` shows the others"));
+        return Err(Failure::usage(format!(
+            "`{}` is a control tool: it means something inside a run alone",
+            call.name
+        ))
+        .with_hint("`rawko tools list` shows the others"));
     }
     let registry = rawko.tools()?;
     let request = tool_call(&call.name, input);
@@ -241,7 +244,7 @@ fn context(rawko: &Rawko, agent: &LoadedAgent) -> ToolContext {
     }
 }
 
-fn read(path: &PathBuf) -> Result<String, Failure> {
+fn read(path: &Path) -> Result<String, Failure> {
     use std::io::Read as _;
     let mut text = String::new();
     let opened = std::fs::File::open(path);

@@ -112,8 +112,11 @@ impl Project {
         }
         let name = arguments.first().copied().unwrap_or_default();
         let said = String::from_utf8_lossy(&done.stderr);
-        Err(Failure::new(Exit::Failed, format!("git {name} failed in {}: {}", self.folder().display(), said.trim()))
-            .with_hint("`rawko doctor` looks at git"))
+        Err(Failure::new(
+            Exit::Failed,
+            format!("git {name} failed in {}: {}", self.folder().display(), said.trim()),
+        )
+        .with_hint("`rawko doctor` looks at git"))
     }
 }
 

@@ -46,9 +46,16 @@ fn bash(command: &str) -> Value {
 }
 
 fn plan(statuses: [&str; 3]) -> Value {
-    let steps = ["Let slugify.sh join words by single dashes", "Cover what was missed by a test", "Review the change"];
-    let steps: Vec<Value> =
-        steps.iter().zip(statuses).map(|(text, status)| json!({ "description": text, "status": status })).collect();
+    let steps = [
+        "Let slugify.sh join words by single dashes",
+        "Cover what was missed by a test",
+        "Review the change",
+    ];
+    let steps: Vec<Value> = steps
+        .iter()
+        .zip(statuses)
+        .map(|(text, status)| json!({ "description": text, "status": status }))
+        .collect();
     call("UpdatePlan", json!({ "steps": steps }))
 }
 
@@ -57,7 +64,8 @@ fn report(summary: &str, files: Value) -> Value {
 }
 
 fn arbiter() -> Vec<Value> {
-    let next = |mode: &str, reason: &str| json!({ "decision": "SELECT_MODE", "mode": mode, "reason": reason });
+    let next =
+        |mode: &str, reason: &str| json!({ "decision": "SELECT_MODE", "mode": mode, "reason": reason });
     vec![
         decide("select", next("planner", "There is no plan yet.")),
         decide("evaluate", next("developer", "The plan stands; its first step is a change of the code.")),
@@ -78,60 +86,98 @@ fn arbiter() -> Vec<Value> {
 
 fn planner() -> Vec<Value> {
     vec![
-        says("planner", "I look at the script and at what its tests expect.", json!([
-            { "name": "Read", "input": { "file_path": "slugify.sh" } },
-            { "name": "Read", "input": { "file_path": "tests/run.sh" } },
-        ])),
+        says(
+            "planner",
+            "I look at the script and at what its tests expect.",
+            json!([
+                { "name": "Read", "input": { "file_path": "slugify.sh" } },
+                { "name": "Read", "input": { "file_path": "tests/run.sh" } },
+            ]),
+        ),
         says(
             "planner",
             "Every character that is no letter or digit becomes a dash of its own: \"Rock & Roll!\" gets three in a \
              row and one at the end. The substitution has to take runs of them, and the ends have to be trimmed.",
             plan(["pending", "pending", "pending"]),
         ),
-        says("planner", "", report(
-            "slugify.sh replaces single characters where it should replace runs, and does not trim the ends. The plan \
+        says(
+            "planner",
+            "",
+            report(
+                "slugify.sh replaces single characters where it should replace runs, and does not trim the ends. The plan \
              has three steps; only slugify.sh and tests/run.sh need to be touched.",
-            json!([]),
-        )),
+                json!([]),
+            ),
+        ),
     ]
 }
 
 fn developer() -> Vec<Value> {
     vec![
         says("developer", "First I see it fail.", bash("bash tests/run.sh")),
-        says("developer", "As expected. I read the script once more before I change it.", call("Read", json!({ "file_path": "slugify.sh" }))),
-        says("developer", "One `+` for the runs, and two substitutions for the ends.", call("Edit", json!({
-            "file_path": "slugify.sh",
-            "old_string": "sed -E 's/[^a-z0-9]/-/g'",
-            "new_string": "sed -E 's/[^a-z0-9]+/-/g; s/^-//; s/-$//'",
-        }))),
+        says(
+            "developer",
+            "As expected. I read the script once more before I change it.",
+            call("Read", json!({ "file_path": "slugify.sh" })),
+        ),
+        says(
+            "developer",
+            "One `+` for the runs, and two substitutions for the ends.",
+            call(
+                "Edit",
+                json!({
+                    "file_path": "slugify.sh",
+                    "old_string": "sed -E 's/[^a-z0-9]/-/g'",
+                    "new_string": "sed -E 's/[^a-z0-9]+/-/g; s/^-//; s/-$//'",
+                }),
+            ),
+        ),
         says("developer", "Now the tests again.", bash("bash tests/run.sh")),
         says("developer", "", plan(["complete", "pending", "pending"])),
-        says("developer", "", report(
-            "slugify.sh takes runs of odd characters as one and trims the ends. `bash tests/run.sh` failed before the \
+        says(
+            "developer",
+            "",
+            report(
+                "slugify.sh takes runs of odd characters as one and trims the ends. `bash tests/run.sh` failed before the \
              change and exits with 0 after it.",
-            json!(["slugify.sh"]),
-        )),
+                json!(["slugify.sh"]),
+            ),
+        ),
     ]
 }
 
 fn tester() -> Vec<Value> {
     vec![
-        says("tester", "I try what the tests do not cover: text that is odd from end to end.", json!([
-            { "name": "Bash", "input": { "command": "bash slugify.sh '--C++ & Rust--'" } },
-            { "name": "Read", "input": { "file_path": "tests/run.sh" } },
-        ])),
-        says("tester", "That is right, and worth keeping as a test.", call("Edit", json!({
-            "file_path": "tests/run.sh",
-            "old_string": "check \"  around  \" \"around\"\n",
-            "new_string": "check \"  around  \" \"around\"\ncheck \"--C++ & Rust--\" \"c-rust\"\n",
-        }))),
+        says(
+            "tester",
+            "I try what the tests do not cover: text that is odd from end to end.",
+            json!([
+                { "name": "Bash", "input": { "command": "bash slugify.sh '--C++ & Rust--'" } },
+                { "name": "Read", "input": { "file_path": "tests/run.sh" } },
+            ]),
+        ),
+        says(
+            "tester",
+            "That is right, and worth keeping as a test.",
+            call(
+                "Edit",
+                json!({
+                    "file_path": "tests/run.sh",
+                    "old_string": "check \"  around  \" \"around\"\n",
+                    "new_string": "check \"  around  \" \"around\"\ncheck \"--C++ & Rust--\" \"c-rust\"\n",
+                }),
+            ),
+        ),
         says("tester", "", bash("bash tests/run.sh")),
         says("tester", "", plan(["complete", "complete", "pending"])),
-        says("tester", "", report(
-            "All four cases pass, the new one included: `bash tests/run.sh` exits with 0.",
-            json!(["tests/run.sh"]),
-        )),
+        says(
+            "tester",
+            "",
+            report(
+                "All four cases pass, the new one included: `bash tests/run.sh` exits with 0.",
+                json!(["tests/run.sh"]),
+            ),
+        ),
     ]
 }
 
@@ -144,7 +190,11 @@ fn reviewer() -> Vec<Value> {
              test would have failed before. Nothing else was touched.",
             plan(["complete", "complete", "complete"]),
         ),
-        says("reviewer", "", report("The change does what the task asks for, and no more. I have no objections.", json!([]))),
+        says(
+            "reviewer",
+            "",
+            report("The change does what the task asks for, and no more. I have no objections.", json!([])),
+        ),
     ]
 }
 

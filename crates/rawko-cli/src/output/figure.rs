@@ -53,8 +53,12 @@ mod tests {
         for (count, expected) in [(0, "0"), (999, "999"), (12_345, "12.3k"), (1_250_000, "1.2M")] {
             assert_eq!(tokens(count), expected);
         }
-        let costs =
-            [(None, "cost unknown"), (Some(0.0), "$0.00"), (Some(0.00421), "$0.0042"), (Some(1.254), "$1.25")];
+        let costs = [
+            (None, "cost unknown"),
+            (Some(0.0), "$0.00"),
+            (Some(0.00421), "$0.0042"),
+            (Some(1.254), "$1.25"),
+        ];
         for (usd, expected) in costs {
             assert_eq!(cost(usd), expected);
         }

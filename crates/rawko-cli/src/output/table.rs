@@ -25,7 +25,12 @@ impl Table {
     pub(crate) fn render(&self, paint: Paint) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let width = |column: usize| {
-            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or_default()
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.width())
+                .max()
+                .unwrap_or_default()
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let mut text = String::new();
@@ -46,8 +51,10 @@ impl Table {
 /// `text` with every line behind `by` blanks.
 pub(crate) fn indent(text: &str, by: usize) -> String {
     let margin = " ".repeat(by);
-    let lines: Vec<String> =
-        text.lines().map(|line| if line.is_empty() { String::new() } else { format!("{margin}{line}") }).collect();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| if line.is_empty() { String::new() } else { format!("{margin}{line}") })
+        .collect();
     lines.join("\n")
 }
 

@@ -182,7 +182,8 @@ mod tests {
             drop(live);
             let cut = shown.iter().map(|line| fit(line, usize::from(columns) - 1));
             let expected: Vec<String> = printed.into_iter().chain(cut).collect();
-            prop_assert_eq!(screen(&bytes), expected.join("\n").trim_end());
+            let expected = expected.join("\n");
+            prop_assert_eq!(screen(&bytes), expected.trim_end());
         }
     }
 }

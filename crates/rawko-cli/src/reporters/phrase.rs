@@ -30,7 +30,9 @@ pub(super) fn arguments(tool: &str, input: &Value) -> String {
             Some(outcome) => format!("{outcome}: {said}"),
             None => said.to_owned(),
         }),
-        "UpdatePlan" => input.get("steps").and_then(Value::as_array).map(|steps| format!("{} steps", steps.len())),
+        "UpdatePlan" => {
+            input.get("steps").and_then(Value::as_array).map(|steps| format!("{} steps", steps.len()))
+        }
         _ => None,
     };
     let shown = shown.unwrap_or_else(|| match input {
@@ -64,7 +66,10 @@ pub(super) fn result(output: &str, is_error: bool, exit_code: Option<i32>, durat
 
 /// The line of an output that says most: the last one of a failure that says anything.
 pub(super) fn telling_line(output: &str) -> Option<String> {
-    let line = output.lines().rev().map(clean_line).find(|line| line.chars().any(char::is_alphanumeric))?;
+    // What Bash appends about its end is told as such already.
+    let says_something =
+        |line: &String| line.chars().any(char::is_alphanumeric) && !line.starts_with("[exit code ");
+    let line = output.lines().rev().map(clean_line).find(says_something)?;
     Some(truncate(&line, ARGUMENT_CHARS))
 }
 
@@ -181,14 +186,17 @@ mod tests {
         check("Other", &json!({}), "");
         check("Bash", &json!({"command": 7}), r#"{"command":7}"#);
         check("Bash", &json!({"command": "a\u{1b}[2Jb\u{202e}"}), "ab");
-        assert_eq!(arguments("Bash", &json!({"command": "x".repeat(500)})).chars().count(), ARGUMENT_CHARS + 3);
+        assert_eq!(
+            arguments("Bash", &json!({"command": "x".repeat(500)})).chars().count(),
+            ARGUMENT_CHARS + 3
+        );
     }
 
     #[test]
     fn a_result_is_counted_and_its_last_words_are_quoted() {
         assert_eq!(result("a\nb", false, Some(0), 12), "exit 0, 2 lines, 12 ms");
         assert_eq!(result("", true, None, 12), "failed, 12 ms");
-        assert_eq!(telling_line("FAIL: 1\n\n---\n"), Some("FAIL: 1".to_owned()));
+        assert_eq!(telling_line("FAIL: 1\n\n---\n[exit code 1]"), Some("FAIL: 1".to_owned()));
         assert_eq!(telling_line("\n"), None);
         assert!(head(&"line\n".repeat(20)).ends_with("line\n… 8 more lines"));
     }

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 
 use rawko::RunEvent;
+use rawko::core::agent::UPDATE_PLAN;
+use rawko::core::policy::is_control_tool;
 
 use super::{Detail, Reporter, phrase};
 use crate::output::{Paint, Sanitizer, clean, clean_line};
@@ -78,7 +80,11 @@ impl<W: Write> Plain<W> {
             RunEvent::SessionStarted { session, task, at, agents, journal, degraded } => {
                 self.line(&format!("session {session}: {}", clean_line(task)))?;
                 if verbose {
-                    self.line(&format!("  at {}, agents {}", at.to_rfc3339(), clean_line(&agents.join(", "))))?;
+                    self.line(&format!(
+                        "  at {}, agents {}",
+                        at.to_rfc3339(),
+                        clean_line(&agents.join(", "))
+                    ))?;
                     self.line(&format!("  journal {}", clean_line(journal)))?;
                 }
                 for missing in degraded {
@@ -107,6 +113,7 @@ impl<W: Write> Plain<W> {
             }
             RunEvent::TextDelta { agent, text } if self.is_shown(agent) => self.say(agent, text),
             RunEvent::TextDelta { .. } => Ok(()),
+            RunEvent::ToolCall { tool, allowed: true, .. } if tool == UPDATE_PLAN && !verbose => Ok(()),
             RunEvent::ToolCall { agent, tool, input, allowed, rule, id: _ } => {
                 let (tool, arguments) = phrase::call(tool, input);
                 let mut line = format!("{}> {tool} {arguments}", clean_line(agent)).trim_end().to_owned();
@@ -118,11 +125,23 @@ impl<W: Write> Plain<W> {
                 }
                 self.line(&line)
             }
-            RunEvent::ToolResult { agent, tool, output, is_error, exit_code, duration_ms, files_modified, id: _ } => {
+            RunEvent::ToolResult { tool, is_error: false, .. } if is_control_tool(tool) && !verbose => Ok(()),
+            RunEvent::ToolResult {
+                agent,
+                tool,
+                output,
+                is_error,
+                exit_code,
+                duration_ms,
+                files_modified,
+                id: _,
+            } => {
                 let result = phrase::result(output, *is_error, *exit_code, *duration_ms);
                 let mut line = format!("{}< {}: {result}", clean_line(agent), clean_line(tool));
-                if *is_error || exit_code.is_some_and(|code| code != 0) {
-                    line.push_str(&phrase::telling_line(output).map(|l| format!(": {l}")).unwrap_or_default());
+                if !verbose && (*is_error || exit_code.is_some_and(|code| code != 0)) {
+                    line.push_str(
+                        &phrase::telling_line(output).map(|l| format!(": {l}")).unwrap_or_default(),
+                    );
                 }
                 if !files_modified.is_empty() {
                     line.push_str(&format!(", wrote {}", clean_line(&files_modified.join(", "))));
@@ -142,9 +161,11 @@ impl<W: Write> Plain<W> {
                 }
                 Ok(())
             }
-            RunEvent::Usage { agent, usage, total, cost_usd } if verbose => {
-                self.line(&format!("usage: {}: {}", clean_line(agent), phrase::usage(usage, total, *cost_usd)))
-            }
+            RunEvent::Usage { agent, usage, total, cost_usd } if verbose => self.line(&format!(
+                "usage: {}: {}",
+                clean_line(agent),
+                phrase::usage(usage, total, *cost_usd)
+            )),
             RunEvent::Usage { .. } => Ok(()),
             RunEvent::Warning { message } => {
                 let word = self.paint.warning("warning:");

@@ -74,7 +74,7 @@ impl Summary {
             ("Files changed:", files),
             ("Iterations:", outcome.iterations.to_string()),
             ("Tokens:", used(&outcome.usage)),
-            ("Cost:", cost(outcome.cost_usd)),
+            ("Cost:", spent(outcome)),
             ("Time:", duration(outcome.duration_ms)),
             ("Session:", clean_line(&self.session)),
         ];
@@ -130,6 +130,13 @@ impl Summary {
     }
 }
 
+fn spent(outcome: &Outcome) -> String {
+    match outcome.usage.total_tokens() {
+        0 => "none".to_owned(),
+        _ => cost(outcome.cost_usd),
+    }
+}
+
 fn used(usage: &Usage) -> String {
     match usage.total_tokens() {
         0 => "none".to_owned(),
@@ -176,12 +183,17 @@ fn advice(error: Option<&ErrorInfo>) -> String {
         }
         ErrorCode::ConfigError => "mend the configuration: rawko config check, rawko config show".to_owned(),
         ErrorCode::PermissionError => {
-            "see what the agents may do: rawko tools check --agent NAME -- COMMAND, rawko config show".to_owned()
+            "see what the agents may do: rawko tools check --agent NAME -- COMMAND, rawko config show"
+                .to_owned()
         }
-        ErrorCode::Timeout => "give it more time (limits.timeout of the agent, timeouts of the provider)".to_owned(),
+        ErrorCode::Timeout => {
+            "give it more time (limits.timeout of the agent, timeouts of the provider)".to_owned()
+        }
         ErrorCode::ToolFailure
         | ErrorCode::ValidationError
         | ErrorCode::BudgetExceeded
-        | ErrorCode::Unknown => "read the error above; then change the task or the configuration, and run it again".to_owned(),
+        | ErrorCode::Unknown => {
+            "read the error above; then change the task or the configuration, and run it again".to_owned()
+        }
     }
 }

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use rawko::RunEvent;
+use rawko::core::agent::UPDATE_PLAN;
 use rawko::core::machine::{Plan, StepStatus};
+use rawko::core::policy::is_control_tool;
 
 use super::live::{Columns, Live};
 use super::{Detail, Reporter, phrase};
@@ -124,7 +126,11 @@ impl<W: Write> Terminal<W> {
             text.push_str(&format!("\n{}", paint.faint(&clean_line(journal))));
         }
         for missing in degraded {
-            text.push_str(&format!("\n{} {}", paint.warning("not enforced:"), paint.faint(&clean_line(missing))));
+            text.push_str(&format!(
+                "\n{} {}",
+                paint.warning("not enforced:"),
+                paint.faint(&clean_line(missing))
+            ));
         }
         self.live.print(&text)
     }
@@ -136,7 +142,8 @@ impl<W: Write> Terminal<W> {
         if *allowed {
             self.now.calls.push((id.clone(), format!("{tool} {arguments}").trim_end().to_owned()));
         }
-        let mut line = format!("  {} {} {arguments}", paint.name("▸"), paint.strong(&tool)).trim_end().to_owned();
+        let mut line =
+            format!("  {} {} {arguments}", paint.name("▸"), paint.strong(&tool)).trim_end().to_owned();
         if !allowed {
             line.push_str(&format!(" {}", paint.bad("denied")));
         }
@@ -147,8 +154,16 @@ impl<W: Write> Terminal<W> {
     }
 
     fn result(&mut self, event: &RunEvent) -> io::Result<()> {
-        let RunEvent::ToolResult { id, tool, output, is_error, exit_code, files_modified, duration_ms, agent: _ } =
-            event
+        let RunEvent::ToolResult {
+            id,
+            tool,
+            output,
+            is_error,
+            exit_code,
+            files_modified,
+            duration_ms,
+            agent: _,
+        } = event
         else {
             return Ok(());
         };
@@ -163,7 +178,10 @@ impl<W: Write> Terminal<W> {
         if !files_modified.is_empty() {
             line.push_str(&format!(", wrote {}", clean_line(&files_modified.join(", "))));
         }
-        if failed && let Some(told) = phrase::telling_line(output) {
+        if failed
+            && !self.verbose()
+            && let Some(told) = phrase::telling_line(output)
+        {
             line.push_str(&format!("\n      {}", paint.faint(&told)));
         }
         if self.verbose() {
@@ -216,7 +234,15 @@ impl<W: Write> Terminal<W> {
                     Ok(())
                 }
             }
+            RunEvent::ToolCall { tool, allowed: true, .. } if tool == UPDATE_PLAN && !self.verbose() => {
+                Ok(())
+            }
             RunEvent::ToolCall { .. } => self.call(event),
+            RunEvent::ToolResult { tool, is_error: false, .. }
+                if is_control_tool(tool) && !self.verbose() =>
+            {
+                Ok(())
+            }
             RunEvent::ToolResult { .. } => self.result(event),
             RunEvent::PlanUpdated { agent: _, plan } => self.print_plan(plan),
             RunEvent::Usage { agent, usage, total, cost_usd } => {

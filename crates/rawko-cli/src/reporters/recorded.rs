@@ -1,0 +1,142 @@
+//! A run as it was told, and what each reporter makes of it.
+
+use rawko::RunEvent;
+use serde_json::{Value, json};
+
+use super::live::screen::screen;
+use super::{Detail, Plain, Reporter, Summary, Terminal};
+use crate::output::Paint;
+
+/// One of every event, with text that tries to take over the terminal.
+fn events() -> Vec<RunEvent> {
+    let usage =
+        json!({"inputTokens": 1200, "outputTokens": 340, "cacheReadTokens": 3600, "cacheWriteTokens": 0});
+    let lines = json!([
+        {"type": "session_started", "session": "20261122-090000-000-abcde", "task": "fix\nthe \u{1b}]0;title\u{7}bug",
+         "at": 1_795_338_000_000_u64, "agents": ["developer", "planner"], "journal": "/p/journal.jsonl",
+         "degraded": ["programs are not confined"]},
+        {"type": "state_changed", "from": "idle", "to": "selecting", "iteration": 0},
+        {"type": "text_delta", "agent": "select", "text": "{\"decision\":"},
+        {"type": "usage", "agent": "select", "usage": usage, "total": usage, "costUsd": 0.0123},
+        {"type": "decision", "point": "select", "source": "llm", "latencyMs": 120,
+         "decision": {"type": "SELECT_MODE", "mode": "planner", "reason": "no plan yet"}},
+        {"type": "state_changed", "from": "selecting", "to": "executing", "iteration": 1},
+        {"type": "agent_started", "agent": "planner", "iteration": 1, "continued": false},
+        {"type": "text_delta", "agent": "planner", "text": "I look\nat the \u{1b}[3"},
+        {"type": "text_delta", "agent": "planner", "text": "1mcode\u{1b}[0"},
+        {"type": "text_delta", "agent": "planner", "text": "m \u{202e}first."},
+        {"type": "tool_call", "agent": "planner", "id": "c1", "tool": "Read", "input": {"file_path": "a\u{1b}[2J.rs"},
+         "allowed": true, "rule": "tools.allowed"},
+        {"type": "tool_call", "agent": "planner", "id": "c2", "tool": "Write", "input": {"file_path": "b.rs", "content": "x"},
+         "allowed": false, "rule": "tools.allowed"},
+        {"type": "tool_result", "agent": "planner", "id": "c1", "tool": "Read", "output": "1\tfn\r\n2\t\u{9b}31mx", "isError": false,
+         "filesModified": [], "durationMs": 3},
+        {"type": "tool_result", "agent": "planner", "id": "c2", "tool": "Write", "output": "Agent `planner` may not use it.",
+         "isError": true, "filesModified": [], "durationMs": 0},
+        {"type": "plan_updated", "agent": "planner", "plan": {"currentStepIndex": 0, "isComplete": false, "steps": [
+            {"index": 1, "description": "mend\nit", "status": "in_progress", "agentUsed": "planner"},
+            {"index": 2, "description": "test it", "status": "pending"}]}},
+        {"type": "tool_call", "agent": "planner", "id": "c3", "tool": "Report", "input": {"outcome": "success", "summary": "There is a plan."},
+         "allowed": true, "rule": "control tool"},
+        {"type": "tool_result", "agent": "planner", "id": "c3", "tool": "Report", "output": "Noted.", "isError": false,
+         "filesModified": [], "durationMs": 0},
+        {"type": "decision", "point": "evaluate", "source": "fallback", "latencyMs": 0,
+         "decision": {"type": "SELECT_MODE", "mode": "developer", "reason": "planner names developer as its successor"}},
+        {"type": "agent_started", "agent": "developer", "iteration": 2, "continued": true},
+        {"type": "tool_call", "agent": "developer", "id": "c4", "tool": "Bash", "input": {"command": "cargo test"},
+         "allowed": true, "rule": "tools.allowed"},
+        {"type": "tool_result", "agent": "developer", "id": "c4", "tool": "Bash", "output": "running\n1 test failed\n[exit code 101]",
+         "isError": false, "exitCode": 101, "filesModified": ["Cargo.lock"], "durationMs": 2345},
+        {"type": "warning", "message": "rate_limited: slow down; attempt 2 in 1.0 s"},
+        {"type": "error", "error": {"code": "network_error", "message": "the connection broke", "provider": "claude", "status": 502,
+         "requestId": "req_1"}},
+        finished("failed", json!({"code": "network_error", "message": "the connection broke", "provider": "claude"})),
+    ]);
+    serde_json::from_value(lines).expect("events")
+}
+
+fn finished(status: &str, error: Value) -> Value {
+    let mut event = json!({
+        "type": "session_finished", "status": status, "summary": "It went\nas it \u{1b}[31mwent.", "session": "20261122-090000-000-abcde",
+        "iterations": 2, "costUsd": 0.0123, "filesModified": ["a.rs", "b\u{7}.rs"], "durationMs": 65_000,
+        "usage": {"inputTokens": 1200, "outputTokens": 340, "cacheReadTokens": 3600, "cacheWriteTokens": 0},
+    });
+    if let (Value::Object(map), false) = (&mut event, error.is_null()) {
+        map.insert("error".to_owned(), error);
+    }
+    event
+}
+
+fn plain(detail: Detail) -> String {
+    let mut out = Vec::new();
+    let mut reporter = Plain::new(Paint::new(false), detail, &mut out);
+    for event in events() {
+        reporter.tell(&event).unwrap();
+    }
+    reporter.notice("stopping").unwrap();
+    reporter.close().unwrap();
+    drop(reporter);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn lines_without_a_terminal() {
+    let told = plain(Detail::Normal);
+    assert!(told.chars().all(|c| c == '\n' || !c.is_control()), "no control codes: {told:?}");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn lines_with_every_detail() {
+    insta::assert_snapshot!(plain(Detail::Verbose));
+}
+
+#[test]
+fn what_stays_on_a_terminal() {
+    for detail in [Detail::Normal, Detail::Verbose] {
+        let mut out = Vec::new();
+        let mut reporter = Terminal::new(Paint::new(true), detail, &mut out, Box::new(|| 60));
+        for event in events() {
+            reporter.tell(&event).unwrap();
+            reporter.tick().unwrap();
+        }
+        reporter.close().unwrap();
+        drop(reporter);
+        // `screen` knows our own sequences only, and fails on any other.
+        insta::assert_snapshot!(format!("terminal_{detail:?}"), screen(&out));
+    }
+}
+
+#[test]
+fn the_last_line_says_what_is_going_on() {
+    let mut out = Vec::new();
+    let mut reporter = Terminal::new(Paint::new(false), Detail::Normal, &mut out, Box::new(|| 200));
+    for event in events().iter().take(11) {
+        reporter.tell(event).unwrap();
+    }
+    reporter.tick().unwrap();
+    drop(reporter);
+    let screen = screen(&out);
+    let last = screen.lines().last().unwrap();
+    for part in ["planner", "Read a.rs", "iteration 1", "5.1k tokens", "$0.0123"] {
+        assert!(last.contains(part), "{part:?} is missing in {last:?}");
+    }
+}
+
+#[test]
+fn the_end_is_told_truly() {
+    let auth = json!({"code": "authentication_failed", "message": "no", "provider": "claude"});
+    let mut told = String::new();
+    for (status, error, dry_run) in [
+        ("claimed", Value::Null, false),
+        ("failed", auth, false),
+        ("limited", Value::Null, false),
+        ("limited", Value::Null, true),
+        ("cancelled", Value::Null, false),
+    ] {
+        let event: RunEvent = serde_json::from_value(finished(status, error)).unwrap();
+        let summary = Summary::of(&event, Some("/p/journal.jsonl".to_owned()), dry_run).unwrap();
+        told.push_str(&format!("{}---\n", summary.text(Paint::new(false))));
+    }
+    insta::assert_snapshot!(told);
+}
