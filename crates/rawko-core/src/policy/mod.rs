@@ -4,11 +4,13 @@
 //! world: whether a path is really inside the project, and what a program really does, is the second wall's
 //! business (`rawko-tools` and the sandbox). Whatever is not understood here is denied.
 
+mod bash;
 mod call;
 mod permissions;
 mod tools;
 mod verdict;
 
+pub use bash::{BashFilterError, bash_verdict, narrowed_filter, validate_filter};
 pub use call::call_verdict;
 pub use permissions::effective_permissions;
 pub use tools::{CONTROL_TOOLS, is_control_tool, nearest_name, offered_tools, tool_verdict};

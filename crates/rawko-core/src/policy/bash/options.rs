@@ -1,0 +1,123 @@
+//! Reads options as `getopt_long` does, so that a rule can say which ones pass.
+
+use super::SHOWN;
+use super::script::{Kind, Word};
+use crate::text::truncate;
+
+/// Passed, or why not.
+pub(super) type Refused = Result<(), String>;
+
+/// The options of a program that may be used. All others are refused, abbreviations of long ones included.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Options<'a> {
+    /// Letters without a value.
+    pub(super) flags: &'a str,
+    /// Letters with a value, glued or as the next word.
+    pub(super) values: &'a str,
+    /// Long names without a value, or with one after `=` that is harmless.
+    pub(super) long_flags: &'a [&'a str],
+    /// Long names with a value, after `=` or as the next word.
+    pub(super) long_values: &'a [&'a str],
+    /// Options end at the first operand: what follows belongs to another program.
+    pub(super) stops: bool,
+}
+
+impl Options<'_> {
+    /// The operands, if all options pass.
+    pub(super) fn operands<'w>(&self, words: &'w [Word]) -> Result<&'w [Word], String> {
+        let mut rest = words;
+        while let Some((word, after)) = rest.split_first() {
+            let Kind::Literal(text) = &word.kind else {
+                if !word.is_operand() {
+                    return Err(could_be_option(word));
+                }
+                if self.stops {
+                    return Ok(rest);
+                }
+                rest = after;
+                continue;
+            };
+            if text == "--" {
+                return Ok(after);
+            }
+            let takes_next = if let Some(long) = text.strip_prefix("--") {
+                self.long(long)?
+            } else if let Some(letters) = text.strip_prefix('-').filter(|l| !l.is_empty()) {
+                self.letters(letters)?
+            } else if self.stops {
+                return Ok(rest);
+            } else {
+                false
+            };
+            rest = after;
+            if takes_next {
+                match rest.split_first() {
+                    Some((value, after)) if value.is_one() => rest = after,
+                    _ => return Err(format!("the value of `{}` must be one word.", truncate(text, SHOWN))),
+                }
+            }
+        }
+        Ok(rest)
+    }
+
+    fn long(&self, text: &str) -> Result<bool, String> {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        if self.long_values.contains(&name) {
+            return Ok(value.is_none());
+        }
+        if self.long_flags.contains(&name) {
+            return Ok(false);
+        }
+        Err(not_granted(&format!("--{name}")))
+    }
+
+    fn letters(&self, letters: &str) -> Result<bool, String> {
+        for (at, letter) in letters.char_indices() {
+            if self.values.contains(letter) {
+                return Ok(at + letter.len_utf8() == letters.len());
+            }
+            if !self.flags.contains(letter) {
+                return Err(not_granted(&format!("-{letter}")));
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Refuses some options of a program and lets all others pass: for programs with many harmless ones.
+pub(super) fn forbid(words: &[Word], letters: &str, names: &[&str]) -> Refused {
+    for word in words {
+        let Kind::Literal(text) = &word.kind else {
+            if word.is_operand() {
+                continue;
+            }
+            return Err(could_be_option(word));
+        };
+        if text == "--" {
+            return Ok(());
+        }
+        if let Some(long) = text.strip_prefix("--") {
+            let name = long.split('=').next().unwrap_or_default();
+            // An unambiguous beginning of a long option is that option.
+            if names.iter().any(|forbidden| forbidden.starts_with(name)) {
+                return Err(not_granted(&format!("--{name}")));
+            }
+        } else if let Some(cluster) = text.strip_prefix('-')
+            && let Some(letter) = cluster.chars().find(|c| letters.contains(*c))
+        {
+            return Err(not_granted(&format!("-{letter}")));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn not_granted(option: &str) -> String {
+    format!("the option `{}` is not granted by listing the program.", truncate(option, SHOWN))
+}
+
+pub(super) fn could_be_option(word: &Word) -> String {
+    format!(
+        "`{}` could turn into an option: put it behind `--` or begin it with `./`.",
+        truncate(&word.shown, SHOWN)
+    )
+}

@@ -1,0 +1,108 @@
+//! A shell command taken apart: what it would run, with what words, and what is written where.
+//!
+//! Flat, not a tree: a filter asks what may run at all, not when.
+
+/// Everything that `bash -c` would do with a command.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Script {
+    /// Every simple command, wherever it stands, in the order of the text.
+    pub(super) commands: Vec<Simple>,
+    /// Redirections of groups, loops and the like.
+    pub(super) redirections: Vec<Redirection>,
+    /// Variables that loops set.
+    pub(super) loop_variables: Vec<String>,
+    /// Constructs whose effect is not followed here, in words. No allowlist lets them pass.
+    pub(super) unfollowed: Vec<String>,
+    /// Some of it runs in a shell of its own, or only under a condition.
+    pub(super) branches: bool,
+}
+
+/// A simple command.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Simple {
+    /// `NAME=value` before the command, or alone.
+    pub(super) assignments: Vec<Assignment>,
+    /// Its name and arguments. Empty for assignments alone.
+    pub(super) words: Vec<Word>,
+    /// Its redirections.
+    pub(super) redirections: Vec<Redirection>,
+}
+
+/// One assignment.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Assignment {
+    pub(super) name: String,
+    /// The whole of it, for patterns.
+    pub(super) shown: String,
+}
+
+/// One redirection.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Redirection {
+    /// With the descriptor in front, e.g. `2>>`.
+    pub(super) operator: String,
+    pub(super) effect: Effect,
+    pub(super) target: Word,
+}
+
+/// What a redirection does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Opens a file for reading.
+    Reads,
+    /// Opens a file for writing.
+    Writes,
+    /// Duplicates or closes a descriptor, or feeds text.
+    Nothing,
+}
+
+/// A word after quote removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    /// As it is matched by patterns and shown: quotes removed, expansions as they are spelt.
+    pub(super) shown: String,
+    pub(super) kind: Kind,
+}
+
+/// What is known of a word before the command runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Exactly this.
+    Literal(String),
+    /// One or several words that begin with this, which is not empty.
+    Begins(String),
+    /// One or several words that are names of files, and end with this.
+    FileNames(String),
+    /// One word that may be anything.
+    One,
+    /// Any number of words that may be anything.
+    Many,
+}
+
+impl Word {
+    pub(super) fn literal(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { shown: text.clone(), kind: Kind::Literal(text) }
+    }
+
+    /// Its text, if that is known.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Literal(text) => Some(text),
+            Kind::Begins(_) | Kind::FileNames(_) | Kind::One | Kind::Many => None,
+        }
+    }
+
+    /// Whether it is certainly no option: it begins with something else than a dash.
+    pub(super) fn is_operand(&self) -> bool {
+        match &self.kind {
+            Kind::Literal(text) | Kind::Begins(text) => !text.starts_with('-'),
+            Kind::FileNames(_) | Kind::One | Kind::Many => false,
+        }
+    }
+
+    /// Whether it is certainly one word, whatever it says.
+    pub(super) fn is_one(&self) -> bool {
+        matches!(self.kind, Kind::Literal(_) | Kind::One)
+    }
+}

@@ -1,0 +1,204 @@
+//! `sed` and `awk`: languages that can write files and start programs. Scripts that plainly do neither pass.
+
+use super::options::{Options, Refused};
+use super::script::Word;
+
+const SED: &str = "this script is not known to only read. Use p, d, q, =, s///, y/// and addresses; \
+                   edit files with Edit.";
+const AWK: &str =
+    "this program is not known to only read. Leave out system, getline, pipes, redirections and @.";
+
+/// Judges a call of `sed`.
+pub(super) fn sed(arguments: &[Word]) -> Refused {
+    let options = Options {
+        flags: "nErsuz",
+        values: "e",
+        long_flags: &[
+            "debug",
+            "null-data",
+            "posix",
+            "quiet",
+            "regexp-extended",
+            "sandbox",
+            "separate",
+            "silent",
+            "unbuffered",
+        ],
+        long_values: &["expression"],
+        stops: false,
+    };
+    options.operands(arguments)?;
+    let scripts = sed_scripts(arguments);
+    if !scripts.is_empty() && scripts.iter().all(|script| script.is_some_and(sed_reads_only)) {
+        Ok(())
+    } else {
+        Err(SED.into())
+    }
+}
+
+/// The scripts among the arguments: the values of `-e`, or else the first operand. `None` for one that is not known.
+fn sed_scripts(arguments: &[Word]) -> Vec<Option<&str>> {
+    let mut given = Vec::new();
+    let mut operands = Vec::new();
+    let mut only_operands = false;
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.text() {
+            Some("--") if !only_operands => only_operands = true,
+            Some("--expression") if !only_operands => given.push(words.next().and_then(Word::text)),
+            Some(text) if !only_operands && text.starts_with("--expression=") => {
+                given.push(text.strip_prefix("--expression="));
+            }
+            Some(text) if !only_operands && text.starts_with("--") => {}
+            Some(text) if !only_operands && text.len() > 1 && text.starts_with('-') => {
+                if let Some((_, glued)) = text.split_once('e') {
+                    given.push(if glued.is_empty() {
+                        words.next().and_then(Word::text)
+                    } else {
+                        Some(glued)
+                    });
+                }
+            }
+            text => operands.push(text),
+        }
+    }
+    if given.is_empty() { operands.into_iter().take(1).collect() } else { given }
+}
+
+/// Whether a script consists of commands that neither write nor run.
+fn sed_reads_only(script: &str) -> bool {
+    let mut rest = Cursor(script);
+    loop {
+        rest.skip(|c| c.is_ascii_whitespace() || c == ';' || c == '}');
+        if rest.0.is_empty() {
+            return true;
+        }
+        if rest.0.starts_with('#') {
+            rest.skip(|c| c != '\n');
+            continue;
+        }
+        if rest.sed_command().is_none() {
+            return false;
+        }
+    }
+}
+
+struct Cursor<'a>(&'a str);
+
+impl<'a> Cursor<'a> {
+    fn peek(&self) -> Option<char> {
+        self.0.chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.0 = &self.0[c.len_utf8()..];
+        Some(c)
+    }
+
+    fn skip(&mut self, which: impl Fn(char) -> bool) {
+        self.0 = self.0.trim_start_matches(which);
+    }
+
+    /// Addresses, one command and what ends it.
+    fn sed_command(&mut self) -> Option<()> {
+        self.sed_address()?;
+        self.skip(|c| c == ' ');
+        if self.peek() == Some(',') {
+            self.next();
+            self.skip(|c| c == ' ');
+            self.sed_address()?;
+        }
+        self.skip(|c| c == ' ' || c == '!');
+        match self.next()? {
+            '{' => return Some(()),
+            'p' | 'd' | 'n' | 'N' | 'h' | 'H' | 'g' | 'G' | 'x' | 'D' | 'P' | '=' => {}
+            'q' | 'Q' | 'l' => {
+                self.skip(|c| c == ' ');
+                self.skip(|c| c.is_ascii_digit());
+            }
+            's' => {
+                self.sed_parts()?;
+                self.skip(|c| "gpiIM0123456789".contains(c));
+            }
+            'y' => self.sed_parts()?,
+            _ => return None,
+        }
+        self.skip(|c| c == ' ');
+        matches!(self.peek(), None | Some(';' | '\n' | '}')).then_some(())
+    }
+
+    /// A number, `$`, or a pattern between slashes; or nothing.
+    fn sed_address(&mut self) -> Option<()> {
+        match self.peek() {
+            Some('/') => {
+                self.next();
+                self.sed_text('/')?;
+                self.skip(|c| c == 'I' || c == 'M');
+            }
+            Some('$') => {
+                self.next();
+            }
+            Some('0'..='9' | '+' | '~') => self.skip(|c| c.is_ascii_digit() || c == '~' || c == '+'),
+            // Another delimiter.
+            Some('\\') => return None,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn sed_parts(&mut self) -> Option<()> {
+        let delimiter = self.next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
+        self.sed_text(delimiter)?;
+        self.sed_text(delimiter)
+    }
+
+    /// Text up to a delimiter. Where implementations could disagree on its end it is not known.
+    fn sed_text(&mut self, delimiter: char) -> Option<()> {
+        let start: &'a str = self.0;
+        loop {
+            match self.next()? {
+                '\n' => return None,
+                '\\' => {
+                    self.next().filter(|c| *c != '\n')?;
+                }
+                c if c == delimiter => break,
+                _ => {}
+            }
+        }
+        let text = &start[..start.len() - self.0.len()];
+        brackets_are_closed(text).then_some(())
+    }
+}
+
+/// A delimiter inside brackets ends the text for some implementations and not for others. So there must be no doubt that
+/// all brackets are closed before it.
+fn brackets_are_closed(text: &str) -> bool {
+    let doubtful = ["[]", "[^]", "[.", "[="].iter().any(|start| text.contains(start));
+    let classes = text.matches("[:").count() == text.matches(":]").count();
+    let closed = text.rfind('[').is_none_or(|open| text[open..].contains(']'));
+    !doubtful && classes && closed
+}
+
+/// Judges a call of `awk`.
+pub(super) fn awk(arguments: &[Word]) -> Refused {
+    let options = Options { values: "Fv", stops: true, ..Options::default() };
+    let operands = options.operands(arguments)?;
+    match operands.first().and_then(Word::text) {
+        Some(program) if awk_reads_only(program) => Ok(()),
+        _ => Err(AWK.into()),
+    }
+}
+
+fn awk_reads_only(program: &str) -> bool {
+    let runs = ["system", "getline", "@", "printf |", "print |"].iter().any(|word| program.contains(word));
+    // `||` is an or; any other bar may be a pipe.
+    let pipes = program.replace("||", "").contains('|');
+    !runs && !pipes && !awk_writes(program)
+}
+
+/// A `>` redirects inside of an action. Before the first action, and before anything that could hide one, it compares.
+fn awk_writes(program: &str) -> bool {
+    let hides = program.find(['{', '"', '/', '\n', ';']).unwrap_or(program.len());
+    program[hides..].contains('>')
+}
