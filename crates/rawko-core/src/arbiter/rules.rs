@@ -95,3 +95,130 @@ fn outcome(entry: &HistoryEntry) -> Followed {
         ExecutionStatus::Cancelled => Followed::Nothing,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::builtin_agents;
+    use crate::error::{ErrorCode, ErrorInfo};
+    use crate::machine::{ExecutionFacts, FailureRecord, Plan};
+    use crate::time::Timestamp;
+
+    fn entry(agent: &str, result: ExecutionStatus, ended: Option<ExecutionEnd>) -> HistoryEntry {
+        HistoryEntry {
+            agent: agent.into(),
+            iteration: 1,
+            started_at: Timestamp(0),
+            completed_at: Timestamp(1),
+            result,
+            output: Some("said".into()),
+            error: None,
+            plan_step: None,
+            usage: None,
+            facts: ExecutionFacts { ended, ..ExecutionFacts::default() },
+        }
+    }
+
+    struct State {
+        plan: bool,
+        error: bool,
+        last: Option<HistoryEntry>,
+        agents: &'static [&'static str],
+        default: Option<&'static str>,
+    }
+
+    impl Default for State {
+        fn default() -> Self {
+            Self {
+                plan: false,
+                error: false,
+                last: None,
+                agents: &["planner", "developer", "tester", "reviewer"],
+                default: None,
+            }
+        }
+    }
+
+    impl State {
+        fn decide(self) -> (Option<Decision>, Decision) {
+            let built_in = builtin_agents();
+            let agents = self
+                .agents
+                .iter()
+                .map(|name| {
+                    // Names that are not built in borrow the developer's configuration, transitions included.
+                    let named = built_in.iter().find(|agent| agent.name == *name);
+                    let agent = named.or_else(|| built_in.iter().find(|agent| agent.name == "developer"));
+                    ((*name).to_owned(), agent.unwrap())
+                })
+                .collect();
+            let failure = FailureRecord {
+                error: ErrorInfo::new(ErrorCode::NetworkError, "m"),
+                agent: "developer".into(),
+                at: Timestamp(1),
+            };
+            let context = Context {
+                plan: self.plan.then(Plan::default),
+                last_error: self.error.then_some(failure),
+                current_mode: self.last.as_ref().map(|entry| entry.agent.clone()).unwrap_or_default(),
+                history: self.last.into_iter().collect(),
+                ..Context::default()
+            };
+            let rules = Rules { agents: &agents, default: self.default };
+            (rules.select(&context), rules.evaluate(&context))
+        }
+    }
+
+    #[track_caller]
+    fn check_select(state: State, expected: &str) {
+        let chosen = match state.decide().0 {
+            Some(Decision::SelectMode { mode, .. }) => mode,
+            Some(other) => other.kind().to_owned(),
+            None => "nobody".to_owned(),
+        };
+        assert_eq!(chosen, expected);
+    }
+
+    #[track_caller]
+    fn check_evaluate(agent: &'static str, result: ExecutionStatus, ended: ExecutionEnd, expected: &str) {
+        let last = Some(entry(agent, result, Some(ended)));
+        let decision = match (State { last, plan: true, ..State::default() }).decide().1 {
+            Decision::SelectMode { mode, .. } => mode,
+            other => other.kind().to_owned(),
+        };
+        assert_eq!(decision, expected, "{agent} {result:?}");
+    }
+
+    #[test]
+    fn selection_is_the_fallback_of_adr_0005() {
+        let developer = || Some(entry("developer", ExecutionStatus::Success, None));
+        check_select(State::default(), "planner");
+        check_select(State { error: true, last: developer(), ..State::default() }, "planner");
+        check_select(State { plan: true, ..State::default() }, "developer");
+        check_select(State { plan: true, error: true, last: developer(), ..State::default() }, "RETRY");
+        check_select(State { plan: true, error: true, ..State::default() }, "developer");
+    }
+
+    #[test]
+    fn missing_names_fall_to_transitions_then_default_then_the_first() {
+        let tester = || Some(entry("tester", ExecutionStatus::Success, Some(ExecutionEnd::Reported)));
+        let agents = &["tester", "reviewer", "writer"];
+        check_select(State { agents, last: tester(), ..State::default() }, "reviewer");
+        check_select(State { agents, default: Some("writer"), ..State::default() }, "writer");
+        check_select(State { agents, ..State::default() }, "reviewer");
+        check_select(State { agents: &[], ..State::default() }, "nobody");
+    }
+
+    #[test]
+    fn evaluation_follows_the_agents_transitions() {
+        use ExecutionEnd::{MaxIterations, Reported};
+        use ExecutionStatus::{Cancelled, Failure, Success};
+        check_evaluate("planner", Success, Reported, "developer");
+        check_evaluate("developer", Success, Reported, "tester");
+        check_evaluate("tester", Failure, Reported, "developer");
+        check_evaluate("reviewer", Success, Reported, "COMPLETE");
+        check_evaluate("reviewer", Failure, Reported, "developer");
+        check_evaluate("developer", Success, MaxIterations, "developer");
+        check_evaluate("developer", Cancelled, Reported, "RETRY");
+    }
+}

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ErrorInfo;
+use super::run::Run;
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::machine::State;
 use crate::usage::Usage;
 
 /// How a run ended.
@@ -54,4 +56,51 @@ pub struct Outcome {
     /// What ended the run, where an error did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
+}
+
+impl Run {
+    /// The truth about a run that reached a final state.
+    pub(super) fn outcome(&self, state: State) -> Outcome {
+        let context = self.machine.context();
+        let error = context.last_error.as_ref().map(|failure| failure.error.clone());
+        let out_of_budget = error.as_ref().is_some_and(|error| error.code == ErrorCode::BudgetExceeded);
+        let status = match state {
+            State::Cancelled => Status::Cancelled,
+            _ if context.limited => Status::Limited,
+            State::Complete => Status::Claimed,
+            _ if out_of_budget => Status::Limited,
+            _ => Status::Failed,
+        };
+        let last_words = || {
+            let output = context.history.iter().rev().find_map(|entry| entry.output.as_deref());
+            output.map(|text| format!(" Last report: {text}")).unwrap_or_default()
+        };
+        let summary = match (status, &context.last_decision, &error) {
+            (Status::Claimed, Some(decision), _) => decision.reason().to_owned(),
+            (Status::Claimed, None, _) => String::new(),
+            (Status::Cancelled, ..) => "Cancelled.".to_owned(),
+            (Status::Limited, _, Some(error)) if out_of_budget => {
+                format!("Stopped: {}.{}", error.message, last_words())
+            }
+            (Status::Limited, ..) => {
+                format!("Stopped: all {} iterations are used up.{}", context.iteration_count, last_words())
+            }
+            (Status::Failed, _, Some(error)) => {
+                let times = context.consecutive_failures;
+                format!("Failed after {times} failure(s) in a row: {}", error.message)
+            }
+            (Status::Failed, _, None) => "Failed.".to_owned(),
+        };
+        let keeps_error = matches!(status, Status::Failed | Status::Limited);
+        Outcome {
+            status,
+            summary,
+            iterations: context.iteration_count,
+            usage: self.spent.usage,
+            cost_usd: self.spent.cost_usd(),
+            files_modified: self.files_modified.clone(),
+            duration_ms: context.started_at.map_or(0, |start| self.now.since(start)),
+            error: error.filter(|_| keeps_error),
+        }
+    }
 }

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::budget::Spent;
 use super::conversation::ConversationId;
 use super::effect::{Effect, TimerPurpose};
 use super::event::{EffectId, Event, Override};
 use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
-use super::outcome::{Outcome, Status};
 use super::question::Question;
 use super::{ConversationLog, Reaction};
 use crate::agent::execution::Execution;
@@ -24,7 +24,7 @@ use crate::usage::Usage;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Run {
     pub(super) setup: Setup,
-    prices: PriceTable,
+    pub(super) prices: PriceTable,
     pub(super) machine: Machine,
     pub(super) now: Timestamp,
     pub(super) tally: Tally,
@@ -48,21 +48,6 @@ pub(super) enum Open {
     Turn,
     Tool { slot: usize },
     Timer { purpose: TimerPurpose, after_ms: u64 },
-}
-
-/// What the model calls have used up.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Spent {
-    pub(super) usage: Usage,
-    cost_usd: f64,
-    /// A model without a known price was used: the sum would be too low.
-    unpriced: bool,
-}
-
-impl Spent {
-    pub(super) fn cost_usd(&self) -> Option<f64> {
-        (!self.unpriced).then_some(self.cost_usd)
-    }
 }
 
 impl Run {
@@ -345,47 +330,6 @@ impl Run {
         self.last_conversation
     }
 
-    /// Refuses a call whose prompt alone would break the budget, before it is made.
-    fn reserve(&self, model: &str, prompt_tokens: u64) -> Result<(), ErrorInfo> {
-        let limits = &self.setup.limits;
-        let used = self.spent.usage.total_tokens();
-        if let Some(max) = limits.max_tokens
-            && used.saturating_add(prompt_tokens) > max
-        {
-            let message = format!(
-                "the token budget is used up: {used} of {max} used, and the next prompt alone has about {prompt_tokens} (constraints.maxTokens)"
-            );
-            return Err(ErrorInfo::new(ErrorCode::BudgetExceeded, message));
-        }
-        if let Some(max) = limits.max_cost_usd {
-            let prompt = Usage { input_tokens: prompt_tokens, ..Usage::default() };
-            let next = self.prices.price(model).map_or(0.0, |price| price.cost(&prompt));
-            let used = self.spent.cost_usd;
-            if used + next > max {
-                let message = format!(
-                    "the cost budget is used up: ${used:.4} of ${max:.4} spent, and the next prompt alone costs about ${next:.4} (constraints.maxCostUsd)"
-                );
-                return Err(ErrorInfo::new(ErrorCode::BudgetExceeded, message));
-            }
-        }
-        Ok(())
-    }
-
-    fn account(&mut self, effect: EffectId, usage: Usage, reaction: &mut Reaction) {
-        let (by, model) = match (&self.question, &self.execution) {
-            (Some(question), _) => (question.purpose().to_string(), question.model().model.as_str()),
-            (None, Some(execution)) => (execution.agent().to_owned(), execution.model().model.as_str()),
-            (None, None) => (String::new(), ""),
-        };
-        self.spent.usage += usage;
-        match self.prices.price(model) {
-            Some(price) => self.spent.cost_usd += price.cost(&usage),
-            None => self.spent.unpriced = true,
-        }
-        let (total, cost_usd) = (self.spent.usage, self.spent.cost_usd());
-        reaction.notes.push(Note::Used { effect, by, usage, total, cost_usd });
-    }
-
     pub(super) fn sources(&self) -> Sources<'_> {
         Sources {
             context: self.machine.context(),
@@ -414,50 +358,6 @@ impl Run {
 
     pub(super) fn open_effects(&self) -> impl Iterator<Item = EffectId> + '_ {
         self.open.keys().copied()
-    }
-
-    fn outcome(&self, state: State) -> Outcome {
-        let context = self.machine.context();
-        let error = context.last_error.as_ref().map(|failure| failure.error.clone());
-        let out_of_budget = error.as_ref().is_some_and(|error| error.code == ErrorCode::BudgetExceeded);
-        let status = match state {
-            State::Cancelled => Status::Cancelled,
-            _ if context.limited => Status::Limited,
-            State::Complete => Status::Claimed,
-            _ if out_of_budget => Status::Limited,
-            _ => Status::Failed,
-        };
-        let last_words = || {
-            let output = context.history.iter().rev().find_map(|entry| entry.output.as_deref());
-            output.map(|text| format!(" Last report: {text}")).unwrap_or_default()
-        };
-        let summary = match (status, &context.last_decision, &error) {
-            (Status::Claimed, Some(decision), _) => decision.reason().to_owned(),
-            (Status::Claimed, None, _) => String::new(),
-            (Status::Cancelled, ..) => "Cancelled.".to_owned(),
-            (Status::Limited, _, Some(error)) if out_of_budget => {
-                format!("Stopped: {}.{}", error.message, last_words())
-            }
-            (Status::Limited, ..) => {
-                format!("Stopped: all {} iterations are used up.{}", context.iteration_count, last_words())
-            }
-            (Status::Failed, _, Some(error)) => {
-                let times = context.consecutive_failures;
-                format!("Failed after {times} failure(s) in a row: {}", error.message)
-            }
-            (Status::Failed, _, None) => "Failed.".to_owned(),
-        };
-        let keeps_error = matches!(status, Status::Failed | Status::Limited);
-        Outcome {
-            status,
-            summary,
-            iterations: context.iteration_count,
-            usage: self.spent.usage,
-            cost_usd: self.spent.cost_usd(),
-            files_modified: self.files_modified.clone(),
-            duration_ms: context.started_at.map_or(0, |start| self.now.since(start)),
-            error: error.filter(|_| keeps_error),
-        }
     }
 }
 
