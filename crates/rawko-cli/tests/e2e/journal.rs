@@ -36,7 +36,8 @@ pub(crate) fn ends(journal: &Journal) -> (Option<Outcome>, Option<Outcome>) {
                 let value = serde_json::to_value(step).unwrap();
                 let effects = value["effects"].as_array().cloned().unwrap_or_default();
                 let end = effects.into_iter().find(|effect| effect["type"] == "Finish");
-                recorded = end.map(|effect| serde_json::from_value(effect["outcome"].clone()).unwrap()).or(recorded);
+                recorded =
+                    end.map(|effect| serde_json::from_value(effect["outcome"].clone()).unwrap()).or(recorded);
             }
         }
     }

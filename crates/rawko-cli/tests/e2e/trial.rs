@@ -140,7 +140,8 @@ impl Trial {
 
     /// Runs git in the project and gives what it says.
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        let identity = ["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"];
+        let identity =
+            ["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"];
         let mut git = self.command("git");
         let output = git.args(identity).args(arguments).output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -184,9 +185,6 @@ impl Trial {
         if self.with_key {
             command.env(key, CANARY);
         }
-        if self.wire == Wire::OpenAi {
-            command.env("RAWKO_MODEL", "test-large");
-        }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.args(["run", "--output", self.output]).args(&self.arguments);
         if !task.is_empty() {
@@ -206,7 +204,15 @@ impl Trial {
             pipe.read_to_end(&mut bytes).unwrap();
             bytes
         });
-        Running { trial: self, child, stdout, seen: Vec::new(), reading, errors, deadline: Instant::now() + PATIENCE }
+        Running {
+            trial: self,
+            child: Ending(child),
+            stdout,
+            seen: Vec::new(),
+            reading,
+            errors,
+            deadline: Instant::now() + PATIENCE,
+        }
     }
 
     /// Runs it to its end.
@@ -219,7 +225,7 @@ impl Trial {
 /// A run that has not ended yet.
 pub(crate) struct Running {
     pub(crate) trial: Trial,
-    child: Child,
+    child: Ending,
     stdout: Receiver<Vec<u8>>,
     seen: Vec<Vec<u8>>,
     reading: JoinHandle<()>,
@@ -227,10 +233,20 @@ pub(crate) struct Running {
     deadline: Instant,
 }
 
+/// A process that does not outlive its test.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Running {
     /// Sends the binary a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        kill_process(Pid::from_child(&self.child.0), signal).unwrap();
     }
 
     /// Waits until `is_so`.
@@ -263,21 +279,27 @@ impl Running {
 
     /// Waits for the end.
     #[track_caller]
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(self) -> Ended {
+        let ended = self.end_unchecked();
+        ended.check();
+        ended
+    }
+
+    /// Waits for the end of a run that was not given the time to end in order.
+    #[track_caller]
+    pub(crate) fn end_unchecked(mut self) -> Ended {
         while let Some(line) = self.next_line() {
             self.seen.push(line);
         }
         self.reading.join().unwrap();
         let errors = self.errors.join().unwrap();
-        let status = self.child.wait().unwrap();
-        let ended = Ended {
+        let status = self.child.0.wait().unwrap();
+        Ended {
             trial: self.trial,
             status,
             stdout: String::from_utf8(self.seen.join(&b'\n')).unwrap(),
             stderr: String::from_utf8(errors).unwrap(),
-        };
-        ended.check();
-        ended
+        }
     }
 
     #[track_caller]
@@ -286,7 +308,7 @@ impl Running {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => {
-                let _ = self.child.kill();
+                let _ = self.child.0.kill();
                 let seen = self.seen.iter().map(|line| String::from_utf8_lossy(line)).collect::<Vec<_>>();
                 panic!("the run hangs; it said so far:\n{}", seen.join("\n"));
             }
@@ -318,28 +340,38 @@ impl Ended {
             assert!(!found, "the key is in {}", path.display());
         }
         let events = self.events();
-        if let [first, .., last] = events.as_slice() {
-            assert_eq!(first["type"], "session_started");
-            assert_eq!(last["type"], "session_finished", "{}", self.stdout);
-            let ends = events.iter().filter(|event| event["type"] == "session_finished").count();
-            assert_eq!(ends, 1, "{}", self.stdout);
-            for field in ["status", "summary", "iterations", "usage", "costUsd", "filesModified", "durationMs"] {
-                assert!(last.get(field).is_some(), "{field} is missing in {last}");
-            }
-            let (folded, recorded) = journal::ends(&self.journal());
-            assert_eq!(folded, recorded, "folding the journal's events leads to another end");
-            let recorded = recorded.expect("the journal has an end");
-            assert_eq!(last["status"], recorded.status.as_str());
-            assert_eq!(last["summary"], recorded.summary);
-        } else {
-            assert!(events.is_empty(), "{}", self.stdout);
+        let Some((first, last)) = events.first().zip(events.last()) else { return };
+        assert_eq!(last["type"], "session_finished", "{}", self.stdout);
+        let ends = events.iter().filter(|event| event["type"] == "session_finished").count();
+        assert_eq!(ends, 1, "{}", self.stdout);
+        for field in ["status", "summary", "iterations", "usage", "costUsd", "filesModified", "durationMs"] {
+            assert!(last.get(field).is_some(), "{field} is missing in {last}");
         }
+        if first["type"] == "error" {
+            // It could not even begin.
+            assert_eq!((events.len(), &last["status"]), (2, &json!("failed")), "{}", self.stdout);
+            assert!(!journal::is_there(&self.trial.project()));
+            return;
+        }
+        assert_eq!(first["type"], "session_started");
+        let (folded, recorded) = journal::ends(&self.journal());
+        assert_eq!(folded, recorded, "folding the journal's events leads to another end");
+        let recorded = recorded.expect("the journal has an end");
+        assert_eq!(last["status"], recorded.status.as_str());
+        assert_eq!(last["summary"], recorded.summary);
     }
 
     /// The exit status.
     #[track_caller]
     pub(crate) fn exits(&self, code: i32) -> &Self {
-        assert_eq!(self.status.code(), Some(code), "{}\nstdout:\n{}\nstderr:\n{}", self.status, self.stdout, self.stderr);
+        assert_eq!(
+            self.status.code(),
+            Some(code),
+            "{}\nstdout:\n{}\nstderr:\n{}",
+            self.status,
+            self.stdout,
+            self.stderr
+        );
         self
     }
 

@@ -1,0 +1,112 @@
+//! Where a run must stop: it stops, says by which limit, and exits with 3.
+
+use std::time::Duration;
+
+use rawko::core::Usage;
+use serde_json::json;
+use testkit::{Answer, Delivery, Say};
+
+use crate::answers::{always, bash, decide, report, select};
+use crate::trial::{Ended, Trial};
+
+#[track_caller]
+fn limited(trial: Trial, words: &[&str]) -> Ended {
+    let ended = trial.run("Do it.");
+    ended.exits(3);
+    let finish = ended.finish();
+    assert_eq!(finish["status"], "limited");
+    let summary = finish["summary"].as_str().unwrap();
+    for word in words {
+        assert!(summary.contains(word), "{word:?} is missing in {summary:?}");
+    }
+    ended
+}
+
+/// An arbiter that never finds an end is stopped by the iterations.
+#[track_caller]
+fn check_endless(evaluate: &Answer) {
+    let server = always(select("developer"), evaluate.clone(), report("did something"));
+    let ended =
+        limited(Trial::new(server).args(&["--max-iterations", "4"]), &["4 iterations", "did something"]);
+    assert_eq!(ended.finish()["iterations"], 4);
+    assert_eq!(ended.events_of("agent_started").len(), 4);
+}
+
+#[test]
+fn an_arbiter_that_always_wants_to_go_on() {
+    check_endless(&decide(json!({"decision": "CONTINUE", "reason": "more"})));
+}
+
+#[test]
+fn an_arbiter_that_always_wants_to_try_again() {
+    check_endless(&decide(json!({"decision": "RETRY", "reason": "again"})));
+}
+
+#[test]
+fn an_arbiter_that_always_selects() {
+    check_endless(&select("tester"));
+}
+
+#[test]
+fn time() {
+    // The agent's model is asked, and never answers.
+    let server = always(select("developer"), report(""), Answer::Silence);
+    let ended = limited(Trial::new(server).args(&["--timeout", "300ms"]), &["time is up"]);
+    assert!(ended.finish()["durationMs"].as_u64().unwrap() >= 300);
+}
+
+#[test]
+fn time_while_a_command_runs() {
+    let server = always(select("developer"), report(""), bash("echo $$ > pid; sleep 1000"));
+    let ended = limited(Trial::new(server).args(&["--timeout", "700ms"]), &["time is up"]);
+    let pid = std::fs::read_to_string(ended.trial.project().join("pid")).unwrap();
+    assert!(!crate::signals::is_alive(&pid), "the command outlived the run");
+}
+
+#[test]
+fn cost() {
+    let usage = Usage { input_tokens: 100_000, output_tokens: 10_000, ..Usage::default() };
+    let dear = Say { usage, ..Say::default() }.with_call("Glob", &json!({"pattern": "*"}));
+    let server = always(select("developer"), report(""), dear.into());
+    let trial = Trial::new(server).args(&["--max-cost", "0.50", "--model", "claude-sonnet-4-5"]);
+    // 0.45 dollars a turn: the second one is begun, and nothing after it.
+    let ended = limited(trial, &["cost budget", "0.5"]);
+    assert_eq!(ended.trial.server.asked().len(), 3);
+    assert!((ended.finish()["costUsd"].as_f64().unwrap() - 0.9).abs() < 1e-9);
+}
+
+#[test]
+fn cost_of_a_model_that_nobody_knows() {
+    let trial = Trial::new(always(select("developer"), report(""), report("")));
+    let ended = trial.args(&["--max-cost", "1", "--model", "mystery"]).run("Do it.");
+    ended.exits(2).says(&["price", "mystery", "prices.mystery"]);
+    assert!(ended.trial.server.asked().is_empty());
+}
+
+#[test]
+fn turns_of_an_agent_are_not_the_end_of_the_run() {
+    let turn = |asked: &testkit::Asked| match asked.who() {
+        testkit::Who::Select => select("looker"),
+        testkit::Who::Agent => crate::answers::call("Glob", &json!({"pattern": "*"})),
+        testkit::Who::Evaluate => crate::answers::complete("enough"),
+    };
+    let agent = json!({"name": "looker", "systemPrompt": "Look.", "tools": {"allowed": ["Glob"]}, "limits": {"maxIterations": 3}});
+    let ended = Trial::new(testkit::ModelServer::start(turn)).agent(&agent).run("Look.");
+    ended.exits(0);
+    assert_eq!(ended.events_of("tool_call").len(), 3);
+    let question = ended.trial.server.asked().pop().unwrap();
+    assert!(question.last_text().contains("used up its turns"), "{}", question.last_text());
+}
+
+#[test]
+fn the_time_of_one_execution() {
+    let slow = Answer::text("too late")
+        .delivered(Delivery { delay: Duration::from_secs(600), ..Delivery::default() });
+    let server = always(select("slow"), report(""), slow);
+    let agent = json!({"name": "slow", "systemPrompt": "Be slow.", "tools": {"allowed": ["Read"]}, "limits": {"timeout": 200}});
+    let trial = Trial::new(server).agent(&agent).env("RAWKO_MAX_CONSECUTIVE_FAILURES", "1");
+    let ended = trial.run("Do it.");
+    ended.exits(1);
+    assert_eq!(ended.finish()["error"]["code"], "timeout");
+    assert!(ended.finish()["summary"].as_str().unwrap().contains("limits.timeout"));
+}

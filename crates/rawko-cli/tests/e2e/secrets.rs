@@ -1,0 +1,72 @@
+//! Keys and terminals. That the key is nowhere and no control character reaches a terminal is checked after every
+//! run; here are the runs that would most likely break it.
+
+use serde_json::json;
+use testkit::{Answer, Asked, ModelServer, Refusal, Say, Who};
+
+use crate::answers::{bash, complete, developer, report, select};
+use crate::trial::{CANARY, Trial};
+
+#[test]
+fn a_server_that_repeats_the_key_in_its_error() {
+    let echo = |asked: &Asked| {
+        let key = asked.header("x-api-key").unwrap_or_default();
+        assert_eq!(key, CANARY, "the key reaches the server");
+        Answer::refuse(401, "authentication_error", format!("the key {key} is not valid"))
+    };
+    let ended = Trial::new(ModelServer::start(echo)).run("Do it.");
+    ended.exits(4);
+    let summary = ended.finish()["summary"].as_str().unwrap().to_owned();
+    assert!(summary.contains("is not valid") && summary.contains("[redacted]"), "{summary}");
+}
+
+#[test]
+fn a_server_that_repeats_the_key_in_a_page_and_in_headers() {
+    let echo = |asked: &Asked| {
+        let key = asked.header("x-api-key").unwrap_or_default();
+        let body = Some(format!("<html><title>Bad key {key}</title>{key}</html>"));
+        let headers = vec![("request-id".to_owned(), format!("req-{key}"))];
+        Answer::Refuse(Refusal { status: 403, body, headers, ..Refusal::default() })
+    };
+    Trial::new(ModelServer::start(echo)).run("Do it.").exits(4);
+}
+
+#[test]
+fn a_model_that_asks_the_shell_for_the_key() {
+    let ended = Trial::new(developer([bash("env; cat /proc/$PPID/environ | tr '\\0' '\\n'")])).run("Do it.");
+    ended.exits(0);
+    let (output, _) = ended.results("Bash").remove(0);
+    assert!(output.contains("PATH="), "{output}");
+    // The shell itself is not given the key; where it can look into rawko's own environment, it sees none.
+    let (own, _) = output.split_once("_=/").unwrap_or((&output, ""));
+    assert!(!own.contains("ANTHROPIC_API_KEY"), "{own}");
+    for asked in ended.trial.server.asked() {
+        assert!(!String::from_utf8_lossy(&asked.body).contains(CANARY));
+    }
+}
+
+/// What a hostile model would like a terminal to do.
+const ESCAPES: &str =
+    "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7} \u{1b}]52;c;cHduZWQ=\u{7} \u{9b}2J \u{8}\u{8} \r over";
+
+#[test]
+fn escapes_of_models_tools_and_servers_do_not_reach_a_terminal() {
+    for output in ["text", "json", "stream-json"] {
+        let server = ModelServer::start(|asked: &Asked| match (asked.who(), asked.number) {
+            (_, 0) => Answer::refuse(529, "overloaded_error", ESCAPES).header("retry-after-ms", "1"),
+            (Who::Select, _) => select("developer"),
+            (Who::Agent, 2) => Say { text: ESCAPES.into(), thinking: ESCAPES.into(), ..Say::default() }
+                .with_call(
+                    "Bash",
+                    &json!({"command": format!("printf '%s' '{}'; exit 7", ESCAPES.replace('\r', ""))}),
+                )
+                .with_call(ESCAPES, &json!({ "x": ESCAPES }))
+                .into(),
+            (Who::Agent, _) => report(ESCAPES),
+            (Who::Evaluate, _) => complete(ESCAPES),
+        });
+        let ended = Trial::new(server).output(output).args(&["--verbose"]).run(ESCAPES);
+        ended.exits(0);
+        assert!(ended.stdout.contains("red"), "the text itself stays: {}", ended.stdout);
+    }
+}

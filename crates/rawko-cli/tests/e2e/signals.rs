@@ -1,0 +1,115 @@
+//! Ctrl-C and its kin: the run ends at once and in order, with everything that it started.
+
+use std::time::{Duration, Instant};
+
+use rawko::core::session::{Event, Status};
+use rustix::process::Signal;
+use testkit::{Answer, Delivery, ModelServer};
+
+use crate::answers::{bash, developer, select};
+use crate::journal;
+use crate::trial::{Ended, Running, Trial};
+
+/// Whether a process is there and not merely waiting to be reaped.
+pub(crate) fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}
+
+/// A model that speaks without end once the developer is at work.
+fn endless() -> ModelServer {
+    let delivery = Delivery { endless: true, ..Delivery::default() };
+    ModelServer::sequence([select("developer"), Answer::text("And then ").delivered(delivery)])
+}
+
+/// The end of a run that was told to end.
+#[track_caller]
+fn check_cancelled(running: Running) -> Ended {
+    let ended = running.end();
+    ended.exits(130);
+    assert_eq!(ended.finish()["status"], "cancelled");
+    let journal = ended.journal();
+    assert!(journal::events(&journal).any(|event| matches!(event, Event::CancelRequested { .. })));
+    assert_eq!(journal::ends(&journal).1.unwrap().status, Status::Cancelled);
+    ended
+}
+
+fn speaking(signal: Signal) {
+    let mut running = Trial::new(endless()).start("Speak.");
+    running.wait_for_event("agent_started");
+    running.wait_for_event("text_delta");
+    running.signal(signal);
+    let ended = check_cancelled(running);
+    let left = ended.trial.server.wait_until(Duration::from_secs(10), |exchanges| {
+        exchanges.last().is_some_and(|exchange| exchange.client_left)
+    });
+    assert!(left, "the stream was not closed");
+}
+
+#[test]
+fn ctrl_c_while_a_model_speaks() {
+    speaking(Signal::INT);
+}
+
+#[test]
+fn sigterm_while_a_model_speaks() {
+    speaking(Signal::TERM);
+}
+
+/// A command whose child has left session and process group, and ignores what can be ignored.
+const FAMILY: &str = "setsid bash -c 'trap \"\" INT TERM HUP; echo $$ > grandchild; sleep 300' & \
+                      echo $$ > child; sleep 300; touch survived";
+
+fn running(signal: Signal) {
+    let running = Trial::new(developer([bash(FAMILY)])).start("Sleep.");
+    let pids = [running.wait_for_line("child"), running.wait_for_line("grandchild")];
+    assert!(pids.iter().all(|pid| is_alive(pid)));
+    let begun = Instant::now();
+    running.signal(signal);
+    let ended = check_cancelled(running);
+    assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
+    for pid in &pids {
+        assert!(!is_alive(pid), "process {pid} outlived the run");
+    }
+    assert!(!ended.trial.project().join("survived").exists());
+}
+
+#[test]
+fn ctrl_c_while_a_command_runs() {
+    running(Signal::INT);
+}
+
+#[test]
+fn sigterm_while_a_command_runs() {
+    running(Signal::TERM);
+}
+
+#[test]
+fn ctrl_c_while_the_machine_waits() {
+    // A server that asks for a long wait: longer than the client's own patience, so that the machine waits.
+    let server = ModelServer::start(|_| Answer::rate_limited("60"));
+    let mut running = Trial::new(server).start("Wait.");
+    running.wait_for_event("error");
+    running.signal(Signal::INT);
+    check_cancelled(running);
+}
+
+#[test]
+fn a_second_ctrl_c_does_not_wait() {
+    // The command ignores TERM, so that a clean end has to wait for the grace to pass.
+    let stubborn = "trap '' TERM INT; echo $$ > child; while true; do sleep 300; done";
+    let running = Trial::new(developer([bash(stubborn)])).start("Sleep.");
+    let pid = running.wait_for_line("child");
+    running.signal(Signal::INT);
+    running.signal(Signal::INT);
+    let ended = running.end_unchecked();
+    ended.exits(130);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while is_alive(&pid) {
+        assert!(Instant::now() < deadline, "process {pid} outlived the run");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Whatever was written is whole.
+    ended.journal();
+}

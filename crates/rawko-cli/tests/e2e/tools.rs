@@ -1,0 +1,113 @@
+//! Tools that hang, and turns with several calls.
+
+use std::time::{Duration, Instant};
+
+use rawko::journal::{JournaledEffect, Record};
+use serde_json::{Value, json};
+use testkit::Wire;
+
+use crate::answers::{always, bash, call, calls, complete, developer, report, select};
+use crate::signals::is_alive;
+use crate::trial::Trial;
+
+#[test]
+fn a_command_that_hangs_is_ended_by_its_own_time() {
+    let hang = json!({"command": "echo $$ > pid; echo before; sleep 1000", "timeout": 300});
+    let ended = Trial::new(developer([call("Bash", &hang)])).run("Hang.");
+    ended.exits(0);
+    let (output, is_error) = ended.results("Bash").remove(0);
+    assert!(is_error && output.contains("timed out") && output.contains("before"), "{output}");
+    assert!(ended.trial.server.asked()[2].last_text().contains("timed out"), "the model is told");
+    let pid = std::fs::read_to_string(ended.trial.project().join("pid")).unwrap();
+    assert!(!is_alive(&pid), "the command outlived its time");
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_by_the_agents_time() {
+    let agent = json!({"name": "sleeper", "systemPrompt": "Sleep.", "limits": {"timeout": 700}});
+    let server = always(select("sleeper"), complete("never asked"), bash("echo $$ > pid; sleep 1000"));
+    let begun = Instant::now();
+    let trial = Trial::new(server).agent(&agent).args(&["--yes"]).env("RAWKO_MAX_CONSECUTIVE_FAILURES", "1");
+    let ended = trial.run("Hang.");
+    ended.exits(1);
+    assert_eq!(ended.finish()["error"]["code"], "timeout");
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    let pid = std::fs::read_to_string(ended.trial.project().join("pid")).unwrap();
+    assert!(!is_alive(&pid), "the command outlived the run");
+}
+
+/// The results of the last message, in order: the ids they answer and what they say.
+fn answers_of(messages: &[&Value], wire: Wire) -> Vec<(String, String)> {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let pair = |id: &Value, content: &Value| (id.as_str().unwrap().to_owned(), text(content));
+    match wire {
+        Wire::Claude => {
+            let parts = messages.last().unwrap()["content"].as_array().unwrap().iter();
+            parts
+                .filter(|part| part["type"] == "tool_result")
+                .map(|part| pair(&part["tool_use_id"], &part["content"]))
+                .collect()
+        }
+        Wire::OpenAi => {
+            let tools = messages.iter().filter(|message| message["role"] == "tool");
+            tools.map(|message| pair(&message["tool_call_id"], &message["content"])).collect()
+        }
+    }
+}
+
+#[test]
+fn calls_of_one_turn_are_answered_together_and_in_order() {
+    for wire in [Wire::Claude, Wire::OpenAi] {
+        let reads = calls(&[
+            ("Read", json!({"file_path": "one.txt"})),
+            ("Read", json!({"file_path": "two.txt"})),
+            ("Write", json!({"file_path": "three.txt", "content": "third"})),
+            ("Read", json!({"file_path": "three.txt"})),
+        ]);
+        let ended = Trial::new(developer([reads]))
+            .wire(wire)
+            .file("one.txt", "first\n")
+            .file("two.txt", "second\n")
+            .run("Read.");
+        ended.exits(0);
+        let asked = &ended.trial.server.asked()[2];
+        let answers = answers_of(&asked.messages(), wire);
+        let ids: Vec<&str> = answers.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, ["call_1_0", "call_1_1", "call_1_2", "call_1_3"]);
+        for ((_, text), part) in answers.iter().zip(["first", "second", "three.txt", "third"]) {
+            assert!(text.contains(part), "{part:?} is missing in {text:?}");
+        }
+        assert_eq!(ended.trial.server.asked().len(), 4, "one request brings all the answers");
+    }
+}
+
+#[test]
+fn reads_of_one_turn_run_side_by_side_and_writes_alone() {
+    let read = |path: &str| ("Read", json!({ "file_path": path }));
+    let write = ("Write", json!({"file_path": "c", "content": "c"}));
+    let turn = calls(&[read("a"), read("b"), write, read("a"), read("c")]);
+    let ended = Trial::new(developer([turn])).file("a", "a\n").file("b", "b\n").run("Read.");
+    ended.exits(0);
+    let mut batches = Vec::new();
+    for record in &ended.journal().records {
+        let Record::Step(step) = record else { continue };
+        let tools = step.effects.iter().filter_map(|effect| match effect {
+            JournaledEffect::RunTool { call, .. } => Some(call.name.clone()),
+            JournaledEffect::Whole(_) => None,
+        });
+        batches.extend(Some(tools.collect::<Vec<_>>()).filter(|tools| !tools.is_empty()));
+    }
+    assert_eq!(batches, [vec!["Read", "Read"], vec!["Write"], vec!["Read", "Read"]]);
+    assert_eq!(ended.results("Read").len(), 4);
+}
+
+#[test]
+fn background_processes_end_with_their_call() {
+    let turn = bash("sleep 300 & echo $! > pid; echo started");
+    let ended = Trial::new(developer([turn, report("")])).run("Start a server.");
+    let pid = std::fs::read_to_string(ended.trial.project().join("pid")).unwrap();
+    assert!(!is_alive(&pid));
+}
