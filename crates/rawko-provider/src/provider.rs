@@ -37,6 +37,12 @@ pub trait Provider: Send + Sync {
     /// Opens a session for one conversation.
     fn open(&self) -> Box<dyn ProviderSession>;
 
+    /// `text` without the keys that this provider holds, for texts from elsewhere that may have come across them:
+    /// a tool can be made to read the environment that a key came from.
+    fn without_secrets(&self, text: &str) -> String {
+        text.to_owned()
+    }
+
     /// The models that the provider offers. Providers that cannot say answer with `config_error`.
     fn list_models(&self) -> ModelList<'_> {
         let mut error = ErrorInfo::new(

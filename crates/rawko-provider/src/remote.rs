@@ -84,7 +84,8 @@ impl<W: Wire> Remote<W> {
         error
     }
 
-    fn without_secrets(&self, text: &str) -> String {
+    /// `text` without key and password.
+    pub(crate) fn without_secrets(&self, text: &str) -> String {
         let mut text = text.to_owned();
         if let Some(key) = &self.settings.api_key {
             text = key.redact(&text);

@@ -128,7 +128,7 @@ impl Performer {
         signals: Signals,
     ) {
         let granted = self.grants.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned();
-        let outcome = match granted {
+        let mut outcome = match granted {
             Some(permissions) => {
                 let root = self.root.clone();
                 let context = ToolContext { root, agent, permissions, progress: Arc::new(|_: &str| {}) };
@@ -140,6 +140,10 @@ impl Performer {
                 format!("agent `{agent}` is not configured, so nothing is granted to it"),
             ),
         };
+        // Before anything is told, journaled or sent: a key that a tool came across ends here.
+        for provider in self.providers.values() {
+            outcome.content = provider.without_secrets(&outcome.content);
+        }
         let _ = signals.send(Signal::Happened(Event::ToolFinished { effect, outcome }));
     }
 }

@@ -46,6 +46,10 @@ impl Provider for Claude {
         Box::new(RemoteSession::new(Arc::clone(&self.0)))
     }
 
+    fn without_secrets(&self, text: &str) -> String {
+        self.0.without_secrets(text)
+    }
+
     fn list_models(&self) -> ModelList<'_> {
         Box::pin(self.0.list_models())
     }

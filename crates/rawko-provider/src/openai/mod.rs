@@ -44,6 +44,10 @@ impl Provider for OpenAi {
         Box::new(RemoteSession::new(Arc::clone(&self.0)))
     }
 
+    fn without_secrets(&self, text: &str) -> String {
+        self.0.without_secrets(text)
+    }
+
     fn list_models(&self) -> ModelList<'_> {
         Box::pin(self.0.list_models())
     }
