@@ -159,7 +159,10 @@ fn check(workspace: &Workspace, question: &Question) -> Result<Exit, Failure> {
     // Without arguments the question is about the tool alone.
     let verdict = match &input {
         None => tool_verdict(&agent.config, tool, &names(&registry)),
-        Some(_) => call_verdict(&agent.config, &call, &names(&registry)),
+        Some(_) => {
+            let granted = context(&rawko, agent).permissions;
+            call_verdict(&agent.config, &granted, &call, &names(&registry))
+        }
     };
     let console = &workspace.console;
     let exit = if verdict.is_allowed() { Exit::Success } else { Exit::Failed };
@@ -210,11 +213,12 @@ fn carry_out(workspace: &Workspace, call: &Call) -> Result<Exit, Failure> {
     }
     let registry = rawko.tools()?;
     let request = tool_call(&call.name, input);
-    if let Verdict::Denied { rule, message } = call_verdict(&agent.config, &request, &names(&registry)) {
+    let context = context(&rawko, agent);
+    let verdict = call_verdict(&agent.config, &context.permissions, &request, &names(&registry));
+    if let Verdict::Denied { rule, message } = verdict {
         return Err(Failure::new(Exit::Failed, format!("denied by {rule}: {message}"))
             .with_hint(format!("`rawko tools list --agent {}` shows what it may use", agent.config.name)));
     }
-    let context = context(&rawko, agent);
     let outcome = block_on(async {
         let mut signals = Signals::listen()?;
         tokio::select! {

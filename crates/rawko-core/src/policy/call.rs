@@ -1,23 +1,26 @@
 //! The verdict on one tool call: the tool first, then what its arguments ask for.
 
-use crate::agent::AgentConfig;
+use crate::agent::{AgentConfig, Permissions};
 use crate::message::ToolCall;
 use crate::policy::{Verdict, bash_verdict, narrowed_filter, tool_verdict};
 
 /// Name of the tool whose `command` the `bashFilter` judges.
 const BASH: &str = "Bash";
 
-/// Whether `agent` may make `call`. `known` are the names of all tools of the run.
-///
-/// The agent's permissions are taken as they are: what narrows them has been applied
-/// ([`effective_permissions`](crate::policy::effective_permissions)).
+/// Whether `agent` may make `call`. `known` are the names of all tools of the run; `permissions` are what the agent
+/// may touch in the end ([`effective_permissions`](crate::policy::effective_permissions)).
 #[must_use]
-pub fn call_verdict<S: AsRef<str>>(agent: &AgentConfig, call: &ToolCall, known: &[S]) -> Verdict {
+pub fn call_verdict<S: AsRef<str>>(
+    agent: &AgentConfig,
+    permissions: &Permissions,
+    call: &ToolCall,
+    known: &[S],
+) -> Verdict {
     let verdict = tool_verdict(agent, &call.name, known);
     if call.name != BASH || !verdict.is_allowed() {
         return verdict;
     }
-    let run = agent.permissions.as_ref().and_then(|p| p.run.as_deref());
+    let run = permissions.run.as_deref();
     if agent.tools.bash_filter.is_none() && run.is_none() {
         return verdict;
     }
@@ -47,7 +50,8 @@ mod tests {
         let agent: AgentConfig = serde_json::from_value(agent).unwrap();
         let input = json!({"command": command});
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None };
-        let verdict = call_verdict(&agent, &call, &[BASH]);
+        let permissions = agent.permissions.clone().unwrap_or_default();
+        let verdict = call_verdict(&agent, &permissions, &call, &[BASH]);
         assert_eq!((!verdict.is_allowed()).then(|| verdict.rule()), denied_by, "{verdict:?}");
         if let Verdict::Denied { message, .. } = &verdict {
             assert!(message.contains("tester"), "{message}");

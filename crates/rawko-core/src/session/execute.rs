@@ -195,7 +195,7 @@ fn judge(agent: Option<&AgentSetup>, setup: &Setup, call: &ToolCall) -> Judgemen
     };
     let known: Vec<&str> = setup.tools.iter().map(|tool| tool.name.as_str()).collect();
     let access = setup.tools.iter().find(|tool| tool.name == call.name).map(|tool| tool.access);
-    match (policy::call_verdict(&agent.config, call, &known), access) {
+    match (policy::call_verdict(&agent.config, &agent.permissions, call, &known), access) {
         (Verdict::Allowed { rule }, Some(access)) => Judgement::Allowed { rule, access },
         (Verdict::Allowed { rule }, None) => Judgement::Denied {
             rule,
