@@ -35,6 +35,9 @@ pub struct Setup {
     pub prices: BTreeMap<String, Price>,
     /// All tools that exist in this run; each agent is offered its share.
     pub tools: Vec<ToolSpec>,
+    /// Whether the tree is kept before an execution first changes it.
+    #[serde(default)]
+    pub checkpoints: bool,
     /// Facts about the place, for the agents' system prompt.
     pub place: Place,
 }

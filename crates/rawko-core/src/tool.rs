@@ -49,11 +49,25 @@ pub struct ToolOutcome {
     /// Files that the tool wrote, relative to the project where they lie inside it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
+    /// Files whose content the agent knows now, because it read or wrote them. A resumed run begins with this
+    /// knowledge, so that it may edit what it could edit before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files_seen: Vec<SeenFile>,
     /// Pictures that belong to the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Wall time the call took, in milliseconds.
     pub duration_ms: u64,
+}
+
+/// A file as an agent last saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeenFile {
+    /// The file, as the tool names it.
+    pub path: String,
+    /// SHA-256 of its content, in hexadecimal.
+    pub digest: String,
 }
 
 impl ToolOutcome {

@@ -66,6 +66,7 @@ fn setup() -> Setup {
         default_agent: None,
         first_agent: None,
         fallback: vec![],
+        checkpoints: false,
         arbiter: ArbiterSetup {
             mode: ArbiterMode::Llm,
             model: model("judge"),
@@ -487,6 +488,53 @@ fn lost_effects_are_redone_only_where_that_is_harmless() {
     bench.give(Event::EffectLost { effect: bash });
     assert!(bench.running().is_empty());
     assert!(bench.asked().contains("Outcome unknown"));
+}
+
+#[test]
+fn the_tree_is_kept_once_before_an_execution_changes_it() {
+    let mut setup = setup();
+    setup.checkpoints = true;
+    let mut bench = Bench::start(setup);
+    bench.select("developer");
+    bench.reply(vec![call("a", "Read", json!({})), call("b", "Write", json!({}))], StopReason::ToolUse);
+    let (read, _) = bench.running()[0].clone();
+    bench.finish_tool(read, ToolOutcome::ok("text"));
+    assert!(bench.running().is_empty(), "the write waits");
+    let lost = bench.take(|effect| matches!(effect, Effect::TakeCheckpoint { iteration: 1, .. }));
+    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    let again = bench.take(|effect| matches!(effect, Effect::TakeCheckpoint { .. }));
+    bench.give(Event::CheckpointTaken { effect: again.awaits_answer().unwrap(), checkpoint: "c0ffee".into() });
+    let (write, name) = bench.running()[0].clone();
+    assert_eq!(name, "Write");
+    bench.finish_tool(write, ToolOutcome::ok("done"));
+    bench.reply(vec![call("c", "Write", json!({}))], StopReason::ToolUse);
+    assert_eq!(bench.running().len(), 1, "once is enough for one execution");
+    let (write, _) = bench.running()[0].clone();
+    bench.finish_tool(write, ToolOutcome::ok("done"));
+    bench.report("success");
+    bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
+    bench.reply(vec![call("d", "Bash", json!({}))], StopReason::ToolUse);
+    let next = bench.take(|effect| matches!(effect, Effect::TakeCheckpoint { iteration: 2, .. }));
+    bench.give(Event::CheckpointFailed { effect: next.awaits_answer().unwrap(), message: "no git".into() });
+    assert_eq!(bench.running().len(), 1, "a run goes on without");
+    assert!(matches!(bench.notes.last(), Some(Note::Warned { .. })));
+}
+
+#[test]
+fn a_resumed_run_does_not_get_its_time_again() {
+    let mut setup = setup();
+    setup.limits.max_duration_ms = Some(60_000);
+    let mut bench = Bench::start(setup);
+    bench.clock += 20_000;
+    bench.select("developer");
+    bench.clock += 3_600_000;
+    let lost = bench.take(|effect| matches!(effect, Effect::StartTimer { .. }));
+    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    let left = bench.open.iter().find_map(|effect| match effect {
+        Effect::StartTimer { after_ms, purpose: TimerPurpose::RunDeadline, .. } => Some(*after_ms),
+        _ => None,
+    });
+    assert_eq!(left, Some(60_000 - 20_010));
 }
 
 #[test]

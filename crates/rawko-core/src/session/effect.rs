@@ -44,6 +44,14 @@ pub enum Effect {
         /// The rule that allowed it.
         rule: String,
     },
+    /// Keep the tree as it is, before an execution first changes it; answered by `CheckpointTaken` or
+    /// `CheckpointFailed`.
+    TakeCheckpoint {
+        /// The effect.
+        id: EffectId,
+        /// Which execution is about to change it.
+        iteration: u32,
+    },
     /// Wait; answered by `TimerFired`.
     StartTimer {
         /// The effect.
@@ -70,7 +78,10 @@ impl Effect {
     #[must_use]
     pub fn awaits_answer(&self) -> Option<EffectId> {
         match self {
-            Self::CallModel { id, .. } | Self::RunTool { id, .. } | Self::StartTimer { id, .. } => Some(*id),
+            Self::CallModel { id, .. }
+            | Self::RunTool { id, .. }
+            | Self::TakeCheckpoint { id, .. }
+            | Self::StartTimer { id, .. } => Some(*id),
             Self::Abandon { .. } | Self::Finish { .. } => None,
         }
     }

@@ -72,6 +72,25 @@ pub enum Event {
         /// What came of it.
         outcome: ToolOutcome,
     },
+    /// The tree is kept.
+    CheckpointTaken {
+        /// The `TakeCheckpoint` that this answers.
+        effect: EffectId,
+        /// Names what was kept: a commit.
+        checkpoint: String,
+    },
+    /// The tree could not be kept; the run goes on without.
+    CheckpointFailed {
+        /// The `TakeCheckpoint` that this answers.
+        effect: EffectId,
+        /// Why.
+        message: String,
+    },
+    /// A process took the session up again after the one before it had gone.
+    SessionResumed {
+        /// Files that agents had seen and that somebody has changed since.
+        changed_files: Vec<String>,
+    },
     /// A timer ran out.
     TimerFired {
         /// The `StartTimer` that this answers.

@@ -3,7 +3,7 @@
 use super::effect::{Effect, TimerPurpose};
 use super::note::Note;
 use super::question::switched;
-use super::run::{Open, Run};
+use super::run::{HeldCall, Open, Run};
 use super::{ConversationLog, Reaction};
 use crate::agent::execution::{Execution, Judgement, Step, unknown_outcome};
 use crate::agent::prompt;
@@ -127,13 +127,51 @@ impl Run {
         match step {
             Step::Ask => self.take_turn(reaction),
             Step::Wait => {}
-            Step::Run(calls) => {
-                for (slot, call, access, rule) in calls {
-                    self.run_tool(slot, call, access, rule, reaction);
-                }
-            }
+            Step::Run(calls) => self.run_or_hold(calls, reaction),
             Step::End(result) => self.execution_ended(*result, reaction),
             Step::Fail(error) => self.execution_failed(error, reaction),
+        }
+    }
+
+    /// Before an execution first changes anything, the tree is kept as it is.
+    fn run_or_hold(&mut self, calls: Vec<HeldCall>, reaction: &mut Reaction) {
+        let iteration = self.machine.context().iteration_count;
+        let changes = calls.iter().any(|(_, _, access, _)| *access == ToolAccess::Mutating);
+        if changes && self.setup.checkpoints && self.kept_before < iteration {
+            self.held = calls;
+            self.take_checkpoint(reaction);
+        } else {
+            self.run_all(calls, reaction);
+        }
+    }
+
+    pub(super) fn take_checkpoint(&mut self, reaction: &mut Reaction) {
+        let iteration = self.machine.context().iteration_count;
+        let id = self.issue(Open::Checkpoint);
+        reaction.effects.push(Effect::TakeCheckpoint { id, iteration });
+    }
+
+    pub(super) fn checkpoint_kept(&mut self, checkpoint: &str, reaction: &mut Reaction) {
+        let iteration = self.machine.context().iteration_count;
+        reaction.notes.push(Note::CheckpointKept { iteration, checkpoint: checkpoint.to_owned() });
+        self.release_held(iteration, reaction);
+    }
+
+    pub(super) fn checkpoint_failed(&mut self, message: &str, reaction: &mut Reaction) {
+        let message = format!("the tree could not be kept before this change, `rewind` cannot undo it: {message}");
+        reaction.notes.push(Note::Warned { message });
+        self.release_held(self.machine.context().iteration_count, reaction);
+    }
+
+    fn release_held(&mut self, iteration: u32, reaction: &mut Reaction) {
+        self.kept_before = iteration;
+        let calls = std::mem::take(&mut self.held);
+        self.run_all(calls, reaction);
+    }
+
+    fn run_all(&mut self, calls: Vec<HeldCall>, reaction: &mut Reaction) {
+        for (slot, call, access, rule) in calls {
+            self.run_tool(slot, call, access, rule, reaction);
         }
     }
 

@@ -56,6 +56,13 @@ pub enum Note {
         /// What came of it.
         outcome: ToolOutcome,
     },
+    /// The tree was kept before an execution first changed it.
+    CheckpointKept {
+        /// Which execution.
+        iteration: u32,
+        /// Names what was kept.
+        checkpoint: String,
+    },
     /// The plan changed.
     PlanUpdated {
         /// Who changed it.

@@ -17,7 +17,9 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Context, Decision, Limits, Machine, MachineEffect, MachineEvent, PlanUpdates, State};
 use crate::request::{ModelRequest, Purpose};
 use crate::setup::{ModelChoice, Setup};
+use crate::message::ToolCall;
 use crate::time::Timestamp;
+use crate::tool::ToolAccess;
 use crate::usage::Usage;
 
 /// One task from its start to its end.
@@ -37,9 +39,15 @@ pub(super) struct Run {
     last_conversation: ConversationId,
     pub(super) spent: Spent,
     pub(super) files_modified: Vec<String>,
+    /// Tool calls that wait until the tree is kept, and the last execution before which it was.
+    pub(super) held: Vec<HeldCall>,
+    pub(super) kept_before: u32,
     /// Machine events that follow from the one being applied.
     queue: VecDeque<MachineEvent>,
 }
+
+/// A tool call that may run: its place in the turn, the call, what the tool may do, the rule that allowed it.
+pub(super) type HeldCall = (usize, ToolCall, ToolAccess, String);
 
 /// What an open effect is for, and what is needed to issue it again.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +55,7 @@ pub(super) enum Open {
     Question,
     Turn,
     Tool { slot: usize },
+    Checkpoint,
     Timer { purpose: TimerPurpose, after_ms: u64 },
 }
 
@@ -71,6 +80,8 @@ impl Run {
             last_conversation: 0,
             spent: Spent::default(),
             files_modified: Vec::new(),
+            held: Vec::new(),
+            kept_before: 0,
             queue: VecDeque::new(),
         };
         let mut reaction = Reaction::default();
@@ -99,7 +110,7 @@ impl Run {
     }
 
     pub(super) fn apply(&mut self, at: Timestamp, event: &Event) -> Reaction {
-        self.now = at;
+        let before = std::mem::replace(&mut self.now, at);
         let mut reaction = Reaction::default();
         match event {
             Event::TaskStarted { .. } => reaction.ignored = true,
@@ -125,6 +136,15 @@ impl Run {
                 Some(Open::Tool { slot }) => self.tool_answered(slot, outcome.clone(), &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
             },
+            Event::CheckpointTaken { effect, checkpoint } => match self.open.remove(effect) {
+                Some(Open::Checkpoint) => self.checkpoint_kept(checkpoint, &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
+            Event::CheckpointFailed { effect, message } => match self.open.remove(effect) {
+                Some(Open::Checkpoint) => self.checkpoint_failed(message, &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
+            Event::SessionResumed { changed_files } => resumed(changed_files, &mut reaction),
             Event::TimerFired { effect } => match self.open.remove(effect) {
                 Some(Open::Timer { purpose, .. }) => self.timer_fired(purpose, &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
@@ -133,7 +153,11 @@ impl Run {
                 Some(Open::Question) => self.ask(&mut reaction),
                 Some(Open::Turn) => self.take_turn(&mut reaction),
                 Some(Open::Tool { slot }) => self.tool_lost(slot, &mut reaction),
-                Some(Open::Timer { purpose, after_ms }) => self.start_timer(purpose, after_ms, &mut reaction),
+                Some(Open::Checkpoint) => self.take_checkpoint(&mut reaction),
+                Some(Open::Timer { purpose, after_ms }) => {
+                    let left = self.time_left(purpose, after_ms, before);
+                    self.start_timer(purpose, left, &mut reaction);
+                }
                 None => reaction.ignored = true,
             },
             Event::OverrideRequested { command } => self.overridden(command, &mut reaction),
@@ -272,9 +296,23 @@ impl Run {
         }
     }
 
+    /// What a timer that was lost still had to run. The run's time is that of its work: the pause in which no process
+    /// carried it does not count, and what was used before it is not given again.
+    fn time_left(&self, purpose: TimerPurpose, after_ms: u64, last_event: Timestamp) -> u64 {
+        match purpose {
+            TimerPurpose::RunDeadline => {
+                let begun = self.machine.context().started_at.unwrap_or(last_event);
+                let whole = self.setup.limits.max_duration_ms.unwrap_or(after_ms);
+                whole.saturating_sub(last_event.since(begun)).max(1)
+            }
+            TimerPurpose::Backoff | TimerPurpose::ExecutionDeadline => after_ms,
+        }
+    }
+
     /// Ends every open effect but the run's deadline.
     pub(super) fn abandon_open(&mut self, reaction: &mut Reaction) {
         self.question = None;
+        self.held.clear();
         self.abandon(
             |open| !matches!(open, Open::Timer { purpose: TimerPurpose::RunDeadline, .. }),
             reaction,
@@ -344,7 +382,7 @@ impl Run {
         match self.open.get(&effect)? {
             Open::Question => Some(self.question.as_ref()?.request()),
             Open::Turn => self.execution.as_ref().map(Execution::request),
-            Open::Tool { .. } | Open::Timer { .. } => None,
+            Open::Tool { .. } | Open::Checkpoint | Open::Timer { .. } => None,
         }
     }
 
@@ -358,6 +396,14 @@ impl Run {
 
     pub(super) fn open_effects(&self) -> impl Iterator<Item = EffectId> + '_ {
         self.open.keys().copied()
+    }
+}
+
+fn resumed(changed_files: &[String], reaction: &mut Reaction) {
+    if !changed_files.is_empty() {
+        let files = changed_files.join(", ");
+        let message = format!("changed since an agent of this session last saw it: {files}");
+        reaction.notes.push(Note::Warned { message });
     }
 }
 
