@@ -503,7 +503,8 @@ fn the_tree_is_kept_once_before_an_execution_changes_it() {
     let lost = bench.take(|effect| matches!(effect, Effect::TakeCheckpoint { iteration: 1, .. }));
     bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
     let again = bench.take(|effect| matches!(effect, Effect::TakeCheckpoint { .. }));
-    bench.give(Event::CheckpointTaken { effect: again.awaits_answer().unwrap(), checkpoint: "c0ffee".into() });
+    bench
+        .give(Event::CheckpointTaken { effect: again.awaits_answer().unwrap(), checkpoint: "c0ffee".into() });
     let (write, name) = bench.running()[0].clone();
     assert_eq!(name, "Write");
     bench.finish_tool(write, ToolOutcome::ok("done"));

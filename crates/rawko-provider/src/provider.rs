@@ -6,7 +6,7 @@ use std::pin::Pin;
 use futures_core::Stream;
 use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_core::message::{Message, StopReason};
-use rawko_core::request::ModelRequest;
+use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::usage::Usage;
 use serde_json::Value;
 
@@ -33,6 +33,12 @@ pub trait Provider: Send + Sync {
 
     /// The model to use where configuration names none.
     fn default_model(&self) -> &str;
+
+    /// A run that this provider had answered before goes on: `answered` says who had asked, in order. Providers that
+    /// remember nothing between calls have nothing to do; one that plays a script goes to its place in it.
+    fn resumed(&self, answered: &[Purpose]) {
+        let _ = answered;
+    }
 
     /// Opens a session for one conversation.
     fn open(&self) -> Box<dyn ProviderSession>;

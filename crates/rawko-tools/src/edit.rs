@@ -109,11 +109,11 @@ fn edit(input: &EditInput, context: &ToolContext, tracker: &FileTracker) -> Resu
         Err(why) => return Ok(refusal(format!("`{path}`: {why}"))),
     };
     target.replace(&edited.bytes, Some(digest))?;
-    tracker.record(&context.agent, &name, Digest::of(&edited.bytes));
+    let seen = tracker.record(&context.agent, &name, Digest::of(&edited.bytes));
     let times =
         if edited.count == 1 { "1 replacement".to_owned() } else { format!("{} replacements", edited.count) };
     let text = format!("Edited `{name}` ({times}). It now reads:\n{}", snippet(&edited));
-    Ok(ToolOutcome { files_modified: vec![name], ..ToolOutcome::ok(text) })
+    Ok(ToolOutcome { files_modified: vec![name], files_seen: vec![seen], ..ToolOutcome::ok(text) })
 }
 
 fn refusal(message: String) -> ToolOutcome {

@@ -92,8 +92,9 @@ fn read(input: &ReadInput, context: &ToolContext, tracker: &FileTracker) -> Resu
         let message = format!("`{path}` is {why} ({} bytes) and cannot be shown as text.", bytes.len());
         return Ok(ToolOutcome::error(ErrorCode::ToolFailure, message));
     }
-    tracker.record(&context.agent, &opened.name, Digest::of(&bytes));
-    Ok(numbered(path, &bytes, input.offset, input.limit))
+    let seen = tracker.record(&context.agent, &opened.name, Digest::of(&bytes));
+    let outcome = numbered(path, &bytes, input.offset, input.limit);
+    Ok(ToolOutcome { files_seen: vec![seen], ..outcome })
 }
 
 fn picture(path: &str, media_type: &str, bytes: &[u8]) -> ToolOutcome {

@@ -87,10 +87,10 @@ fn write(
         }
     };
     target.replace(bytes, expected)?;
-    tracker.record(&context.agent, &name, Digest::of(bytes));
+    let seen = tracker.record(&context.agent, &name, Digest::of(bytes));
     let lines = input.content.lines().count();
     let text = format!("{done} `{name}` ({lines} lines, {} bytes).", bytes.len());
-    Ok(ToolOutcome { files_modified: vec![name], ..ToolOutcome::ok(text) })
+    Ok(ToolOutcome { files_modified: vec![name], files_seen: vec![seen], ..ToolOutcome::ok(text) })
 }
 
 /// The refusal to change what the agent has not seen.

@@ -64,6 +64,7 @@ pub(crate) fn setup(
             max_cost_usd: constraints.max_cost_usd,
             max_duration_ms: constraints.max_duration.map(|span| span.as_ms()),
         },
+        checkpoints: true,
         prices: config.prices.clone(),
         tools,
         place,

@@ -173,7 +173,7 @@ impl RawkoBuilder {
     }
 
     pub(crate) fn load(&self) -> Result<Loaded, Error> {
-        let registry = self.registry(&[])?;
+        let registry = self.registry(&Arc::default(), &[])?;
         let mut known_tools: Vec<&str> = registry.names();
         known_tools.extend(rawko_core::policy::CONTROL_TOOLS);
         let known_providers: Vec<&str> = self.providers.keys().map(String::as_str).collect();
@@ -205,9 +205,13 @@ impl RawkoBuilder {
     }
 
     /// The built-in tools, the embedder's, and the configured ones.
-    pub(crate) fn registry(&self, configured: &[Arc<dyn Tool>]) -> Result<ToolRegistry, Error> {
+    pub(crate) fn registry(
+        &self,
+        tracker: &Arc<FileTracker>,
+        configured: &[Arc<dyn Tool>],
+    ) -> Result<ToolRegistry, Error> {
         let mut registry = ToolRegistry::new();
-        let builtin = builtin_tools(&Arc::new(FileTracker::new()));
+        let builtin = builtin_tools(tracker);
         for tool in builtin.iter().chain(&self.tools).chain(configured) {
             registry.add(Arc::clone(tool)).map_err(|error| Error::Setup {
                 message: error.to_string(),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
-use rawko_core::session::{Effect, EffectId, Event, Note, Outcome, Session, Stamped};
+use rawko_core::session::{Effect, EffectId, Event, Note, Outcome, Reaction, Session, Stamped};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::journal::{JournalWriter, StepRecord};
+use crate::journal::{Folded, JournalWriter, StepRecord};
 use crate::perform::Performer;
 use crate::reload::Reloader;
 use crate::run_event::RunEvent;
@@ -28,6 +28,19 @@ pub(crate) enum Signal {
 
 /// The sending end, for performers and for the run's handle.
 pub(crate) type Signals = mpsc::UnboundedSender<Signal>;
+
+/// How a run begins.
+pub(crate) enum Start {
+    /// With this event.
+    New(Event),
+    /// Where a journal ends.
+    Resumed {
+        /// What the journal leads to.
+        folded: Box<Folded>,
+        /// Files that agents had seen and that somebody has changed since.
+        changed_files: Vec<String>,
+    },
+}
 
 /// One run being driven.
 pub(crate) struct Driver {
@@ -73,7 +86,7 @@ impl Driver {
     }
 
     /// Drives the run from `start` to its end.
-    pub(crate) async fn drive(mut self, start: Event, started: RunEvent) -> Result<Outcome, Error> {
+    pub(crate) async fn drive(mut self, start: Start, started: RunEvent) -> Result<Outcome, Error> {
         self.hub.tell(&started);
         let result = self.run(start).await;
         self.end_tasks().await;
@@ -88,8 +101,8 @@ impl Driver {
         result
     }
 
-    async fn run(&mut self, start: Event) -> Result<Outcome, Error> {
-        if let Some(outcome) = self.happened(start)? {
+    async fn run(&mut self, start: Start) -> Result<Outcome, Error> {
+        if let Some(outcome) = self.begin(start)? {
             return Ok(outcome);
         }
         // The driver holds a sender itself, so the inbox never closes before the run is over.
@@ -106,6 +119,31 @@ impl Driver {
         Err(Error::Interrupted)
     }
 
+    fn begin(&mut self, start: Start) -> Result<Option<Outcome>, Error> {
+        match start {
+            Start::New(event) => self.happened(event),
+            Start::Resumed { folded, changed_files } => self.take_up(*folded, changed_files),
+        }
+    }
+
+    /// Goes on where a journal ends: what was recorded and not answered is lost; what was not even recorded was not
+    /// done, and is done now.
+    fn take_up(&mut self, folded: Folded, changed_files: Vec<String>) -> Result<Option<Outcome>, Error> {
+        self.session = folded.session;
+        let undone = folded.unrecorded.unwrap_or_default();
+        let undone_ids: Vec<EffectId> = undone.effects.iter().filter_map(Effect::awaits_answer).collect();
+        let lost: Vec<EffectId> =
+            self.session.open_effects().filter(|effect| !undone_ids.contains(effect)).collect();
+        let mut outcome = self.settle(undone)?;
+        let resumed = std::iter::once(Event::SessionResumed { changed_files });
+        for event in resumed.chain(lost.into_iter().map(|effect| Event::EffectLost { effect })) {
+            if outcome.is_none() {
+                outcome = self.happened(event)?;
+            }
+        }
+        Ok(outcome)
+    }
+
     /// One turn of the wheel. Gives the outcome when the run is over.
     fn happened(&mut self, event: Event) -> Result<Option<Outcome>, Error> {
         if let Event::ModelFailed { error, .. } = &event {
@@ -114,6 +152,11 @@ impl Driver {
         let stamped = Stamped { at: now(), event };
         self.journal.event(&stamped)?;
         let reaction = self.session.apply(&stamped);
+        self.settle(reaction)
+    }
+
+    /// Records what an event led to, makes it durable, tells it, and only then does it.
+    fn settle(&mut self, reaction: Reaction) -> Result<Option<Outcome>, Error> {
         let step = StepRecord::of(&reaction.effects, &reaction.notes);
         if !step.is_empty() {
             self.journal.step(&step)?;
@@ -150,6 +193,10 @@ impl Driver {
             Effect::RunTool { id, agent, call, .. } => {
                 let run = Arc::clone(&self.performer).run_tool(id, agent, call, self.signals.clone());
                 self.tasks.insert(id, tokio::spawn(run));
+            }
+            Effect::TakeCheckpoint { id, iteration } => {
+                let keep = Arc::clone(&self.performer).take_checkpoint(id, iteration, self.signals.clone());
+                self.tasks.insert(id, tokio::spawn(keep));
             }
             Effect::StartTimer { id, after_ms, purpose: _ } => {
                 let signals = self.signals.clone();

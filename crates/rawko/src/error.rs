@@ -7,7 +7,7 @@ use rawko_core::session::{Outcome, Status};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 
 use crate::config::{Claim, ConfigErrors, TrustError};
-use crate::journal::JournalError;
+use crate::journal::{Divergence, JournalError};
 
 /// Why a run could not be begun, or not be carried to its end.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,14 @@ pub enum Error {
     /// The journal could not be written or read.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// This rawko does not come to what an earlier one recorded.
+    #[error("session {session} does not lead to what it recorded: record {} differs in {}", divergence.seq, fields(divergence))]
+    Diverged {
+        /// The session.
+        session: String,
+        /// Where, and in what.
+        divergence: Divergence,
+    },
     /// The runtime went away under the run.
     #[error("the run was interrupted: its runtime shut down")]
     Interrupted,
@@ -76,4 +84,8 @@ impl Error {
             error: Some(ErrorInfo::new(ErrorCode::Unknown, self.to_string())),
         }
     }
+}
+
+fn fields(divergence: &Divergence) -> String {
+    divergence.fields.iter().map(|difference| difference.field.as_str()).collect::<Vec<_>>().join(", ")
 }

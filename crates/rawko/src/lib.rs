@@ -9,14 +9,17 @@
 
 mod assemble;
 mod builder;
+pub mod checkpoint;
 pub mod config;
 mod driver;
 mod error;
 mod hub;
 pub mod journal;
+mod launch;
 mod perform;
 mod rawko;
 mod reload;
+mod resume;
 mod run;
 mod run_event;
 mod session_id;

@@ -16,6 +16,7 @@ use rawko_provider::{Provider, ProviderEvent, ProviderSession};
 use rawko_tools::{ToolContext, ToolRegistry};
 use tokio::sync::Mutex as AsyncMutex;
 
+use crate::checkpoint::Checkpoints;
 use crate::driver::{Signal, Signals};
 use crate::run_event::RunEvent;
 
@@ -28,6 +29,7 @@ pub(crate) struct Performer {
     tools: ToolRegistry,
     root: std::path::PathBuf,
     grants: Mutex<Grants>,
+    checkpoints: Checkpoints,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
     /// one, so that nothing is kept that cannot be continued.
     arbiter: Slot,
@@ -49,12 +51,14 @@ impl Performer {
         tools: ToolRegistry,
         root: std::path::PathBuf,
         agents: &BTreeMap<String, AgentSetup>,
+        checkpoints: Checkpoints,
     ) -> Self {
         Self {
             providers,
             tools,
             root,
             grants: Mutex::new(grants_of(agents)),
+            checkpoints,
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),
         }
@@ -117,6 +121,18 @@ impl Performer {
         let open = OpenSession { conversation, provider: provider.to_owned(), session: Arc::clone(&session) };
         *slot = Some(open);
         Ok(session)
+    }
+
+    /// Keeps the tree and reports under which name.
+    pub(crate) async fn take_checkpoint(self: Arc<Self>, effect: EffectId, iteration: u32, signals: Signals) {
+        let checkpoints = self.checkpoints.clone();
+        let taken = tokio::task::spawn_blocking(move || checkpoints.take(iteration)).await;
+        let event = match taken {
+            Ok(Ok(checkpoint)) => Event::CheckpointTaken { effect, checkpoint },
+            Ok(Err(error)) => Event::CheckpointFailed { effect, message: error.to_string() },
+            Err(error) => Event::CheckpointFailed { effect, message: error.to_string() },
+        };
+        let _ = signals.send(Signal::Happened(event));
     }
 
     /// Runs the tool and reports what came of it.

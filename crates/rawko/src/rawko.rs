@@ -10,19 +10,16 @@ use rawko_core::tool::ToolAccess;
 use rawko_provider::Provider;
 use rawko_tools::ToolRegistry;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::mpsc;
 
 use crate::assemble;
 use crate::builder::RawkoBuilder;
 use crate::config::Loaded;
-use crate::driver::{Driver, now};
+use crate::driver::{Start, now};
 use crate::error::Error;
-use crate::hub::Hub;
 use crate::journal::{FORMAT, Header, SessionStore};
-use crate::perform::Performer;
+use crate::launch::Launch;
 use crate::reload::Reloader;
 use crate::run::Run;
-use crate::run_event::RunEvent;
 use crate::session_id;
 
 /// Characters of the task in a journal's header.
@@ -39,8 +36,8 @@ const HEADER_TASK_CHARS: usize = 200;
 /// # }
 /// ```
 pub struct Rawko {
-    builder: RawkoBuilder,
-    loaded: Loaded,
+    pub(crate) builder: RawkoBuilder,
+    pub(crate) loaded: Loaded,
 }
 
 impl Rawko {
@@ -71,7 +68,7 @@ impl Rawko {
     /// # Errors
     /// [`Error::Setup`] where two tools have one name.
     pub fn tools(&self) -> Result<ToolRegistry, Error> {
-        self.builder.registry(&[])
+        self.builder.registry(&Arc::default(), &[])
     }
 
     /// Builds the provider of that name, with its key.
@@ -108,15 +105,13 @@ impl Rawko {
             return Err(Error::EmptyTask);
         }
         let builder = &self.builder;
-        let registry = builder.registry(&[])?;
         let mut setup = self.setup()?;
-        let config = &self.loaded.config;
-        let providers =
-            assemble::providers(config, &setup, &builder.providers, &builder.environment, &builder.project)?;
+        let providers = self.providers(&setup)?;
         self.check_prices(&setup)?;
         if builder.dry_run {
             setup.limits.max_iterations = 1;
             setup.tools.retain(|tool| tool.access == ToolAccess::ReadOnly);
+            setup.checkpoints = false;
         }
         let id = session_id::new(now());
         // A dry run changes nothing: its journal is kept apart, and removed with the run.
@@ -127,7 +122,7 @@ impl Rawko {
             .map_err(|source| Error::Project { path: std::env::temp_dir(), source })?;
         let store = match &scratch {
             Some(scratch) => SessionStore::at(scratch.path().to_owned()),
-            None => SessionStore::of_project(&builder.project),
+            None => self.sessions(),
         };
         let journal = store.create(&Header {
             format: FORMAT,
@@ -137,32 +132,16 @@ impl Rawko {
             task: truncate(task, HEADER_TASK_CHARS),
             config_digest: digest(&setup),
         })?;
-        let journal_path = journal.path().to_owned();
-        let started = RunEvent::SessionStarted {
-            session: id.clone(),
-            task: task.to_owned(),
-            at: now(),
-            agents: setup.agents.keys().cloned().collect(),
-            journal: journal_path.display().to_string(),
-            degraded: self.degraded(),
-        };
-        let performer = Performer::new(providers, registry, builder.project.clone(), &setup.agents);
-        let reloader = self.reloader(&setup);
-        let (signals, inbox) = mpsc::unbounded_channel();
-        let driver_signals = signals.clone();
-        let driver_id = id.clone();
-        Ok(Run {
-            id,
-            journal: journal_path,
-            signals,
-            hub: Hub::default(),
-            start: Event::TaskStarted { task: task.to_owned(), setup: Box::new(setup) },
-            started,
-            driver: Box::new(move |hub| {
-                let channel = (driver_signals, inbox);
-                Driver::new(driver_id, journal, performer, reloader, hub, channel).with_scratch(scratch)
-            }),
-        })
+        let start = Start::New(Event::TaskStarted { task: task.to_owned(), setup: Box::new(setup.clone()) });
+        let launch =
+            Launch { id, task, journal, setup: &setup, providers, tracker: Arc::default(), start, scratch };
+        self.launch(launch)
+    }
+
+    /// The sessions of this project.
+    #[must_use]
+    pub fn sessions(&self) -> SessionStore {
+        SessionStore::of_project(&self.builder.project)
     }
 
     /// What runs of this project are made of.
@@ -171,7 +150,7 @@ impl Rawko {
     /// [`Error::Setup`] where an agent's model cannot be resolved.
     pub fn setup(&self) -> Result<Setup, Error> {
         let builder = &self.builder;
-        let mut tools = builder.registry(&[])?.specs();
+        let mut tools = builder.registry(&Arc::default(), &[])?.specs();
         tools.extend(rawko_core::agent::control_tools());
         let place = Place {
             directory: builder.project.display().to_string(),
@@ -203,7 +182,7 @@ impl Rawko {
         Ok(())
     }
 
-    fn reloader(&self, setup: &Setup) -> Option<Reloader> {
+    pub(crate) fn reloader(&self, setup: &Setup) -> Option<Reloader> {
         if self.builder.dry_run {
             return None;
         }

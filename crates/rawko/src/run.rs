@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use rawko_core::session::{Event, Outcome, Override};
 
-use crate::driver::{Driver, Signal, Signals};
+use crate::driver::{Driver, Signal, Signals, Start};
 use crate::error::Error;
 use crate::hub::{Hub, RunEvents};
 use crate::run_event::RunEvent;
@@ -18,7 +18,7 @@ pub struct Run {
     pub(crate) journal: PathBuf,
     pub(crate) signals: Signals,
     pub(crate) hub: Hub,
-    pub(crate) start: Event,
+    pub(crate) start: Start,
     pub(crate) started: RunEvent,
     pub(crate) driver: Box<dyn FnOnce(Hub) -> Driver + Send>,
 }

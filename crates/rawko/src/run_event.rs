@@ -24,6 +24,8 @@ pub enum RunEvent {
         agents: Vec<String>,
         /// Where the journal is.
         journal: String,
+        /// Whether it goes on where an earlier process stopped.
+        resumed: bool,
         /// What is not enforced by the operating system in this run; empty where everything is.
         degraded: Vec<String>,
     },
@@ -98,6 +100,13 @@ pub enum RunEvent {
         files_modified: Vec<String>,
         /// How long it took, in milliseconds.
         duration_ms: u64,
+    },
+    /// The tree was kept before an execution first changed it: `rewind` can restore it.
+    CheckpointKept {
+        /// Which execution.
+        iteration: u32,
+        /// Names what was kept.
+        checkpoint: String,
     },
     /// The plan changed.
     PlanUpdated {
@@ -179,6 +188,7 @@ impl RunEvent {
                 files_modified: outcome.files_modified,
                 duration_ms: outcome.duration_ms,
             },
+            Note::CheckpointKept { iteration, checkpoint } => Self::CheckpointKept { iteration, checkpoint },
             Note::PlanUpdated { agent, plan } => Self::PlanUpdated { agent, plan },
             Note::Used { effect: _, by, usage, total, cost_usd } => {
                 Self::Usage { agent: by, usage, total, cost_usd }

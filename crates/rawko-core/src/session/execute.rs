@@ -158,7 +158,8 @@ impl Run {
     }
 
     pub(super) fn checkpoint_failed(&mut self, message: &str, reaction: &mut Reaction) {
-        let message = format!("the tree could not be kept before this change, `rewind` cannot undo it: {message}");
+        let message =
+            format!("the tree could not be kept before this change, `rewind` cannot undo it: {message}");
         reaction.notes.push(Note::Warned { message });
         self.release_held(self.machine.context().iteration_count, reaction);
     }

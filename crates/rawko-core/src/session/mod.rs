@@ -25,6 +25,7 @@ pub use outcome::{Outcome, Status};
 
 use crate::machine::{Context, State};
 use crate::request::ModelRequest;
+use crate::setup::Setup;
 use run::Run;
 
 /// A session between two events.
@@ -81,6 +82,12 @@ impl Session {
     #[must_use]
     pub fn context(&self) -> Option<&Context> {
         self.run.as_ref().map(Run::context)
+    }
+
+    /// What the run is made of, reloads included, once a task has begun.
+    #[must_use]
+    pub fn setup(&self) -> Option<&Setup> {
+        self.run.as_ref().map(Run::setup)
     }
 
     /// Effects that are still to be answered, oldest first.

@@ -15,9 +15,9 @@ use crate::arbiter::{Sources, Tally};
 use crate::cost::PriceTable;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Context, Decision, Limits, Machine, MachineEffect, MachineEvent, PlanUpdates, State};
+use crate::message::ToolCall;
 use crate::request::{ModelRequest, Purpose};
 use crate::setup::{ModelChoice, Setup};
-use crate::message::ToolCall;
 use crate::time::Timestamp;
 use crate::tool::ToolAccess;
 use crate::usage::Usage;
@@ -392,6 +392,10 @@ impl Run {
 
     pub(super) fn context(&self) -> &Context {
         self.machine.context()
+    }
+
+    pub(super) fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     pub(super) fn open_effects(&self) -> impl Iterator<Item = EffectId> + '_ {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use rawko_core::error::ErrorInfo;
-use rawko_core::request::{ModelRequest, ToolChoice};
+use rawko_core::request::{ModelRequest, Purpose, ToolChoice};
 use serde_json::Value;
 
 use crate::draft::{Draft, Events};
@@ -58,6 +58,16 @@ impl Provider for Scripted {
 
     fn default_model(&self) -> &'static str {
         "scripted"
+    }
+
+    fn resumed(&self, answered: &[Purpose]) {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        for purpose in answered {
+            // A script that holds fewer replies than were given is another script: it then begins where it can.
+            if let Ok(reply) = stage.player.take(&purpose.to_string()) {
+                stage.calls += reply.tools.len() as u64 + u64::from(reply.decision.is_some());
+            }
+        }
     }
 
     fn open(&self) -> Box<dyn ProviderSession> {

@@ -15,12 +15,14 @@
 //! before `,"check"`.
 
 mod error;
+mod fold;
 mod reader;
 mod record;
 mod store;
 mod writer;
 
 pub use error::JournalError;
+pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
 pub use reader::{Journal, read};
 pub use record::{FORMAT, Header, JournaledCall, JournaledEffect, Kind, Record, StepRecord};
 pub use store::{SessionInfo, SessionStatus, SessionStore};

@@ -1,5 +1,8 @@
 //! Reading back: every check is verified, a torn last line is dropped and said so.
 
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rawko_core::session::Stamped;
@@ -18,6 +21,19 @@ pub struct Journal {
     pub records: Vec<Record>,
     /// Bytes of an incomplete last line that were left out, if there were any.
     pub torn_bytes: usize,
+    /// Where the next record goes on.
+    pub(super) end: End,
+}
+
+/// The end of the sound records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct End {
+    /// Sequence number of the next record.
+    pub(super) seq: u64,
+    /// Check of the last one.
+    pub(super) check: String,
+    /// Bytes up to there.
+    pub(super) length: u64,
 }
 
 #[derive(Deserialize)]
@@ -37,11 +53,39 @@ const CHECK_SUFFIX: usize = ",\"check\":\"0123456789abcdef\"}".len();
 /// [`JournalError::Damaged`] names the first record that is not sound; [`JournalError::Newer`] refuses a format that
 /// this rawko does not know.
 pub fn read(path: &Path) -> Result<Journal, JournalError> {
-    let bytes = std::fs::read(path).map_err(|error| JournalError::io("cannot read", path, error))?;
+    let mut bytes = Vec::new();
+    open_own(path, OpenOptions::new().read(true))?
+        .read_to_end(&mut bytes)
+        .map_err(|error| JournalError::io("cannot read", path, error))?;
     parse(path, &bytes)
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<Journal, JournalError> {
+/// Opens a journal, if it is a regular file of the user's own and not a link to one: what lies in a project's folder may
+/// have been put there by somebody else.
+pub(super) fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File, JournalError> {
+    let refuse = |why: &'static str| JournalError::io("refusing to open", path, std::io::Error::other(why));
+    // Without O_NONBLOCK, opening a FIFO would wait for its other end.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file =
+        options.custom_flags(flags).open(path).map_err(|error| match std::fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_symlink() => refuse("it is a symbolic link"),
+            _ => JournalError::io("cannot open", path, error),
+        })?;
+    let metadata = file.metadata().map_err(|error| JournalError::io("cannot read", path, error))?;
+    if !metadata.is_file() {
+        return Err(refuse("it is not a regular file"));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(refuse("it belongs to somebody else"));
+    }
+    if metadata.nlink() > 1 {
+        return Err(refuse("it has a second name (a hard link)"));
+    }
+    Ok(file)
+}
+
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Journal, JournalError> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let torn_bytes = bytes.len() - whole;
     let mut lines = bytes.get(..whole).unwrap_or_default().split_inclusive(|byte| *byte == b'\n');
@@ -51,7 +95,8 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Journal, JournalError> {
     };
     let header = chain.header(first)?;
     let records = lines.map(|line| chain.record(line)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Journal { header, records, torn_bytes })
+    let end = End { seq: chain.seq, check: chain.check, length: whole as u64 };
+    Ok(Journal { header, records, torn_bytes, end })
 }
 
 /// The first record alone, for lists: costs the same for a long journal as for a short one.

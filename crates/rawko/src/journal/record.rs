@@ -83,7 +83,9 @@ impl StepRecord {
 
 fn must_be_readable(note: &Note) -> bool {
     match note {
-        Note::Decided(_) | Note::Warned { .. } | Note::StateChanged { .. } => true,
+        Note::Decided(_) | Note::Warned { .. } | Note::StateChanged { .. } | Note::CheckpointKept { .. } => {
+            true
+        }
         Note::ToolCalled { allowed, .. } => !allowed,
         Note::AgentStarted { .. }
         | Note::ToolAnswered { .. }
@@ -143,6 +145,7 @@ impl JournaledEffect {
                 rule: rule.clone(),
             },
             Effect::CallModel { .. }
+            | Effect::TakeCheckpoint { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }
             | Effect::Finish { .. } => Self::Whole(effect.clone()),

@@ -1,6 +1,6 @@
 //! The folder of sessions: new ones, finding one by the beginning of its id, listing them without reading them whole.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use rawko_core::session::{Effect, Outcome};
 use serde::{Deserialize, Serialize};
 
 use super::error::JournalError;
-use super::reader::header_of;
+use super::reader::{header_of, open_own};
 use super::record::{Header, JournaledEffect, StepRecord};
 use super::writer::{FILE_NAME, JournalWriter};
 
@@ -160,11 +160,7 @@ impl SessionStore {
 
 fn read_ends(path: &Path) -> Result<(Header, Option<Outcome>), JournalError> {
     let wrong = |error| JournalError::io("cannot read", path, error);
-    let mut file = File::open(path).map_err(wrong)?;
-    if !file.metadata().map_err(wrong)?.is_file() {
-        let error = std::io::Error::other("it is not a regular file");
-        return Err(wrong(error));
-    }
+    let mut file = open_own(path, OpenOptions::new().read(true))?;
     let mut first = Vec::new();
     BufReader::new((&file).take(HEADER_BYTES)).read_until(b'\n', &mut first).map_err(wrong)?;
     let header = header_of(path, &first)?;

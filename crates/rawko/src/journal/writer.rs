@@ -1,7 +1,7 @@
 //! Appending: each record is chained to the one before, and durable once `commit` returns.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use rawko_core::session::Stamped;
 use serde::Serialize;
 
 use super::error::JournalError;
+use super::reader::{End, Journal, open_own, parse};
 use super::record::{Header, Kind, StepRecord, digest};
 
 /// Name of the file in a session's directory.
@@ -56,6 +57,26 @@ impl JournalWriter {
         writer.commit()?;
         sync_directory(directory);
         Ok(writer)
+    }
+
+    /// Takes up an existing journal: locks it, reads and verifies it, drops a torn last line, and goes on behind the
+    /// last sound record.
+    ///
+    /// # Errors
+    /// [`JournalError::Locked`] where another process writes it; what [`read`](super::read) refuses; and what is no
+    /// regular file of the user's own.
+    pub fn reopen(path: &Path) -> Result<(Self, Journal), JournalError> {
+        let mut file = open_own(path, OpenOptions::new().read(true).append(true))?;
+        file.try_lock().map_err(|_| JournalError::Locked { path: path.to_owned() })?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|error| JournalError::io("cannot read", path, error))?;
+        let journal = parse(path, &bytes)?;
+        let End { seq, check, length } = journal.end.clone();
+        if journal.torn_bytes > 0 {
+            file.set_len(length)
+                .map_err(|error| JournalError::io("cannot drop the torn line of", path, error))?;
+        }
+        Ok((Self { file, path: path.to_owned(), seq, check, length, line: Vec::new() }, journal))
     }
 
     /// Where it is.

@@ -1,0 +1,190 @@
+//! Folding a journal: the state it leads to, and whether what it recorded is what its events lead to today.
+
+use std::collections::BTreeMap;
+
+use rawko_core::request::Purpose;
+use rawko_core::session::{Effect, EffectId, Event, Reaction, Session, Stamped};
+use serde_json::Value;
+
+use super::reader::Journal;
+use super::record::{Record, StepRecord};
+
+/// A session as its journal leaves it.
+#[derive(Debug, Clone, Default)]
+pub struct Folded {
+    /// The state.
+    pub session: Session,
+    /// What the last event led to, where the journal does not hold that any more: the process ended between the two.
+    /// None of it was done.
+    pub unrecorded: Option<Reaction>,
+    /// Who asked each model call, and which provider, in the order of their answers.
+    pub answered: Vec<(String, Purpose)>,
+    /// What agents had seen of files, latest last.
+    pub seen: Vec<SeenByAgent>,
+    /// The first difference between what was recorded and what follows today, if there is one.
+    pub divergence: Option<Divergence>,
+}
+
+/// A file as an agent saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenByAgent {
+    /// The agent.
+    pub agent: String,
+    /// The file, as the tool names it.
+    pub path: String,
+    /// SHA-256 of its content, in hexadecimal.
+    pub digest: String,
+}
+
+/// A record that does not follow from the events before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Divergence {
+    /// Sequence number of the record.
+    pub seq: u64,
+    /// Each field that differs.
+    pub fields: Vec<FieldDifference>,
+}
+
+/// One field that differs.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct FieldDifference {
+    /// Where, like `effects[0].digest`.
+    pub field: String,
+    /// What was recorded; null where there was nothing.
+    pub recorded: Value,
+    /// What follows today; null where nothing does.
+    pub derived: Value,
+}
+
+/// Folds all events, and compares each step with its record. Stops at the first divergence.
+#[must_use]
+pub fn fold(journal: &Journal) -> Folded {
+    let mut folded = Folded::default();
+    let mut calls = Calls::default();
+    let mut records = (1_u64..).zip(&journal.records).peekable();
+    while let Some((seq, record)) = records.next() {
+        let Record::Event(stamped) = record else {
+            let fields = vec![difference("step", &StepRecord::default(), record_of(record))];
+            folded.divergence = Some(Divergence { seq, fields });
+            return folded;
+        };
+        let reaction = folded.session.apply(stamped);
+        calls.note(stamped, &reaction, &mut folded);
+        let derived = StepRecord::of(&reaction.effects, &reaction.notes);
+        let recorded = match records.peek() {
+            Some((_, Record::Step(step))) => Some(step),
+            _ => None,
+        };
+        match recorded {
+            Some(step) => {
+                let fields = differences(step, &derived);
+                if !fields.is_empty() {
+                    folded.divergence = Some(Divergence { seq: seq + 1, fields });
+                    return folded;
+                }
+                records.next();
+            }
+            None if derived.is_empty() => {}
+            None if records.peek().is_none() => folded.unrecorded = Some(reaction),
+            None => {
+                let fields = differences(&StepRecord::default(), &derived);
+                folded.divergence = Some(Divergence { seq: seq + 1, fields });
+                return folded;
+            }
+        }
+    }
+    folded
+}
+
+/// Which call each answer belongs to.
+#[derive(Default)]
+struct Calls {
+    models: BTreeMap<EffectId, (String, Purpose)>,
+    tools: BTreeMap<EffectId, String>,
+}
+
+impl Calls {
+    fn note(&mut self, stamped: &Stamped, reaction: &Reaction, folded: &mut Folded) {
+        match &stamped.event {
+            Event::ModelReplied { effect, .. } | Event::ModelFailed { effect, .. } => {
+                folded.answered.extend(self.models.remove(effect));
+            }
+            Event::ToolFinished { effect, outcome } => {
+                if let Some(agent) = self.tools.remove(effect) {
+                    folded.seen.extend(outcome.files_seen.iter().map(|file| SeenByAgent {
+                        agent: agent.clone(),
+                        path: file.path.clone(),
+                        digest: file.digest.clone(),
+                    }));
+                }
+            }
+            _ => {}
+        }
+        for effect in &reaction.effects {
+            match effect {
+                Effect::CallModel { id, provider, purpose, .. } => {
+                    self.models.insert(*id, (provider.clone(), purpose.clone()));
+                }
+                Effect::RunTool { id, agent, .. } => {
+                    self.tools.insert(*id, agent.clone());
+                }
+                Effect::TakeCheckpoint { .. }
+                | Effect::StartTimer { .. }
+                | Effect::Abandon { .. }
+                | Effect::Finish { .. } => {}
+            }
+        }
+    }
+}
+
+/// Field by field, what differs between two steps.
+#[must_use]
+pub fn differences(recorded: &StepRecord, derived: &StepRecord) -> Vec<FieldDifference> {
+    if recorded == derived {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    compare("", &json(recorded), &json(derived), &mut found);
+    found
+}
+
+fn compare(field: &str, recorded: &Value, derived: &Value, found: &mut Vec<FieldDifference>) {
+    match (recorded, derived) {
+        (Value::Object(a), Value::Object(b)) => {
+            let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for name in names {
+                let field = if field.is_empty() { name.clone() } else { format!("{field}.{name}") };
+                let get =
+                    |map: &serde_json::Map<String, Value>| map.get(name).cloned().unwrap_or(Value::Null);
+                compare(&field, &get(a), &get(b), found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            for at in 0..a.len().max(b.len()) {
+                let get = |list: &[Value]| list.get(at).cloned().unwrap_or(Value::Null);
+                compare(&format!("{field}[{at}]"), &get(a), &get(b), found);
+            }
+        }
+        _ if recorded == derived => {}
+        _ => found.push(FieldDifference {
+            field: field.to_owned(),
+            recorded: recorded.clone(),
+            derived: derived.clone(),
+        }),
+    }
+}
+
+fn difference(field: &str, derived: &StepRecord, recorded: Value) -> FieldDifference {
+    FieldDifference { field: field.to_owned(), recorded, derived: json(derived) }
+}
+
+fn record_of(record: &Record) -> Value {
+    match record {
+        Record::Event(event) => serde_json::to_value(event).unwrap_or_default(),
+        Record::Step(step) => json(step),
+    }
+}
+
+fn json(step: &StepRecord) -> Value {
+    serde_json::to_value(step).unwrap_or_default()
+}

@@ -1,0 +1,75 @@
+//! From prepared parts to a run: what a new run and a resumed one have in common.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rawko_core::setup::Setup;
+use rawko_tools::FileTracker;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use crate::assemble::{self, Providers};
+use crate::checkpoint::Checkpoints;
+use crate::driver::{Driver, Start, now};
+use crate::error::Error;
+use crate::hub::Hub;
+use crate::journal::JournalWriter;
+use crate::perform::Performer;
+use crate::rawko::Rawko;
+use crate::run::Run;
+use crate::run_event::RunEvent;
+
+/// Everything that a run begins with.
+pub(crate) struct Launch<'a> {
+    pub(crate) id: String,
+    pub(crate) task: &'a str,
+    pub(crate) journal: JournalWriter,
+    pub(crate) setup: &'a Setup,
+    pub(crate) providers: Providers,
+    pub(crate) tracker: Arc<FileTracker>,
+    pub(crate) start: Start,
+    pub(crate) scratch: Option<TempDir>,
+}
+
+impl Rawko {
+    pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
+        let Launch { id, task, journal, setup, providers, tracker, start, scratch } = launch;
+        let registry = self.builder.registry(&tracker, &[])?;
+        let journal_path = journal.path().to_owned();
+        let directory = journal_path.parent().unwrap_or(Path::new("."));
+        let started = RunEvent::SessionStarted {
+            session: id.clone(),
+            task: task.to_owned(),
+            at: now(),
+            agents: setup.agents.keys().cloned().collect(),
+            journal: journal_path.display().to_string(),
+            resumed: matches!(start, Start::Resumed { .. }),
+            degraded: self.degraded(),
+        };
+        let checkpoints = Checkpoints::new(self.project(), directory, &id);
+        let performer =
+            Performer::new(providers, registry, self.project().to_owned(), &setup.agents, checkpoints);
+        let reloader = self.reloader(setup);
+        let (signals, inbox) = mpsc::unbounded_channel();
+        let driver_signals = signals.clone();
+        let driver_id = id.clone();
+        Ok(Run {
+            id,
+            journal: journal_path,
+            signals,
+            hub: Hub::default(),
+            start,
+            started,
+            driver: Box::new(move |hub| {
+                let channel = (driver_signals, inbox);
+                Driver::new(driver_id, journal, performer, reloader, hub, channel).with_scratch(scratch)
+            }),
+        })
+    }
+
+    pub(crate) fn providers(&self, setup: &Setup) -> Result<Providers, Error> {
+        let builder = &self.builder;
+        let config = &self.loaded.config;
+        assemble::providers(config, setup, &builder.providers, &builder.environment, &builder.project)
+    }
+}
