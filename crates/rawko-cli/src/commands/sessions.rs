@@ -156,7 +156,10 @@ fn told(journal: &Journal, path: &Path) -> Told {
                     told.events.push(RunEvent::finished(id, outcome));
                     told.outcome = Some((**outcome).clone());
                 }
-                Effect::RunTool { .. } | Effect::StartTimer { .. } | Effect::Abandon { .. } => {}
+                Effect::RunTool { .. }
+                | Effect::TakeCheckpoint { .. }
+                | Effect::StartTimer { .. }
+                | Effect::Abandon { .. } => {}
             }
         }
     }
@@ -177,6 +180,7 @@ fn before(
             at: stamped.at,
             agents: setup.agents.keys().cloned().collect(),
             journal: path.display().to_string(),
+            resumed: false,
             degraded: Vec::new(),
         }),
         Event::ModelReplied { effect, message, .. } => {
@@ -191,7 +195,12 @@ fn before(
         Event::AgentsReloaded { .. } => {
             Some(RunEvent::Warning { message: "the configuration changed and was read again".to_owned() })
         }
+        Event::SessionResumed { .. } => {
+            Some(RunEvent::Warning { message: "another process took the session up".to_owned() })
+        }
         Event::ToolFinished { .. }
+        | Event::CheckpointTaken { .. }
+        | Event::CheckpointFailed { .. }
         | Event::TimerFired { .. }
         | Event::EffectLost { .. }
         | Event::OverrideRequested { .. } => None,
