@@ -33,8 +33,53 @@ pub enum JournalError {
         /// Its format.
         found: u32,
     },
+    /// There is no journal where one was looked for.
+    #[error("{path}: there is no journal here; `rawko sessions rm` removes what is left of such a session")]
+    Missing {
+        /// Where.
+        path: PathBuf,
+    },
+    /// It is longer than a journal can be.
+    #[error(
+        "{path}: {bytes} bytes are more than a journal can have ({} MiB): it is damaged, or it is none",
+        super::reader::LONGEST_JOURNAL / (1024 * 1024)
+    )]
+    TooLong {
+        /// The journal.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+    },
+    /// A record's long text is not to be had.
+    #[error(
+        "{path}: record {seq} needs the blob {blob}, which {what}; \
+         `rawko sessions repair` copies the {seq} records before it into a new session"
+    )]
+    Blob {
+        /// The journal.
+        path: PathBuf,
+        /// Sequence number of the record.
+        seq: u64,
+        /// Name of the blob: the hash of its content.
+        blob: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The session needs no repair.
+    #[error(
+        "{path}: all {records} records are sound, so there is nothing to repair; `rawko resume` goes on with it"
+    )]
+    Sound {
+        /// The journal.
+        path: PathBuf,
+        /// How many there are, the header included.
+        records: u64,
+    },
     /// A record is damaged.
-    #[error("{path}: record {seq} (line {line}) is damaged: {what}; the {seq} records before it are sound")]
+    #[error(
+        "{path}: record {seq} (line {line}) is damaged: {what}; \
+         `rawko sessions repair` copies the {seq} sound records before it into a new session"
+    )]
     Damaged {
         /// The journal.
         path: PathBuf,

@@ -14,8 +14,11 @@
 //! `check` is the first 16 hexadecimal digits of SHA-256 over the previous record's `check` and this line's bytes
 //! before `,"check"`.
 
+mod blobs;
 mod error;
+mod file;
 mod fold;
+mod info;
 mod reader;
 mod record;
 mod store;
@@ -23,7 +26,8 @@ mod writer;
 
 pub use error::JournalError;
 pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
+pub use info::{SessionInfo, SessionStatus};
 pub use reader::{Journal, read};
 pub use record::{FORMAT, Header, JournaledCall, JournaledEffect, Kind, Record, StepRecord};
-pub use store::{SessionInfo, SessionStatus, SessionStore};
+pub use store::SessionStore;
 pub use writer::JournalWriter;

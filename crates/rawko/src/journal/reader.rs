@@ -1,16 +1,25 @@
-//! Reading back: every check is verified, a torn last line is dropped and said so.
+//! Reading back: every check is verified, a torn last line is dropped and said so. A journal is read line by line, and
+//! never more of it than a journal can be: what lies there may be anything.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use rawko_core::session::Stamped;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::blobs::{BlobRef, Blobs};
 use super::error::JournalError;
+use super::file::open_own;
 use super::record::{FORMAT, Header, Kind, Record, StepRecord, digest};
+
+/// No journal is longer: some hundred thousand turns.
+pub(super) const LONGEST_JOURNAL: u64 = 512 * 1024 * 1024;
+/// No record is longer: its long texts are in blobs.
+pub(super) const LONGEST_LINE: u64 = 32 * 1024 * 1024;
 
 /// A journal as it was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,12 +45,15 @@ pub(super) struct End {
     pub(super) length: u64,
 }
 
+/// A line as it is stored. Fields that a later rawko adds are passed over.
 #[derive(Deserialize)]
 struct Line<'a> {
     seq: u64,
     kind: Kind,
     #[serde(borrow)]
     data: &'a RawValue,
+    #[serde(default)]
+    blobs: Vec<BlobRef>,
     check: &'a str,
 }
 
@@ -50,62 +62,159 @@ const CHECK_SUFFIX: usize = ",\"check\":\"0123456789abcdef\"}".len();
 /// Reads and verifies a whole journal.
 ///
 /// # Errors
-/// [`JournalError::Damaged`] names the first record that is not sound; [`JournalError::Newer`] refuses a format that
-/// this rawko does not know.
+/// [`JournalError::Damaged`] names the first record that is not sound, [`JournalError::Blob`] the first whose blob is
+/// not; [`JournalError::Newer`] refuses a format that this rawko does not know.
 pub fn read(path: &Path) -> Result<Journal, JournalError> {
-    let mut bytes = Vec::new();
-    open_own(path, OpenOptions::new().read(true))?
-        .read_to_end(&mut bytes)
-        .map_err(|error| JournalError::io("cannot read", path, error))?;
-    parse(path, &bytes)
+    let file = open_own(path, OpenOptions::new().read(true))?;
+    parse(path, &file)
 }
 
-/// Opens a journal, if it is a regular file of the user's own and not a link to one: what lies in a project's folder may
-/// have been put there by somebody else.
-pub(super) fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File, JournalError> {
-    let refuse = |why: &'static str| JournalError::io("refusing to open", path, std::io::Error::other(why));
-    // Without O_NONBLOCK, opening a FIFO would wait for its other end.
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file =
-        options.custom_flags(flags).open(path).map_err(|error| match std::fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_symlink() => refuse("it is a symbolic link"),
-            _ => JournalError::io("cannot open", path, error),
-        })?;
-    let metadata = file.metadata().map_err(|error| JournalError::io("cannot read", path, error))?;
-    if !metadata.is_file() {
-        return Err(refuse("it is not a regular file"));
+/// Reads and verifies the journal in `file`, which is at `path`.
+pub(super) fn parse(path: &Path, file: &File) -> Result<Journal, JournalError> {
+    let prefix = prefix(path, file)?;
+    match prefix.damage {
+        None => Ok(prefix.journal),
+        Some(damage) => Err(damage),
     }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(refuse("it belongs to somebody else"));
-    }
-    if metadata.nlink() > 1 {
-        return Err(refuse("it has a second name (a hard link)"));
-    }
-    Ok(file)
 }
 
-pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Journal, JournalError> {
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let torn_bytes = bytes.len() - whole;
-    let mut lines = bytes.get(..whole).unwrap_or_default().split_inclusive(|byte| *byte == b'\n');
-    let mut chain = Chain { path, seq: 0, check: String::new() };
-    let Some(first) = lines.next() else {
-        return Err(chain.damaged("the file holds no whole record".to_owned()));
+/// The sound records of a journal, and what is wrong with the one behind them.
+#[derive(Debug)]
+pub(super) struct Prefix {
+    pub(super) journal: Journal,
+    pub(super) damage: Option<JournalError>,
+}
+
+/// Reads as far as the records are sound. The header must be.
+pub(super) fn prefix(path: &Path, file: &File) -> Result<Prefix, JournalError> {
+    let bytes = file.metadata().map_err(|error| JournalError::io("cannot read", path, error))?.len();
+    if bytes > LONGEST_JOURNAL {
+        return Err(JournalError::TooLong { path: path.to_owned(), bytes });
+    }
+    let blobs = Blobs::of_journal(path);
+    let mut chain = Chain { path, blobs: &blobs, seq: 0, check: String::new() };
+    let mut lines = Lines { source: BufReader::with_capacity(256 * 1024, file), line: Vec::new(), path };
+    let header = match lines.next()? {
+        Next::Line(line) => chain.header(line)?,
+        Next::Torn(_) | Next::End | Next::TooLong => {
+            return Err(chain.damaged("the file holds no whole record"));
+        }
     };
-    let header = chain.header(first)?;
-    let records = lines.map(|line| chain.record(line)).collect::<Result<Vec<_>, _>>()?;
-    let end = End { seq: chain.seq, check: chain.check, length: whole as u64 };
-    Ok(Journal { header, records, torn_bytes, end })
+    let mut length = lines.line.len() as u64;
+    let mut records = Vec::new();
+    let mut torn_bytes = 0;
+    let mut damage = None;
+    loop {
+        match lines.next()? {
+            Next::Line(line) => match chain.record(line) {
+                Ok(record) => records.push(record),
+                Err(error) => {
+                    damage = Some(error);
+                    break;
+                }
+            },
+            Next::Torn(bytes) => {
+                torn_bytes = bytes;
+                break;
+            }
+            Next::TooLong => {
+                damage = Some(chain.damaged("it is longer than any record"));
+                break;
+            }
+            Next::End => break,
+        }
+        length += lines.line.len() as u64;
+    }
+    let end = End { seq: chain.seq, check: chain.check, length };
+    Ok(Prefix { journal: Journal { header, records, torn_bytes, end }, damage })
+}
+
+/// The lines of a file, one at a time.
+struct Lines<'a, R> {
+    source: R,
+    line: Vec<u8>,
+    path: &'a Path,
+}
+
+/// What comes next in a file.
+enum Next<'a> {
+    /// A whole line, its line break included.
+    Line(&'a [u8]),
+    /// A last line without a line break, of so many bytes.
+    Torn(usize),
+    /// A line that is too long to be a record.
+    TooLong,
+    /// Nothing.
+    End,
+}
+
+impl<R: BufRead> Lines<'_, R> {
+    fn next(&mut self) -> Result<Next<'_>, JournalError> {
+        let wrong = |error| JournalError::io("cannot read", self.path, error);
+        self.line.clear();
+        let read =
+            self.source.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut self.line).map_err(wrong)?;
+        if read == 0 {
+            return Ok(Next::End);
+        }
+        if self.line.ends_with(b"\n") {
+            return Ok(Next::Line(&self.line));
+        }
+        // A file system may leave a stretch of zeros behind after a power cut: torn like any other last line.
+        let rest = self.skip().map_err(wrong)?;
+        Ok(rest.map_or(Next::TooLong, |rest| Next::Torn(read + rest)))
+    }
+
+    /// How many bytes there are to the end of the file; nothing where a line break comes before it.
+    fn skip(&mut self) -> std::io::Result<Option<usize>> {
+        let mut skipped = 0;
+        loop {
+            let bytes = self.source.fill_buf()?;
+            if bytes.is_empty() {
+                return Ok(Some(skipped));
+            }
+            if bytes.contains(&b'\n') {
+                return Ok(None);
+            }
+            let length = bytes.len();
+            skipped += length;
+            self.source.consume(length);
+        }
+    }
 }
 
 /// The first record alone, for lists: costs the same for a long journal as for a short one.
 pub(super) fn header_of(path: &Path, first_line: &[u8]) -> Result<Header, JournalError> {
-    Chain { path, seq: 0, check: String::new() }.header(first_line)
+    let blobs = Blobs::of_journal(path);
+    Chain { path, blobs: &blobs, seq: 0, check: String::new() }.header(first_line)
+}
+
+/// The step in `line`, if that is one; it must be the sound record behind the line `before`.
+pub(super) fn step_behind(
+    path: &Path,
+    before: &[u8],
+    line: &[u8],
+) -> Result<Option<StepRecord>, JournalError> {
+    let wrong = |what| JournalError::io("cannot read the end of", path, std::io::Error::other(what));
+    let previous = stored(before).map_err(wrong)?;
+    if stored(line).map_err(wrong)?.kind != Kind::Step {
+        return Ok(None);
+    }
+    let blobs = Blobs::of_journal(path);
+    let check = previous.check.to_owned();
+    match (Chain { path, blobs: &blobs, seq: previous.seq + 1, check }).record(line)? {
+        Record::Step(step) => Ok(Some(step)),
+        Record::Event(_) => Ok(None),
+    }
+}
+
+fn stored(line: &[u8]) -> Result<Line<'_>, String> {
+    serde_json::from_slice(line.strip_suffix(b"\n").unwrap_or(line)).map_err(|error| error.to_string())
 }
 
 struct Chain<'a> {
     path: &'a Path,
+    blobs: &'a Blobs,
     seq: u64,
     check: String,
 }
@@ -126,48 +235,62 @@ impl Chain<'_> {
         {
             return Err(JournalError::Newer { path: self.path.to_owned(), found: probe.data.format });
         }
-        let (kind, data) = self.open(line)?;
-        if kind != Kind::Header {
-            return Err(self.damaged("the first record is not a header".to_owned()));
+        let line = self.open(line)?;
+        if line.kind != Kind::Header {
+            return Err(self.damaged("the first record is not a header"));
         }
-        let header = serde_json::from_str(data.get()).map_err(|error| self.damaged(error.to_string()))?;
+        let header = self.data(&line)?;
+        line.check.clone_into(&mut self.check);
         self.seq += 1;
         Ok(header)
     }
 
     fn record(&mut self, line: &[u8]) -> Result<Record, JournalError> {
-        let (kind, data) = self.open(line)?;
-        let record = match kind {
-            Kind::Header => return Err(self.damaged("a second header".to_owned())),
-            Kind::Event => serde_json::from_str::<Stamped>(data.get()).map(|e| Record::Event(Box::new(e))),
-            Kind::Step => serde_json::from_str::<StepRecord>(data.get()).map(Record::Step),
+        let line = self.open(line)?;
+        let record = match line.kind {
+            Kind::Header => return Err(self.damaged("a second header")),
+            Kind::Event => Record::Event(Box::new(self.data::<Stamped>(&line)?)),
+            Kind::Step => Record::Step(self.data::<StepRecord>(&line)?),
         };
-        let record = record.map_err(|error| self.damaged(error.to_string()))?;
+        line.check.clone_into(&mut self.check);
         self.seq += 1;
         Ok(record)
     }
 
-    /// Verifies a line and gives what is in it.
-    fn open<'l>(&mut self, line: &'l [u8]) -> Result<(Kind, &'l RawValue), JournalError> {
+    /// Verifies a line.
+    fn open<'l>(&self, line: &'l [u8]) -> Result<Line<'l>, JournalError> {
         let body = line.strip_suffix(b"\n").unwrap_or(line);
-        let parsed: Line<'l> =
-            serde_json::from_slice(body).map_err(|error| self.damaged(format!("not a record: {error}")))?;
+        let parsed = stored(body).map_err(|error| self.damaged(format!("not a record: {error}")))?;
         let checked =
             body.len().checked_sub(CHECK_SUFFIX).and_then(|end| body.get(..end)).unwrap_or_default();
-        let check = digest(&[self.check.as_bytes(), checked]);
-        if parsed.check != check {
-            return Err(self.damaged("its checksum does not match".to_owned()));
+        if parsed.check != digest(&[self.check.as_bytes(), checked]) {
+            return Err(self.damaged("its checksum does not match"));
         }
         if parsed.seq != self.seq {
             return Err(self.damaged(format!("it says that it is record {}", parsed.seq)));
         }
-        self.check = check;
-        Ok((parsed.kind, parsed.data))
+        Ok(parsed)
     }
 
-    fn damaged(&self, what: String) -> JournalError {
+    /// What is in a verified line.
+    fn data<T: DeserializeOwned>(&self, line: &Line<'_>) -> Result<T, JournalError> {
+        let wrong = |error: serde_json::Error| self.damaged(error.to_string());
+        if line.blobs.is_empty() {
+            return serde_json::from_str(line.data.get()).map_err(wrong);
+        }
+        let mut data: Value = serde_json::from_str(line.data.get()).map_err(wrong)?;
+        self.blobs.put_back(&mut data, &line.blobs).map_err(|(blob, what)| JournalError::Blob {
+            path: self.path.to_owned(),
+            seq: self.seq,
+            blob,
+            what,
+        })?;
+        serde_json::from_value(data).map_err(wrong)
+    }
+
+    fn damaged(&self, what: impl Into<String>) -> JournalError {
         let line = usize::try_from(self.seq).unwrap_or(usize::MAX).saturating_add(1);
-        JournalError::Damaged { path: self.path.to_owned(), seq: self.seq, line, what }
+        JournalError::Damaged { path: self.path.to_owned(), seq: self.seq, line, what: what.into() }
     }
 }
 
@@ -200,6 +323,11 @@ mod tests {
         (dir, path)
     }
 
+    fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Journal, JournalError> {
+        std::fs::write(path, bytes).unwrap();
+        read(path)
+    }
+
     #[test]
     fn what_was_written_is_read() {
         let (_dir, path) = sample();
@@ -213,10 +341,10 @@ mod tests {
     fn truncated_anywhere_it_loses_the_torn_line_and_nothing_else() {
         let (_dir, path) = sample();
         let bytes = std::fs::read(&path).unwrap();
-        let whole = parse(&path, &bytes).unwrap().records;
+        let whole = read(&path).unwrap().records;
         let header_end = bytes.iter().position(|b| *b == b'\n').unwrap() + 1;
         for length in 0..bytes.len() {
-            match parse(&path, &bytes[..length]) {
+            match read_bytes(&path, &bytes[..length]) {
                 Ok(journal) => {
                     assert!(length >= header_end);
                     assert_eq!(journal.records, whole[..journal.records.len()], "at {length}");
@@ -236,7 +364,7 @@ mod tests {
             for bit in [1_u8, 32] {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= bit;
-                assert!(parse(&path, &damaged).is_err(), "byte {at} bit {bit}");
+                assert!(read_bytes(&path, &damaged).is_err(), "byte {at} bit {bit}");
             }
         }
     }
@@ -245,7 +373,7 @@ mod tests {
     fn a_newer_format_is_refused_and_said_so() {
         let (_dir, path) = sample();
         let text = std::fs::read_to_string(&path).unwrap().replace("\"format\":1", "\"format\":2");
-        let error = parse(&path, text.as_bytes()).unwrap_err();
+        let error = read_bytes(&path, text.as_bytes()).unwrap_err();
         assert!(matches!(error, JournalError::Newer { found: 2, .. }), "{error}");
         assert!(error.to_string().contains("newer rawko"));
     }

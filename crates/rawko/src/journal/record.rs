@@ -167,13 +167,15 @@ impl JournaledCall {
 
 /// The first 16 hexadecimal digits of SHA-256 over `parts`: enough against damage, which is what it is for.
 pub(super) fn digest(parts: &[&[u8]]) -> String {
-    use std::fmt::Write as _;
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(part);
     }
-    hash.finalize().iter().take(8).fold(String::with_capacity(16), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(hash.finalize().get(..8).unwrap_or_default())
+}
+
+/// `bytes` in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

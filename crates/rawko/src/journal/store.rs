@@ -1,58 +1,20 @@
 //! The folder of sessions: new ones, finding one by the beginning of its id, listing them without reading them whole.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rawko_core::Timestamp;
-use rawko_core::session::{Effect, Outcome};
-use serde::{Deserialize, Serialize};
-
 use super::error::JournalError;
-use super::reader::{header_of, open_own};
-use super::record::{Header, JournaledEffect, StepRecord};
-use super::writer::{FILE_NAME, JournalWriter};
-
-/// Longest first line that is read for a list.
-const HEADER_BYTES: u64 = 64 * 1024;
-/// The end of a journal that is looked at for how it ended.
-const TAIL_BYTES: u64 = 64 * 1024;
+use super::file::open_own;
+use super::info::SessionInfo;
+use super::record::Header;
+use super::writer::{FILE_NAME, JournalWriter, lock};
 
 /// The sessions of one project: `.rawko/sessions/`.
 #[derive(Debug, Clone)]
 pub struct SessionStore {
     folder: PathBuf,
-}
-
-/// A session as a list shows it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionInfo {
-    /// Its id.
-    pub id: String,
-    /// When it was begun.
-    pub created_at: Timestamp,
-    /// The beginning of its task.
-    pub task: String,
-    /// Whether and how it ended.
-    pub status: SessionStatus,
-    /// Its end, where it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
-}
-
-/// Whether and how a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SessionStatus {
-    /// A process is writing it.
-    Running,
-    /// No process is writing it, and it has no end: interrupted.
-    Unfinished,
-    /// It has an end; see the outcome.
-    Ended,
-    /// Its journal cannot be read.
-    Unreadable,
 }
 
 impl SessionStore {
@@ -79,13 +41,46 @@ impl SessionStore {
     /// # Errors
     /// [`JournalError::Io`] where the folder cannot be written.
     pub fn create(&self, header: &Header) -> Result<JournalWriter, JournalError> {
+        self.refuse_link()?;
         let writer = JournalWriter::create(&self.folder.join(&header.session), header)?;
         let ignore = self.folder.join(".gitignore");
-        if !ignore.exists() {
-            std::fs::write(&ignore, "*\n")
-                .map_err(|error| JournalError::io("cannot write", &ignore, error))?;
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&ignore) {
+            Ok(mut file) => file.write_all(b"*\n"),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
         }
+        .map_err(|error| JournalError::io("cannot write", &ignore, error))?;
         Ok(writer)
+    }
+
+    /// A repository can bring a link along: nothing is written, and nothing removed, where it leads.
+    fn refuse_link(&self) -> Result<(), JournalError> {
+        let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink());
+        if is_link(&self.folder) {
+            let why = std::io::Error::other("it is a symbolic link");
+            return Err(JournalError::io("refusing to use", &self.folder, why));
+        }
+        Ok(())
+    }
+
+    /// Removes a session whole, unless a process is writing it. `last_look` is given its directory before that: to
+    /// remove what is kept of it elsewhere.
+    ///
+    /// # Errors
+    /// [`JournalError::Locked`] where it is running, [`JournalError::Io`] where it cannot be removed.
+    pub fn remove(&self, id: &str, last_look: impl FnOnce(&Path)) -> Result<(), JournalError> {
+        self.refuse_link()?;
+        let path = self.find(id)?;
+        let directory = path.parent().unwrap_or(&self.folder).to_owned();
+        // Whatever else lies where a journal should be (nothing, a link, a FIFO), nobody writes a session there.
+        let held = match open_own(&path, OpenOptions::new().read(true).append(true)) {
+            Ok(file) => lock(&file, &path).map(|()| Some(file))?,
+            Err(_) => None,
+        };
+        last_look(&directory);
+        let removed = std::fs::remove_dir_all(&directory);
+        drop(held);
+        removed.map_err(|error| JournalError::io("cannot remove", &directory, error))
     }
 
     /// Path of the journal of the session whose id is, or begins or ends with, `id`; `last` is the latest.
@@ -118,7 +113,11 @@ impl SessionStore {
     /// # Errors
     /// [`JournalError::Io`] where the folder cannot be read; a journal that cannot be read is listed as such.
     pub fn list(&self) -> Result<Vec<SessionInfo>, JournalError> {
-        Ok(self.ids()?.into_iter().map(|id| self.info(id)).collect())
+        let info = |id: String| {
+            let path = self.folder.join(&id).join(FILE_NAME);
+            SessionInfo::of(id, &path)
+        };
+        Ok(self.ids()?.into_iter().map(info).collect())
     }
 
     fn ids(&self) -> Result<Vec<String>, JournalError> {
@@ -135,60 +134,4 @@ impl SessionStore {
         ids.sort();
         Ok(ids)
     }
-
-    fn info(&self, id: String) -> SessionInfo {
-        let path = self.folder.join(&id).join(FILE_NAME);
-        match read_ends(&path) {
-            Ok((header, outcome)) => {
-                let status = match &outcome {
-                    Some(_) => SessionStatus::Ended,
-                    None if is_locked(&path) => SessionStatus::Running,
-                    None => SessionStatus::Unfinished,
-                };
-                SessionInfo { id, created_at: header.created_at, task: header.task, status, outcome }
-            }
-            Err(error) => SessionInfo {
-                id,
-                created_at: Timestamp::default(),
-                task: error.to_string(),
-                status: SessionStatus::Unreadable,
-                outcome: None,
-            },
-        }
-    }
-}
-
-fn read_ends(path: &Path) -> Result<(Header, Option<Outcome>), JournalError> {
-    let wrong = |error| JournalError::io("cannot read", path, error);
-    let mut file = open_own(path, OpenOptions::new().read(true))?;
-    let mut first = Vec::new();
-    BufReader::new((&file).take(HEADER_BYTES)).read_until(b'\n', &mut first).map_err(wrong)?;
-    let header = header_of(path, &first)?;
-    let length = file.seek(SeekFrom::End(0)).map_err(wrong)?;
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).map_err(wrong)?;
-    let mut tail = Vec::new();
-    file.take(TAIL_BYTES).read_to_end(&mut tail).map_err(wrong)?;
-    Ok((header, outcome_in(&tail)))
-}
-
-/// The outcome in the last whole line, if that is the record of a finished run.
-fn outcome_in(tail: &[u8]) -> Option<Outcome> {
-    #[derive(Deserialize)]
-    struct Line {
-        data: StepRecord,
-    }
-    let line = tail.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
-    let step = serde_json::from_slice::<Line>(line).ok()?.data;
-    step.effects.into_iter().find_map(|effect| match effect {
-        JournaledEffect::Whole(Effect::Finish { outcome }) => Some(*outcome),
-        JournaledEffect::Whole(_) | JournaledEffect::RunTool { .. } => None,
-    })
-}
-
-fn is_locked(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| match file.try_lock_shared() {
-        Ok(()) => false,
-        Err(std::fs::TryLockError::WouldBlock) => true,
-        Err(std::fs::TryLockError::Error(_)) => false,
-    })
 }

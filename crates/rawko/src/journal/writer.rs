@@ -1,15 +1,17 @@
 //! Appending: each record is chained to the one before, and durable once `commit` returns.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rawko_core::session::Stamped;
 use serde::Serialize;
 
+use super::blobs::{BlobRef, Blobs, THRESHOLD};
 use super::error::JournalError;
-use super::reader::{End, Journal, open_own, parse};
+use super::file::{open_own, sync_directory};
+use super::reader::{End, Journal, LONGEST_JOURNAL, LONGEST_LINE, parse};
 use super::record::{Header, Kind, StepRecord, digest};
 
 /// Name of the file in a session's directory.
@@ -24,6 +26,7 @@ pub struct JournalWriter {
     check: String,
     length: u64,
     line: Vec<u8>,
+    blobs: Blobs,
 }
 
 #[derive(Serialize)]
@@ -31,6 +34,8 @@ struct Line<'a, T> {
     seq: u64,
     kind: Kind,
     data: &'a T,
+    #[serde(skip_serializing_if = "<[BlobRef]>::is_empty")]
+    blobs: &'a [BlobRef],
 }
 
 impl JournalWriter {
@@ -51,8 +56,10 @@ impl JournalWriter {
             .mode(0o600)
             .open(&path)
             .map_err(|error| JournalError::io("cannot create", &path, error))?;
-        file.try_lock().map_err(|_| JournalError::Locked { path: path.clone() })?;
-        let mut writer = Self { file, path, seq: 0, check: String::new(), length: 0, line: Vec::new() };
+        lock(&file, &path)?;
+        let blobs = Blobs::of_journal(&path);
+        let mut writer =
+            Self { file, path, seq: 0, check: String::new(), length: 0, line: Vec::new(), blobs };
         writer.append(Kind::Header, header)?;
         writer.commit()?;
         sync_directory(directory);
@@ -66,17 +73,16 @@ impl JournalWriter {
     /// [`JournalError::Locked`] where another process writes it; what [`read`](super::read) refuses; and what is no
     /// regular file of the user's own.
     pub fn reopen(path: &Path) -> Result<(Self, Journal), JournalError> {
-        let mut file = open_own(path, OpenOptions::new().read(true).append(true))?;
-        file.try_lock().map_err(|_| JournalError::Locked { path: path.to_owned() })?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|error| JournalError::io("cannot read", path, error))?;
-        let journal = parse(path, &bytes)?;
+        let file = open_own(path, OpenOptions::new().read(true).append(true))?;
+        lock(&file, path)?;
+        let journal = parse(path, &file)?;
         let End { seq, check, length } = journal.end.clone();
         if journal.torn_bytes > 0 {
             file.set_len(length)
                 .map_err(|error| JournalError::io("cannot drop the torn line of", path, error))?;
         }
-        Ok((Self { file, path: path.to_owned(), seq, check, length, line: Vec::new() }, journal))
+        let blobs = Blobs::of_journal(path);
+        Ok((Self { file, path: path.to_owned(), seq, check, length, line: Vec::new(), blobs }, journal))
     }
 
     /// Where it is.
@@ -116,30 +122,60 @@ impl JournalWriter {
     }
 
     fn append<T: Serialize>(&mut self, kind: Kind, data: &T) -> Result<(), JournalError> {
-        let wrong =
-            |error: serde_json::Error| JournalError::io("cannot encode for", &self.path, error.into());
-        self.line.clear();
-        serde_json::to_writer(&mut self.line, &Line { seq: self.seq, kind, data }).map_err(wrong)?;
+        self.encode(kind, data, &[])?;
+        // A long text makes a long line: short ones need not be looked through.
+        if self.line.len() > THRESHOLD {
+            let mut data = serde_json::to_value(data).map_err(|error| self.unencodable(error))?;
+            let references = self.blobs.move_out(&mut data)?;
+            if !references.is_empty() {
+                self.encode(kind, &data, &references)?;
+            }
+        }
         self.line.pop();
         let check = digest(&[self.check.as_bytes(), &self.line]);
         self.line.extend_from_slice(b",\"check\":\"");
         self.line.extend_from_slice(check.as_bytes());
         self.line.extend_from_slice(b"\"}\n");
+        let bytes = self.line.len() as u64;
+        // What could not be read back is not written.
+        if bytes > LONGEST_LINE || self.length + bytes > LONGEST_JOURNAL {
+            let full = std::io::Error::other("the journal would become longer than it can be read back");
+            return Err(JournalError::io("cannot go on writing", &self.path, full));
+        }
         if let Err(error) = self.file.write_all(&self.line) {
             // A full disk may have taken half of the line: cut it off again, so that the file ends in a whole record.
             let _ = self.file.set_len(self.length);
             return Err(JournalError::io("cannot write", &self.path, error));
         }
-        self.length += self.line.len() as u64;
+        self.length += bytes;
         self.seq += 1;
         self.check = check;
         Ok(())
     }
+
+    fn encode<T: Serialize>(&mut self, kind: Kind, data: &T, blobs: &[BlobRef]) -> Result<(), JournalError> {
+        self.line.clear();
+        let line = Line { seq: self.seq, kind, data, blobs };
+        serde_json::to_writer(&mut self.line, &line).map_err(|error| self.unencodable(error))
+    }
+
+    fn unencodable(&self, error: serde_json::Error) -> JournalError {
+        JournalError::io("cannot encode for", &self.path, error.into())
+    }
 }
 
-/// The new entry itself must survive a power cut. Some file systems cannot sync a directory: nothing to be done then.
-fn sync_directory(directory: &Path) {
-    if let Ok(handle) = File::open(directory) {
-        let _ = handle.sync_all();
+/// Times that the lock is asked for, and the pause between them: whoever lists sessions holds it for an instant.
+const LOCK_ATTEMPTS: u32 = 10;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Makes this process the only one that writes the journal.
+pub(super) fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
+    for _ in 0..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(JournalError::io("cannot lock", path, error)),
+        }
     }
+    Err(JournalError::Locked { path: path.to_owned() })
 }

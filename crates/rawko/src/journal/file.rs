@@ -1,0 +1,43 @@
+//! Opening what lies in a session's directory: it is the user's own, a regular file, and no way to somewhere else. What
+//! lies in a project's folder may have been put there by somebody else.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use super::error::JournalError;
+
+/// Opens a file, if it is a regular one of the user's own and not a link to one.
+pub(super) fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File, JournalError> {
+    let refuse = |why: &'static str| JournalError::io("refusing to open", path, std::io::Error::other(why));
+    // Without O_NONBLOCK, opening a FIFO would wait for its other end.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file =
+        options.custom_flags(flags).open(path).map_err(|error| match std::fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_symlink() => refuse("it is a symbolic link"),
+            Ok(metadata) if !metadata.is_file() => refuse("it is not a regular file"),
+            Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => {
+                JournalError::Missing { path: path.to_owned() }
+            }
+            _ => JournalError::io("cannot open", path, error),
+        })?;
+    let metadata = file.metadata().map_err(|error| JournalError::io("cannot read", path, error))?;
+    if !metadata.is_file() {
+        return Err(refuse("it is not a regular file"));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(refuse("it belongs to somebody else"));
+    }
+    if metadata.nlink() > 1 {
+        return Err(refuse("it has a second name (a hard link)"));
+    }
+    Ok(file)
+}
+
+/// A new entry itself must survive a power cut. Some file systems cannot sync a directory: nothing to be done then.
+pub(super) fn sync_directory(directory: &Path) {
+    if let Ok(handle) = File::open(directory) {
+        let _ = handle.sync_all();
+    }
+}

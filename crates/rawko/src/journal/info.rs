@@ -1,0 +1,165 @@
+//! What a list tells of a session, from the two ends of its journal: what is between them is not read, so that a list
+//! costs the same for long sessions as for short ones.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use rawko_core::Timestamp;
+use rawko_core::session::{Effect, Note, Outcome};
+use serde::Serialize;
+
+use super::error::JournalError;
+use super::file::open_own;
+use super::reader::{LONGEST_JOURNAL, LONGEST_LINE, header_of, step_behind};
+use super::record::{Header, JournaledEffect, StepRecord};
+
+/// Longest first line that is read.
+const HEADER_BYTES: u64 = 64 * 1024;
+/// How much of a journal's end is looked at, more where two whole records do not lie in it.
+const TAILS: [u64; 3] = [8 * 1024, 512 * 1024, 2 * LONGEST_LINE];
+
+/// A session as a list shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionInfo {
+    /// Its id.
+    pub id: String,
+    /// When it was begun.
+    pub created_at: Timestamp,
+    /// The beginning of its task.
+    pub task: String,
+    /// Whether and how it ended.
+    pub status: SessionStatus,
+    /// Executions begun, where the journal's end tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u32>,
+    /// Its end, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Why it cannot be read, where it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Whether and how a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStatus {
+    /// A process is writing it.
+    Running,
+    /// No process is writing it, and it has no end: interrupted.
+    Unfinished,
+    /// It has an end; see the outcome.
+    Ended,
+    /// Its journal cannot be read.
+    Unreadable,
+}
+
+impl SessionInfo {
+    /// The session `id` whose journal is at `path`. Never fails: what cannot be read is listed as such.
+    pub(super) fn of(id: String, path: &Path) -> Self {
+        let ends = match read_ends(path) {
+            Ok(ends) => ends,
+            Err(error) => {
+                return Self {
+                    id,
+                    created_at: Timestamp::default(),
+                    task: String::new(),
+                    status: SessionStatus::Unreadable,
+                    iterations: None,
+                    outcome: None,
+                    problem: Some(error.to_string()),
+                };
+            }
+        };
+        let status = match &ends.outcome {
+            Some(_) => SessionStatus::Ended,
+            None if ends.locked => SessionStatus::Running,
+            None => SessionStatus::Unfinished,
+        };
+        Self {
+            id,
+            created_at: ends.header.created_at,
+            task: ends.header.task,
+            status,
+            iterations: ends.outcome.as_ref().map(|outcome| outcome.iterations).or(ends.iterations),
+            outcome: ends.outcome,
+            problem: None,
+        }
+    }
+}
+
+struct Ends {
+    header: Header,
+    outcome: Option<Outcome>,
+    iterations: Option<u32>,
+    locked: bool,
+}
+
+fn read_ends(path: &Path) -> Result<Ends, JournalError> {
+    let wrong = |error| JournalError::io("cannot read", path, error);
+    let mut file = open_own(path, OpenOptions::new().read(true))?;
+    let length = file.metadata().map_err(wrong)?.len();
+    if length > LONGEST_JOURNAL {
+        return Err(JournalError::TooLong { path: path.to_owned(), bytes: length });
+    }
+    let mut first = Vec::new();
+    BufReader::new((&file).take(HEADER_BYTES)).read_until(b'\n', &mut first).map_err(wrong)?;
+    let header = header_of(path, &first)?;
+    let tail = read_tail(&mut file, length).map_err(wrong)?;
+    let outcome = outcome_in(path, &tail)?;
+    let locked = outcome.is_none() && is_locked(&file);
+    let iterations = if outcome.is_none() { iterations_in(&tail) } else { None };
+    Ok(Ends { header, outcome, iterations, locked })
+}
+
+/// The end of the file, with the last two records whole where that is possible.
+fn read_tail(file: &mut File, length: u64) -> std::io::Result<Vec<u8>> {
+    let mut tail = Vec::new();
+    for bytes in TAILS {
+        tail.clear();
+        file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
+        file.by_ref().take(bytes).read_to_end(&mut tail)?;
+        let breaks = tail.iter().rev().filter(|byte| **byte == b'\n').take(3).count();
+        if bytes >= length || breaks == 3 {
+            break;
+        }
+    }
+    Ok(tail)
+}
+
+/// The outcome in the last line, if that is the record of a finished run.
+fn outcome_in(path: &Path, tail: &[u8]) -> Result<Option<Outcome>, JournalError> {
+    let Some(whole) = tail.strip_suffix(b"\n") else { return Ok(None) };
+    let mut lines = whole.rsplitn(3, |byte| *byte == b'\n');
+    let (Some(last), Some(before)) = (lines.next(), lines.next()) else { return Ok(None) };
+    let step = step_behind(path, before, last)?;
+    Ok(step.into_iter().flat_map(|step| step.effects).find_map(|effect| match effect {
+        JournaledEffect::Whole(Effect::Finish { outcome }) => Some(*outcome),
+        JournaledEffect::Whole(_) | JournaledEffect::RunTool { .. } => None,
+    }))
+}
+
+/// The iteration that the last change of state tells of. A projection for people: it is not verified.
+fn iterations_in(tail: &[u8]) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        data: StepRecord,
+    }
+    let lines = tail.rsplit(|byte| *byte == b'\n');
+    let steps = lines.filter(|line| line.windows(12).any(|window| window == b"StateChanged"));
+    steps.filter_map(|line| serde_json::from_slice::<Line>(line).ok()).find_map(|line| {
+        line.data.notes.into_iter().rev().find_map(|note| match note {
+            Note::StateChanged { iteration, .. } => Some(iteration),
+            _ => None,
+        })
+    })
+}
+
+fn is_locked(file: &File) -> bool {
+    match file.try_lock_shared() {
+        Ok(()) | Err(TryLockError::Error(_)) => false,
+        Err(TryLockError::WouldBlock) => true,
+    }
+}
