@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    agents, completions, config, demo, doctor, init, machine, providers, run, sessions, tools, trust,
+    agents, completions, config, demo, doctor, init, machine, providers, resume, run, sessions, tools, trust,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -64,6 +64,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Run a task (the word `run` may be left out)
     Run(run::Arguments),
+    /// Go on with a session that was interrupted
+    Resume(resume::Arguments),
     /// Show a whole run in a throw-away project, without a key
     Demo(demo::Arguments),
     /// Write .rawko/ with a configuration and the agents, to be edited
@@ -96,7 +98,7 @@ pub(crate) enum Command {
 
 /// First words that a later version gives a meaning of their own. Taken for a task today, they would mean something
 /// else tomorrow.
-const RESERVED: [&str; 6] = ["resume", "replay", "fork", "explain", "cancel", "memory"];
+const RESERVED: [&str; 5] = ["replay", "fork", "explain", "cancel", "memory"];
 
 /// The arguments with `run` put in where it was left out.
 ///
@@ -247,7 +249,8 @@ mod tests {
         check(&["agents", "lst"], Ok(&["agents", "lst"]));
         check(&["tool", "support", "is", "broken"], Ok(&["run", "tool", "support", "is", "broken"]));
         check(&["fix"], Ok(&["run", "fix"]));
-        check(&["resume"], Err("has no command `resume`"));
+        check(&["memory"], Err("has no command `memory`"));
+        check(&["resume"], Ok(&["resume"]));
         check(&["explain", "the", "bug"], Err("rawko run explain"));
         check(&["explain the bug"], Ok(&["run", "explain the bug"]));
     }

@@ -4,6 +4,7 @@
 //! nothing about a run; what it shows is a projection of the SDK's events.
 
 mod arguments;
+mod choices;
 mod commands;
 mod console;
 mod demo;
@@ -13,6 +14,7 @@ mod failure;
 mod output;
 mod reporters;
 mod signals;
+mod telling;
 mod watch;
 mod workspace;
 
@@ -24,8 +26,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::arguments::{Cli, Command};
 use crate::commands::{
-    agents, completions, config, demo as demo_command, doctor, init, machine, providers, run, sessions,
-    tools, trust,
+    agents, completions, config, demo as demo_command, doctor, init, machine, providers, resume, run,
+    sessions, tools, trust,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::Environment;
@@ -59,6 +61,7 @@ fn carry_out(arguments: Vec<OsString>, environment: Environment, console: &Conso
     let workspace = Workspace::new(environment, *console, cli.global);
     match cli.command {
         Command::Run(arguments) => run::run(&workspace, arguments),
+        Command::Resume(arguments) => resume::run(&workspace, &arguments),
         Command::Demo(arguments) => demo_command::run(&workspace, &arguments),
         Command::Init(arguments) => init::run(&workspace, &arguments),
         Command::Doctor(arguments) => doctor::run(&workspace, &arguments),

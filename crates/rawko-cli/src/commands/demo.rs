@@ -8,12 +8,12 @@ use rawko::provider::Scripted;
 use rawko::{Rawko, RunEvent};
 use serde_json::json;
 
-use super::run::{exit_of, follow};
 use crate::demo::{Project, TASK, TestRun, script};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, clean, indent};
 use crate::reporters::{Detail, Format, Summary};
+use crate::telling::{exit_of, follow};
 use crate::workspace::Workspace;
 
 /// How long the script thinks where somebody watches: long enough to be followed.

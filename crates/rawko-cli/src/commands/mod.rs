@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod init;
 pub(crate) mod machine;
 pub(crate) mod providers;
+pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod tools;

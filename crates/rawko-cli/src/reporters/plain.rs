@@ -77,8 +77,9 @@ impl<W: Write> Plain<W> {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         let verbose = self.verbose();
         match event {
-            RunEvent::SessionStarted { session, task, at, agents, journal, degraded } => {
-                self.line(&format!("session {session}: {}", clean_line(task)))?;
+            RunEvent::SessionStarted { session, task, at, agents, journal, resumed, degraded } => {
+                let how = if *resumed { " goes on" } else { "" };
+                self.line(&format!("session {session}{how}: {}", clean_line(task)))?;
                 if verbose {
                     self.line(&format!(
                         "  at {}, agents {}",

@@ -13,7 +13,7 @@ fn events() -> Vec<RunEvent> {
         json!({"inputTokens": 1200, "outputTokens": 340, "cacheReadTokens": 3600, "cacheWriteTokens": 0});
     let lines = json!([
         {"type": "session_started", "session": "20261122-090000-000-abcde", "task": "fix\nthe \u{1b}]0;title\u{7}bug",
-         "at": 1_795_338_000_000_u64, "agents": ["developer", "planner"], "journal": "/p/journal.jsonl",
+         "at": 1_795_338_000_000_u64, "agents": ["developer", "planner"], "journal": "/p/journal.jsonl", "resumed": false,
          "degraded": ["programs are not confined"]},
         {"type": "state_changed", "from": "idle", "to": "selecting", "iteration": 0},
         {"type": "text_delta", "agent": "select", "text": "{\"decision\":"},

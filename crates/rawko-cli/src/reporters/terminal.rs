@@ -195,10 +195,11 @@ impl<W: Write> Terminal<W> {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         let paint = self.paint;
         match event {
-            RunEvent::SessionStarted { session, task, journal, degraded, at: _, agents: _ } => {
+            RunEvent::SessionStarted { session, task, journal, resumed, degraded, at: _, agents: _ } => {
                 self.now.running = true;
                 "starting".clone_into(&mut self.now.doing);
-                self.started(session, task, journal, degraded)
+                let session = if *resumed { format!("{session} goes on") } else { session.clone() };
+                self.started(&session, task, journal, degraded)
             }
             RunEvent::StateChanged { from: _, to, iteration } => {
                 self.now.iteration = *iteration;

@@ -57,6 +57,7 @@ fn finish(effect: Effect) -> Option<Outcome> {
         Effect::Finish { outcome } => Some(*outcome),
         Effect::CallModel { .. }
         | Effect::RunTool { .. }
+        | Effect::TakeCheckpoint { .. }
         | Effect::StartTimer { .. }
         | Effect::Abandon { .. } => None,
     }
