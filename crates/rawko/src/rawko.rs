@@ -131,6 +131,7 @@ impl Rawko {
             created_at: now(),
             task: truncate(task, HEADER_TASK_CHARS),
             config_digest: digest(&setup),
+            forked_from: None,
         })?;
         let start = Start::New(Event::TaskStarted { task: task.to_owned(), setup: Box::new(setup.clone()) });
         let launch =

@@ -28,6 +28,6 @@ pub use error::JournalError;
 pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
 pub use info::{SessionInfo, SessionStatus};
 pub use reader::{Journal, read};
-pub use record::{FORMAT, Header, JournaledCall, JournaledEffect, Kind, Record, StepRecord};
+pub use record::{FORMAT, ForkedFrom, Header, JournaledCall, JournaledEffect, Kind, Record, StepRecord};
 pub use store::SessionStore;
 pub use writer::JournalWriter;

@@ -30,6 +30,19 @@ pub struct Header {
     pub task: String,
     /// SHA-256 of the resolved configuration, in hexadecimal.
     pub config_digest: String,
+    /// Where it comes from, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkedFrom>,
+}
+
+/// The beginning that a fork shares with another session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForkedFrom {
+    /// The other session's id.
+    pub session: String,
+    /// Sequence number of the last record of it that was taken over.
+    pub record: u64,
 }
 
 /// What kind of record a line is.
