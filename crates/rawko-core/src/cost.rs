@@ -14,7 +14,8 @@ use crate::usage::Usage;
 
 /// Price of a model in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct Price {
     /// Prompt tokens that neither came from nor went to the cache.
     pub input: f64,
@@ -33,7 +34,8 @@ pub struct Price {
 
 /// What changes for a call whose prompt is long. The whole call is then charged so, not only the excess.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct LongPrompt {
     /// A prompt of more tokens than this is long.
     pub above_tokens: u64,

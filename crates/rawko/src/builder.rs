@@ -28,6 +28,7 @@ pub struct RawkoBuilder {
     pub(crate) trust_store: Option<TrustStore>,
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) secrets: Vec<String>,
 }
 
 impl Default for RawkoBuilder {
@@ -45,6 +46,7 @@ impl Default for RawkoBuilder {
             trust_store: None,
             providers: BTreeMap::new(),
             tools: Vec::new(),
+            secrets: Vec::new(),
         }
     }
 }
@@ -132,6 +134,14 @@ impl RawkoBuilder {
     #[must_use]
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// A text that may reach neither a model nor the journal nor a watcher, wherever it turns up. Keys of providers, and
+    /// environment variables whose names tell of a secret, are known without this.
+    #[must_use]
+    pub fn secret(mut self, text: impl Into<String>) -> Self {
+        self.secrets.push(text.into());
         self
     }
 

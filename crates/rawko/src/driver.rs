@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::hub::Hub;
 use crate::journal::{Folded, JournalWriter, StepRecord};
 use crate::perform::Performer;
+use crate::redact::Redactor;
 use crate::reload::Reloader;
 use crate::run_event::RunEvent;
 
@@ -48,6 +49,7 @@ pub(crate) struct Driver {
     id: String,
     journal: JournalWriter,
     performer: Arc<Performer>,
+    redactor: Arc<Redactor>,
     reloader: Option<Reloader>,
     hub: Hub,
     signals: Signals,
@@ -62,6 +64,7 @@ impl Driver {
         id: String,
         journal: JournalWriter,
         performer: Performer,
+        redactor: Arc<Redactor>,
         reloader: Option<Reloader>,
         hub: Hub,
         (signals, inbox): (Signals, mpsc::UnboundedReceiver<Signal>),
@@ -71,6 +74,7 @@ impl Driver {
             id,
             journal,
             performer: Arc::new(performer),
+            redactor,
             reloader,
             hub,
             signals,
@@ -145,7 +149,9 @@ impl Driver {
     }
 
     /// One turn of the wheel. Gives the outcome when the run is over.
-    fn happened(&mut self, event: Event) -> Result<Option<Outcome>, Error> {
+    fn happened(&mut self, mut event: Event) -> Result<Option<Outcome>, Error> {
+        // Before it is told, written or applied: a resume folds what was written, and must come to the same requests.
+        self.redactor.event(&mut event);
         if let Event::ModelFailed { error, .. } = &event {
             self.hub.tell(&RunEvent::Error { error: error.clone() });
         }

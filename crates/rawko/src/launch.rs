@@ -16,6 +16,7 @@ use crate::hub::Hub;
 use crate::journal::JournalWriter;
 use crate::perform::Performer;
 use crate::rawko::Rawko;
+use crate::redact::{Redactor, secrets_in};
 use crate::run::Run;
 use crate::run_event::RunEvent;
 
@@ -35,6 +36,7 @@ impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, task, journal, setup, providers, tracker, start, scratch } = launch;
         let registry = self.builder.registry(&tracker, &[])?;
+        let redactor = Arc::new(self.redactor(&providers));
         let journal_path = journal.path().to_owned();
         let directory = journal_path.parent().unwrap_or(Path::new("."));
         let started = RunEvent::SessionStarted {
@@ -47,8 +49,14 @@ impl Rawko {
             degraded: self.degraded(),
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id);
-        let performer =
-            Performer::new(providers, registry, self.project().to_owned(), &setup.agents, checkpoints);
+        let performer = Performer::new(
+            providers,
+            registry,
+            self.project().to_owned(),
+            &setup.agents,
+            checkpoints,
+            Arc::clone(&redactor),
+        );
         let reloader = self.reloader(setup);
         let (signals, inbox) = mpsc::unbounded_channel();
         let driver_signals = signals.clone();
@@ -62,9 +70,23 @@ impl Rawko {
             started,
             driver: Box::new(move |hub| {
                 let channel = (driver_signals, inbox);
-                Driver::new(driver_id, journal, performer, reloader, hub, channel).with_scratch(scratch)
+                Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)
+                    .with_scratch(scratch)
             }),
         })
+    }
+
+    /// What keeps secrets out of the journal: those of the providers, of the environment, and of the embedder.
+    pub(crate) fn redactor(&self, providers: &Providers) -> Redactor {
+        let builder = &self.builder;
+        let config = &self.loaded.config;
+        let variables =
+            providers.keys().filter_map(|name| config.provider(name)?.key_env().map(str::to_owned));
+        let keys = variables.filter_map(|variable| (builder.environment)(&variable));
+        // A child can be made to look into the environment of the process that began it.
+        let inherited = secrets_in(std::env::vars_os());
+        let secrets = keys.chain(inherited).chain(builder.secrets.iter().cloned());
+        Redactor::new(secrets, providers.values().cloned())
     }
 
     pub(crate) fn providers(&self, setup: &Setup) -> Result<Providers, Error> {

@@ -18,6 +18,7 @@ pub mod journal;
 mod launch;
 mod perform;
 mod rawko;
+mod redact;
 mod reload;
 mod resume;
 mod run;

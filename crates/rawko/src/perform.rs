@@ -18,6 +18,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::checkpoint::Checkpoints;
 use crate::driver::{Signal, Signals};
+use crate::redact::{Pieces, Redactor};
 use crate::run_event::RunEvent;
 
 /// What each agent may touch, by name.
@@ -30,6 +31,7 @@ pub(crate) struct Performer {
     root: std::path::PathBuf,
     grants: Mutex<Grants>,
     checkpoints: Checkpoints,
+    redactor: Arc<Redactor>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
     /// one, so that nothing is kept that cannot be continued.
     arbiter: Slot,
@@ -52,6 +54,7 @@ impl Performer {
         root: std::path::PathBuf,
         agents: &BTreeMap<String, AgentSetup>,
         checkpoints: Checkpoints,
+        redactor: Arc<Redactor>,
     ) -> Self {
         Self {
             providers,
@@ -59,6 +62,7 @@ impl Performer {
             root,
             grants: Mutex::new(grants_of(agents)),
             checkpoints,
+            redactor,
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),
         }
@@ -83,7 +87,7 @@ impl Performer {
         let answer = match self.session(&provider, conversation, &request.purpose) {
             Ok(session) => {
                 let mut session = session.lock().await;
-                answer(session.as_mut(), request, &speaker, &signals).await
+                answer(session.as_mut(), request, &speaker, &signals, &self.redactor).await
             }
             Err(error) => Err(error),
         };
@@ -144,7 +148,7 @@ impl Performer {
         signals: Signals,
     ) {
         let granted = self.grants.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned();
-        let mut outcome = match granted {
+        let outcome = match granted {
             Some(permissions) => {
                 let root = self.root.clone();
                 let context = ToolContext { root, agent, permissions, progress: Arc::new(|_: &str| {}) };
@@ -156,10 +160,6 @@ impl Performer {
                 format!("agent `{agent}` is not configured, so nothing is granted to it"),
             ),
         };
-        // Before anything is told, journaled or sent: a key that a tool came across ends here.
-        for provider in self.providers.values() {
-            outcome.content = provider.without_secrets(&outcome.content);
-        }
         let _ = signals.send(Signal::Happened(Event::ToolFinished { effect, outcome }));
     }
 }
@@ -179,15 +179,20 @@ async fn answer(
     request: ModelRequest,
     speaker: &str,
     signals: &Signals,
+    redactor: &Redactor,
 ) -> Result<Answer, ErrorInfo> {
+    let mut pieces = Pieces::new(redactor);
+    let tell = |text: String| {
+        if !text.is_empty() {
+            let _ = signals.send(Signal::Progress(RunEvent::TextDelta { agent: speaker.to_owned(), text }));
+        }
+    };
     let mut stream = session.send(request);
     while let Some(event) = stream.next().await {
         match event {
-            ProviderEvent::TextDelta(text) => {
-                let event = RunEvent::TextDelta { agent: speaker.to_owned(), text };
-                let _ = signals.send(Signal::Progress(event));
-            }
-            ProviderEvent::Retrying { error, attempt, after_ms } => {
+            ProviderEvent::TextDelta(text) => tell(pieces.push(&text)),
+            ProviderEvent::Retrying { mut error, attempt, after_ms } => {
+                redactor.error(&mut error);
                 let message = format!(
                     "{}: {}; attempt {attempt} in {:.1} s",
                     error.code,
@@ -201,6 +206,7 @@ async fn answer(
             | ProviderEvent::ToolUseInput { .. }
             | ProviderEvent::ToolUseEnd { .. } => {}
             ProviderEvent::MessageDone { message, usage, stop_reason } => {
+                tell(pieces.finish());
                 return Ok(Answer { message, usage, stop_reason });
             }
             ProviderEvent::Error(error) => return Err(error),

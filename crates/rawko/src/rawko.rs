@@ -107,6 +107,9 @@ impl Rawko {
         let builder = &self.builder;
         let mut setup = self.setup()?;
         let providers = self.providers(&setup)?;
+        let redactor = self.redactor(&providers);
+        let task = &redactor.text(task);
+        redactor.setup(&mut setup);
         self.check_prices(&setup)?;
         if builder.dry_run {
             setup.limits.max_iterations = 1;

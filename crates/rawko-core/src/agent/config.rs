@@ -1,4 +1,7 @@
 //! An agent as configuration describes it (`spec/agents-and-config.md`, "Agent").
+//!
+//! The schema, by which configuration is judged, refuses unknown fields; reading does not, because journals hold agents
+//! too, and those of a later rawko may have fields that this one does not know.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +12,8 @@ pub const DEFAULT_MAX_TURNS: u32 = 10;
 
 /// One agent: who it is, when to use it, what it may do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct AgentConfig {
     /// Unique name: a letter, then letters, digits, `_` and `-`.
     #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9_-]*$"))]
@@ -97,7 +101,8 @@ impl OneOrMany {
 
 /// `tools:` of an agent. Allowed (absent: all) minus blocked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct ToolFilter {
     /// Names of the tools it may use; absent: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,7 +117,8 @@ pub struct ToolFilter {
 
 /// `bashFilter:` of an agent (`spec/bash-and-sandbox.md`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct BashFilter {
     /// Programs that may run; absent: every one; an empty list: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +130,8 @@ pub struct BashFilter {
 
 /// `transitions:` of an agent: names of agents, or `complete`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct Transitions {
     /// Who follows when it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +149,8 @@ pub struct Transitions {
 
 /// One entry of `transitions.custom`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct CustomTransition {
     /// When, in words.
     pub condition: String,
@@ -152,7 +160,8 @@ pub struct CustomTransition {
 
 /// `limits:` of an agent, for one execution.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct AgentLimits {
     /// Most model turns (default 10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,7 +179,8 @@ pub struct AgentLimits {
 
 /// `provider:` of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct AgentProvider {
     /// Name of a configured provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +192,8 @@ pub struct AgentProvider {
 
 /// `memory:` of an agent (SPEC-0007).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct AgentMemory {
     /// Most memories injected (default 5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -211,7 +222,8 @@ pub enum Importance {
 
 /// What may be touched (SPEC-0001's permission model). An absent list grants the default, an empty one nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct Permissions {
     /// Paths that may be read (default: the project).
     #[serde(default, skip_serializing_if = "Option::is_none")]

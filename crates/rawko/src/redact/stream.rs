@@ -1,0 +1,99 @@
+//! Redacting a stream piece by piece, for those who watch it: a secret may be split over pieces.
+
+use super::Redactor;
+
+/// The pieces of one stream. What may be the beginning of a secret is held back until it is known what follows.
+pub(crate) struct Pieces<'a> {
+    redactor: &'a Redactor,
+    held: String,
+}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn new(redactor: &'a Redactor) -> Self {
+        Self { redactor, held: String::new() }
+    }
+
+    /// Takes a piece, and gives what may be shown now.
+    pub(crate) fn push(&mut self, piece: &str) -> String {
+        self.held.push_str(piece);
+        let rest = self.held.split_off(self.known());
+        let known = std::mem::replace(&mut self.held, rest);
+        self.redactor.text(&known)
+    }
+
+    /// What is still held back, at the stream's end.
+    pub(crate) fn finish(self) -> String {
+        self.redactor.text(&self.held)
+    }
+
+    /// How much of what is held cannot become part of a secret any more. Never ends inside a whole one.
+    fn known(&self) -> usize {
+        let begins = |at: usize| {
+            let end = self.held.get(at..).unwrap_or_default();
+            self.redactor.secrets.iter().any(|secret| secret.len() > end.len() && secret.starts_with(end))
+        };
+        let longest = self.redactor.secrets.first().map_or(0, String::len);
+        let from = self.held.len().saturating_sub(longest);
+        let ends = self.held.char_indices().map(|(at, _)| at).filter(|at| *at >= from);
+        let mut cut = ends.into_iter().find(|at| begins(*at)).unwrap_or(self.held.len());
+        while let Some(start) = self.secret_around(cut) {
+            cut = start;
+        }
+        cut
+    }
+
+    /// Where the whole secret begins that `cut` would divide.
+    fn secret_around(&self, cut: usize) -> Option<usize> {
+        let starts = self.redactor.secrets.iter().flat_map(|secret| {
+            let matches = self.held.match_indices(secret.as_str()).map(|(at, _)| at);
+            matches.filter(move |at| *at < cut && cut < at + secret.len())
+        });
+        starts.min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn redactor() -> Redactor {
+        Redactor::new(["abcabcab", "abcabcabXYZ", "ähnliches"].map(str::to_owned), [])
+    }
+
+    fn streamed(pieces: &[String]) -> String {
+        let redactor = redactor();
+        let mut stream = Pieces::new(&redactor);
+        let mut shown: String = pieces.iter().map(|piece| stream.push(piece)).collect();
+        shown.push_str(&stream.finish());
+        shown
+    }
+
+    #[test]
+    fn what_cannot_become_a_secret_is_shown_at_once() {
+        let redactor = redactor();
+        let mut stream = Pieces::new(&redactor);
+        assert_eq!(stream.push("hello ab"), "hello ");
+        assert_eq!(stream.push("x"), "abx");
+        assert_eq!(stream.push("abcabcab"), "");
+        assert_eq!(stream.push("!"), "[redacted]!");
+        assert_eq!(stream.finish(), "");
+    }
+
+    proptest! {
+        #[test]
+        fn no_split_lets_a_secret_through(pieces in prop::collection::vec("(abc|ab|X|YZ|ähn|liches| |c){0,4}", 0..12)) {
+            let shown = streamed(&pieces);
+            for secret in &redactor().secrets {
+                prop_assert!(!shown.contains(secret.as_str()), "{shown}");
+            }
+        }
+
+        #[test]
+        fn text_without_secrets_is_left_alone(pieces in prop::collection::vec("[abc é]{0,3}", 0..9)) {
+            let whole = pieces.concat();
+            prop_assume!(!whole.contains("abcabcab"));
+            prop_assert_eq!(streamed(&pieces), whole);
+        }
+    }
+}
