@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::call::{blocking, parse, spec};
-use crate::process::{Cause, CommandLine, Finished, Leash, environment, run};
+use crate::process::{Cause, CommandLine, Finished, Leash, Lifeline, environment, run};
 use crate::tool::{BoxFuture, Tool, ToolContext};
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -46,13 +46,15 @@ struct BashInput {
 #[derive(Debug)]
 pub struct Bash {
     spec: ToolSpec,
+    lifeline: Lifeline,
 }
 
 impl Bash {
     /// The tool.
     #[must_use]
     pub fn new() -> Self {
-        Self { spec: spec::<BashInput>("Bash", DESCRIPTION, ToolAccess::Mutating) }
+        let spec = spec::<BashInput>("Bash", DESCRIPTION, ToolAccess::Mutating);
+        Self { spec, lifeline: Lifeline::default() }
     }
 }
 
@@ -76,7 +78,8 @@ impl Tool for Bash {
             let context = context.clone();
             let leash = Leash::default();
             let held = PullOnDrop(leash.clone());
-            let outcome = blocking(move |_| bash(input, &context, &leash)).await;
+            let lifeline = self.lifeline.clone();
+            let outcome = blocking(move |_| bash(input, &context, &leash, lifeline)).await;
             drop(held);
             outcome
         })
@@ -92,7 +95,7 @@ impl Drop for PullOnDrop {
     }
 }
 
-fn bash(input: BashInput, context: &ToolContext, leash: &Leash) -> ToolOutcome {
+fn bash(input: BashInput, context: &ToolContext, leash: &Leash, lifeline: Lifeline) -> ToolOutcome {
     if input.command.contains('\0') {
         return ToolOutcome::error(ErrorCode::ValidationError, "Bash: the command contains a NUL.");
     }
@@ -108,6 +111,7 @@ fn bash(input: BashInput, context: &ToolContext, leash: &Leash) -> ToolOutcome {
         directory: context.root.clone(),
         environment: environment(std::env::vars_os(), named),
         timeout: Duration::from_millis(timeout),
+        lifeline,
     };
     match run(&line, leash, MAX_OUTPUT, &*context.progress) {
         Ok(finished) => outcome(&finished, timeout),

@@ -32,7 +32,7 @@ impl Mark {
         (cap >= LEAST).then(|| Self { soft: 1 + random() % half, hard: half + 1 + random() % (half - 1) })
     }
 
-    /// The shell commands that put it on the shell that runs them.
+    /// The shell commands that put it on the shell that runs them. They fail where it cannot be put on.
     pub(super) fn prologue(self) -> String {
         format!("ulimit -Sq {} && ulimit -Hq {}", self.soft, self.hard)
     }
@@ -49,6 +49,12 @@ impl Mark {
         let soft = numbers.next()?.parse().ok()?;
         let hard = numbers.next()?.parse().ok()?;
         Some(Self { soft, hard })
+    }
+}
+
+impl std::fmt::Display for Mark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.soft, self.hard)
     }
 }
 

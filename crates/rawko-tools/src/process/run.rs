@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::HeadAndTail;
 use super::family::Family;
+use super::{HeadAndTail, Lifeline};
 
 /// How long a process has to end by itself before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -31,6 +31,8 @@ pub(crate) struct CommandLine {
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// How long it may take.
     pub(crate) timeout: Duration,
+    /// What ends it when this process cannot.
+    pub(crate) lifeline: Lifeline,
 }
 
 /// Why a command came to its end.
@@ -78,14 +80,14 @@ impl Leash {
     }
 
     /// Starts a command unless the leash was pulled.
-    fn start(&self, line: &CommandLine, output: &io::PipeWriter) -> io::Result<(Child, Family)> {
+    fn start(&self, line: &CommandLine, output: &io::PipeWriter) -> io::Result<Started> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if held.pulled {
             return Err(io::Error::other("the call was given up"));
         }
-        let (child, family) = spawn(line, output)?;
-        held.family = Some(family);
-        Ok((child, family))
+        let started = spawn(line, output)?;
+        held.family = Some(started.family);
+        Ok(started)
     }
 
     /// Reaps the command. From then on its number may be another's, so nobody may signal it.
@@ -104,13 +106,14 @@ pub(crate) fn run(
     watch: &dyn Fn(&str),
 ) -> io::Result<Finished> {
     let (reader, writer) = io::pipe()?;
-    let (mut child, family) = leash.start(line, &writer)?;
+    let mut started = leash.start(line, &writer)?;
+    let (child, family) = (&mut started.child, started.family);
     drop(writer);
     let mut stream = Stream { pipe: Some(reader), output: HeadAndTail::new(limit), watch };
     let deadline = Instant::now() + line.timeout;
-    let exit = exit_event(family_pid(&child));
+    let exit = exit_event(family_pid(child));
     let mut timed_out = false;
-    while !has_exited(family_pid(&child)) {
+    while !has_exited(family_pid(child)) {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             timed_out = true;
@@ -126,7 +129,7 @@ pub(crate) fn run(
     }
     let left_behind = family.end(GRACE, || stream.take());
     stream.take();
-    let status = leash.reap(&mut child)?;
+    let status = leash.reap(child)?;
     let cause = if timed_out {
         Cause::TimedOut
     } else {
@@ -135,37 +138,66 @@ pub(crate) fn run(
     Ok(Finished { cause, output: stream.output, left_behind })
 }
 
-fn spawn(line: &CommandLine, output: &io::PipeWriter) -> io::Result<(Child, Family)> {
-    const SHELL: [&str; 3] = ["--noprofile", "--norc", "-c"];
+/// A command that runs.
+struct Started {
+    child: Child,
+    family: Family,
+    /// Dropped when all of it has ended.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    _held: Option<super::lifeline::Held>,
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn spawn(line: &CommandLine, output: &io::PipeWriter) -> io::Result<Started> {
     let shell = shell()?;
     let mut command = Command::new(shell);
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     let mark = super::mark::Mark::new();
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // Without a lifeline it runs all the same: it only matters to those who are killed.
+    let held = mark.and_then(|mark| line.lifeline.hold(shell, mark).ok());
     if let Some(mark) = mark {
-        // The shell puts the mark on itself and then becomes the shell that runs the command.
-        let prologue =
-            format!("{{ {}; }} 2>/dev/null; exec {shell} --noprofile --norc -c \"$1\"", mark.prologue());
+        // The shell puts the mark on itself, looks whether anybody is there to wait for it, and then becomes the shell
+        // that runs the command.
+        let look = if held.is_some() { "read -t 0 && exit 125; " } else { "" };
+        let prologue = format!(
+            "{{ {}; }} 2>/dev/null; {look}exec {shell} --noprofile --norc -c \"$1\" </dev/null",
+            mark.prologue()
+        );
         command.args(SHELL).arg(prologue).arg("bash").arg(&line.command);
     } else {
         command.args(SHELL).arg(&line.command);
     }
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let (held, stdin) = match held {
+        Some((held, alive)) => (Some(held), alive.into()),
+        None => (None, Stdio::null()),
+    };
+    let child = prepared(&mut command, line, output)?.stdin(stdin).spawn()?;
+    let family = Family::new(family_pid(&child), mark);
+    Ok(Started { child, family, _held: held })
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn spawn(line: &CommandLine, output: &io::PipeWriter) -> io::Result<Started> {
+    let mut command = Command::new(shell()?);
     command.args(SHELL).arg(&line.command);
-    command
+    let child = prepared(&mut command, line, output)?.stdin(Stdio::null()).spawn()?;
+    let family = Family::new(family_pid(&child));
+    Ok(Started { child, family })
+}
+
+const SHELL: [&str; 3] = ["--noprofile", "--norc", "-c"];
+
+fn prepared<'a>(
+    command: &'a mut Command,
+    line: &CommandLine,
+    output: &io::PipeWriter,
+) -> io::Result<&'a mut Command> {
+    Ok(command
         .current_dir(&line.directory)
         .env_clear()
         .envs(line.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output.try_clone()?)
-        .process_group(0);
-    let child = command.spawn()?;
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    let family = Family::new(family_pid(&child), mark);
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let family = Family::new(family_pid(&child));
-    Ok((child, family))
+        .process_group(0))
 }
 
 /// The shell by its absolute path: a name would be looked up in a `PATH` that the project may have a say in.
