@@ -1,0 +1,292 @@
+//! Git, asked in a way that runs no code of the repository.
+//!
+//! Owns how git is found and started: by absolute path and never one that lies in the project, with an environment of
+//! its own, with every setting overridden that names a program, without the network, and ended when it takes too
+//! long. Only plumbing commands are asked, and only those that start no other process: nothing that looks into
+//! submodules (`add`, `status`, `diff-files`) is ever used. It knows nothing of what is kept.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::error::CheckpointError;
+
+/// Settings of a repository that would run a program, call somebody or leave traces. The command line wins over every
+/// file, whatever includes it.
+const SETTINGS: [&str; 12] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.untrackedCache=false",
+    "core.logAllRefUpdates=false",
+    "core.protectNTFS=false",
+    "core.protectHFS=false",
+    "protocol.allow=never",
+    "safe.bareRepository=explicit",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+];
+
+/// The whole environment. Older versions of git do not know some of these, newer ones need them.
+const ENVIRONMENT: [(&str, &str); 15] = [
+    ("LC_ALL", "C"),
+    ("PATH", "/usr/bin:/bin"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_ASKPASS", "/bin/false"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_SYSTEM", "/dev/null"),
+    ("GIT_LITERAL_PATHSPECS", "1"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_TRACE2", "0"),
+];
+
+/// Most bytes of an answer.
+const MAX_ANSWER: usize = 512 * 1024 * 1024;
+/// Most bytes of what git complains about.
+const MAX_COMPLAINT: usize = 16 * 1024;
+/// What git may take for a question that reads no files' contents.
+pub(super) const QUICK: Duration = Duration::from_secs(60);
+/// What git may take for one that does.
+pub(super) const THOROUGH: Duration = Duration::from_secs(300);
+
+/// A git program.
+#[derive(Debug, Clone)]
+pub(super) struct Git {
+    program: PathBuf,
+}
+
+impl Git {
+    /// The first git in `path`, of those that do not lie in `project`: an entry there is the repository's to fill.
+    pub(super) fn find(path: Option<&OsStr>, project: &Path) -> Option<Self> {
+        let folders: Vec<PathBuf> =
+            path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
+        folders.into_iter().filter(|folder| folder.is_absolute()).find_map(|folder| {
+            let program = folder.join("git").canonicalize().ok()?;
+            // A shim may decide by its name what it is, so the name as found is what is run.
+            let inside = program.starts_with(project) || folder.canonicalize().ok()?.starts_with(project);
+            (!inside && is_executable(&program)).then(|| Self { program: folder.join("git") })
+        })
+    }
+
+    /// A question. `doing` completes "git …" in an error.
+    pub(super) fn ask(&self, doing: &'static str) -> Ask {
+        let mut command = Command::new(&self.program);
+        command.env_clear().envs(ENVIRONMENT).current_dir("/");
+        // Ctrl-C at the terminal is for rawko, which ends this in good order.
+        command.process_group(0);
+        command.arg("--no-pager");
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        Ask { command, doing, input: Vec::new(), deadline: QUICK }
+    }
+}
+
+fn is_executable(program: &Path) -> bool {
+    let access = rustix::fs::Access::EXEC_OK;
+    program.is_file() && rustix::fs::access(program, access).is_ok()
+}
+
+/// One question to git.
+pub(super) struct Ask {
+    command: Command,
+    doing: &'static str,
+    input: Vec<u8>,
+    deadline: Duration,
+}
+
+impl Ask {
+    /// Sets a variable of the environment.
+    pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Takes a variable away.
+    pub(super) fn without_env(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Objects are also looked for here.
+    pub(super) fn alternates(self, folders: &[PathBuf]) -> Self {
+        if folders.is_empty() {
+            return self;
+        }
+        let quoted: Vec<Vec<u8>> =
+            folders.iter().map(|folder| quoted(folder.as_os_str().as_bytes())).collect();
+        self.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(quoted.join(&b':')))
+    }
+
+    /// Works in this folder.
+    pub(super) fn within(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// A setting.
+    pub(super) fn setting(mut self, name: &str, value: &OsStr) -> Self {
+        let mut setting = OsString::from(format!("{name}="));
+        setting.push(value);
+        self.command.arg("-c").arg(setting);
+        self
+    }
+
+    /// The subcommand and its arguments.
+    pub(super) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// One more argument.
+    pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// What it reads from its standard input.
+    pub(super) fn input(mut self, bytes: Vec<u8>) -> Self {
+        self.input = bytes;
+        self
+    }
+
+    /// How long it may take.
+    pub(super) fn within_time(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Asks, and gives what git wrote to standard output.
+    pub(super) fn answer(mut self) -> Result<Vec<u8>, CheckpointError> {
+        let doing = self.doing;
+        let failed = |message: String| CheckpointError::Git { doing, message };
+        // A file, not a pipe: nobody has to write while another reads.
+        let input = input_file(&self.input).map_err(|error| failed(error.to_string()))?;
+        self.command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().map_err(|error| {
+            failed(format!("{} could not be started: {error}", self.command.get_program().display()))
+        })?;
+        let heard = hear(&mut child, Instant::now() + self.deadline);
+        if !matches!(heard, Ok(Some(_))) {
+            let _ = child.kill();
+        }
+        let status = child.wait().map_err(|error| failed(error.to_string()))?;
+        match heard.map_err(|error| failed(error.to_string()))? {
+            None => Err(CheckpointError::TooSlow { doing, seconds: self.deadline.as_secs() }),
+            Some(heard) if status.success() => Ok(heard.answer),
+            Some(heard) => {
+                let complaint = String::from_utf8_lossy(&heard.complaint);
+                let said = complaint.trim();
+                Err(failed(if said.is_empty() { status.to_string() } else { said.to_owned() }))
+            }
+        }
+    }
+
+    /// Asks, and gives the answer as one line.
+    pub(super) fn line(self) -> Result<String, CheckpointError> {
+        let doing = self.doing;
+        let answer = self.answer()?;
+        match std::str::from_utf8(&answer).map(str::trim) {
+            Ok(line) if !line.is_empty() => Ok(line.to_owned()),
+            _ => {
+                Err(CheckpointError::Git { doing, message: "the answer is not what was expected".to_owned() })
+            }
+        }
+    }
+}
+
+fn input_file(bytes: &[u8]) -> std::io::Result<Stdio> {
+    if bytes.is_empty() {
+        return Ok(Stdio::null());
+    }
+    let mut file = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+#[derive(Default)]
+struct Heard {
+    answer: Vec<u8>,
+    complaint: Vec<u8>,
+}
+
+/// Reads both outputs until they end; `None` when time is up.
+fn hear(child: &mut Child, until: Instant) -> std::io::Result<Option<Heard>> {
+    let mut heard = Heard::default();
+    let mut answer = child.stdout.take().map(|out| File::from(std::os::fd::OwnedFd::from(out)));
+    let mut complaint = child.stderr.take().map(|err| File::from(std::os::fd::OwnedFd::from(err)));
+    while answer.is_some() || complaint.is_some() {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let (answer_ready, complaint_ready) = {
+            let ends = [answer.as_ref(), complaint.as_ref()];
+            let mut fds: Vec<PollFd<'_>> =
+                ends.iter().flatten().map(|file| PollFd::new(*file, PollFlags::IN)).collect();
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) => return Ok(None),
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(errno) => return Err(errno.into()),
+            }
+            let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+            (ends[0].is_some() && ready.next() == Some(true), ends[1].is_some() && ready.next() == Some(true))
+        };
+        if answer_ready && take_piece(&mut answer, &mut heard.answer)? && heard.answer.len() > MAX_ANSWER {
+            return Err(std::io::Error::other("the answer is longer than 512 MB"));
+        }
+        if complaint_ready {
+            take_piece(&mut complaint, &mut heard.complaint)?;
+            heard.complaint.truncate(MAX_COMPLAINT);
+        }
+    }
+    Ok(Some(heard))
+}
+
+/// Takes what is there. At the end, the file is closed and `false` given.
+fn take_piece(from: &mut Option<File>, into: &mut Vec<u8>) -> std::io::Result<bool> {
+    let Some(file) = from else { return Ok(false) };
+    let mut piece = [0_u8; 64 * 1024];
+    match file.read(&mut piece) {
+        Ok(0) => {
+            *from = None;
+            Ok(false)
+        }
+        Ok(read) => {
+            into.extend_from_slice(piece.get(..read).unwrap_or_default());
+            Ok(true)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// A path as git reads it from a list that colons separate.
+fn quoted(path: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in path {
+        if matches!(byte, b'"' | b'\\') {
+            quoted.push(b'\\');
+        }
+        quoted.push(*byte);
+    }
+    quoted.push(b'"');
+    quoted
+}

@@ -1,0 +1,213 @@
+//! Which files a kept tree holds: what git tracks and what it would, never what is ignored.
+//!
+//! Left out, and said where a person may miss it: files above [`MAX_FILE`], files that cannot be read, devices, FIFOs
+//! and sockets. Other repositories inside the tree (submodules, clones) are never entered, and rawko's own sessions
+//! never kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, openat, statat};
+
+use super::error::CheckpointError;
+use super::git::Git;
+use super::place::Place;
+use super::scratch::{Scratch, UserFolders, user_excludes};
+
+/// Largest file that is kept.
+pub(super) const MAX_FILE: u64 = 100 * 1024 * 1024;
+/// Most files that git does not track, and that are kept all the same.
+pub(super) const MAX_FILES: usize = 20_000;
+/// Most bytes in them.
+pub(super) const MAX_BYTES: u64 = 500 * 1024 * 1024;
+
+/// A path below the project, as the bytes that it is.
+pub(super) type TreePath = Vec<u8>;
+
+/// The files of a tree.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// What is kept: regular files and symbolic links.
+    pub(super) files: BTreeSet<TreePath>,
+    /// What should be and is not, each with why.
+    pub(super) skipped: BTreeMap<TreePath, &'static str>,
+}
+
+/// What is never kept.
+#[derive(Debug, Clone)]
+pub(super) struct Never(Vec<PathBuf>);
+
+impl Never {
+    /// The sessions of `project`, and the folder that holds the session's `directory`.
+    pub(super) fn of(project: &Path, directory: &Path) -> Self {
+        let sessions = directory.parent().and_then(|parent| parent.canonicalize().ok());
+        let inside = sessions.and_then(|sessions| sessions.strip_prefix(project).ok().map(Path::to_owned));
+        let own = Path::new(".rawko").join("sessions");
+        Self(inside.into_iter().filter(|path| !path.as_os_str().is_empty()).chain([own]).collect())
+    }
+
+    /// Whether `path`, below the project, is among it.
+    pub(super) fn covers(&self, path: &[u8]) -> bool {
+        self.0.iter().any(|folder| Path::new(OsStr::from_bytes(path)).starts_with(folder))
+    }
+}
+
+/// Lists the tree, and what of `also` is there, ignored or not.
+pub(super) fn list(
+    git: &Git,
+    place: &Place,
+    scratch: &Scratch,
+    user: &UserFolders,
+    never: &Never,
+    also: &BTreeSet<TreePath>,
+) -> Result<Listing, CheckpointError> {
+    let tracked = match &place.repository {
+        Some(repository) => {
+            let ask = repository.ask(git, "lists the tracked files").within(&place.project);
+            split(&ask.args(["ls-files", "-z", "--cached"]).answer()?)
+        }
+        None => BTreeSet::new(),
+    };
+    let mut others = not_ignored(git, place, scratch, user)?;
+    if tracked.is_empty() && others.is_empty() && place.toplevel != place.project {
+        // A repository around that ignores the project has no say in it: a home folder under version control.
+        others = not_ignored(git, &place.alone(), scratch, user)?;
+    }
+    let mut sieve = Sieve::new(&place.project, never)?;
+    for path in tracked.iter().chain(also) {
+        sieve.take(path);
+    }
+    let known = sieve.listing.files.len();
+    let bytes = sieve.bytes;
+    for path in others.difference(&tracked) {
+        sieve.take(path);
+    }
+    let (files, bytes) = (sieve.listing.files.len() - known, sieve.bytes - bytes);
+    if files > MAX_FILES || bytes > MAX_BYTES {
+        return Err(too_much(&place.project, files, bytes));
+    }
+    Ok(sieve.listing)
+}
+
+/// All files that no list ignores, tracked or not: with no index, every file is a stranger.
+pub(super) fn not_ignored(
+    git: &Git,
+    place: &Place,
+    scratch: &Scratch,
+    user: &UserFolders,
+) -> Result<BTreeSet<TreePath>, CheckpointError> {
+    scratch.exclude(place)?;
+    let mut ask = scratch
+        .ask(git, "lists the files", &scratch.objects(), &[])
+        .env("GIT_WORK_TREE", &place.toplevel)
+        .env("GIT_INDEX_FILE", scratch.path().join("no-index"))
+        .within(&place.project);
+    if let Some(excludes) = user_excludes(git, place, user) {
+        ask = ask.setting("core.excludesFile", excludes.as_os_str());
+    }
+    Ok(split(&ask.args(["ls-files", "-z", "--others", "--exclude-standard"]).answer()?))
+}
+
+pub(super) fn too_much(project: &Path, files: usize, bytes: u64) -> CheckpointError {
+    CheckpointError::TooMuch {
+        folder: project.to_owned(),
+        files,
+        megabytes: bytes / (1024 * 1024),
+        limit_files: MAX_FILES,
+        limit_megabytes: MAX_BYTES / (1024 * 1024),
+    }
+}
+
+fn split(answer: &[u8]) -> BTreeSet<TreePath> {
+    // A trailing slash: another repository, which is not entered.
+    let paths = answer.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
+    paths.map(<[u8]>::to_vec).collect()
+}
+
+/// Looks at each path, and lets through what can be kept.
+pub(super) struct Sieve<'a> {
+    root: OwnedFd,
+    never: &'a Never,
+    /// Folders that were looked at: whether they are folders, and not links to some.
+    folders: BTreeMap<TreePath, bool>,
+    pub(super) listing: Listing,
+    pub(super) bytes: u64,
+}
+
+impl<'a> Sieve<'a> {
+    pub(super) fn new(project: &Path, never: &'a Never) -> Result<Self, CheckpointError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(project, flags, Mode::empty())
+            .map_err(|errno| CheckpointError::io("cannot open the project", project, errno))?;
+        Ok(Self { root, never, folders: BTreeMap::new(), listing: Listing::default(), bytes: 0 })
+    }
+
+    pub(super) fn take(&mut self, path: &[u8]) {
+        let known = self.listing.files.contains(path);
+        if known || !is_plain(path) || self.never.covers(path) || !self.is_in_real_folder(path) {
+            return;
+        }
+        let Ok(stat) = statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW) else { return };
+        let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        let why = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if size > MAX_FILE => "larger than 100 MB",
+            FileType::RegularFile if !self.is_readable(path) => "it cannot be read",
+            FileType::RegularFile | FileType::Symlink => {
+                self.bytes += size;
+                self.listing.files.insert(path.to_vec());
+                return;
+            }
+            // A submodule, or what was a file and is a folder now; git lists the files in it.
+            FileType::Directory => return,
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => "it is no file",
+        };
+        self.listing.skipped.insert(path.to_vec(), why);
+    }
+
+    fn is_readable(&self, path: &[u8]) -> bool {
+        accessat(self.root.as_fd(), path, Access::READ_OK, AtFlags::EACCESS).is_ok()
+    }
+
+    /// A tracked path may lead through what has become a link, out of the project.
+    fn is_in_real_folder(&mut self, path: &[u8]) -> bool {
+        let Some(end) = path.iter().rposition(|byte| *byte == b'/') else { return true };
+        let folder = path.get(..end).unwrap_or_default();
+        if let Some(real) = self.folders.get(folder) {
+            return *real;
+        }
+        let real = self.is_in_real_folder(folder)
+            && statat(&self.root, folder, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+        self.folders.insert(folder.to_vec(), real);
+        real
+    }
+}
+
+/// Whether every part of a path is an ordinary name. Indexes and trees can hold others, put there to make somebody write
+/// where he does not mean to.
+pub(super) fn is_plain(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').all(|name| {
+        !matches!(name, b"" | b"." | b"..") && !name.eq_ignore_ascii_case(b".git") && !name.contains(&0)
+    })
+}
+
+/// The file at a path below the project, without following a link on the way to it.
+pub(super) fn open_beneath(root: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut folder: Option<OwnedFd> = None;
+    let mut rest = path;
+    while let Some(end) = rest.iter().position(|byte| *byte == b'/') {
+        let at = folder.as_ref().unwrap_or(root);
+        let name = rest.get(..end).unwrap_or_default();
+        folder = Some(openat(at, name, flags | OFlags::DIRECTORY, Mode::empty())?);
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    openat(folder.as_ref().unwrap_or(root), rest, flags, Mode::empty())
+}

@@ -1,0 +1,350 @@
+//! Trees in git's own form: in the repository's objects where there is one that can be written, else in objects of the
+//! session's own.
+//!
+//! A kept tree is a commit without parents. In a repository a ref below `refs/rawko/<session>/` holds it, so that it
+//! is not pruned, and nothing else points to it. Without one, the names stand in a folder of the session.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use super::error::CheckpointError;
+use super::git::{Ask, Git, THOROUGH};
+use super::listing::{Listing, TreePath};
+use super::place::{ObjectFormat, Place, Repository};
+use super::scratch::Scratch;
+use super::snapshot::{self, Snapshot};
+
+/// Who makes the commits: nobody.
+const AUTHOR: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "rawko"),
+    ("GIT_AUTHOR_EMAIL", "rawko@localhost"),
+    ("GIT_COMMITTER_NAME", "rawko"),
+    ("GIT_COMMITTER_EMAIL", "rawko@localhost"),
+];
+/// Before each path that a kept tree lacks, in the commit's message.
+const NOT_KEPT: &str = "not kept: ";
+/// Most of those that are written down.
+const MAX_NOT_KEPT: usize = 1_000;
+
+/// The trees of one session.
+#[derive(Debug)]
+pub(super) struct Objects<'a> {
+    pub(super) git: &'a Git,
+    pub(super) place: &'a Place,
+    /// `checkpoints/` in the session's directory.
+    pub(super) folder: &'a Path,
+    pub(super) session: &'a str,
+}
+
+impl Objects<'_> {
+    /// How new trees are named.
+    pub(super) fn format(&self) -> ObjectFormat {
+        self.place.repository.as_ref().map_or(ObjectFormat::Sha1, |repository| repository.format)
+    }
+
+    /// Keeps the files of `listing` under `name`. `index` remembers what was seen of them, for the next time.
+    pub(super) fn keep(
+        &self,
+        scratch: &Scratch,
+        name: &str,
+        listing: &Listing,
+        index: &Path,
+        forget: Option<&str>,
+    ) -> Result<String, CheckpointError> {
+        let tree = self.tree(scratch, listing, index, &self.new_objects()?)?;
+        let mut message = format!("rawko session {}, {name}\n", self.session);
+        for (path, why) in listing.skipped.iter().take(MAX_NOT_KEPT) {
+            message.push_str(&format!("\n{NOT_KEPT}{} ({why})", path.escape_ascii()));
+        }
+        let commit = AUTHOR
+            .iter()
+            .fold(self.write(scratch, "records the tree", &self.new_objects()?), |ask, (name, value)| {
+                ask.env(name, value)
+            })
+            .args(["commit-tree", &tree, "-F", "-"])
+            .input(message.into_bytes())
+            .line()?;
+        self.name(name, &commit, forget)?;
+        Ok(commit)
+    }
+
+    /// Writes a tree of these files into `objects`.
+    pub(super) fn tree(
+        &self,
+        scratch: &Scratch,
+        listing: &Listing,
+        index: &Path,
+        objects: &Path,
+    ) -> Result<String, CheckpointError> {
+        match self.tree_by(scratch, listing, index, objects) {
+            // An index that was damaged, or that remembers what has been pruned since: begin anew, once.
+            Err(CheckpointError::Git { .. }) if index.exists() => {
+                remove(index)?;
+                self.tree_by(scratch, listing, index, objects)
+            }
+            other => other,
+        }
+    }
+
+    fn tree_by(
+        &self,
+        scratch: &Scratch,
+        listing: &Listing,
+        index: &Path,
+        objects: &Path,
+    ) -> Result<String, CheckpointError> {
+        let ask = |doing| self.write(scratch, doing, objects).env("GIT_INDEX_FILE", index);
+        let in_project = |doing| {
+            ask(doing)
+                .env("GIT_WORK_TREE", &self.place.project)
+                .within(&self.place.project)
+                .within_time(THOROUGH)
+        };
+        if index.exists() {
+            let known = ask("lists what it knows").args(["ls-files", "-z"]).answer()?;
+            let known = known.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+            let gone = joined(known.filter(|path| !listing.files.contains(*path)));
+            if !gone.is_empty() {
+                let update = ["update-index", "-z", "--force-remove", "--stdin"];
+                in_project("forgets files").args(update).input(gone).answer()?;
+            }
+        }
+        let files = joined(listing.files.iter().map(Vec::as_slice));
+        if !files.is_empty() {
+            let update = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
+            in_project("keeps the files").args(update).input(files).answer()?;
+        }
+        ask("writes the tree").args(["write-tree"]).line()
+    }
+
+    /// Holds `commit` under `name`, and lets go of what was held under `forget`.
+    fn name(&self, name: &str, commit: &str, forget: Option<&str>) -> Result<(), CheckpointError> {
+        match self.writable_repository() {
+            Some(repository) => {
+                let mut commands = format!("update {}\0{commit}\0\0", self.reference(name));
+                if let Some(other) = forget {
+                    commands.push_str(&format!("delete {}\0\0", self.reference(other)));
+                }
+                let update = ["update-ref", "-z", "--no-deref", "--stdin"];
+                let ask = repository.ask(self.git, "names the kept tree").args(update);
+                ask.input(commands.into_bytes()).answer().map(drop)
+            }
+            None => {
+                let folder = self.own_names();
+                create_folder(&folder)?;
+                let path = folder.join(name);
+                std::fs::write(&path, format!("{commit}\n"))
+                    .map_err(|error| CheckpointError::io("cannot write", &path, error))?;
+                forget.map_or(Ok(()), |other| remove(&folder.join(other)))
+            }
+        }
+    }
+
+    /// All names of the session with what they hold.
+    pub(super) fn names(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
+        let mut names = self.own()?;
+        if let Some(repository) = &self.place.repository {
+            let prefix = self.reference("");
+            let list = ["for-each-ref", "--format=%(objectname) %(refname)"];
+            let answer = repository.ask(self.git, "lists the kept trees").args(list).arg(&prefix).answer()?;
+            for line in String::from_utf8_lossy(&answer).lines() {
+                if let Some((id, name)) = line.split_once(' ')
+                    && let Some(name) = name.strip_prefix(&prefix)
+                {
+                    names.insert(name.to_owned(), id.to_owned());
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    fn own(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
+        let folder = self.own_names();
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(error) => return Err(CheckpointError::io("cannot read", &folder, error)),
+        };
+        let held = |entry: std::fs::DirEntry| {
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            let name = entry.file_name().into_string().ok().filter(|_| is_file)?;
+            let id = std::fs::read_to_string(entry.path()).ok()?.trim().to_owned();
+            ObjectFormat::of_id(&id).map(|_| (name, id))
+        };
+        Ok(entries.filter_map(Result::ok).filter_map(held).collect())
+    }
+
+    /// Lets go of all names.
+    pub(super) fn forget(&self) -> Result<(), CheckpointError> {
+        if let Some(repository) = &self.place.repository {
+            let mut commands = String::new();
+            let own = self.own()?;
+            for name in self.names()?.into_keys().filter(|name| !own.contains_key(name)) {
+                commands.push_str(&format!("delete {}\0\0", self.reference(&name)));
+            }
+            if !commands.is_empty() {
+                let update = ["update-ref", "-z", "--no-deref", "--stdin"];
+                repository
+                    .ask(self.git, "lets go of kept trees")
+                    .args(update)
+                    .input(commands.into_bytes())
+                    .answer()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files of a kept tree.
+    pub(super) fn snapshot(&self, id: &str) -> Result<Snapshot, CheckpointError> {
+        let scratch = self.scratch_for(id)?;
+        let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", id];
+        let answer = self.read(&scratch, "reads the kept tree").args(list).answer();
+        answer.map(|answer| snapshot::parse(&answer)).map_err(|error| self.gone(id, error))
+    }
+
+    /// What a kept tree lacks, as it was written down.
+    pub(super) fn not_kept(&self, id: &str) -> Result<Vec<String>, CheckpointError> {
+        let scratch = self.scratch_for(id)?;
+        let answer = self.read(&scratch, "reads the kept tree").args(["cat-file", "commit", id]).answer();
+        let message = answer.map_err(|error| self.gone(id, error))?;
+        let message = String::from_utf8_lossy(&message);
+        Ok(message.lines().filter_map(|line| line.strip_prefix(NOT_KEPT)).map(str::to_owned).collect())
+    }
+
+    /// The contents of these objects, in their order.
+    pub(super) fn contents(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {
+        let Some(first) = ids.first() else { return Ok(Vec::new()) };
+        let scratch = self.scratch_for(first)?;
+        let input = ids.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
+        let ask = self.read(&scratch, "reads kept files").args(["cat-file", "--batch"]);
+        let answer = ask.input(input).within_time(THOROUGH).answer()?;
+        let mut rest = answer.as_slice();
+        ids.iter().map(|id| next_object(&mut rest).ok_or_else(|| self.lost(id))).collect()
+    }
+
+    /// A folder of rawko's own for objects that are named like `id`.
+    pub(super) fn scratch_for(&self, id: &str) -> Result<Scratch, CheckpointError> {
+        Scratch::new(ObjectFormat::of_id(id).ok_or_else(|| self.lost(id))?)
+    }
+
+    /// A question that only reads: it sees everything that may hold what was kept.
+    pub(super) fn read(&self, scratch: &Scratch, doing: &'static str) -> Ask {
+        scratch.ask(self.git, doing, &scratch.objects(), &self.all_objects())
+    }
+
+    fn write(&self, scratch: &Scratch, doing: &'static str, objects: &Path) -> Ask {
+        let others: Vec<PathBuf> = self.all_objects().into_iter().filter(|other| other != objects).collect();
+        scratch.ask(self.git, doing, objects, &others)
+    }
+
+    fn all_objects(&self) -> Vec<PathBuf> {
+        let of_repository = self.place.repository.iter().map(|repository| repository.objects.clone());
+        let own = Some(self.own_objects()).filter(|own| own.is_dir());
+        own.into_iter().chain(of_repository).collect()
+    }
+
+    /// Where new objects go.
+    fn new_objects(&self) -> Result<PathBuf, CheckpointError> {
+        if let Some(repository) = self.writable_repository() {
+            return Ok(repository.objects.clone());
+        }
+        let own = self.own_objects();
+        create_folder(&own)?;
+        Ok(own)
+    }
+
+    fn writable_repository(&self) -> Option<&Repository> {
+        self.place.repository.as_ref().filter(|repository| repository.is_writable())
+    }
+
+    fn own_objects(&self) -> PathBuf {
+        self.folder.join("objects")
+    }
+
+    fn own_names(&self) -> PathBuf {
+        self.folder.join("names")
+    }
+
+    fn reference(&self, name: &str) -> String {
+        format!("refs/rawko/{}/{name}", self.session)
+    }
+
+    fn gone(&self, id: &str, error: CheckpointError) -> CheckpointError {
+        match error {
+            CheckpointError::Git { .. } => self.lost(id),
+            other => other,
+        }
+    }
+
+    fn lost(&self, id: &str) -> CheckpointError {
+        let store = self.place.repository.as_ref().map_or(self.folder, |repository| &repository.dot_git);
+        CheckpointError::Gone { id: id.escape_debug().to_string(), store: store.to_owned() }
+    }
+}
+
+/// Takes one object off what `git cat-file --batch` writes.
+fn next_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let mut words = std::str::from_utf8(rest.get(..end)?).ok()?.split(' ');
+    let size: usize = words.nth(2)?.parse().ok()?;
+    let content = rest.get(end + 1..)?.get(..size)?.to_vec();
+    *rest = rest.get(end + 1 + size + 1..)?;
+    Some(content)
+}
+
+fn joined<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    paths.map(TreePath::from).fold(Vec::new(), |mut all, path| {
+        all.extend(path);
+        all.push(0);
+        all
+    })
+}
+
+/// Makes a folder that only its owner may enter.
+pub(super) fn create_folder(folder: &Path) -> Result<(), CheckpointError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| CheckpointError::io("cannot create", folder, error))
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> Result<(), CheckpointError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(CheckpointError::io("cannot remove", path, error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Makes sure that git will not write through `index` to somewhere else: a session's folder may have come with the
+/// project.
+pub(super) fn check_index(index: &Path) -> Result<(), CheckpointError> {
+    let mut lock = index.as_os_str().to_owned();
+    lock.push(".lock");
+    // Whoever held it is dead: the caller holds the lock of the session's checkpoints.
+    remove(Path::new(&lock))?;
+    match index.symlink_metadata() {
+        Ok(found) if !found.is_file() || found.nlink() > 1 => remove(index),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Waits until nobody else keeps trees for this session.
+pub(super) fn lock(folder: &Path) -> Result<File, CheckpointError> {
+    create_folder(folder)?;
+    let path = folder.join("lock");
+    let wrong = |error| CheckpointError::io("cannot lock", &path, error);
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let mut options = std::fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.create(true).append(true).open(&path).map_err(wrong)?;
+    file.lock().map_err(wrong)?;
+    Ok(file)
+}

@@ -1,0 +1,138 @@
+//! A git directory of rawko's own: made for one question or a few, and removed with the value.
+//!
+//! Everything that reads or writes trees goes through one of these, with the real objects beside it. Its configuration
+//! and attributes are rawko's, so that content is kept byte for byte whatever `.gitattributes` says, and nothing that
+//! a repository configures has any say. The one exception is [`Repository::ask`](super::place::Repository::ask).
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::error::CheckpointError;
+use super::git::{Ask, Git};
+use super::place::{ObjectFormat, Place};
+
+/// No conversion of any kind. These win over every `.gitattributes`.
+const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !whitespace\n";
+/// Most bytes that are heeded of a repository's own list of what is ignored.
+const MAX_EXCLUDE: u64 = 1024 * 1024;
+
+/// The folder.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    folder: tempfile::TempDir,
+    format: ObjectFormat,
+}
+
+impl Scratch {
+    /// Makes one for objects that are named in this format.
+    pub(super) fn new(format: ObjectFormat) -> Result<Self, CheckpointError> {
+        let folder = tempfile::Builder::new()
+            .prefix("rawko-git-")
+            .tempdir()
+            .map_err(|error| CheckpointError::io("cannot make a folder in", &std::env::temp_dir(), error))?;
+        let scratch = Self { folder, format };
+        let config = match format {
+            ObjectFormat::Sha1 => "[core]\nrepositoryformatversion = 0\nbare = false\nfilemode = true\n",
+            ObjectFormat::Sha256 => {
+                "[core]\nrepositoryformatversion = 1\nbare = false\nfilemode = true\n\
+                 [extensions]\nobjectFormat = sha256\n"
+            }
+        };
+        for folder in ["objects", "refs", "info"] {
+            let folder = scratch.path().join(folder);
+            std::fs::create_dir(&folder)
+                .map_err(|error| CheckpointError::io("cannot create", &folder, error))?;
+        }
+        scratch.write("HEAD", b"ref: refs/heads/none\n")?;
+        scratch.write("config", config.as_bytes())?;
+        scratch.write("info/attributes", ATTRIBUTES.as_bytes())?;
+        Ok(scratch)
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Folder for objects that need not outlive it.
+    pub(super) fn objects(&self) -> PathBuf {
+        self.path().join("objects")
+    }
+
+    /// Ignores what the repository's own list says.
+    pub(super) fn exclude(&self, place: &Place) -> Result<(), CheckpointError> {
+        match place.repository.as_ref().and_then(|repository| read_regular(&repository.exclude)) {
+            Some(patterns) => self.write("info/exclude", &patterns),
+            None => Ok(()),
+        }
+    }
+
+    /// A question that reads objects from `objects` and the `alternates`, and writes to `objects`.
+    pub(super) fn ask(&self, git: &Git, doing: &'static str, objects: &Path, alternates: &[PathBuf]) -> Ask {
+        let no_attributes = match self.format {
+            ObjectFormat::Sha1 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+            ObjectFormat::Sha256 => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+        };
+        git.ask(doing)
+            .env("GIT_DIR", self.path())
+            .env("GIT_OBJECT_DIRECTORY", objects)
+            // The empty tree: attributes of the work tree are not even read.
+            .env("GIT_ATTR_SOURCE", no_attributes)
+            .alternates(alternates)
+            .within(self.path())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CheckpointError> {
+        let path = self.path().join(name);
+        std::fs::write(&path, bytes).map_err(|error| CheckpointError::io("cannot write", &path, error))
+    }
+}
+
+/// The content of a regular file, or nothing: a FIFO does not make anybody wait, a device does not flood.
+fn read_regular(path: &Path) -> Option<Vec<u8>> {
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).ok()?;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_EXCLUDE).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The user's own list of what is ignored everywhere, if it is a regular file.
+pub(super) fn user_excludes(git: &Git, place: &Place, user: &UserFolders) -> Option<PathBuf> {
+    let asked = place.repository.as_ref().and_then(|repository| {
+        let mut ask = repository
+            .ask(git, "reads core.excludesFile")
+            .without_env("GIT_CONFIG_GLOBAL")
+            .without_env("GIT_CONFIG_SYSTEM")
+            .without_env("GIT_CONFIG_NOSYSTEM");
+        for (name, value) in [("HOME", &user.home), ("XDG_CONFIG_HOME", &user.config)] {
+            if let Some(value) = value {
+                ask = ask.env(name, value);
+            }
+        }
+        ask.args(["config", "--type=path", "--get", "core.excludesFile"]).line().ok().map(PathBuf::from)
+    });
+    let named = asked.or_else(|| {
+        let of_home = || Some(PathBuf::from(user.home.as_ref()?).join(".config"));
+        Some(user.config.as_ref().map(PathBuf::from).or_else(of_home)?.join("git").join("ignore"))
+    })?;
+    // Relative to the work tree, as git takes it.
+    let named = place.toplevel.join(named);
+    std::fs::metadata(&named)
+        .is_ok_and(|found| found.is_file() && found.len() <= MAX_EXCLUDE)
+        .then_some(named)
+}
+
+/// Where the user's own git configuration is looked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UserFolders {
+    /// `HOME`.
+    pub(super) home: Option<OsString>,
+    /// `XDG_CONFIG_HOME`.
+    pub(super) config: Option<OsString>,
+}

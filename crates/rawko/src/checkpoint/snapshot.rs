@@ -1,0 +1,115 @@
+//! A kept tree as a list of its files, and what is different between two of them.
+
+use std::collections::BTreeMap;
+
+use super::listing::{TreePath, is_plain};
+
+/// The files of a tree, by path.
+pub(super) type Snapshot = BTreeMap<TreePath, Entry>;
+
+/// One file of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) kind: EntryKind,
+    /// Names the content.
+    pub(super) id: String,
+    pub(super) size: u64,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    /// A regular file.
+    File,
+    /// One that can be executed.
+    Executable,
+    /// A symbolic link; the content is where it leads.
+    Link,
+}
+
+impl EntryKind {
+    /// As git writes it.
+    pub(super) fn mode(self) -> &'static str {
+        match self {
+            Self::File => "100644",
+            Self::Executable => "100755",
+            Self::Link => "120000",
+        }
+    }
+
+    pub(super) fn is_link(self) -> bool {
+        match self {
+            Self::Link => true,
+            Self::File | Self::Executable => false,
+        }
+    }
+
+    pub(super) fn of_mode(mode: &str) -> Option<Self> {
+        [Self::File, Self::Executable, Self::Link].into_iter().find(|kind| kind.mode() == mode)
+    }
+}
+
+/// What leads from one tree to another.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// To be put there, new or other than before.
+    pub(super) put: Vec<TreePath>,
+    /// To be taken away.
+    pub(super) take: Vec<TreePath>,
+}
+
+/// What leads from `from` to `to`.
+pub(super) fn difference(from: &Snapshot, to: &Snapshot) -> Difference {
+    let put = to.iter().filter(|(path, entry)| from.get(*path) != Some(entry));
+    let take = from.keys().filter(|path| !to.contains_key(*path));
+    Difference { put: put.map(|(path, _)| path.clone()).collect(), take: take.cloned().collect() }
+}
+
+/// Reads what `git ls-tree -r -z -l` writes. Other repositories, and names that no honest tree holds, are left out.
+pub(super) fn parse(answer: &[u8]) -> Snapshot {
+    let records = answer.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+    records.filter_map(record).filter(|(path, _)| is_plain(path)).collect()
+}
+
+fn record(record: &[u8]) -> Option<(TreePath, Entry)> {
+    let tab = record.iter().position(|byte| *byte == b'\t')?;
+    let mut words = std::str::from_utf8(record.get(..tab)?).ok()?.split_ascii_whitespace();
+    let kind = EntryKind::of_mode(words.next()?)?;
+    let id = words.nth(1)?.to_owned();
+    let size = words.next()?.parse().ok()?;
+    Some((record.get(tab + 1..)?.to_vec(), Entry { kind, id, size }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(record: &[u8], expected: Option<(&[u8], &str, u64)>) {
+        let read = parse(record);
+        let read = read.iter().next().map(|(path, entry)| (path.as_slice(), entry.kind.mode(), entry.size));
+        assert_eq!(read, expected, "{}", record.escape_ascii());
+    }
+
+    #[test]
+    fn what_git_writes_is_read() {
+        check(b"100644 blob 0123abcd      12\ta/b c\0", Some((b"a/b c", "100644", 12)));
+        check(b"100755 blob 0123abcd       0\tx\t\n\xff\0", Some((b"x\t\n\xff", "100755", 0)));
+        check(b"120000 blob 0123abcd       4\tlink\0", Some((b"link", "120000", 4)));
+        check(b"160000 commit 0123abcd       -\tsub\0", None);
+        for name in [".git/hooks/x", "a/.GIT/x", "../x", "a/../x", "a//x", "./x", "/x"] {
+            check(format!("100644 blob 0123abcd       1\t{name}\0").as_bytes(), None);
+        }
+        check(b"", None);
+        check(b"100644\0", None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_without_harm(bytes: Vec<u8>) {
+            for path in parse(&bytes).keys() {
+                proptest::prop_assert!(is_plain(path));
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Real git in real repositories, in temporary folders.
+
+mod bench;
+mod changes;
+mod hostile;
+mod keeping;
+mod places;
+mod rewinding;
+mod without_git;

@@ -1,0 +1,208 @@
+//! Where a project can lie.
+
+use std::path::Path;
+
+use super::bench::{Bench, SESSION};
+use crate::checkpoint::{Checkpoints, Span};
+
+/// Keeps, changes, compares and brings back, whatever the place.
+#[track_caller]
+fn check(bench: &Bench) {
+    bench.write("file", "1\n").write("old", "o\n").write("sub/.gitignore", "x\n").write("sub/x", "ignored\n");
+    bench.take(1);
+    let before = bench.tree();
+    bench.write("file", "2\n").remove("old").write("new", "n\n").end();
+    let after = bench.tree();
+    let names: Vec<String> = bench.changes(Span::Session).files.into_iter().map(|file| file.path).collect();
+    assert_eq!(names, ["file", "new", "old"]);
+    bench.rewind("1");
+    assert_eq!(bench.tree(), before);
+    bench.rewind("rewind-1");
+    assert_eq!(bench.tree(), after);
+}
+
+fn refs(bench: &Bench) -> usize {
+    bench.git(&["for-each-ref", "refs/rawko"]).lines().count()
+}
+
+#[test]
+fn a_repository() {
+    let bench = Bench::repository();
+    check(&bench);
+    assert_eq!(refs(&bench), 4);
+    bench.checkpoints.forget().unwrap();
+    assert_eq!(refs(&bench), 0);
+}
+
+#[test]
+fn a_repository_without_a_commit() {
+    let bench = Bench::plain();
+    bench.init();
+    check(&bench);
+    assert_eq!(refs(&bench), 4);
+}
+
+#[test]
+fn a_repository_with_sha256() {
+    let bench = Bench::plain();
+    bench.git(&["init", "--quiet", "--object-format=sha256"]);
+    check(&bench);
+    assert_eq!(refs(&bench), 4);
+}
+
+#[test]
+fn a_detached_head() {
+    let bench = Bench::repository();
+    bench.git(&["checkout", "--quiet", "--detach"]);
+    check(&bench);
+}
+
+#[test]
+fn a_folder_inside_a_repository() {
+    let bench = Bench::at("packages/one");
+    bench.init();
+    std::fs::write(bench.top().join(".gitignore"), "*.log\n").unwrap();
+    std::fs::write(bench.top().join("outside"), "not the project's").unwrap();
+    bench.write("a.log", "ignored from above").write("b", "");
+    bench.git(&["add", "."]);
+    assert_eq!(bench.kept(&bench.take(9)), ["b"]);
+    check(&bench);
+    assert_eq!(std::fs::read(bench.top().join("outside")).unwrap(), b"not the project's");
+}
+
+#[test]
+fn a_project_that_the_repository_around_it_ignores() {
+    let bench = Bench::at("projects/one");
+    bench.init();
+    std::fs::write(bench.top().join(".gitignore"), "*\n").unwrap();
+    check(&bench);
+}
+
+#[test]
+fn a_linked_work_tree() {
+    let main = Bench::repository();
+    let linked = main.outside().join("linked");
+    main.git(&["worktree", "add", "--quiet", linked.to_str().unwrap()]);
+    let directory = linked.join(".rawko/sessions").join(SESSION);
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(linked.join(".rawko/sessions/.gitignore"), "*\n").unwrap();
+    std::fs::write(linked.join("new"), "n").unwrap();
+    let checkpoints = Checkpoints::new(&linked, &directory, SESSION);
+    let id = checkpoints.take(1).unwrap();
+    assert_eq!(main.kept(&id), ["new", "tracked"]);
+    assert_eq!(refs(&main), 1);
+}
+
+#[test]
+fn a_sparse_work_tree() {
+    let bench = Bench::repository();
+    bench.write("in/a", "").write("out/b", "").git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "--message", "more"]);
+    bench.git(&["sparse-checkout", "set", "--sparse-index", "in"]);
+    assert!(!bench.path("out").exists());
+    let id = bench.take(1);
+    assert_eq!(bench.kept(&id), ["in/a", "tracked"]);
+    bench.write("in/a", "changed").end();
+    bench.rewind("1");
+    assert_eq!(bench.read("in/a"), "");
+    assert!(!bench.path("out").exists());
+    assert_eq!(bench.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_split_index() {
+    let bench = Bench::repository();
+    bench.git(&["update-index", "--split-index"]);
+    bench.write("staged", "s").git(&["add", "staged"]);
+    check(&bench);
+}
+
+#[test]
+fn an_index_with_a_conflict() {
+    let bench = Bench::repository();
+    bench.git(&["checkout", "--quiet", "-b", "other"]);
+    bench.write("tracked", "theirs\n").git(&["commit", "--quiet", "--all", "--message", "theirs"]);
+    bench.git(&["checkout", "--quiet", "main"]);
+    bench.write("tracked", "ours\n").git(&["commit", "--quiet", "--all", "--message", "ours"]);
+    bench.git(&["rebase", "--quiet", "--strategy=ours", "other"]);
+    bench.git(&["reset", "--quiet", "--hard", "ORIG_HEAD"]);
+    let merge = std::process::Command::new("git")
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .args(["-c", "user.name=a", "-c", "user.email=a@b", "merge", "--quiet", "other"])
+        .current_dir(bench.top())
+        .output()
+        .unwrap();
+    assert!(!merge.status.success());
+    let status = bench.git(&["status", "--porcelain"]);
+    assert!(status.contains("UU tracked"), "{status}");
+    check(&bench);
+    assert!(bench.git(&["status", "--porcelain"]).contains("UU tracked"));
+}
+
+#[test]
+fn other_repositories_inside_are_not_entered() {
+    let bench = Bench::repository();
+    for name in ["clone", "empty"] {
+        std::fs::create_dir(bench.path(name)).unwrap();
+        bench.git_in(&bench.path(name), &["init", "--quiet"]);
+        bench.write(format!("{name}/inside"), "not looked at");
+    }
+    bench.git_in(&bench.path("clone"), &["add", "."]);
+    bench.git_in(&bench.path("clone"), &["commit", "--quiet", "--message", "x"]);
+    let clone = bench.path("clone");
+    bench.git(&["submodule", "--quiet", "add", clone.to_str().unwrap(), "module"]);
+    let id = bench.take(1);
+    assert_eq!(bench.kept(&id), [".gitmodules", "tracked"]);
+    bench.write("clone/inside", "changed").write("module/inside", "changed").write("tracked", "x").end();
+    assert_eq!(bench.rewind("1").restored, ["tracked"]);
+    assert_eq!(bench.read("clone/inside"), "changed");
+    assert_eq!(bench.read("module/inside"), "changed");
+}
+
+#[test]
+fn a_submodule_as_the_project() {
+    let bench = Bench::repository();
+    let source = Bench::repository();
+    bench.git(&["submodule", "--quiet", "add", source.top().to_str().unwrap(), "module"]);
+    let module = bench.path("module");
+    let directory = module.join(".rawko/sessions").join(SESSION);
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(module.join("new"), "").unwrap();
+    let checkpoints = Checkpoints::new(&module, &directory, SESSION);
+    checkpoints.take(1).unwrap();
+    assert_eq!(bench.git_in(&module, &["for-each-ref", "refs/rawko"]).lines().count(), 1);
+    assert_eq!(refs(&bench), 0);
+}
+
+#[test]
+fn no_repository() {
+    let bench = Bench::plain();
+    check(&bench);
+    assert_eq!(bench.kept(&bench.take(5)), ["file", "new", "sub/.gitignore"]);
+    let store = bench.path(format!(".rawko/sessions/{SESSION}/checkpoints"));
+    assert!(store.join("objects").is_dir());
+    // A folder that becomes a repository later still has what was kept.
+    bench.init();
+    bench.rewind("1");
+    assert_eq!(bench.read("file"), "1\n");
+}
+
+#[test]
+fn what_only_looks_like_a_repository() {
+    for dot_git in [None, Some("gitdir: /nowhere\n"), Some("")] {
+        let bench = Bench::plain();
+        match dot_git {
+            Some(text) => drop(bench.write(".git", text)),
+            None => std::fs::create_dir(bench.path(".git")).unwrap(),
+        }
+        check(&bench);
+    }
+}
+
+#[test]
+fn the_project_is_gone() {
+    let checkpoints = Checkpoints::new(Path::new("/nowhere/at all"), Path::new("/nowhere"), SESSION);
+    let error = checkpoints.take(1).unwrap_err().to_string();
+    assert!(error.starts_with("cannot find the project /nowhere/at all: "), "{error}");
+}
