@@ -65,6 +65,21 @@ pub enum Error {
         /// Where, and in what.
         divergence: Divergence,
     },
+    /// A process works on a session, and goes on to do so.
+    #[error(
+        "{}: after {:.1} s a process still works on this session{}",
+        journal.display(),
+        waited.as_secs_f64(),
+        pid.map_or_else(String::new, |pid| format!(" (process {pid}, which was asked to end)"))
+    )]
+    StillHeld {
+        /// Its journal.
+        journal: PathBuf,
+        /// The process that was asked to end; absent where it could not be found or not be asked.
+        pid: Option<u32>,
+        /// How long it was waited.
+        waited: std::time::Duration,
+    },
     /// The runtime went away under the run.
     #[error("the run was interrupted: its runtime shut down")]
     Interrupted,

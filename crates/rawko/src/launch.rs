@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::assemble::{self, Providers};
+use crate::cancel::HolderMark;
 use crate::checkpoint::Checkpoints;
 use crate::driver::{Driver, Start, now};
 use crate::error::Error;
@@ -58,6 +59,7 @@ impl Rawko {
             Arc::clone(&redactor),
         );
         let reloader = self.reloader(setup);
+        let mark = HolderMark::leave(&journal_path);
         let (signals, inbox) = mpsc::unbounded_channel();
         let driver_signals = signals.clone();
         let driver_id = id.clone();
@@ -68,6 +70,7 @@ impl Rawko {
             hub: Hub::default(),
             start,
             started,
+            mark,
             driver: Box::new(move |hub| {
                 let channel = (driver_signals, inbox);
                 Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)

@@ -9,10 +9,13 @@
 
 mod assemble;
 mod builder;
+mod cancel;
 pub mod checkpoint;
 pub mod config;
 mod driver;
 mod error;
+mod explain;
+mod fork;
 mod hub;
 pub mod journal;
 mod launch;
@@ -20,18 +23,23 @@ mod perform;
 mod rawko;
 mod redact;
 mod reload;
+mod replay;
 mod resume;
 mod run;
 mod run_event;
 mod session_id;
 
 pub use builder::RawkoBuilder;
+pub use cancel::{Cancelled, cancel};
 pub use error::Error;
+pub use explain::{AlternativeAgent, Alternatives, CallAnswer, ExplainedCall, Explanation, explain};
+pub use fork::{Fork, ForkOptions, Stopped};
 pub use hub::RunEvents;
 pub use rawko::Rawko;
 pub use rawko_core as core;
 pub use rawko_core::session::{Outcome, Status};
 pub use rawko_provider as provider;
 pub use rawko_tools as tools;
+pub use replay::{Counts, Difference, Replay, replay, replay_with};
 pub use run::{Run, RunControl};
 pub use run_event::RunEvent;

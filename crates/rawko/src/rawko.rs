@@ -23,7 +23,7 @@ use crate::run::Run;
 use crate::session_id;
 
 /// Characters of the task in a journal's header.
-const HEADER_TASK_CHARS: usize = 200;
+pub(crate) const HEADER_TASK_CHARS: usize = 200;
 
 /// A project, configured and checked.
 ///
@@ -166,7 +166,7 @@ impl Rawko {
     }
 
     /// A budget in dollars cannot be kept for a model whose price nobody knows.
-    fn check_prices(&self, setup: &Setup) -> Result<(), Error> {
+    pub(crate) fn check_prices(&self, setup: &Setup) -> Result<(), Error> {
         if setup.limits.max_cost_usd.is_none() {
             return Ok(());
         }
@@ -221,7 +221,7 @@ impl std::fmt::Debug for Rawko {
 }
 
 /// SHA-256 of everything a run is made of, in hexadecimal.
-fn digest(setup: &Setup) -> String {
+pub(crate) fn digest(setup: &Setup) -> String {
     use std::fmt::Write as _;
     let bytes = serde_json::to_vec(setup).unwrap_or_default();
     Sha256::digest(&bytes).iter().fold(String::with_capacity(64), |mut text, byte| {

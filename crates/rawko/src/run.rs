@@ -6,6 +6,7 @@ use std::pin::Pin;
 
 use rawko_core::session::{Event, Outcome, Override};
 
+use crate::cancel::HolderMark;
 use crate::driver::{Driver, Signal, Signals, Start};
 use crate::error::Error;
 use crate::hub::{Hub, RunEvents};
@@ -20,6 +21,7 @@ pub struct Run {
     pub(crate) hub: Hub,
     pub(crate) start: Start,
     pub(crate) started: RunEvent,
+    pub(crate) mark: Option<HolderMark>,
     pub(crate) driver: Box<dyn FnOnce(Hub) -> Driver + Send>,
 }
 
@@ -59,6 +61,8 @@ impl Run {
     /// [`Error::Journal`] where the journal cannot be written any more: the run then stops at once, because what is
     /// not recorded is not done. Everything that goes wrong inside the run is in the [`Outcome`].
     pub async fn finish(self) -> Result<Outcome, Error> {
+        // While the run lasts, `cancel` finds this process by it.
+        let _mark = self.mark;
         let driver = (self.driver)(self.hub);
         driver.drive(self.start, self.started).await
     }

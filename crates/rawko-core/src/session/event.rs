@@ -118,6 +118,46 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Its name, as it is journaled.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::TaskStarted { .. } => "TaskStarted",
+            Self::ModelReplied { .. } => "ModelReplied",
+            Self::ModelFailed { .. } => "ModelFailed",
+            Self::ToolFinished { .. } => "ToolFinished",
+            Self::CheckpointTaken { .. } => "CheckpointTaken",
+            Self::CheckpointFailed { .. } => "CheckpointFailed",
+            Self::SessionResumed { .. } => "SessionResumed",
+            Self::TimerFired { .. } => "TimerFired",
+            Self::EffectLost { .. } => "EffectLost",
+            Self::OverrideRequested { .. } => "OverrideRequested",
+            Self::CancelRequested { .. } => "CancelRequested",
+            Self::AgentsReloaded { .. } => "AgentsReloaded",
+        }
+    }
+
+    /// The effect that it answers, if it answers one.
+    #[must_use]
+    pub fn answers(&self) -> Option<EffectId> {
+        match self {
+            Self::ModelReplied { effect, .. }
+            | Self::ModelFailed { effect, .. }
+            | Self::ToolFinished { effect, .. }
+            | Self::CheckpointTaken { effect, .. }
+            | Self::CheckpointFailed { effect, .. }
+            | Self::TimerFired { effect }
+            | Self::EffectLost { effect } => Some(*effect),
+            Self::TaskStarted { .. }
+            | Self::SessionResumed { .. }
+            | Self::OverrideRequested { .. }
+            | Self::CancelRequested { .. }
+            | Self::AgentsReloaded { .. } => None,
+        }
+    }
+}
+
 /// A manual override (`spec/machine.md`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

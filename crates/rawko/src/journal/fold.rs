@@ -148,7 +148,8 @@ pub fn differences(recorded: &StepRecord, derived: &StepRecord) -> Vec<FieldDiff
     found
 }
 
-fn compare(field: &str, recorded: &Value, derived: &Value, found: &mut Vec<FieldDifference>) {
+/// Adds to `found` each place below `field` in which the two differ.
+pub(crate) fn compare(field: &str, recorded: &Value, derived: &Value, found: &mut Vec<FieldDifference>) {
     match (recorded, derived) {
         (Value::Object(a), Value::Object(b)) => {
             let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();

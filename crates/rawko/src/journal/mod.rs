@@ -25,6 +25,7 @@ mod store;
 mod writer;
 
 pub use error::JournalError;
+pub(crate) use fold::compare;
 pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
 pub use info::{SessionInfo, SessionStatus};
 pub use reader::{Journal, read};

@@ -1,0 +1,336 @@
+//! Why a run went the way it went (`spec/sessions.md`, "Explain"): each decision with what the arbiter saw, what it
+//! answered, where the decision came from, what it cost, and what else was possible.
+//!
+//! Everything is derived by folding the journal once more; requests are not stored, so they are built again, to the byte.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rawko_core::agent::AgentConfig;
+use rawko_core::arbiter::Rules;
+use rawko_core::cost::PriceTable;
+use rawko_core::machine::{Decision, State};
+use rawko_core::message::{Message, StopReason};
+use rawko_core::request::{ModelRequest, Purpose};
+use rawko_core::session::{
+    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, Note, Reaction, Session, Stamped,
+};
+use rawko_core::{ErrorInfo, Timestamp, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::journal::{Journal, Record};
+
+/// One decision of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Which decision of the run, from 1.
+    pub number: usize,
+    /// Sequence number of the event that settled it.
+    pub record: u64,
+    /// When.
+    pub at: Timestamp,
+    /// In which state of the machine it was taken.
+    pub state: State,
+    /// Executions begun until then.
+    pub iteration: u32,
+    /// Which question it answers.
+    pub point: DecisionPoint,
+    /// The decision.
+    pub decision: Decision,
+    /// Where it came from.
+    pub source: DecisionSource,
+    /// What the arbiter was told, as SPEC-0006 defines it; absent for a human's decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// The model calls that led to it, in order.
+    pub calls: Vec<ExplainedCall>,
+    /// Why the model's answers could not be used, one for each that could not.
+    pub rejected: Vec<String>,
+    /// From question to decision, in milliseconds.
+    pub latency_ms: u64,
+    /// Tokens of those calls.
+    pub usage: Usage,
+    /// What they cost, in US dollars; absent where a price is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// What else was possible.
+    pub alternatives: Alternatives,
+}
+
+/// A question to the arbiter's model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedCall {
+    /// The effect.
+    pub effect: EffectId,
+    /// Where it went.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The messages.
+    pub messages: Vec<Arc<Message>>,
+    /// What came back.
+    pub answer: CallAnswer,
+    /// Why the answer could not be used, if it could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<String>,
+}
+
+/// What came back from a model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum CallAnswer {
+    /// An answer.
+    Replied {
+        /// As it came.
+        message: Message,
+        /// Why it ended.
+        stop_reason: StopReason,
+        /// What it consumed.
+        usage: Usage,
+        /// From question to whole answer, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A failure.
+    Failed {
+        /// Which.
+        error: ErrorInfo,
+        /// From question to failure, in milliseconds.
+        duration_ms: u64,
+    },
+    /// Nothing that anybody knows of: the process that asked is gone.
+    Lost,
+    /// Nothing any more: the question was dropped.
+    Dropped,
+}
+
+/// What else was possible.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Alternatives {
+    /// Agents that were not chosen.
+    pub agents: Vec<AlternativeAgent>,
+    /// Kinds of decision that would have been accepted, the one that was taken left out.
+    pub kinds: Vec<&'static str>,
+    /// What the rules say, who would have decided without a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Decision>,
+}
+
+/// An agent that was not chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AlternativeAgent {
+    /// Its name.
+    pub name: String,
+    /// When to choose it, as it is configured.
+    pub when_to_use: String,
+}
+
+/// All decisions of a session, in order.
+#[must_use]
+pub fn explain(journal: &Journal) -> Vec<Explanation> {
+    let mut session = Session::new();
+    let mut calls = BTreeMap::new();
+    let mut explained: Vec<Explanation> = Vec::new();
+    for (seq, record) in (1_u64..).zip(&journal.records) {
+        let Record::Event(stamped) = record else { continue };
+        answered(stamped, &mut calls);
+        let before = settles(&stamped.event, &calls).then(|| Before::of(&session));
+        let state = session.state();
+        let reaction = session.apply(stamped);
+        asked(&session, &reaction, &mut calls);
+        let mut walk = state;
+        for note in &reaction.notes {
+            match note {
+                Note::StateChanged { to, .. } => walk = *to,
+                Note::Decided(record) => {
+                    let place =
+                        Place { number: explained.len() + 1, record: seq, at: stamped.at, state: walk };
+                    explained.push(place.explain(record, before.as_ref(), &session, &mut calls));
+                }
+                Note::AgentStarted { .. }
+                | Note::ToolCalled { .. }
+                | Note::ToolAnswered { .. }
+                | Note::CheckpointKept { .. }
+                | Note::PlanUpdated { .. }
+                | Note::Used { .. }
+                | Note::Warned { .. } => {}
+            }
+        }
+    }
+    explained
+}
+
+/// A call that is not part of a decision yet.
+struct Call {
+    provider: String,
+    request: ModelRequest,
+    answer: CallAnswer,
+}
+
+type Calls = BTreeMap<EffectId, Call>;
+
+/// Keeps what the arbiter is asked.
+fn asked(session: &Session, reaction: &Reaction, calls: &mut Calls) {
+    for effect in &reaction.effects {
+        let Effect::CallModel { id, provider, purpose: Purpose::Select | Purpose::Evaluate, .. } = effect
+        else {
+            continue;
+        };
+        if let Some(request) = session.request(*id) {
+            let call = Call { provider: provider.clone(), request, answer: CallAnswer::Dropped };
+            calls.insert(*id, call);
+        }
+    }
+}
+
+/// Keeps what it answers.
+fn answered(stamped: &Stamped, calls: &mut Calls) {
+    let Some(call) = stamped.event.answers().and_then(|effect| calls.get_mut(&effect)) else { return };
+    call.answer = match stamped.event.clone() {
+        Event::ModelReplied { effect: _, message, usage, stop_reason, duration_ms } => {
+            CallAnswer::Replied { message, stop_reason, usage, duration_ms }
+        }
+        Event::ModelFailed { effect: _, error, duration_ms } => CallAnswer::Failed { error, duration_ms },
+        Event::EffectLost { .. } => CallAnswer::Lost,
+        _ => return,
+    };
+}
+
+/// Whether a decision can come of it whose alternatives are those of the state before it.
+fn settles(event: &Event, calls: &Calls) -> bool {
+    match event {
+        Event::OverrideRequested { .. } => true,
+        event => event.answers().is_some_and(|effect| calls.contains_key(&effect)),
+    }
+}
+
+/// What the rules would have said, before anything changed.
+struct Before {
+    select: Option<Decision>,
+    evaluate: Option<Decision>,
+    some_agent_ran: bool,
+    iteration: u32,
+}
+
+impl Before {
+    fn of(session: &Session) -> Self {
+        let (Some(setup), Some(context)) = (session.setup(), session.context()) else {
+            return Self { select: None, evaluate: None, some_agent_ran: false, iteration: 0 };
+        };
+        let agents: BTreeMap<String, &AgentConfig> =
+            setup.agents.iter().map(|(name, agent)| (name.clone(), &agent.config)).collect();
+        let rules = Rules { agents: &agents, default: setup.default_agent.as_deref() };
+        Self {
+            select: rules.select(context),
+            evaluate: Some(rules.evaluate(context)),
+            some_agent_ran: !context.current_mode.is_empty(),
+            iteration: context.iteration_count,
+        }
+    }
+}
+
+/// Where in the journal a decision is.
+struct Place {
+    number: usize,
+    record: u64,
+    at: Timestamp,
+    state: State,
+}
+
+impl Place {
+    fn explain(
+        self,
+        record: &DecisionRecord,
+        before: Option<&Before>,
+        session: &Session,
+        calls: &mut Calls,
+    ) -> Explanation {
+        let DecisionRecord { point, decision, source, input, calls: ids, rejected, latency_ms, usage } =
+            record.clone();
+        let mut reasons = rejected.iter();
+        let calls: Vec<ExplainedCall> = ids
+            .into_iter()
+            .filter_map(|id| Some((id, calls.remove(&id)?)))
+            .map(|(effect, call)| {
+                let replied = matches!(call.answer, CallAnswer::Replied { .. });
+                ExplainedCall {
+                    effect,
+                    provider: call.provider,
+                    model: call.request.model,
+                    system: call.request.system,
+                    messages: call.request.messages,
+                    answer: call.answer,
+                    rejected: replied.then(|| reasons.next().cloned()).flatten(),
+                }
+            })
+            .collect();
+        let iteration_now = session.context().map_or(0, |context| context.iteration_count);
+        Explanation {
+            number: self.number,
+            record: self.record,
+            at: self.at,
+            state: self.state,
+            iteration: before.map_or(iteration_now, |before| before.iteration),
+            point,
+            cost_usd: cost(session, &calls),
+            alternatives: alternatives(point, &decision, source, before, session),
+            decision,
+            source,
+            input,
+            calls,
+            rejected,
+            latency_ms,
+            usage,
+        }
+    }
+}
+
+fn cost(session: &Session, calls: &[ExplainedCall]) -> Option<f64> {
+    let prices = PriceTable::with_overrides(session.setup()?.prices.clone());
+    calls.iter().try_fold(0.0, |sum, call| match &call.answer {
+        CallAnswer::Replied { usage, .. } => Some(sum + prices.cost(&call.model, usage)?),
+        CallAnswer::Failed { .. } | CallAnswer::Lost | CallAnswer::Dropped => Some(sum),
+    })
+}
+
+fn alternatives(
+    point: DecisionPoint,
+    taken: &Decision,
+    source: DecisionSource,
+    before: Option<&Before>,
+    session: &Session,
+) -> Alternatives {
+    let chosen = match taken {
+        Decision::SelectMode { mode, .. } => Some(mode),
+        Decision::Continue { .. } | Decision::Complete { .. } | Decision::Retry { .. } => None,
+    };
+    let agents =
+        session.setup().into_iter().flat_map(|setup| setup.agents.values()).map(|agent| &agent.config);
+    let agents = agents
+        .filter(|agent| Some(&agent.name) != chosen)
+        .map(|agent| AlternativeAgent { name: agent.name.clone(), when_to_use: agent.when_to_use.joined() });
+    // Where the rules decided, they decided in the same step, and nobody asked before it.
+    let rules = match (source, before, point) {
+        (DecisionSource::Rule | DecisionSource::Fallback, ..) => Some(taken.clone()),
+        (_, None, _) => None,
+        (_, Some(before), DecisionPoint::Select) => before.select.clone(),
+        (_, Some(before), DecisionPoint::Evaluate) => before.evaluate.clone(),
+    };
+    let some_agent_ran = match before {
+        Some(before) => before.some_agent_ran,
+        None => point == DecisionPoint::Evaluate,
+    };
+    let kinds = ["SELECT_MODE", "CONTINUE", "RETRY", "COMPLETE"].into_iter();
+    let kinds = kinds.filter(|kind| some_agent_ran || !matches!(*kind, "CONTINUE" | "RETRY"));
+    Alternatives {
+        agents: agents.collect(),
+        kinds: kinds.filter(|kind| *kind != taken.kind()).collect(),
+        rules,
+    }
+}

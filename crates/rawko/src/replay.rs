@@ -1,0 +1,271 @@
+//! Replaying a journal: no model, no tool, no clock, and the same requests and transitions (`spec/sessions.md`, "Replay").
+//!
+//! Owns the comparison of what was recorded with what follows today: from the recorded setup ([`replay`]), or from
+//! another one ([`replay_with`]), where the two runs are folded side by side and the first request that would be another
+//! is told by its fields. It changes nothing and performs nothing.
+
+use std::borrow::Cow;
+
+use rawko_core::machine::State;
+use rawko_core::request::{ModelRequest, Purpose};
+use rawko_core::session::{Effect, Event, Note, Reaction, Session, Stamped};
+use rawko_core::setup::Setup;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::journal::{FieldDifference, Journal, JournaledEffect, Record, StepRecord, compare, fold};
+use crate::rawko::Rawko;
+
+/// What came of a replay.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replay {
+    /// The session.
+    pub session: String,
+    /// The rawko that recorded it.
+    pub recorded_by: String,
+    /// What was folded until the end, or until the difference.
+    pub counts: Counts,
+    /// Where the machine is then.
+    pub state: State,
+    /// Bytes of an incomplete last record, which has no part in this.
+    pub torn_bytes: usize,
+    /// The first difference; absent where everything is as it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Difference>,
+}
+
+/// How much of a session was derived again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Events folded.
+    pub events: usize,
+    /// Requests to models derived.
+    pub requests: usize,
+    /// Tool calls that the policy judged again, and allowed.
+    pub tool_calls: usize,
+    /// Decisions taken.
+    pub decisions: usize,
+    /// Transitions of the machine.
+    pub transitions: usize,
+}
+
+/// The first place where a session goes another way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Difference {
+    /// Sequence number of the record that is, or would be, another.
+    pub record: u64,
+    /// Name of the event before it, which leads to it.
+    pub after: String,
+    /// Who puts the request that is another, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Purpose>,
+    /// Each field that differs.
+    pub fields: Vec<FieldDifference>,
+}
+
+/// Derives everything again from the recorded setup, and compares it with what was recorded.
+#[must_use]
+pub fn replay(journal: &Journal) -> Replay {
+    let folded = fold(journal);
+    let difference = folded.divergence.map(|divergence| Difference {
+        record: divergence.seq,
+        after: event_before(journal, divergence.seq),
+        request: recorded_request(journal, divergence.seq, &divergence.fields),
+        fields: divergence.fields,
+    });
+    let until = difference.as_ref().map(|difference| difference.record);
+    Replay {
+        session: journal.header.session.clone(),
+        recorded_by: journal.header.rawko.clone(),
+        counts: count(journal, until),
+        state: folded.session.state(),
+        torn_bytes: journal.torn_bytes,
+        difference,
+    }
+}
+
+impl Rawko {
+    /// Replays a session under this project's configuration as it is now: [`replay_with`].
+    ///
+    /// # Errors
+    /// [`Error::Setup`] where an agent's model cannot be resolved.
+    pub fn replay(&self, journal: &Journal) -> Result<Replay, Error> {
+        let mut setup = self.setup()?;
+        // What was recorded went through the same.
+        self.redactor(&self.providers(&setup).unwrap_or_default()).setup(&mut setup);
+        Ok(replay_with(journal, &setup))
+    }
+}
+
+/// Folds the recorded events under `setup` beside the recorded one, and tells the first place where it would have asked,
+/// allowed or decided otherwise. What a run is given besides its configuration (which agent begins, whether the tree
+/// is kept) stays as it was. A journal that does not even lead to what it recorded is told first.
+#[must_use]
+pub fn replay_with(journal: &Journal, setup: &Setup) -> Replay {
+    let mut replay = replay(journal);
+    if replay.difference.is_some() {
+        return replay;
+    }
+    let (mut recorded, mut current) = (Session::new(), Session::new());
+    for (seq, record) in (1_u64..).zip(&journal.records) {
+        let Record::Event(stamped) = record else { continue };
+        let was = recorded.apply(stamped);
+        let is = current.apply(&under(stamped, setup));
+        let (request, fields) = differences((&recorded, &was), (&current, &is));
+        if !fields.is_empty() {
+            let record = seq + 1;
+            let after = stamped.event.name().to_owned();
+            replay.counts = count(journal, Some(record));
+            replay.state = current.state();
+            replay.difference = Some(Difference { record, after, request, fields });
+            break;
+        }
+    }
+    replay
+}
+
+/// The event as it would have been under another setup.
+fn under<'a>(stamped: &'a Stamped, setup: &Setup) -> Cow<'a, Stamped> {
+    let event = match &stamped.event {
+        Event::TaskStarted { task, setup: recorded } => {
+            let setup = Setup {
+                first_agent: recorded.first_agent.clone(),
+                checkpoints: recorded.checkpoints,
+                ..setup.clone()
+            };
+            Event::TaskStarted { task: task.clone(), setup: Box::new(setup) }
+        }
+        Event::AgentsReloaded { .. } => Event::AgentsReloaded { agents: setup.agents.clone() },
+        _ => return Cow::Borrowed(stamped),
+    };
+    Cow::Owned(Stamped { at: stamped.at, event })
+}
+
+/// A session that has just reacted.
+type Reacted<'a> = (&'a Session, &'a Reaction);
+
+/// What differs between two reactions; requests by what is in them, not by their digest. Says whose request it is.
+fn differences(was: Reacted<'_>, is: Reacted<'_>) -> (Option<Purpose>, Vec<FieldDifference>) {
+    let mut fields = Vec::new();
+    for (at, pair) in was.1.effects.iter().zip(&is.1.effects).enumerate() {
+        let (Some(a), Some(b)) = (asked(was.0, pair.0), asked(is.0, pair.1)) else { continue };
+        if same(&a, &b) {
+            continue;
+        }
+        compare(&format!("effects[{at}].request"), &a.json(), &b.json(), &mut fields);
+        if !fields.is_empty() {
+            return (Some(a.request.purpose), fields);
+        }
+    }
+    let json = |reaction: &Reaction| {
+        serde_json::to_value(StepRecord::of(&reaction.effects, &reaction.notes)).unwrap_or_default()
+    };
+    compare("", &json(was.1), &json(is.1), &mut fields);
+    (None, fields)
+}
+
+/// A question to a model, and where it goes.
+struct Asked<'a> {
+    provider: &'a str,
+    digest: &'a str,
+    request: ModelRequest,
+}
+
+fn asked<'a>(session: &Session, effect: &'a Effect) -> Option<Asked<'a>> {
+    let Effect::CallModel { id, provider, digest, .. } = effect else { return None };
+    Some(Asked { provider, digest, request: session.request(*id)? })
+}
+
+/// The digest stands for system prompt, tools and messages: to compare those themselves at every turn would cost more
+/// with every turn.
+fn same(a: &Asked<'_>, b: &Asked<'_>) -> bool {
+    let (p, q) = (&a.request, &b.request);
+    (a.provider, a.digest) == (b.provider, b.digest)
+        && (&p.purpose, &p.model, &p.tool_choice) == (&q.purpose, &q.model, &q.tool_choice)
+        && (p.max_tokens, p.temperature, &p.extra) == (q.max_tokens, q.temperature, &q.extra)
+}
+
+impl Asked<'_> {
+    /// Everything that is sent, by the names that people know; tools by their names, and their order beside them.
+    fn json(&self) -> Value {
+        let request = &self.request;
+        let tools: Map<String, Value> = request
+            .tools
+            .iter()
+            .map(|tool| (tool.name.clone(), serde_json::to_value(tool).unwrap_or_default()))
+            .collect();
+        let order: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+        json!({
+            "purpose": request.purpose,
+            "provider": self.provider,
+            "model": request.model,
+            "system": request.system,
+            "tools": tools,
+            "toolOrder": order.join(", "),
+            "messages": request.messages,
+            "toolChoice": request.tool_choice,
+            "maxTokens": request.max_tokens,
+            "temperature": request.temperature,
+            "extra": request.extra,
+        })
+    }
+}
+
+fn event_before(journal: &Journal, seq: u64) -> String {
+    let until = usize::try_from(seq.saturating_sub(1)).unwrap_or(usize::MAX);
+    let events = journal.records.iter().take(until).rev().filter_map(|record| match record {
+        Record::Event(stamped) => Some(stamped.event.name()),
+        Record::Step(_) => None,
+    });
+    events.take(1).collect()
+}
+
+/// Whose request it is whose digest is another.
+fn recorded_request(journal: &Journal, seq: u64, fields: &[FieldDifference]) -> Option<Purpose> {
+    let at = usize::try_from(seq.checked_sub(1)?).ok()?;
+    let Record::Step(step) = journal.records.get(at)? else { return None };
+    let differs = |at: usize| {
+        let prefix = format!("effects[{at}]");
+        fields.iter().any(|difference| difference.field.starts_with(&prefix))
+    };
+    step.effects.iter().enumerate().find_map(|(at, effect)| match effect {
+        JournaledEffect::Whole(Effect::CallModel { purpose, .. }) if differs(at) => Some(purpose.clone()),
+        JournaledEffect::Whole(_) | JournaledEffect::RunTool { .. } => None,
+    })
+}
+
+/// What the records before `until` hold.
+fn count(journal: &Journal, until: Option<u64>) -> Counts {
+    let mut counts = Counts::default();
+    for (seq, record) in (1_u64..).zip(&journal.records) {
+        if until.is_some_and(|until| seq >= until) {
+            break;
+        }
+        let step = match record {
+            Record::Event(_) => {
+                counts.events += 1;
+                continue;
+            }
+            Record::Step(step) => step,
+        };
+        for effect in &step.effects {
+            match effect {
+                JournaledEffect::RunTool { .. } => counts.tool_calls += 1,
+                JournaledEffect::Whole(Effect::CallModel { .. }) => counts.requests += 1,
+                JournaledEffect::Whole(_) => {}
+            }
+        }
+        for note in &step.notes {
+            match note {
+                Note::Decided(_) => counts.decisions += 1,
+                Note::StateChanged { .. } => counts.transitions += 1,
+                _ => {}
+            }
+        }
+    }
+    counts
+}
