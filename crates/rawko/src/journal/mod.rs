@@ -16,19 +16,23 @@
 
 mod blobs;
 mod error;
+mod export;
 mod file;
 mod fold;
 mod info;
 mod reader;
 mod record;
+mod repair;
 mod store;
 mod writer;
 
 pub use error::JournalError;
+pub use export::{Entry, Happening, ToolAnswer, Transcript};
 pub(crate) use fold::compare;
 pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
 pub use info::{SessionInfo, SessionStatus};
 pub use reader::{Journal, read};
 pub use record::{FORMAT, ForkedFrom, Header, JournaledCall, JournaledEffect, Kind, Record, StepRecord};
+pub use repair::Repaired;
 pub use store::SessionStore;
 pub use writer::JournalWriter;

@@ -1,0 +1,95 @@
+//! What sessions cost as they grow: appending a turn, opening a long journal, listing many sessions.
+//!
+//! `cargo bench -p rawko --bench journal`. Figures and their limits are in `docs/performance.md`; the program fails where
+//! one is missed (`--no-limits` for a machine that is busy with something else).
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rawko::core::Timestamp;
+use rawko::core::machine::State;
+use rawko::core::session::{EffectId, Event, Stamped};
+use rawko::journal::{JournalWriter, SessionStore, fold, read};
+
+/// Turns of the long session: executions of twenty turns each.
+const EXECUTIONS: u32 = 500;
+const TURNS: u32 = 20;
+/// Sessions in the list.
+const SESSIONS: u32 = 1_000;
+
+fn main() -> ExitCode {
+    let limits = !std::env::args().any(|argument| argument == "--no-limits");
+    let dir = tempfile::tempdir().unwrap();
+    let mut missed = false;
+    let mut say = |what: &str, took: Duration, limit: Option<Duration>| {
+        let over = limit.is_some_and(|limit| took > limit);
+        missed |= over;
+        let limit = limit.map(|limit| format!(" (limit {limit:?})")).unwrap_or_default();
+        println!("{what:<58} {took:>12.3?}{limit}{}", if over { "  MISSED" } else { "" });
+    };
+
+    let begun = Instant::now();
+    let play = support::long_session(&dir.path().join("long"), EXECUTIONS, TURNS);
+    let turns = EXECUTIONS * TURNS;
+    say(&format!("append and fold, one turn of {turns}"), begun.elapsed() / turns, None);
+    let path = play.writer.path().to_owned();
+    println!("{:<58} {:>9} kB", "  its journal", play.writer.length() / 1_000);
+    drop(play);
+
+    let (took, journal) = best(5, || read(&path).unwrap());
+    say(&format!("read and verify {} records", journal.records.len()), took, None);
+    let (took, folded) = best(5, || fold(&journal));
+    assert!(folded.divergence.is_none() && folded.session.state() == State::Complete);
+    say("fold them and compare every step", took, None);
+    let (took, _) = best(5, || {
+        let (writer, journal) = JournalWriter::reopen(&path).unwrap();
+        (writer, fold(&journal))
+    });
+    say(&format!("open a session of {turns} turns"), took, Some(Duration::from_secs(1)));
+
+    let short = dir.path().join("short");
+    let play = support::long_session(&short, 1, 20);
+    let mut writer = JournalWriter::create(&dir.path().join("durable"), &support::header("durable")).unwrap();
+    let stamped = Stamped { at: Timestamp(1), event: Event::TimerFired { effect: EffectId(1) } };
+    let begun = Instant::now();
+    for _ in 0..100 {
+        writer.event(&stamped).unwrap();
+        writer.commit().unwrap();
+    }
+    say("append one small record and make it durable", begun.elapsed() / 100, None);
+    let length = play.writer.length();
+    drop(play);
+
+    let sessions = dir.path().join("sessions");
+    for number in 0..SESSIONS {
+        let at = sessions.join(format!("session-{number:04}"));
+        std::fs::create_dir_all(&at).unwrap();
+        // Each is of some length, because a list must not depend on it.
+        std::fs::copy(short.join("journal.jsonl"), at.join("journal.jsonl")).unwrap();
+    }
+    let store = SessionStore::at(sessions);
+    let (took, listed) = best(5, || store.list().unwrap());
+    assert!(listed.iter().all(|session| session.outcome.is_some()));
+    let what = format!("list {} sessions of {} kB each", listed.len(), length / 1_000);
+    say(&what, took, Some(Duration::from_millis(100)));
+
+    ExitCode::from(u8::from(missed && limits))
+}
+
+/// The shortest of several times, and the last result.
+fn best<T>(times: u32, work: impl Fn() -> T) -> (Duration, T) {
+    let once = || {
+        let begun = Instant::now();
+        let result = std::hint::black_box(work());
+        (begun.elapsed(), result)
+    };
+    (1..times).fold(once(), |(shortest, _), _| {
+        let (took, result) = once();
+        (shortest.min(took), result)
+    })
+}

@@ -1,0 +1,197 @@
+//! The transcript as Markdown. What comes from outside stands in fences that it cannot close, in quotes, or escaped.
+
+use rawko_core::machine::Plan;
+
+use super::text;
+use super::transcript::{Entry, Happening, ToolAnswer, Transcript};
+
+impl Transcript {
+    /// As Markdown, for people.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let mut page = Page::default();
+        page.paragraph(&format!("# Session {}", escape(&self.header.session)));
+        page.paragraph(&quote(&text::words(&self.task)));
+        page.paragraph(&self.facts());
+        if let Some(outcome) = &self.outcome {
+            page.paragraph("## Outcome");
+            page.paragraph(&quote(&text::words(&outcome.summary)));
+        }
+        if let Some(plan) = &self.plan {
+            page.paragraph("## Plan");
+            page.paragraph(&steps(plan));
+        }
+        page.paragraph("## Transcript");
+        for entry in &self.entries {
+            page.entry(entry);
+        }
+        page.0
+    }
+
+    fn facts(&self) -> String {
+        let agents: Vec<String> =
+            self.agents.iter().map(|(name, model)| format!("{name} ({model})")).collect();
+        let mut facts = vec![
+            ("Begun", self.header.created_at.to_rfc3339()),
+            ("Agents", agents.join(", ")),
+            ("rawko", self.header.rawko.clone()),
+        ];
+        match &self.outcome {
+            Some(outcome) => facts.extend(text::facts(outcome)),
+            None => facts.push(("Status", format!("no end yet, in state {}", self.state))),
+        }
+        let rows: Vec<String> =
+            facts.iter().map(|(name, value)| format!("| {name} | {} |", escape(value))).collect();
+        format!("| | |\n| --- | --- |\n{}", rows.join("\n"))
+    }
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn paragraph(&mut self, text: &str) {
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        self.0.push_str(text.trim_end());
+        self.0.push('\n');
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        match &entry.what {
+            Happening::Decided { point, decision, source, rejected } => {
+                self.paragraph(&format!(
+                    "**Decision** ({}): {} — {}",
+                    text::decided_by(*point, *source),
+                    escape(&text::decision(decision)),
+                    escape(decision.reason())
+                ));
+                for reason in rejected {
+                    self.paragraph(&format!("- an answer could not be used: {}", escape(reason)));
+                }
+            }
+            Happening::AgentStarted { agent, iteration, continued } => {
+                let goes_on = if *continued { ", going on" } else { "" };
+                self.paragraph(&format!("### Iteration {iteration}: {}{goes_on}", escape(agent)));
+            }
+            Happening::Said { agent, text } => {
+                self.paragraph(&format!("**{}:**", escape(agent)));
+                self.paragraph(&quote(&text::words(text)));
+            }
+            Happening::ToolCalled { tool, input, allowed, rule, answer, .. } => {
+                self.call(tool, &text::arguments(tool, input), *allowed, rule, answer.as_ref());
+            }
+            Happening::PlanChanged { agent, plan } => {
+                self.paragraph(&format!("**Plan** of {}:", escape(agent)));
+                self.paragraph(&steps(plan));
+            }
+            Happening::CheckpointKept { iteration, checkpoint } => self.paragraph(&format!(
+                "*The tree before iteration {iteration} is kept: {}*",
+                escape(checkpoint)
+            )),
+            Happening::ModelFailed { error } => {
+                self.paragraph(&format!("**Error** {}: {}", error.code, escape(&error.message)));
+            }
+            Happening::Warned { message } => self.paragraph(&format!("**Warning:** {}", escape(message))),
+            Happening::Resumed => self.paragraph("*Another process took the session up.*"),
+            Happening::CancelRequested { reason } => {
+                self.paragraph(&format!("**Asked to stop:** {}", escape(reason)));
+            }
+            Happening::Overridden { command } => {
+                self.paragraph(&format!("*{}*", escape(&text::overridden(command))));
+            }
+            Happening::AgentsReloaded => self.paragraph("*The configuration was read again.*"),
+        }
+    }
+
+    fn call(&mut self, tool: &str, input: &str, allowed: bool, rule: &str, answer: Option<&ToolAnswer>) {
+        let came = text::answer(allowed, answer);
+        // Markup around the fences: they are Markdown again behind a blank line.
+        self.paragraph(&format!("<details><summary><b>{}</b>: {came}</summary>", escape(tool)));
+        self.paragraph(&fence(input));
+        if !allowed {
+            self.paragraph(&format!("Rule: {}", escape(rule)));
+        }
+        if let Some(answer) = answer.filter(|answer| !answer.output.is_empty()) {
+            self.paragraph(&fence(&text::of_tool(&answer.output)));
+        }
+        self.paragraph("</details>");
+    }
+}
+
+fn steps(plan: &Plan) -> String {
+    let lines: Vec<String> = plan
+        .steps
+        .iter()
+        .map(|step| format!("- `{}` {}", text::mark(step.status), escape(&step.description)))
+        .collect();
+    lines.join("\n")
+}
+
+/// A block of code that its text cannot close.
+fn fence(code: &str) -> String {
+    let mut longest = 0;
+    let mut run = 0;
+    for c in code.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let marks = "`".repeat(3.max(longest + 1));
+    format!("{marks}text\n{}\n{marks}", code.trim_end_matches('\n'))
+}
+
+/// A quote. It stays Markdown, because models write it, but holds no HTML and loads nothing.
+fn quote(words: &str) -> String {
+    let safe = words.replace('<', "&lt;").replace("](", "]\\(").replace("![", "!\\[");
+    let lines: Vec<String> = safe.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// Text on one line, in which nothing is markup.
+fn escape(text: &str) -> String {
+    let mut safe = String::new();
+    for c in text::line(text).chars() {
+        match c {
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '&' => safe.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '!' | '~' => {
+                safe.push('\\');
+                safe.push(c);
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nothing_from_outside_is_markup() {
+        assert_eq!(escape("a|b\n<i>*x*"), "a\\|b &lt;i&gt;\\*x\\*");
+        assert_eq!(quote("# a\n![x](http://h/p)\n<b>"), "> # a\n> !\\[x]\\(http://h/p)\n> &lt;b>");
+        assert_eq!(fence("a\n````\nb\n"), "`````text\na\n````\nb\n`````");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_closes_its_fence(code in "[`a\n]{0,40}") {
+            let fenced = fence(&code);
+            let marks = fenced.lines().next().unwrap().trim_end_matches("text");
+            let inside = &fenced[marks.len() + 5..fenced.len() - marks.len() - 1];
+            prop_assert!(!inside.contains(marks));
+        }
+
+        #[test]
+        fn a_quote_stays_a_quote(words in "[a<>\n#`\\[\\]!()]{0,40}") {
+            let quoted = quote(&words);
+            prop_assert!(quoted.lines().all(|line| line.starts_with('>')));
+            prop_assert!(!quoted.contains('<'));
+        }
+    }
+}

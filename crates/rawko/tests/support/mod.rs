@@ -1,0 +1,139 @@
+//! Sessions made up for tests and benchmarks: a driver in miniature that folds and journals as the real one does, with
+//! answers out of a list instead of models and tools, and a clock of its own.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use rawko::core::Timestamp;
+use rawko::core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko::core::session::{Effect, EffectId, Event, Session, Stamped};
+use rawko::core::setup::Setup;
+use rawko::core::tool::ToolOutcome;
+use rawko::core::usage::Usage;
+use rawko::journal::{FORMAT, Header, JournalWriter, StepRecord};
+use serde_json::{Value, json};
+
+/// The instant at which made-up sessions begin.
+pub(crate) const BEGUN: u64 = 1_750_000_000_000;
+
+/// A setup with one agent that may take `turns` turns an execution.
+pub(crate) fn setup(turns: u32) -> Setup {
+    let model = json!({"provider": "claude", "model": "m", "maxTokens": 1000});
+    let tool = |name: &str, access: &str| json!({"name": name, "description": name, "inputSchema": {"type": "object"}, "access": access});
+    serde_json::from_value(json!({
+        "agents": {"developer": {
+            "source": "test", "model": model,
+            "config": {"name": "developer", "systemPrompt": "You develop.", "limits": {"maxIterations": turns}},
+        }},
+        "arbiter": {"mode": "llm", "model": model, "templates": {
+            "select": "Choose.<!-- volatile -->{task}", "evaluate": "Judge.<!-- volatile -->{task}",
+        }},
+        "limits": {"maxIterations": 1_000_000, "maxConsecutiveFailures": 3},
+        "tools": [tool("Read", "read_only"), tool("Bash", "mutating"), tool("Report", "mutating")],
+        "place": {"directory": "/p", "platform": "linux", "git": false},
+    }))
+    .unwrap()
+}
+
+/// The header of a made-up session.
+pub(crate) fn header(session: &str) -> Header {
+    serde_json::from_value(json!({
+        "format": FORMAT, "rawko": "0.1.0", "session": session, "createdAt": BEGUN,
+        "task": "do it", "configDigest": "d".repeat(64),
+    }))
+    .unwrap()
+}
+
+/// A session being made up.
+pub(crate) struct Play {
+    pub(crate) writer: JournalWriter,
+    pub(crate) session: Session,
+    at: u64,
+    open: VecDeque<Effect>,
+}
+
+impl Play {
+    /// Begins one in `directory`.
+    pub(crate) fn begin(directory: &Path, setup: Setup) -> Self {
+        let name = directory.file_name().unwrap().to_str().unwrap();
+        let writer = JournalWriter::create(directory, &header(name)).unwrap();
+        let mut play = Self { writer, session: Session::new(), at: BEGUN, open: VecDeque::new() };
+        play.give(Event::TaskStarted { task: "do it".into(), setup: Box::new(setup) });
+        play
+    }
+
+    /// Journals and folds what happened.
+    pub(crate) fn give(&mut self, event: Event) {
+        self.at += 1_000;
+        let stamped = Stamped { at: Timestamp(self.at), event };
+        self.writer.event(&stamped).unwrap();
+        let reaction = self.session.apply(&stamped);
+        assert!(!reaction.ignored, "{stamped:?}");
+        let step = StepRecord::of(&reaction.effects, &reaction.notes);
+        if !step.is_empty() {
+            self.writer.step(&step).unwrap();
+        }
+        self.open.extend(reaction.effects.into_iter().filter(|effect| effect.awaits_answer().is_some()));
+    }
+
+    /// The oldest effect that waits for an answer.
+    #[track_caller]
+    pub(crate) fn open(&mut self) -> EffectId {
+        self.open.pop_front().and_then(|effect| effect.awaits_answer()).expect("an effect is open")
+    }
+
+    /// The model that was asked says this, and calls these tools.
+    #[track_caller]
+    pub(crate) fn reply(&mut self, text: &str, calls: &[(&str, Value)]) {
+        let effect = self.open();
+        let mut content = vec![Content::text(text)];
+        content.extend(calls.iter().enumerate().map(|(at, (name, input))| {
+            let id = format!("call-{}-{at}", effect.0);
+            Content::ToolUse(ToolCall { id, name: (*name).into(), input: input.clone(), invalid_input: None })
+        }));
+        let stop_reason = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        let usage = Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() };
+        let message = Message { role: Role::Assistant, content };
+        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 900 });
+    }
+
+    /// The tool that was called answers this.
+    #[track_caller]
+    pub(crate) fn answer(&mut self, content: &str) {
+        let effect = self.open();
+        let outcome = ToolOutcome { duration_ms: 3, ..ToolOutcome::ok(content) };
+        self.give(Event::ToolFinished { effect, outcome });
+    }
+
+    /// The arbiter that was asked decides this.
+    #[track_caller]
+    pub(crate) fn decide(&mut self, decision: Value) {
+        self.reply(&decision.to_string(), &[]);
+    }
+
+    /// The agent says that its part is done.
+    #[track_caller]
+    pub(crate) fn report(&mut self) {
+        self.reply("", &[("Report", json!({"outcome": "success", "summary": "did it"}))]);
+    }
+}
+
+/// A session of so many executions of so many turns each, with answers of usual lengths. It ends complete.
+pub(crate) fn long_session(directory: &Path, executions: u32, turns: u32) -> Play {
+    let next = json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "there is more to do"});
+    let mut play = Play::begin(directory, setup(turns + 1));
+    play.decide(next.clone());
+    for execution in 0..executions {
+        for turn in 1..turns {
+            let path = format!("src/module_{execution}/file_{turn}.rs");
+            play.reply(&"I look at the next file. ".repeat(10), &[("Read", json!({ "file_path": path }))]);
+            play.answer(&"    let value = compute(\"input\", 42);\n".repeat(30));
+        }
+        play.report();
+        if execution + 1 < executions {
+            play.decide(next.clone());
+        }
+    }
+    play.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "it works"}));
+    play
+}
