@@ -18,7 +18,7 @@ use crate::call::{blocking, bounded_line, parse, spec};
 use crate::nearest::nearest;
 use crate::tool::{BoxFuture, Tool, ToolContext};
 use crate::tracker::{Digest, FileTracker};
-use crate::write::unread;
+use crate::write::{clear_up, unread};
 
 /// Lines shown before and after a change.
 const SHOWN_AROUND: usize = 3;
@@ -77,6 +77,12 @@ impl Tool for Edit {
             let (context, tracker) = (context.clone(), Arc::clone(&self.tracker));
             blocking(move |_| edit(&input, &context, &tracker).unwrap_or_else(Into::into)).await
         })
+    }
+
+    fn abandoned(&self, input: &Value, context: &ToolContext) {
+        if let Ok(input) = parse::<EditInput>("", input.clone()) {
+            clear_up(&input.file_path, context, &self.tracker);
+        }
     }
 }
 

@@ -125,6 +125,13 @@ impl ToolRegistry {
         outcome
     }
 
+    /// Clears up after a call that was never answered, because the process that ran it was killed.
+    pub fn abandoned(&self, name: &str, input: &Value, context: &ToolContext) {
+        if let Some(entry) = self.tools.get(name) {
+            entry.tool.abandoned(input, context);
+        }
+    }
+
     fn entry(&self, name: &str) -> Result<&Entry, ToolOutcome> {
         self.tools.get(name).ok_or_else(|| {
             let names = self.names();

@@ -20,6 +20,12 @@ pub trait Tool: Send + Sync {
     /// Does the work. The input has been validated against the schema. Failures are outcomes, not panics.
     /// Dropping the future ends the work: child processes included.
     fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome>;
+
+    /// The process that ran this call was killed, and nobody knows how far it came. Clears away what the call would
+    /// have cleared away itself; it neither finishes nor undoes it.
+    fn abandoned(&self, input: &Value, context: &ToolContext) {
+        let _ = (input, context);
+    }
 }
 
 /// Where and for whom a call runs.

@@ -59,6 +59,12 @@ impl Tool for Write {
             blocking(move |_| write(&input, &context, &tracker).unwrap_or_else(Into::into)).await
         })
     }
+
+    fn abandoned(&self, input: &Value, context: &ToolContext) {
+        if let Ok(input) = parse::<WriteInput>("", input.clone()) {
+            clear_up(&input.file_path, context, &self.tracker);
+        }
+    }
 }
 
 fn write(
@@ -91,6 +97,16 @@ fn write(
     let lines = input.content.lines().count();
     let text = format!("{done} `{name}` ({lines} lines, {} bytes).", bytes.len());
     Ok(ToolOutcome { files_modified: vec![name], files_seen: vec![seen], ..ToolOutcome::ok(text) })
+}
+
+/// Removes the half-written file that a killed process may have left beside the one at `path`.
+pub(crate) fn clear_up(path: &str, context: &ToolContext, tracker: &FileTracker) {
+    let target =
+        FileAccess::new(&context.root, &context.permissions).and_then(|access| access.write_target(path));
+    // What may not be written was not written: there is nothing to clear up.
+    if let Ok(target) = target {
+        target.clear_up(tracker.known(&context.agent, &target.name));
+    }
 }
 
 /// The refusal to change what the agent has not seen.

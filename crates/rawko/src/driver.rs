@@ -138,6 +138,9 @@ impl Driver {
         let undone_ids: Vec<EffectId> = undone.effects.iter().filter_map(Effect::awaits_answer).collect();
         let lost: Vec<EffectId> =
             self.session.open_effects().filter(|effect| !undone_ids.contains(effect)).collect();
+        for (agent, call) in lost.iter().filter_map(|effect| self.session.open_call(*effect)) {
+            self.performer.clear_up(&agent, &call);
+        }
         let mut outcome = self.settle(undone)?;
         let resumed = std::iter::once(Event::SessionResumed { changed_files });
         for event in resumed.chain(lost.into_iter().map(|effect| Event::EffectLost { effect })) {

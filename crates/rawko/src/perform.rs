@@ -147,13 +147,8 @@ impl Performer {
         call: ToolCall,
         signals: Signals,
     ) {
-        let granted = self.grants.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned();
-        let outcome = match granted {
-            Some(permissions) => {
-                let root = self.root.clone();
-                let context = ToolContext { root, agent, permissions, progress: Arc::new(|_: &str| {}) };
-                self.tools.call(&call.name, call.input, &context).await
-            }
+        let outcome = match self.context(&agent) {
+            Some(context) => self.tools.call(&call.name, call.input, &context).await,
             // Absent lists of permissions mean the project; an agent that nobody knows gets nothing at all.
             None => ToolOutcome::error(
                 ErrorCode::PermissionError,
@@ -161,6 +156,19 @@ impl Performer {
             ),
         };
         let _ = signals.send(Signal::Happened(Event::ToolFinished { effect, outcome }));
+    }
+
+    /// Clears up after a call that the process before this one did not come to the end of.
+    pub(crate) fn clear_up(&self, agent: &str, call: &ToolCall) {
+        if let Some(context) = self.context(agent) {
+            self.tools.abandoned(&call.name, &call.input, &context);
+        }
+    }
+
+    fn context(&self, agent: &str) -> Option<ToolContext> {
+        let permissions = self.grants.lock().unwrap_or_else(PoisonError::into_inner).get(agent).cloned()?;
+        let (root, agent) = (self.root.clone(), agent.to_owned());
+        Some(ToolContext { root, agent, permissions, progress: Arc::new(|_: &str| {}) })
     }
 }
 

@@ -24,6 +24,7 @@ pub use note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 pub use outcome::{Outcome, Status};
 
 use crate::machine::{Context, State};
+use crate::message::ToolCall;
 use crate::request::ModelRequest;
 use crate::setup::Setup;
 use run::Run;
@@ -70,6 +71,12 @@ impl Session {
     #[must_use]
     pub fn request(&self, effect: EffectId) -> Option<ModelRequest> {
         self.run.as_ref()?.request(effect)
+    }
+
+    /// The tool call that an open `RunTool` stands for, and the agent that made it.
+    #[must_use]
+    pub fn open_call(&self, effect: EffectId) -> Option<(String, ToolCall)> {
+        self.run.as_ref()?.open_call(effect)
     }
 
     /// Where the machine is.

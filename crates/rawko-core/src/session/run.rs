@@ -386,6 +386,17 @@ impl Run {
         }
     }
 
+    pub(super) fn open_call(&self, effect: EffectId) -> Option<(String, ToolCall)> {
+        match self.open.get(&effect)? {
+            Open::Tool { slot } => {
+                let execution = self.execution.as_ref()?;
+                let (call, _, _) = execution.running(*slot)?;
+                Some((execution.agent().to_owned(), call))
+            }
+            Open::Question | Open::Turn | Open::Checkpoint | Open::Timer { .. } => None,
+        }
+    }
+
     pub(super) fn state(&self) -> State {
         self.machine.state()
     }

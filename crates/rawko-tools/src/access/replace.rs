@@ -10,10 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
+use rustix::process::Pid;
 
 use super::error::AccessError;
 use super::{open_regular, read_bounded};
 use crate::tracker::Digest;
+
+/// Beginning of a temporary file's name, before the number of the process that writes it.
+const TEMPORARY: &str = ".rawko-tmp-";
 
 static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
 
@@ -64,6 +68,29 @@ impl WriteTarget {
         match expected {
             None => self.put_new(&temporary),
             Some(digest) => self.exchange(&temporary, digest),
+        }
+    }
+
+    /// Removes the temporary files that killed processes left in the file's directory. `expected` is what was there
+    /// when they began. Where it still is, they hold what had not come to its place yet; where they hold it
+    /// themselves, it had been replaced. Anything else may be somebody's work, and stays.
+    pub(crate) fn clear_up(&self, expected: Option<Digest>) {
+        if !self.missing.is_empty() {
+            return;
+        }
+        // A place is opened without the right to list it.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(dir) = rustix::fs::openat(&self.dir, ".", flags, Mode::empty()) else { return };
+        let is_untouched = digest_of(dir.as_fd(), &self.leaf) == expected;
+        for entry in rustix::fs::Dir::read_from(&dir).into_iter().flatten().flatten() {
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if !is_abandoned(name) {
+                continue;
+            }
+            let held = digest_of(dir.as_fd(), name);
+            if is_untouched || (held.is_some() && held == expected) {
+                let _ = rustix::fs::unlinkat(&dir, name, AtFlags::empty());
+            }
         }
     }
 
@@ -177,7 +204,7 @@ impl<'a> Temporary<'a> {
     fn create(dir: BorrowedFd<'a>) -> Result<Self, Errno> {
         loop {
             let number = TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".rawko-tmp-{}-{number}", std::process::id());
+            let name = format!("{TEMPORARY}{}-{number}", std::process::id());
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match rustix::fs::openat(dir, &name, flags, Mode::from_raw_mode(0o666)) {
                 Ok(fd) => return Ok(Self { dir, name, file: File::from(fd) }),
@@ -211,6 +238,13 @@ impl Drop for Temporary<'_> {
     }
 }
 
+/// Whether this is the name of a temporary file whose process is gone.
+fn is_abandoned(name: &str) -> bool {
+    let process = name.strip_prefix(TEMPORARY).and_then(|rest| rest.split_once('-'));
+    let pid = process.and_then(|(pid, _)| pid.parse().ok()).and_then(Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH))
+}
+
 fn digest_of(dir: BorrowedFd<'_>, name: impl AsRef<OsStr>) -> Option<Digest> {
     let (mut file, _) = open_regular(dir, name.as_ref()).ok()??;
     let bytes = read_bounded(&mut file, "").ok()?;
@@ -222,5 +256,51 @@ fn sync_dir(dir: BorrowedFd<'_>) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     if let Ok(fd) = rustix::fs::openat(dir, ".", flags, Mode::empty()) {
         let _ = rustix::fs::fsync(&fd);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use crate::access::FileAccess;
+
+    /// A process that has ended and been waited for.
+    fn gone() -> u32 {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    }
+
+    /// What `clear_up` leaves of a file, where the agent knew `known`, and of a temporary file beside it.
+    #[track_caller]
+    fn check(process: u32, known: Option<&str>, file: Option<&str>, temporary: &str, removed: bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let left = dir.path().join(format!("{TEMPORARY}{process}-3"));
+        std::fs::write(&left, temporary).unwrap();
+        if let Some(text) = file {
+            std::fs::write(dir.path().join("a.txt"), text).unwrap();
+        }
+        let access = FileAccess::new(dir.path(), &rawko_core::agent::Permissions::default()).unwrap();
+        access.write_target("a.txt").unwrap().clear_up(known.map(|text| Digest::of(text.as_bytes())));
+        assert_eq!(!left.exists(), removed, "{known:?} {file:?} {temporary}");
+        let now = std::fs::read_to_string(dir.path().join("a.txt")).ok();
+        assert_eq!(now.as_deref(), file);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_unless_it_may_be_somebodys_work() {
+        let gone = gone();
+        // Not in its place yet: whole, half or empty, for a new file and for one that was there.
+        check(gone, None, None, "new", true);
+        check(gone, None, None, "", true);
+        check(gone, Some("old"), Some("old"), "ne", true);
+        // Already in its place.
+        check(gone, Some("old"), Some("new"), "old", true);
+        // Somebody wrote in between, and the process was killed before it had swapped that back.
+        check(gone, Some("old"), Some("new"), "somebody's", false);
+        // At work.
+        check(std::process::id(), None, None, "new", false);
     }
 }
