@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rawko::config::TrustStore;
+use rawko::journal::JournalError;
 use rawko::{Rawko, RawkoBuilder};
 
 use crate::arguments::Global;
@@ -103,11 +104,22 @@ impl From<rawko::Error> for Failure {
             }
             E::Trust(_) => Self::new(Exit::Untrusted, message)
                 .with_hint("while that file cannot be read no folder is trusted; --yes trusts this one run"),
-            E::Journal(_) => Self::new(Exit::Failed, message)
-                .with_hint("check the disk and the rights of .rawko/sessions; `rawko doctor` looks at both"),
+            E::Journal(error) => of_journal(&error, message),
             E::Interrupted => Self::new(Exit::Failed, message),
             // The SDK may learn of failures that this version has no advice for.
             _ => Self::new(Exit::Failed, message),
         }
+    }
+}
+
+/// What to do about a journal. Damage says itself what repairs it.
+fn of_journal(error: &JournalError, message: String) -> Failure {
+    match error {
+        JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => Failure::usage(message),
+        JournalError::Locked { .. } => Failure::new(Exit::Failed, message)
+            .with_hint("wait until it has ended, or end it: rawko cancel ID"),
+        JournalError::Io { .. } => Failure::new(Exit::Failed, message)
+            .with_hint("check the disk and the rights of .rawko/sessions; `rawko doctor` looks at both"),
+        _ => Failure::new(Exit::Failed, message),
     }
 }

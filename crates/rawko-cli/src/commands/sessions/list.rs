@@ -1,0 +1,91 @@
+//! `rawko sessions list`.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rawko::core::Timestamp;
+use rawko::core::text::truncate;
+use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
+
+use super::broken;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Table, clean_line, cost};
+use crate::workspace::Workspace;
+
+/// Characters of a task that are shown.
+const TASK_CHARS: usize = 60;
+
+/// Lists the sessions.
+pub(super) fn list(workspace: &Workspace, store: &SessionStore, as_json: bool) -> Result<Exit, Failure> {
+    let sessions = store.list().map_err(broken)?;
+    let console = &workspace.console;
+    if as_json {
+        console.json(&sessions)?;
+        return Ok(Exit::Success);
+    }
+    if sessions.is_empty() {
+        console.line("no sessions yet: rawko \"a task\" begins one")?;
+        return Ok(Exit::Success);
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+    let mut table = Table::new(&["ID", "AGE", "STATUS", "ITERATIONS", "COST", "TASK"]);
+    for session in &sessions {
+        table.row(row(session, now));
+    }
+    console.write(&table.render(console.paint()))?;
+    for session in &sessions {
+        if let Some(problem) = &session.problem {
+            console.line(&format!("{}: {}", clean_line(&session.id), clean_line(problem)))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn row(session: &SessionInfo, now: Timestamp) -> Vec<String> {
+    let (status, spent) = match (session.status, &session.outcome) {
+        (_, Some(outcome)) => (outcome.status.as_str(), cost(outcome.cost_usd)),
+        (SessionStatus::Running, None) => ("running", "-".to_owned()),
+        (SessionStatus::Unfinished | SessionStatus::Ended, None) => ("unfinished", "-".to_owned()),
+        (SessionStatus::Unreadable, None) => ("unreadable", "-".to_owned()),
+    };
+    let age = match session.status {
+        SessionStatus::Unreadable => "-".to_owned(),
+        SessionStatus::Running | SessionStatus::Unfinished | SessionStatus::Ended => {
+            age(now.since(session.created_at))
+        }
+    };
+    vec![
+        clean_line(&session.id),
+        age,
+        status.to_owned(),
+        session.iterations.map_or("-".to_owned(), |iterations| iterations.to_string()),
+        spent,
+        truncate(&clean_line(&session.task), TASK_CHARS),
+    ]
+}
+
+/// How long ago, in the largest unit that fits: `45 s`, `12 m`, `7 h`, `3 d`.
+fn age(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} m", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_is_told_in_its_largest_unit() {
+        for (seconds, expected) in
+            [(0, "0 s"), (59, "59 s"), (60, "1 m"), (7_199, "1 h"), (86_399, "23 h"), (200_000, "2 d")]
+        {
+            assert_eq!(age(seconds * 1_000), expected);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `rawko sessions rm`: sessions removed with all that is kept of them.
+
+use std::path::Path;
+
+use clap::Args;
+use rawko::checkpoint::Checkpoints;
+use rawko::core::Timestamp;
+use rawko::journal::{JournalError, SessionInfo, SessionStatus, SessionStore};
+
+use super::broken;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{clean, clean_line};
+use crate::workspace::Workspace;
+
+/// Options of `rawko sessions rm`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["ids", "all_ended_before"]))]
+pub(crate) struct Arguments {
+    /// Their ids, or the beginnings or ends of them; `last` is the latest
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// All that ended before this day (UTC), like 2026-01-31
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    all_ended_before: Option<String>,
+    /// Without this, nothing but a session that has ended and is named is removed
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// A day as instants are written.
+fn date(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.split('-').collect();
+    let number = |part: &str, digits: usize| {
+        (part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()))
+            .then(|| part.parse::<u32>().ok())?
+    };
+    match parts.as_slice() {
+        [year, month, day]
+            if number(year, 4).is_some()
+                && number(month, 2).is_some_and(|month| (1..=12).contains(&month))
+                && number(day, 2).is_some_and(|day| (1..=31).contains(&day)) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err("write a day as year, month and day, like 2026-01-31".to_owned()),
+    }
+}
+
+/// Removes them.
+pub(super) fn rm(
+    workspace: &Workspace,
+    project: &Path,
+    store: &SessionStore,
+    arguments: &Arguments,
+) -> Result<Exit, Failure> {
+    let chosen = chosen(store, arguments)?;
+    let console = &workspace.console;
+    if chosen.is_empty() {
+        console.line("no session ended before that day")?;
+        return Ok(Exit::Success);
+    }
+    let needs_word = |session: &SessionInfo| {
+        arguments.all_ended_before.is_some() || session.status != SessionStatus::Ended
+    };
+    let asked_for: Vec<&SessionInfo> = chosen.iter().filter(|session| needs_word(session)).collect();
+    if !arguments.yes && !asked_for.is_empty() {
+        let list: Vec<String> = asked_for.iter().map(|session| format!("\n  {}", told(session))).collect();
+        return Err(Failure::usage(format!("this would remove:{}", list.concat()))
+            .with_hint("nothing was removed; say --yes to remove them"));
+    }
+    for session in &chosen {
+        remove(workspace, project, store, session)?;
+        console.line(&format!("removed {}", clean_line(&session.id)))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn chosen(store: &SessionStore, arguments: &Arguments) -> Result<Vec<SessionInfo>, Failure> {
+    let mut sessions = store.list().map_err(broken)?;
+    if let Some(day) = &arguments.all_ended_before {
+        sessions
+            .retain(|session| ended_at(session).is_some_and(|at| at.to_rfc3339().as_str() < day.as_str()));
+        return Ok(sessions);
+    }
+    let mut named = Vec::new();
+    for id in &arguments.ids {
+        let path = super::find(store, id)?;
+        let name = path.parent().and_then(Path::file_name).unwrap_or_default();
+        named.push(name.to_owned());
+    }
+    sessions.retain(|session| named.iter().any(|name| name.to_str() == Some(&session.id)));
+    Ok(sessions)
+}
+
+fn ended_at(session: &SessionInfo) -> Option<Timestamp> {
+    let outcome = session.outcome.as_ref()?;
+    Some(Timestamp(session.created_at.0.saturating_add(outcome.duration_ms)))
+}
+
+fn remove(
+    workspace: &Workspace,
+    project: &Path,
+    store: &SessionStore,
+    session: &SessionInfo,
+) -> Result<(), Failure> {
+    let mut forgotten = Ok(());
+    let forget = |directory: &Path| forgotten = Checkpoints::new(project, directory, &session.id).forget();
+    store.remove(&session.id, forget).map_err(|error| match error {
+        JournalError::Locked { .. } => {
+            Failure::new(Exit::Failed, format!("session {} is running: it is not removed", session.id))
+                .with_hint(format!("end it first: rawko cancel {}", session.id))
+        }
+        other => broken(other),
+    })?;
+    if let Err(error) = forgotten {
+        let warning = console_warning(workspace);
+        let text =
+            format!("{warning} what git kept of {} stays: {}\n", session.id, clean(&error.to_string()));
+        let _ = workspace.console.write_error(&text);
+    }
+    Ok(())
+}
+
+fn console_warning(workspace: &Workspace) -> String {
+    workspace.console.error_paint().warning("warning:")
+}
+
+fn told(session: &SessionInfo) -> String {
+    let status = match (session.status, &session.outcome) {
+        (_, Some(outcome)) => outcome.status.as_str(),
+        (SessionStatus::Running, None) => "running",
+        (SessionStatus::Unfinished | SessionStatus::Ended, None) => "unfinished: it can be resumed",
+        (SessionStatus::Unreadable, None) => "unreadable",
+    };
+    format!("{} ({status}): {}", clean_line(&session.id), clean_line(&session.task))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_days() {
+        for good in ["2026-01-31", "1999-12-01"] {
+            assert_eq!(date(good).as_deref(), Ok(good));
+        }
+        for bad in
+            ["", "2026", "2026-13-01", "2026-1-1", "2026-01-00", "26-01-01", "2026-01-31T00", "2026-01-+1"]
+        {
+            assert!(date(bad).is_err(), "{bad}");
+        }
+    }
+}
