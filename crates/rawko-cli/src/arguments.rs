@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    agents, completions, config, demo, doctor, init, machine, providers, resume, run, sessions, tools, trust,
+    agents, cancel, completions, config, demo, diff, doctor, explain, fork, init, machine, providers, replay,
+    resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -66,6 +67,18 @@ pub(crate) enum Command {
     Run(run::Arguments),
     /// Go on with a session that was interrupted
     Resume(resume::Arguments),
+    /// Derive a session again from its journal, and tell the first difference
+    Replay(replay::Arguments),
+    /// Begin a new session with the beginning of another
+    Fork(fork::Arguments),
+    /// Why a session went the way it went
+    Explain(explain::Arguments),
+    /// End a session, wherever it runs
+    Cancel(cancel::Arguments),
+    /// What a session or one of its executions changed in the folder
+    Diff(diff::Arguments),
+    /// Bring the files back that an execution found
+    Rewind(rewind::Arguments),
     /// Show a whole run in a throw-away project, without a key
     Demo(demo::Arguments),
     /// Write .rawko/ with a configuration and the agents, to be edited
@@ -98,7 +111,7 @@ pub(crate) enum Command {
 
 /// First words that a later version gives a meaning of their own. Taken for a task today, they would mean something
 /// else tomorrow.
-const RESERVED: [&str; 5] = ["replay", "fork", "explain", "cancel", "memory"];
+const RESERVED: [&str; 1] = ["memory"];
 
 /// The arguments with `run` put in where it was left out.
 ///
@@ -251,7 +264,8 @@ mod tests {
         check(&["fix"], Ok(&["run", "fix"]));
         check(&["memory"], Err("has no command `memory`"));
         check(&["resume"], Ok(&["resume"]));
-        check(&["explain", "the", "bug"], Err("rawko run explain"));
+        check(&["memory", "of", "it"], Err("rawko run memory"));
+        check(&["fork", "last"], Ok(&["fork", "last"]));
         check(&["explain the bug"], Ok(&["run", "explain the bug"]));
     }
 

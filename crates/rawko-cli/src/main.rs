@@ -26,8 +26,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::arguments::{Cli, Command};
 use crate::commands::{
-    agents, completions, config, demo as demo_command, doctor, init, machine, providers, resume, run,
-    sessions, tools, trust,
+    agents, cancel, completions, config, demo as demo_command, diff, doctor, explain, fork, init, machine,
+    providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::Environment;
@@ -62,6 +62,12 @@ fn carry_out(arguments: Vec<OsString>, environment: Environment, console: &Conso
     match cli.command {
         Command::Run(arguments) => run::run(&workspace, arguments),
         Command::Resume(arguments) => resume::run(&workspace, &arguments),
+        Command::Replay(arguments) => replay::run(&workspace, arguments),
+        Command::Fork(arguments) => fork::run(&workspace, arguments),
+        Command::Explain(arguments) => explain::run(&workspace, &arguments),
+        Command::Cancel(arguments) => cancel::run(&workspace, &arguments),
+        Command::Diff(arguments) => diff::run(&workspace, &arguments),
+        Command::Rewind(arguments) => rewind::run(&workspace, &arguments),
         Command::Demo(arguments) => demo_command::run(&workspace, &arguments),
         Command::Init(arguments) => init::run(&workspace, &arguments),
         Command::Doctor(arguments) => doctor::run(&workspace, &arguments),

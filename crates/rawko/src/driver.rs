@@ -94,6 +94,7 @@ impl Driver {
         self.hub.tell(&started);
         let result = self.run(start).await;
         self.end_tasks().await;
+        Arc::clone(&self.performer).keep_end().await;
         match &result {
             Ok(outcome) => self.hub.tell(&RunEvent::finished(&self.id, outcome)),
             Err(error) => {

@@ -139,6 +139,13 @@ impl Performer {
         let _ = signals.send(Signal::Happened(event));
     }
 
+    /// Keeps the tree that the run leaves behind, if it changed anything: a help for `diff` and `rewind`, which do
+    /// without where it cannot be kept.
+    pub(crate) async fn keep_end(self: Arc<Self>) {
+        let checkpoints = self.checkpoints.clone();
+        let _ = tokio::task::spawn_blocking(move || checkpoints.take_end()).await;
+    }
+
     /// Runs the tool and reports what came of it.
     pub(crate) async fn run_tool(
         self: Arc<Self>,

@@ -4,6 +4,8 @@
 //! the index, the branch and rawko's sessions are not touched, nor is anything whose present content could not be kept.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, TryLockError};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -14,6 +16,7 @@ use super::restore::{InTheWay, Restorer, shown};
 use super::snapshot::{Difference, Snapshot, difference};
 use super::store::Store;
 use super::{Checkpoint, Checkpoints, END, REWIND, number};
+use crate::journal::{SessionStatus, SessionStore};
 
 /// Most bytes of files that are held in memory at a time.
 const PIECE: u64 = 64 * 1024 * 1024;
@@ -55,12 +58,16 @@ pub struct LeftAlone {
 
 impl Checkpoints {
     /// Brings the tree back that was kept under the name `to`: the number of an execution means the tree before it,
-    /// which is that before the next one that changed anything. The caller sees to it that no session runs here.
+    /// which is that before the next one that changed anything.
     ///
     /// # Errors
-    /// [`CheckpointError::Unknown`] and [`CheckpointError::Gone`] where there is nothing to bring back; nothing has
+    /// [`CheckpointError::Running`] where a session of this project runs, [`CheckpointError::Unknown`] and [`CheckpointError::Gone`] where there is nothing to bring back; nothing has
     /// been touched then. After any other error, what was there before is kept under the latest `rewind-` name.
     pub fn rewind(&self, to: &str, execute: Execute) -> Result<Rewound, CheckpointError> {
+        let _session = match execute {
+            Execute::Really => Some(self.hold()?),
+            Execute::DryRun => None,
+        };
         let kept = self.list()?;
         let to = self.target(to, &kept)?;
         let store = self.store()?;
@@ -93,6 +100,22 @@ impl Checkpoints {
         work.carry_out()?;
         let Done { restored, removed, left_alone: left } = work.rewound;
         Ok(Rewound { to, before: Some(before), restored, removed, left_alone: left_alone(left) })
+    }
+
+    /// Holds the session as a run would, so that it cannot be resumed meanwhile.
+    fn hold(&self) -> Result<File, CheckpointError> {
+        let sessions = SessionStore::at(self.directory.parent().unwrap_or(Path::new(".")).to_owned());
+        let others = sessions.list().unwrap_or_default();
+        if let Some(running) = others.into_iter().find(|session| session.status == SessionStatus::Running) {
+            return Err(CheckpointError::Running { session: running.id });
+        }
+        let path = self.directory.join("journal.jsonl");
+        let journal = File::open(&path).map_err(|error| CheckpointError::io("cannot open", &path, error))?;
+        match journal.try_lock() {
+            Ok(()) => Ok(journal),
+            Err(TryLockError::WouldBlock) => Err(CheckpointError::Running { session: self.session.clone() }),
+            Err(TryLockError::Error(error)) => Err(CheckpointError::io("cannot lock", &path, error)),
+        }
     }
 
     fn target(&self, asked: &str, kept: &[Checkpoint]) -> Result<Checkpoint, CheckpointError> {

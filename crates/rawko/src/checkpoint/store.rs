@@ -115,7 +115,11 @@ impl Store {
     }
 
     pub(super) fn snapshot(&self, id: &str) -> Result<Snapshot, CheckpointError> {
-        if is_copy(id) { self.copies().snapshot(id) } else { self.objects_of(id)?.snapshot(id) }
+        let mut snapshot =
+            if is_copy(id) { self.copies().snapshot(id)? } else { self.objects_of(id)?.snapshot(id)? };
+        // Not every tree that a journal names was made by rawko.
+        snapshot.retain(|path, _| !self.never.covers(path));
+        Ok(snapshot)
     }
 
     pub(super) fn not_kept(&self, id: &str) -> Result<Vec<String>, CheckpointError> {

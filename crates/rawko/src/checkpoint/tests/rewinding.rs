@@ -192,3 +192,35 @@ fn the_sessions_themselves_are_never_part_of_a_tree() {
         ("longer now", "a: 1\n")
     );
 }
+
+#[test]
+fn nothing_is_rewound_while_a_session_runs() {
+    let bench = Bench::repository();
+    bench.take(1);
+    bench.write("tracked", "changed\n").end();
+    let journal = bench.path(format!(".rawko/sessions/{}/journal.jsonl", super::bench::SESSION));
+    let held = std::fs::File::open(journal).unwrap();
+    held.lock().unwrap();
+    let error = bench.checkpoints.rewind("1", Execute::Really).unwrap_err();
+    assert!(matches!(error, CheckpointError::Running { .. }), "{error}");
+    assert_eq!(bench.read("tracked"), "changed\n");
+    assert_eq!(bench.checkpoints.rewind("1", Execute::DryRun).unwrap().restored, ["tracked"]);
+    drop(held);
+    bench.rewind("1");
+    // Another session of this project, with a journal that can be read.
+    let sessions = crate::journal::SessionStore::of_project(&bench.project());
+    let header = crate::journal::Header {
+        format: crate::journal::FORMAT,
+        rawko: "0.0.0".to_owned(),
+        session: "20271122-094512-417-other".to_owned(),
+        created_at: rawko_core::Timestamp(1),
+        task: "another".to_owned(),
+        config_digest: String::new(),
+        forked_from: None,
+    };
+    let writer = sessions.create(&header).unwrap();
+    let error = bench.checkpoints.rewind("1", Execute::Really).unwrap_err();
+    assert!(matches!(&error, CheckpointError::Running { session } if session.ends_with("other")), "{error}");
+    drop(writer);
+    bench.rewind("1");
+}
