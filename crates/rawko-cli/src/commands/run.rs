@@ -20,6 +20,7 @@ const LONGEST_TASK: u64 = 1024 * 1024;
 
 /// Options of `rawko run`.
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "rawko [run] [OPTIONS] TASK...\n       rawko [run] [OPTIONS] -")]
 pub(crate) struct Arguments {
     /// What is to be done, in words; `-` reads it from standard input
     #[arg(value_name = "TASK")]
@@ -42,8 +43,9 @@ pub(crate) struct Arguments {
     /// Longest time, like 90s, 30m or 1h30m [env: RAWKO_TIMEOUT]
     #[arg(long, value_name = "TIME")]
     timeout: Option<TimeSpan>,
-    /// Form of the output [env: RAWKO_OUTPUT]
-    #[arg(long, value_enum, value_name = "FORM")]
+    /// Output for people (text), the result as one JSON object (json), or every event as one object a line
+    /// (stream-json) [env: RAWKO_OUTPUT]
+    #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
     output: Option<Format>,
     /// Tell rules, latencies, cache hits and the tools' output too
     #[arg(long, short, conflicts_with = "quiet")]

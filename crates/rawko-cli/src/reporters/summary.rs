@@ -89,10 +89,12 @@ impl Summary {
 
     fn title(&self, paint: Paint) -> String {
         match self.outcome.status {
+            Status::Claimed | Status::Limited if self.dry_run => {
+                paint.strong("Dry run: this is how it would begin")
+            }
             Status::Claimed if self.outcome.iterations == 0 => {
                 paint.warning("Claimed done without any work (nothing verified it)")
             }
-            Status::Limited if self.dry_run => paint.strong("Dry run: this is how it would begin"),
             Status::Claimed => paint.good("Claimed done (nothing verified it)"),
             Status::Failed => paint.bad("Failed"),
             Status::Limited => paint.warning("Stopped by a limit"),
