@@ -89,3 +89,39 @@ impl From<io::Error> for Failure {
         }
     }
 }
+
+impl From<rawko::Error> for Failure {
+    fn from(error: rawko::Error) -> Self {
+        use rawko::Error as E;
+        let message = error.to_string();
+        match error {
+            E::EmptyTask => crate::commands::run::no_task(),
+            E::Project { path, source } => {
+                Self::usage(format!("cannot work in {}: {source}", path.display()))
+                    .with_hint("name a folder that exists with --cwd DIR, or change into it")
+            }
+            E::Config(_) => Self::usage(message),
+            E::Setup { message, hint } => Self::usage(message).with_hint(hint),
+            E::NoKey { provider, variable } => Self::new(Exit::Provider, message).with_hint(format!(
+                "set it: export {variable}=…\n\
+                 or use another provider than `{provider}`: --provider NAME (`rawko providers list`), \
+                 e.g. `--provider ollama` for a model on this machine\n\
+                 `rawko demo` shows a run without any key"
+            )),
+            E::Untrusted { folder: _, claims } => {
+                let claims: Vec<String> = claims.iter().map(|claim| format!("\n  {claim}")).collect();
+                Self::new(Exit::Untrusted, format!("{message}:{}", claims.concat())).with_hint(
+                    "read what it asks for; then trust the folder as it is now with `rawko trust`, \
+                     or this one run with --yes",
+                )
+            }
+            E::Trust(_) => Self::new(Exit::Untrusted, message)
+                .with_hint("while that file cannot be read no folder is trusted; --yes trusts this one run"),
+            E::Journal(_) => Self::new(Exit::Failed, message)
+                .with_hint("check the disk and the rights of .rawko/sessions; `rawko doctor` looks at both"),
+            E::Interrupted => Self::new(Exit::Failed, message),
+            // The SDK may learn of failures that this version has no advice for.
+            _ => Self::new(Exit::Failed, message),
+        }
+    }
+}

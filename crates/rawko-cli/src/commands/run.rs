@@ -214,8 +214,8 @@ pub(crate) fn follow(
     format: Format,
     detail: Detail,
 ) -> Result<Ended, Failure> {
-    let mut reporter = reporter(workspace.console, format, detail);
-    block_on(watch(run, reporter.as_mut(), format == Format::StreamJson))
+    let reporter = reporter(workspace.console, format, detail);
+    block_on(watch(run, reporter, format == Format::StreamJson))
 }
 
 /// How a run with this last event ends the program.

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::place::Place;
+use crate::place::{Place, wait_for};
 
 #[track_caller]
 fn check(arguments: &[&str], code: i32) {
@@ -40,4 +40,49 @@ fn a_run_whose_events_nobody_reads_is_cancelled() {
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(130), ""));
     place.rawko(&["sessions", "list"]).ends(0).says(&["cancelled"]);
+}
+
+#[test]
+fn a_reader_that_does_not_read_holds_nothing_back() {
+    // Far more than a pipe takes.
+    let text = "Words and more words. ".repeat(20_000);
+    let place = Place::scripted(&json!([
+        {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
+        {"for": "developer", "text": text},
+        {"for": "evaluate", "decision": {"decision": "COMPLETE", "reason": "done", "summary": "It is done."}},
+    ]));
+    let mut command = place.command(&["--yes", "--output", "stream-json", "talk"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for(|| place.rawko(&["sessions", "list"]).ends(0).out.contains("claimed").then_some(()));
+    let mut told = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(told.len() > 100_000);
+    assert!(
+        told.lines().last().unwrap().starts_with("{\"type\":\"session_finished\",\"status\":\"claimed\"")
+    );
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_a_reader() {
+    let text = "Words and more words. ".repeat(20_000);
+    let place = Place::scripted(&json!([
+        {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
+        {"for": "developer", "text": text, "tools": [{"name": "Bash", "input": {"command": "trap '' TERM; echo $$ > pid; sleep 1000"}}]},
+    ]));
+    let mut command = place.command(&["--yes", "--output", "stream-json", "talk"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let file = place.project().join("pid");
+    let pid = wait_for(|| std::fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok());
+    let begun = std::time::Instant::now();
+    let code = wait_for(|| {
+        let _ = std::process::Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .stderr(Stdio::null())
+            .status();
+        child.try_wait().unwrap()
+    });
+    assert_eq!(code.code(), Some(130));
+    assert!(begun.elapsed() < std::time::Duration::from_millis(1_900), "{:?}", begun.elapsed());
+    wait_for(|| (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
 }

@@ -1,11 +1,10 @@
 //! `rawko tools`: verdicts, and calls with an agent's rights.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::place::{Place, wait_for};
 
 #[track_caller]
 fn check(question: &[&str], code: i32, parts: &[&str]) {
@@ -101,16 +100,4 @@ fn an_interrupted_call_leaves_no_process_behind() {
     assert!(signalled.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     wait_for(|| (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
-}
-
-/// Waits until `look` sees something, for a minute at most.
-fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
