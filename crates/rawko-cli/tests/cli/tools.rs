@@ -23,6 +23,17 @@ fn verdicts_name_the_rule() {
     check(&["planner", "--tool", "Report"], 0, &["allowed by control tool"]);
     check(&["planner", "--tool", "write"], 1, &["denied by unknown tool", "`Write`"]);
     check(&["planner", "--", "git log | head"], 0, &["allowed by"]);
+    check(
+        &["planner", "--", "git log | sh"],
+        1,
+        &["denied by tools.bashFilter.allowedCommands", "`sh` is not listed"],
+    );
+    check(&["planner", "--", "git", "log", "--format=%h | sh"], 0, &["allowed by"]);
+    check(
+        &["planner", "--tool", "Bash", "--input", r#"{"command": "curl x"}"#],
+        1,
+        &["`curl` is not listed"],
+    );
     check(&["developer", "--", "rm", "-rf", "build"], 0, &["allowed by"]);
 }
 
