@@ -40,6 +40,9 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
         .map_err(|error| no_runtime(&error))?;
     let result = runtime.block_on(work);
     runtime.shutdown_timeout(LAST_WAIT);
+    // What was dropped just now is given time to end in order; nobody would end it after us. What the kernel itself
+    // cannot end is no reason to stay.
+    let _ = rawko::tools::settle();
     result
 }
 
@@ -65,6 +68,7 @@ pub(crate) async fn watch(
             biased;
             name = signals.next() => {
                 if stopping {
+                    rawko::tools::kill_all_now();
                     let event = RunEvent::finished(&session, &abandoned(name));
                     let _ = tell.send(Word::End(Box::new(event.clone())));
                     if last.is_none() {

@@ -20,6 +20,10 @@ pub trait Tool: Send + Sync {
     /// Does the work. The input has been validated against the schema. Failures are outcomes, not panics.
     /// Dropping the future ends the work: child processes included.
     fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome>;
+
+    /// The run is over: ends what the tool keeps between its calls, without waiting for it. A tool that keeps
+    /// nothing has nothing to do.
+    fn end(&self) {}
 }
 
 /// Where and for whom a call runs.

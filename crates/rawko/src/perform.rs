@@ -65,6 +65,11 @@ impl Performer {
         *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants_of(agents);
     }
 
+    /// Ends what the tools keep between their calls. Does not wait for it.
+    pub(crate) fn end(&self) {
+        self.tools.end();
+    }
+
     /// Puts the question and reports the answer; pieces of text go to the watchers as they arrive.
     pub(crate) async fn call_model(
         self: Arc<Self>,

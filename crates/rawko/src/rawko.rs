@@ -71,7 +71,7 @@ impl Rawko {
     /// # Errors
     /// [`Error::Setup`] where two tools have one name.
     pub fn tools(&self) -> Result<ToolRegistry, Error> {
-        self.builder.registry(&[])
+        self.builder.registry(&self.loaded.config.tools)
     }
 
     /// Builds the provider of that name, with its key.
@@ -108,7 +108,7 @@ impl Rawko {
             return Err(Error::EmptyTask);
         }
         let builder = &self.builder;
-        let registry = builder.registry(&[])?;
+        let registry = builder.registry(&self.loaded.config.tools)?;
         let mut setup = self.setup()?;
         let config = &self.loaded.config;
         let providers =
@@ -171,7 +171,7 @@ impl Rawko {
     /// [`Error::Setup`] where an agent's model cannot be resolved.
     pub fn setup(&self) -> Result<Setup, Error> {
         let builder = &self.builder;
-        let mut tools = builder.registry(&[])?.specs();
+        let mut tools = builder.registry(&self.loaded.config.tools)?.specs();
         tools.extend(rawko_core::agent::control_tools());
         let place = Place {
             directory: builder.project.display().to_string(),
