@@ -3,18 +3,23 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Command;
 
 use crate::server::{Log, Server};
 
-/// Bytes to append and make durable, so many times between two requests.
+/// What else is done between two requests.
 #[derive(Clone, Copy)]
-pub(crate) struct Appends {
-    pub(crate) times: usize,
+pub(crate) struct Work {
+    /// So often something is appended to a file and made durable.
+    pub(crate) appends: usize,
+    /// So many bytes each time.
     pub(crate) bytes: usize,
+    /// Whether a shell is run that does nothing.
+    pub(crate) shell: bool,
 }
 
 /// Sends bodies of these lengths, cut from `longest`, one after the other over one connection.
-pub(crate) fn run(answers: Vec<Vec<u8>>, lengths: &[usize], longest: &[u8], appends: Option<Appends>) -> Log {
+pub(crate) fn run(answers: Vec<Vec<u8>>, lengths: &[usize], longest: &[u8], work: Option<Work>) -> Log {
     let server = Server::start(answers);
     let folder = tempfile::tempdir().unwrap();
     let mut file = File::create(folder.path().join("journal")).unwrap();
@@ -32,8 +37,11 @@ pub(crate) fn run(answers: Vec<Vec<u8>>, lengths: &[usize], longest: &[u8], appe
         while !answer[..read].ends_with(b"\r\n0\r\n\r\n") {
             read += stream.read(&mut answer[read..]).unwrap();
         }
-        if let Some(Appends { times, bytes }) = appends {
-            for _ in 0..times {
+        if let Some(Work { appends, bytes, shell }) = work {
+            if shell {
+                Command::new("bash").args(["-c", "true"]).output().unwrap();
+            }
+            for _ in 0..appends {
                 file.write_all(&longest[..bytes.min(longest.len())]).unwrap();
                 file.sync_data().unwrap();
             }

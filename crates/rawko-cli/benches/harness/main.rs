@@ -1,13 +1,14 @@
 //! What rawko itself costs: the release binary against a model server that answers at once, turn by turn.
 //!
 //! `cargo bench -p rawko-cli` prints tables; `-- --json` prints the figures, `-- --turns N` changes the length of the
-//! run, `-- --only read|bash|start` leaves the others out. Beside every figure stands a floor: a minimal client that
+//! run, `-- --only start|read|bash|micro` leaves the others out. Beside every figure stands a floor: a minimal client that
 //! sends the same bytes over the same kind of connection, with and without appending as much to a file as durably.
 //! `docs/performance.md` says what was seen. Linux only: the figures come from `/proc`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answers;
 mod floor;
+mod micro;
 mod process;
 mod report;
 mod server;
@@ -36,6 +37,9 @@ fn main() {
             report.runs.push(trial::run(mode, plan.turns));
         }
     }
+    if wants("micro") {
+        report.lengths = [100, 10_000].map(micro::measure).into();
+    }
     if plan.json {
         println!("{:#}", report.json());
     } else {
@@ -56,7 +60,9 @@ fn plan() -> Plan {
             // Cargo's own.
             "--bench" => {}
             other => {
-                panic!("unknown argument {other}: --json, --turns N, --starts N, --only read|bash|start")
+                panic!(
+                    "unknown argument {other}: --json, --turns N, --starts N, --only start|read|bash|micro"
+                )
             }
         }
     }

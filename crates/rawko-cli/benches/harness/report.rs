@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::micro::Length;
 use crate::process::{Sample, machine};
 use crate::server::{Log, Request};
 use crate::trial::Measured;
@@ -18,6 +19,8 @@ pub(crate) struct Report {
     pub(crate) starts: Vec<(Duration, Duration)>,
     /// The long runs.
     pub(crate) runs: Vec<Measured>,
+    /// Histories of several lengths.
+    pub(crate) lengths: Vec<Length>,
 }
 
 /// Some consecutive turns.
@@ -28,14 +31,14 @@ struct Bucket {
     wall_p90: f64,
     cpu: f64,
     floor: f64,
-    durable_floor: f64,
+    working_floor: f64,
     request_kb: f64,
 }
 
 impl Report {
     /// Nothing measured yet.
     pub(crate) fn new() -> Self {
-        Self { starts: Vec::new(), runs: Vec::new() }
+        Self { starts: Vec::new(), runs: Vec::new(), lengths: Vec::new() }
     }
 
     /// For people.
@@ -56,13 +59,13 @@ impl Report {
                 "\n{} × {turns} turns: from an answer to the last byte of the next request, ms",
                 run.mode.name()
             );
-            text.push_str("     turns   median      p90      cpu    floor  +durable   request kB\n");
+            text.push_str("     turns   median      p90      cpu    floor     +work   request kB\n");
             for b in buckets(run) {
                 let turns = format!("{}–{}", b.from, b.to);
                 let _ = writeln!(
                     text,
                     "{turns:>10} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>9.2} {:>12.0}",
-                    b.wall, b.wall_p90, b.cpu, b.floor, b.durable_floor, b.request_kb
+                    b.wall, b.wall_p90, b.cpu, b.floor, b.working_floor, b.request_kb
                 );
             }
             let last = last_sample(&run.log);
@@ -93,6 +96,13 @@ impl Report {
                 mb(last.to_disk)
             );
         }
+        for Length { entries, prompts_us, append_us } in &self.lengths {
+            let _ = writeln!(
+                text,
+                "\nafter {entries} executions: {prompts_us:.0} µs for both of the arbiter's prompts; \
+                 {append_us:.1} µs for an append of 2 kB to the journal"
+            );
+        }
         text
     }
 
@@ -103,14 +113,18 @@ impl Report {
             let last = last_sample(&run.log);
             let buckets = buckets(run).map(|b| {
                 json!({"from": b.from, "to": b.to, "wallMs": b.wall, "wallP90Ms": b.wall_p90, "cpuMs": b.cpu, "floorMs": b.floor,
-                    "durableFloorMs": b.durable_floor, "requestKb": b.request_kb})
+                    "workingFloorMs": b.working_floor, "requestKb": b.request_kb})
             });
             json!({"mode": run.mode.name(), "turns": run.log.requests.len() - 2, "buckets": buckets.collect::<Vec<_>>(),
                 "totalMs": run.total.as_secs_f64() * 1e3, "cpuMs": ns(last.cpu_ns), "anonymousKb": anonymous_peak(&run.log),
                 "residentKb": last.peak_kb, "journalBytes": run.journal_bytes, "writtenBytes": last.written,
                 "requestBytes": run.log.requests.iter().map(|request| request.bytes).sum::<usize>(), "diskBytes": last.to_disk})
         });
-        json!({"machine": machine(), "start": {"count": self.starts.len(), "firstRequestMs": first, "shortestRunMs": total}, "runs": runs.collect::<Vec<_>>()})
+        let lengths = self.lengths.iter().map(|length| {
+            let Length { entries, prompts_us, append_us } = length;
+            json!({"entries": entries, "promptsUs": prompts_us, "appendUs": append_us})
+        });
+        json!({"machine": machine(), "start": {"count": self.starts.len(), "firstRequestMs": first, "shortestRunMs": total}, "runs": runs.collect::<Vec<_>>(), "lengths": lengths.collect::<Vec<_>>()})
     }
 
     fn start_figures(&self) -> (f64, f64) {
@@ -139,7 +153,7 @@ fn buckets(run: &Measured) -> impl Iterator<Item = Bucket> + '_ {
             wall_p90: quantile(walls[from..to].to_vec(), 0.9),
             cpu: ns(spent) / (to - from) as f64,
             floor: median(&run.floor),
-            durable_floor: median(&run.durable_floor),
+            working_floor: median(&run.working_floor),
             request_kb: bytes as f64 / requests.len() as f64 / 1e3,
         }
     })

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::answers;
-use crate::floor::{self, Appends};
+use crate::floor::{self, Work};
 use crate::server::{Log, Server};
 
 /// What every turn does.
@@ -50,8 +50,8 @@ pub(crate) struct Measured {
     pub(crate) log: Log,
     /// The same bytes, sent by a minimal client.
     pub(crate) floor: Log,
-    /// The same, with as many bytes appended to a file as durably.
-    pub(crate) durable_floor: Log,
+    /// The same, with as many bytes appended to a file as durably, and with a shell where there is one.
+    pub(crate) working_floor: Log,
     pub(crate) journal_bytes: u64,
     pub(crate) total: Duration,
 }
@@ -79,12 +79,13 @@ pub(crate) fn run(mode: Mode, turns: usize) -> Measured {
     let journal_bytes = journal_bytes(folder.path());
     // The arbiter's question at the end belongs to another conversation.
     let lengths: Vec<usize> = log.requests.iter().take(turns + 1).map(|request| request.bytes).collect();
-    let floor = |appends| floor::run(prepared.clone(), &lengths, &log.longest, appends);
+    let floor = |work| floor::run(prepared.clone(), &lengths, &log.longest, work);
     // The answer of the model and that of the tool are each made durable.
-    let times = 2;
-    let bytes = usize::try_from(journal_bytes).unwrap() / (turns.max(1) * times);
-    let (plain, durable) = (floor(None), floor(Some(Appends { times, bytes })));
-    Measured { mode, floor: plain, durable_floor: durable, log, journal_bytes, total }
+    let appends = 2;
+    let bytes = usize::try_from(journal_bytes).unwrap() / (turns.max(1) * appends);
+    let work = Work { appends, bytes, shell: mode == Mode::Bash };
+    let (plain, working) = (floor(None), floor(Some(work)));
+    Measured { mode, floor: plain, working_floor: working, log, journal_bytes, total }
 }
 
 /// From the start of the process to the arrival of its first request, and to its end after the shortest of runs.
