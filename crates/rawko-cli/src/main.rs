@@ -13,6 +13,7 @@ mod failure;
 mod output;
 mod reporters;
 mod signals;
+mod so_far;
 mod watch;
 mod workspace;
 

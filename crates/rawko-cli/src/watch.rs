@@ -4,6 +4,7 @@
 //! reader that is slow, stopped or gone never holds the run back. Only where the events are themselves the result, and
 //! nobody reads them any more, the run is stopped.
 
+use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::Reporter;
 use crate::signals::Signals;
+use crate::so_far::SoFar;
 
 /// How often a reporter may redraw while nothing happens.
 const FRAME: Duration = Duration::from_millis(100);
@@ -29,6 +31,8 @@ pub(crate) struct Ended {
     pub(crate) finished: RunEvent,
     /// Why the run could not be carried to its end, where it could not.
     pub(crate) broken: Option<Failure>,
+    /// Why what was to be told could not be written. That the reader went away is nothing to complain about.
+    pub(crate) unwritten: Option<Failure>,
 }
 
 /// Runs `work` on a runtime of its own, which ends with it: what is still running then is ended, child processes
@@ -61,6 +65,7 @@ pub(crate) async fn watch(
     let control = run.control();
     let session = run.session_id().to_owned();
     let (tell, mut told) = narrate(reporter, run.events(), essential.then(|| control.clone()))?;
+    let (mut events, mut so_far) = (run.events(), SoFar::default());
     let mut finish = pin!(run.finish());
     let (mut result, mut last, mut stopping) = (None, None, false);
     while result.is_none() || last.is_none() {
@@ -69,12 +74,15 @@ pub(crate) async fn watch(
             name = signals.next() => {
                 if stopping {
                     rawko::tools::kill_all_now();
-                    let event = RunEvent::finished(&session, &abandoned(name));
+                    while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
+                        so_far.take(&event);
+                    }
+                    let event = RunEvent::finished(&session, &so_far.abandoned(name));
                     let _ = tell.send(Word::End(Box::new(event.clone())));
                     if last.is_none() {
                         let _ = tokio::time::timeout(LAST_WAIT, &mut told).await;
                     }
-                    return Ok(Ended { finished: event, broken: None });
+                    return Ok(Ended { finished: event, broken: None, unwritten: None });
                 }
                 stopping = true;
                 control.cancel(name);
@@ -82,18 +90,21 @@ pub(crate) async fn watch(
             }
             ended = &mut finish, if result.is_none() => result = Some(ended),
             // The narrator ends when everything was told, and not before the run.
-            event = &mut told, if last.is_none() => last = Some(event.ok().flatten()),
+            all = &mut told, if last.is_none() => last = Some(all.unwrap_or_default()),
+            Some(event) = events.next() => so_far.take(&event),
         }
     }
     let broken = match result {
         Some(Err(error)) => Some(Failure::from(error)),
         Some(Ok(_)) | None => None,
     };
-    let finished = last.flatten().unwrap_or_else(|| {
+    let AllTold { last, unwritten } = last.unwrap_or_default();
+    let finished = last.unwrap_or_else(|| {
         let message = broken.as_ref().map_or("the run ended without saying how", Failure::message);
         RunEvent::finished(&session, &failed(ErrorInfo::new(ErrorCode::Unknown, message)))
     });
-    Ok(Ended { finished, broken })
+    let unwritten = unwritten.filter(|error| error.kind() != io::ErrorKind::BrokenPipe).map(Failure::from);
+    Ok(Ended { finished, broken, unwritten })
 }
 
 /// What is said besides the run's events.
@@ -105,7 +116,16 @@ enum Word {
     End(Box<RunEvent>),
 }
 
-type Told = oneshot::Receiver<Option<RunEvent>>;
+/// What telling a run came to.
+#[derive(Debug, Default)]
+struct AllTold {
+    /// The run's last event.
+    last: Option<RunEvent>,
+    /// The first failure to tell an event.
+    unwritten: Option<io::Error>,
+}
+
+type Told = oneshot::Receiver<AllTold>;
 
 /// Tells the events on a thread of its own. Gives the run's last event when everything was told; where nobody listens
 /// any more, `stop_if_gone` is stopped.
@@ -124,7 +144,7 @@ fn narrate(
         let mut frames = tokio::time::interval(FRAME);
         frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let animated = reporter.is_animated();
-        let (mut last, mut heard, mut open) = (None, true, true);
+        let (mut last, mut unwritten, mut heard, mut open) = (None, None, true, true);
         loop {
             tokio::select! {
                 biased;
@@ -139,8 +159,9 @@ fn narrate(
                 },
                 event = events.next() => {
                     let Some(event) = event else { break };
-                    if heard && reporter.tell(&event).is_err() {
+                    if heard && let Err(error) = reporter.tell(&event) {
                         heard = false;
+                        unwritten = Some(error);
                         if let Some(control) = &stop_if_gone {
                             control.cancel("nobody reads the output any more");
                         }
@@ -154,7 +175,7 @@ fn narrate(
         }
         let _ = reporter.close();
         // Whoever asked may be gone; then the end was told all the same.
-        let _ = done.send(last);
+        let _ = done.send(AllTold { last, unwritten });
     };
     std::thread::Builder::new()
         .name("reporter".to_owned())
@@ -163,26 +184,16 @@ fn narrate(
     Ok((tell, told))
 }
 
-/// The end of a run that was not waited for.
-fn abandoned(signal: &str) -> Outcome {
-    let summary = format!("Stopped at once by a second {signal}; the session's journal has no end.");
-    outcome(Status::Cancelled, summary, None)
-}
-
 /// The end of a run that did not come to anything.
 pub(crate) fn failed(error: ErrorInfo) -> Outcome {
-    outcome(Status::Failed, error.message.clone(), Some(error))
-}
-
-fn outcome(status: Status, summary: String, error: Option<ErrorInfo>) -> Outcome {
     Outcome {
-        status,
-        summary,
+        status: Status::Failed,
+        summary: error.message.clone(),
         iterations: 0,
         usage: Usage::default(),
         cost_usd: None,
         files_modified: Vec::new(),
         duration_ms: 0,
-        error,
+        error: Some(error),
     }
 }

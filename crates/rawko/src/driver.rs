@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{Effect, EffectId, Event, Note, Outcome, Session, Stamped};
+use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -81,7 +82,8 @@ impl Driver {
             Ok(outcome) => self.hub.tell(&RunEvent::finished(&self.id, outcome)),
             Err(error) => {
                 // The journal cannot take the end: the watchers are still told, truthfully, that there is one.
-                let outcome = error.as_outcome(self.session.context());
+                let error = ErrorInfo::new(ErrorCode::Unknown, error.to_string());
+                let outcome = self.session.broken_off(now(), error);
                 self.hub.tell(&RunEvent::finished(&self.id, &outcome));
             }
         }

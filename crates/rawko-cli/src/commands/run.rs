@@ -198,7 +198,9 @@ fn carry_out(
             return Err(failure);
         }
     }
-    match ended.broken {
+    // Text is told on standard error, where nothing is lost but the telling; an object or a stream is the result.
+    let unwritten = ended.unwritten.filter(|_| format != Format::Text);
+    match ended.broken.or(unwritten) {
         Some(failure) => {
             failure.tell(&workspace.console);
             Ok(failure.exit())

@@ -42,6 +42,24 @@ fn a_run_whose_events_nobody_reads_is_cancelled() {
     place.rawko(&["sessions", "list"]).ends(0).says(&["cancelled"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    for output in ["text", "json", "stream-json"] {
+        let place = Place::scripted(&json!([
+            {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
+            {"for": "developer", "text": "Done."},
+            {"for": "evaluate", "decision": {"decision": "COMPLETE", "reason": "done", "summary": "It is done."}},
+        ]));
+        let mut command = place.command(&["--yes", "--output", output, "do it"]);
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = command.stdout(full).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{output}: {said}");
+        assert!(said.contains("cannot write to standard output"), "{output}: {said}");
+    }
+}
+
 #[test]
 fn a_reader_that_does_not_read_holds_nothing_back() {
     // Far more than a pipe takes.
