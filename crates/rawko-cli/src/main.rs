@@ -11,6 +11,7 @@ mod environment;
 mod exit;
 mod failure;
 mod output;
+mod privacy;
 mod reporters;
 mod signals;
 mod so_far;
@@ -36,6 +37,7 @@ use crate::output::clean_line;
 use crate::workspace::Workspace;
 
 fn main() -> ExitCode {
+    privacy::close();
     let environment = Environment;
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let (console, color_error) = console_for(&arguments, environment);
