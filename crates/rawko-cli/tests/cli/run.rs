@@ -37,7 +37,7 @@ fn a_run_that_is_claimed_to_be_done() {
     let run = run.says(&[
         "Claimed done (nothing verified it)",
         "It is done.",
-        "Files changed: new.txt",
+        "Files written: new.txt",
         "Iterations:    1",
         "journal.jsonl",
         "next: look at the change",
