@@ -4,6 +4,8 @@
 
 use std::io;
 
+use rawko::journal::JournalError;
+
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::output::clean;
@@ -117,7 +119,7 @@ impl From<rawko::Error> for Failure {
             }
             E::Trust(_) => Self::new(Exit::Untrusted, message)
                 .with_hint("while that file cannot be read no folder is trusted; --yes trusts this one run"),
-            E::Journal(_) => Self::new(Exit::Failed, message)
+            E::Journal(JournalError::Io { .. }) => Self::new(Exit::Failed, message)
                 .with_hint("check the disk and the rights of .rawko/sessions; `rawko doctor` looks at both"),
             E::Interrupted => Self::new(Exit::Failed, message),
             // The SDK may learn of failures that this version has no advice for.
