@@ -114,9 +114,15 @@ async fn what_decides_what_rawko_and_git_run_is_protected() {
     fs::create_dir_all(dir.path().join(".rawko/memories")).unwrap();
     fs::create_dir_all(dir.path().join("sub/.git/hooks")).unwrap();
     let bench = Bench::new(dir.path());
-    for path in
-        [".git", ".git/hooks/x", ".GIT/config", ".rawko/agents/x.yaml", "sub/.git/hooks/x", "sub/../.rawko/x"]
-    {
+    for path in [
+        ".git",
+        ".git/hooks/x",
+        ".GIT/config",
+        ".rawko/agents/x.yaml",
+        ".claude/agents/x.md",
+        "sub/.git/hooks/x",
+        "sub/../.rawko/x",
+    ] {
         let outcome = bench.call("Write", json!({"file_path": path, "content": "x"})).await;
         assert_eq!(outcome.error_code, Some(ErrorCode::PermissionError), "{path}: {}", outcome.content);
         assert!(outcome.content.contains("Only an entry of permissions.write that lies inside"));
