@@ -18,7 +18,7 @@ demo:
 
 # The harness's own cost
 bench *args:
-    cargo bench --workspace {{args}}
+    cargo bench -p rawko-cli --bench harness -- {{args}}
 
 # What runs before a change lands
 ci:

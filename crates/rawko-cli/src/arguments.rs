@@ -16,7 +16,7 @@ use crate::console::ColorChoice;
 use crate::failure::Failure;
 
 /// Carries a software task from a sentence to a verified change with several LLM agents under an explicit state
-/// machine.
+/// machine
 #[derive(Debug, Parser)]
 #[command(
     name = "rawko",
@@ -40,7 +40,7 @@ Examples:
   rawko demo                                 a whole run in a throw-away project, without a key
   rawko \"add a --version flag\"               run a task in this folder
   rawko run --help                           the options of a run
-  git diff | rawko run --output json -       the task from standard input, the result as JSON
+  rawko --output json - < task.md            the task from standard input, the result as JSON
 
 Exit status:
   0 done  1 failed  2 usage or configuration  3 stopped by a limit  4 provider or credentials
@@ -55,8 +55,9 @@ pub(crate) struct Global {
     /// Read this file instead of .rawko/config.yaml [env: RAWKO_CONFIG]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
-    /// When to use colours [env: RAWKO_COLOR, NO_COLOR, CLICOLOR_FORCE]
+    /// Use colours: auto, always or never [env: RAWKO_COLOR, NO_COLOR, CLICOLOR_FORCE]
     #[arg(long, global = true, value_name = "WHEN", value_enum, help_heading = "Global options")]
+    #[arg(hide_possible_values = true)]
     pub(crate) color: Option<ColorChoice>,
 }
 

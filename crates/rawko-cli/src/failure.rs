@@ -4,6 +4,8 @@
 
 use std::io;
 
+use rawko::journal::JournalError;
+
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::output::clean;
@@ -87,5 +89,60 @@ impl From<io::Error> for Failure {
             _ => Self::new(Exit::Failed, format!("cannot write to standard output: {error}"))
                 .with_hint("check the disk or the program that the output goes to"),
         }
+    }
+}
+
+impl From<rawko::Error> for Failure {
+    fn from(error: rawko::Error) -> Self {
+        use rawko::Error as E;
+        let message = error.to_string();
+        match error {
+            E::EmptyTask => crate::commands::run::no_task(),
+            E::Project { path, source } => {
+                Self::usage(format!("cannot work in {}: {source}", path.display()))
+                    .with_hint("name a folder that exists with --cwd DIR, or change into it")
+            }
+            E::Config(_) => Self::usage(message),
+            E::Setup { message, hint } => Self::usage(message).with_hint(hint),
+            E::NoKey { provider, variable } => Self::new(Exit::Provider, message).with_hint(format!(
+                "set it: export {variable}=…\n\
+                 or use another provider than `{provider}`: --provider NAME (`rawko providers list`), \
+                 e.g. `--provider ollama` for a model on this machine\n\
+                 `rawko demo` shows a run without any key"
+            )),
+            E::Untrusted { folder: _, claims } => {
+                let claims: Vec<String> = claims.iter().map(|claim| format!("\n  {claim}")).collect();
+                Self::new(Exit::Untrusted, format!("{message}:{}", claims.concat())).with_hint(
+                    "read what it asks for; then trust the folder as it is now with `rawko trust`, \
+                     or this one run with --yes",
+                )
+            }
+            E::Trust(_) => Self::new(Exit::Untrusted, message)
+                .with_hint("while that file cannot be read no folder is trusted; --yes trusts this one run"),
+            E::Journal(error) => of_journal(&error, message),
+            E::Diverged { session, divergence: _ } => Self::new(Exit::Failed, message).with_hint(format!(
+                "`rawko replay {session}` tells the difference; with the rawko that recorded it, it goes on; \
+                 `rawko fork {session} --at N` begins anew from a record before the difference"
+            )),
+            E::StillHeld { pid, .. } => Self::new(Exit::Failed, message).with_hint(match pid {
+                Some(pid) => format!("wait longer with --wait TIME, or end it at once: kill -KILL {pid}"),
+                None => "it could not be found, or belongs to somebody else: end it where it runs".to_owned(),
+            }),
+            E::Interrupted => Self::new(Exit::Failed, message),
+            // The SDK may learn of failures that this version has no advice for.
+            _ => Self::new(Exit::Failed, message),
+        }
+    }
+}
+
+/// What to do about a journal. Damage says itself what repairs it.
+fn of_journal(error: &JournalError, message: String) -> Failure {
+    match error {
+        JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => Failure::usage(message),
+        JournalError::Locked { .. } => Failure::new(Exit::Failed, message)
+            .with_hint("wait until it has ended, or end it: rawko cancel ID"),
+        JournalError::Io { .. } => Failure::new(Exit::Failed, message)
+            .with_hint("check the disk and the rights of .rawko/sessions; `rawko doctor` looks at both"),
+        _ => Failure::new(Exit::Failed, message),
     }
 }

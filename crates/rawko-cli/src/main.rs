@@ -12,8 +12,10 @@ mod environment;
 mod exit;
 mod failure;
 mod output;
+mod privacy;
 mod reporters;
 mod signals;
+mod so_far;
 mod telling;
 mod watch;
 mod workspace;
@@ -37,6 +39,7 @@ use crate::output::clean_line;
 use crate::workspace::Workspace;
 
 fn main() -> ExitCode {
+    privacy::close();
     let environment = Environment;
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let (console, color_error) = console_for(&arguments, environment);

@@ -17,8 +17,9 @@ use crate::workspace::Workspace;
 /// Options of every command that carries a run out.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Telling {
-    /// Form of the output [env: RAWKO_OUTPUT]
-    #[arg(long, value_enum, value_name = "FORM")]
+    /// Output for people (text), the result as one JSON object (json), or every event as one object a line
+    /// (stream-json) [env: RAWKO_OUTPUT]
+    #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
     output: Option<Format>,
     /// Tell rules, latencies, cache hits and the tools' output too
     #[arg(long, short, conflicts_with = "quiet")]
@@ -87,7 +88,9 @@ impl Telling {
                 return Err(failure);
             }
         }
-        match ended.broken {
+        // Text is told on standard error, where nothing is lost but the telling; an object or a stream is the result.
+        let unwritten = ended.unwritten.filter(|_| format != Format::Text);
+        match ended.broken.or(unwritten) {
             Some(failure) => {
                 failure.tell(&workspace.console);
                 Ok(failure.exit())
@@ -104,8 +107,8 @@ pub(crate) fn follow(
     format: Format,
     detail: Detail,
 ) -> Result<Ended, Failure> {
-    let mut reporter = reporter(workspace.console, format, detail);
-    block_on(watch(run, reporter.as_mut(), format == Format::StreamJson))
+    let reporter = reporter(workspace.console, format, detail);
+    block_on(watch(run, reporter, format == Format::StreamJson))
 }
 
 /// How a run with this last event ends the program.

@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use rawko::config::TrustStore;
-use rawko::journal::JournalError;
+use rawko::config::{ConfigErrors, TrustStore};
+use rawko::journal::SessionStore;
 use rawko::{Rawko, RawkoBuilder};
 
 use crate::arguments::Global;
 use crate::console::Console;
 use crate::environment::Environment;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean;
 
@@ -55,9 +54,19 @@ impl Workspace {
     /// The configuration, to be looked at: no program of it is run and no address of it reached, so that trust is no
     /// question. What somebody should know of it is said on standard error.
     pub(crate) fn inspect(&self) -> Result<Rawko, Failure> {
-        let rawko = self.builder().trusted(true).build()?;
-        self.warn(&rawko);
-        Ok(rawko)
+        self.inspect_or_errors()?.map_err(|errors| rawko::Error::Config(errors).into())
+    }
+
+    /// The same, where errors of the configuration are themselves of interest.
+    pub(crate) fn inspect_or_errors(&self) -> Result<Result<Rawko, ConfigErrors>, Failure> {
+        match self.builder().trusted(true).build() {
+            Ok(rawko) => {
+                self.warn(&rawko);
+                Ok(Ok(rawko))
+            }
+            Err(rawko::Error::Config(errors)) => Ok(Err(errors)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The configuration, to be acted on.
@@ -74,52 +83,5 @@ impl Workspace {
             let text = format!("{} {}\n", paint.warning("warning:"), clean(&warning.to_string()));
             let _ = self.console.write_error(&text);
         }
-    }
-}
-
-impl From<rawko::Error> for Failure {
-    fn from(error: rawko::Error) -> Self {
-        use rawko::Error as E;
-        let message = error.to_string();
-        match error {
-            E::EmptyTask => crate::commands::run::no_task(),
-            E::Project { path, source } => {
-                Self::usage(format!("cannot work in {}: {source}", path.display()))
-                    .with_hint("name a folder that exists with --cwd DIR, or change into it")
-            }
-            E::Config(_) => Self::usage(message),
-            E::Setup { message, hint } => Self::usage(message).with_hint(hint),
-            E::NoKey { provider, variable } => Self::new(Exit::Provider, message).with_hint(format!(
-                "set it: export {variable}=…\n\
-                 or use another provider than `{provider}`: --provider NAME (`rawko providers list`), \
-                 e.g. `--provider ollama` for a model on this machine\n\
-                 `rawko demo` shows a run without any key"
-            )),
-            E::Untrusted { folder: _, claims } => {
-                let claims: Vec<String> = claims.iter().map(|claim| format!("\n  {claim}")).collect();
-                Self::new(Exit::Untrusted, format!("{message}:{}", claims.concat())).with_hint(
-                    "read what it asks for; then trust the folder as it is now with `rawko trust`, \
-                     or this one run with --yes",
-                )
-            }
-            E::Trust(_) => Self::new(Exit::Untrusted, message)
-                .with_hint("while that file cannot be read no folder is trusted; --yes trusts this one run"),
-            E::Journal(error) => of_journal(&error, message),
-            E::Interrupted => Self::new(Exit::Failed, message),
-            // The SDK may learn of failures that this version has no advice for.
-            _ => Self::new(Exit::Failed, message),
-        }
-    }
-}
-
-/// What to do about a journal. Damage says itself what repairs it.
-fn of_journal(error: &JournalError, message: String) -> Failure {
-    match error {
-        JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => Failure::usage(message),
-        JournalError::Locked { .. } => Failure::new(Exit::Failed, message)
-            .with_hint("wait until it has ended, or end it: rawko cancel ID"),
-        JournalError::Io { .. } => Failure::new(Exit::Failed, message)
-            .with_hint("check the disk and the rights of .rawko/sessions; `rawko doctor` looks at both"),
-        _ => Failure::new(Exit::Failed, message),
     }
 }

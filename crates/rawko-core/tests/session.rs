@@ -445,6 +445,24 @@ fn broken_tool_input_is_given_back_to_the_model() {
 }
 
 #[test]
+fn a_session_that_cannot_be_carried_on_says_what_it_has_done_and_used() {
+    let mut bench = Bench::start(setup());
+    bench.decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}));
+    bench.reply(vec![call("1", "Write", json!({}))], StopReason::ToolUse);
+    let Effect::RunTool { id: effect, .. } = bench.take(|effect| matches!(effect, Effect::RunTool { .. }))
+    else {
+        panic!("a tool was to be run")
+    };
+    let outcome = ToolOutcome { files_modified: vec!["a.rs".into()], ..ToolOutcome::ok("written") };
+    bench.give(Event::ToolFinished { effect, outcome });
+    let end = bench.session.broken_off(Timestamp(2_000), ErrorInfo::new(ErrorCode::Unknown, "disk full"));
+    assert_eq!((end.status, end.summary.as_str()), (Status::Failed, "disk full"));
+    assert_eq!((end.iterations, end.usage.total_tokens()), (1, 220));
+    assert_eq!(end.files_modified, ["a.rs"]);
+    assert_eq!(end.duration_ms, 2_000 - 1_010);
+}
+
+#[test]
 fn cancelling_ends_everything() {
     let mut bench = Bench::start(setup());
     bench.select("developer");

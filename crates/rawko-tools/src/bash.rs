@@ -1,6 +1,7 @@
 //! `Bash`: a shell command, with its whole process tree on a leash.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rawko_core::error::ErrorCode;
@@ -9,8 +10,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::background::Jobs;
 use crate::call::{blocking, parse, spec};
-use crate::process::{Cause, CommandLine, Finished, Leash, Lifeline, environment, run};
+use crate::process::{
+    Cause, CommandLine, Finished, HeadAndTail, Leash, Lifeline, Program, PullOnDrop, environment,
+};
 use crate::tool::{BoxFuture, Tool, ToolContext};
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -24,8 +28,9 @@ const DESCRIPTION: &str = "\
 Runs a command with `bash -c` in the project root and returns its output (stdout and stderr together) and exit code. \
 Every call is a new shell: `cd` and variables do not carry over, so join dependent steps with `&&`. There is no \
 terminal and no stdin: give programs what they need as arguments, and pass flags that keep them from asking. \
-Everything the command starts is ended when the call ends, background processes included. Long output is cut in the \
-middle. Prefer Read, Edit, Write, Glob and Grep for files; use Bash to build, test, and run programs and git.";
+Everything the command starts is ended when the call ends, `&` and `nohup` included: for a server or a long build, \
+pass `run_in_background` instead. Long output is cut in the middle. Prefer Read, Edit, Write, Glob and Grep for \
+files; use Bash to build, test, and run programs and git.";
 
 /// Arguments of `Bash`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -34,18 +39,23 @@ struct BashInput {
     /// The command.
     #[schemars(length(min = 1))]
     command: String,
-    /// Most milliseconds it may take (default 120000, at most 600000). Then it is killed.
+    /// Most milliseconds it may take (default 120000, at most 600000; in the background: no limit unless given). Then
+    /// it is killed.
     #[schemars(range(min = 1, max = 600_000))]
     timeout: Option<u64>,
     /// What the command does, in five to ten words, for the people who watch.
     #[allow(dead_code, reason = "it is for the journal and the people who read it")]
     description: Option<String>,
+    /// Answer at once with a job number and let the command go on. Its output and its end come with the results of
+    /// your later Bash calls. It is ended with the run.
+    run_in_background: Option<bool>,
 }
 
 /// The tool.
 #[derive(Debug)]
 pub struct Bash {
     spec: ToolSpec,
+    jobs: Arc<Jobs>,
     lifeline: Lifeline,
 }
 
@@ -54,13 +64,19 @@ impl Bash {
     #[must_use]
     pub fn new() -> Self {
         let spec = spec::<BashInput>("Bash", DESCRIPTION, ToolAccess::Mutating);
-        Self { spec, lifeline: Lifeline::default() }
+        Self { spec, jobs: Arc::default(), lifeline: Lifeline::default() }
     }
 }
 
 impl Default for Bash {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl Drop for Bash {
+    fn drop(&mut self) {
+        self.jobs.end();
     }
 }
 
@@ -75,56 +91,103 @@ impl Tool for Bash {
                 Ok(input) => input,
                 Err(outcome) => return outcome,
             };
-            let context = context.clone();
-            let leash = Leash::default();
-            let held = PullOnDrop(leash.clone());
-            let lifeline = self.lifeline.clone();
-            let outcome = blocking(move |_| bash(input, &context, &leash, lifeline)).await;
-            drop(held);
+            let line = match command_line(&input, context, &self.lifeline) {
+                Ok(line) => line,
+                Err(outcome) => return outcome,
+            };
+            let mut outcome = if input.run_in_background == Some(true) {
+                // What it has to say of others goes before what it says of itself: they are older.
+                let report = self.jobs.report(&context.agent);
+                let mut outcome = self.start(line, context).await;
+                outcome.content.insert_str(0, &report);
+                return outcome;
+            } else {
+                wait_for(line, context).await
+            };
+            let report = self.jobs.report(&context.agent);
+            if !report.is_empty() {
+                let _ = write!(outcome.content, "\n\n{}", report.trim_end());
+            }
             outcome
         })
     }
-}
 
-/// Kills the command when the call is given up: at once, in the thread that drops it.
-struct PullOnDrop(Leash);
-
-impl Drop for PullOnDrop {
-    fn drop(&mut self) {
-        self.0.pull();
+    fn end(&self) {
+        self.jobs.end();
     }
 }
 
-fn bash(input: BashInput, context: &ToolContext, leash: &Leash, lifeline: Lifeline) -> ToolOutcome {
+impl Bash {
+    /// Starts a job.
+    async fn start(&self, line: CommandLine, context: &ToolContext) -> ToolOutcome {
+        let jobs = Arc::clone(&self.jobs);
+        let agent = context.agent.clone();
+        blocking(move |_| match jobs.start(agent, &line) {
+            Ok(started) => ToolOutcome::ok(format!(
+                "[background job {}: started] Its output and its end come with the results of your later Bash calls. \
+                 `kill {}` ends it.",
+                started.job, started.process
+            )),
+            Err(refusal) => ToolOutcome::error(ErrorCode::ToolFailure, format!("Bash: {refusal}.")),
+        })
+        .await
+    }
+}
+
+fn command_line(
+    input: &BashInput,
+    context: &ToolContext,
+    lifeline: &Lifeline,
+) -> Result<CommandLine, ToolOutcome> {
     if input.command.contains('\0') {
-        return ToolOutcome::error(ErrorCode::ValidationError, "Bash: the command contains a NUL.");
+        return Err(ToolOutcome::error(ErrorCode::ValidationError, "Bash: the command contains a NUL."));
     }
     if input.command.len() > MAX_COMMAND {
         let message =
             format!("Bash: the command is longer than {MAX_COMMAND} bytes. Write it to a file and run that.");
-        return ToolOutcome::error(ErrorCode::ValidationError, message);
+        return Err(ToolOutcome::error(ErrorCode::ValidationError, message));
     }
-    let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS).min(MAX_TIMEOUT_MS);
+    let default = (input.run_in_background != Some(true)).then_some(DEFAULT_TIMEOUT_MS);
+    let timeout = input.timeout.or(default).map(|ms| Duration::from_millis(ms.min(MAX_TIMEOUT_MS)));
     let named = context.permissions.env.as_deref().unwrap_or_default();
-    let line = CommandLine {
-        command: input.command,
+    Ok(CommandLine {
+        program: Program::Shell(input.command.clone()),
         directory: context.root.clone(),
         environment: environment(std::env::vars_os(), named),
-        timeout: Duration::from_millis(timeout),
-        lifeline,
-    };
-    match run(&line, leash, MAX_OUTPUT, &*context.progress) {
-        Ok(finished) => outcome(&finished, timeout),
-        Err(error) => {
-            let message =
-                format!("Bash: the shell could not be run in `{}`: {error}.", line.directory.display());
-            ToolOutcome::error(ErrorCode::ToolFailure, message)
-        }
-    }
+        timeout,
+        lifeline: lifeline.clone(),
+    })
 }
 
-fn outcome(finished: &Finished, timeout_ms: u64) -> ToolOutcome {
-    let mut text = finished.output.text();
+/// Runs a command while the caller waits.
+async fn wait_for(line: CommandLine, context: &ToolContext) -> ToolOutcome {
+    let leash = Leash::default();
+    let held = PullOnDrop::new(&leash);
+    let watch = Arc::clone(&context.progress);
+    let outcome = blocking(move |_| {
+        let mut output = HeadAndTail::new(MAX_OUTPUT);
+        let finished = leash.start(&line).and_then(|running| {
+            running.finish(&mut |_, bytes| {
+                output.push(bytes);
+                watch(&String::from_utf8_lossy(bytes));
+            })
+        });
+        match finished {
+            Ok(finished) => outcome(finished, &output, line.timeout),
+            Err(error) => {
+                let message =
+                    format!("Bash: the shell could not be run in `{}`: {error}.", line.directory.display());
+                ToolOutcome::error(ErrorCode::ToolFailure, message)
+            }
+        }
+    })
+    .await;
+    drop(held);
+    outcome
+}
+
+fn outcome(finished: Finished, output: &HeadAndTail, timeout: Option<Duration>) -> ToolOutcome {
+    let mut text = output.text();
     if text.is_empty() {
         text.push_str("(no output)");
     }
@@ -132,28 +195,24 @@ fn outcome(finished: &Finished, timeout_ms: u64) -> ToolOutcome {
         text.push('\n');
     }
     // Writing to a String cannot fail.
-    let (exit_code, error_code) = match finished.cause {
-        Cause::Exited { code: Some(code), .. } => {
-            let _ = write!(text, "[exit code {code}]");
-            (Some(code), (code != 0).then_some(ErrorCode::ToolFailure))
-        }
-        Cause::Exited { code: None, signal } => {
-            let signal = signal.map_or_else(|| "a signal".to_owned(), |s| format!("signal {s}"));
-            let _ = write!(text, "[ended by {signal}]");
-            (None, Some(ErrorCode::ToolFailure))
-        }
-        Cause::TimedOut => {
-            let _ = write!(
-                text,
-                "[timed out: the command did not end within {timeout_ms} ms and was killed with everything it started. \
-                 Make it do less, or pass a longer timeout (at most {MAX_TIMEOUT_MS}).]"
-            );
-            (None, Some(ErrorCode::Timeout))
-        }
+    let _ = match finished.cause {
+        Cause::Exited { .. } | Cause::GivenUp => write!(text, "[{}]", finished.cause.text()),
+        Cause::TimedOut => write!(
+            text,
+            "[timed out: the command did not end within {} ms and was killed with everything it started. \
+             Make it do less, pass a longer timeout (at most {MAX_TIMEOUT_MS}), or run it in the background.]",
+            timeout.unwrap_or_default().as_millis()
+        ),
     };
-    if finished.left_behind > 0 && finished.cause != Cause::TimedOut {
+    if finished.left_behind > 0 && matches!(finished.cause, Cause::Exited { .. }) {
         let count = finished.left_behind;
         let _ = write!(text, "\n[{count} background process(es) of the command were ended with it]");
     }
-    ToolOutcome { exit_code, is_error: error_code.is_some(), error_code, ..ToolOutcome::ok(text) }
+    let error_code = finished.cause.error_code();
+    ToolOutcome {
+        exit_code: finished.cause.exit_code(),
+        is_error: error_code.is_some(),
+        error_code,
+        ..ToolOutcome::ok(text)
+    }
 }

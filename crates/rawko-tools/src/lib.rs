@@ -3,9 +3,11 @@
 //! The only crate that touches the project for an agent. It knows nothing of providers and holds no key.
 
 mod access;
+mod background;
 mod bash;
 mod builtin;
 mod call;
+mod custom;
 mod edit;
 mod found;
 mod glob;
@@ -22,10 +24,11 @@ mod write;
 pub use access::{AccessError, FileAccess, MAX_FILE_BYTES, OpenedDir, OpenedFile, WriteTarget};
 pub use bash::Bash;
 pub use builtin::builtin_tools;
+pub use custom::CommandTool;
 pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
-pub use process::looks_like_secret;
+pub use process::{kill_all_now, looks_like_secret, settle};
 pub use read::Read;
 pub use registry::{RegistryError, ToolRegistry};
 pub use tool::{BoxFuture, Tool, ToolContext};

@@ -132,6 +132,11 @@ impl ToolRegistry {
         }
     }
 
+    /// Ends what the tools keep between calls, as background jobs. Does not wait: [`settle`](crate::settle) does.
+    pub fn end(&self) {
+        self.tools.values().for_each(|entry| entry.tool.end());
+    }
+
     fn entry(&self, name: &str) -> Result<&Entry, ToolOutcome> {
         self.tools.get(name).ok_or_else(|| {
             let names = self.names();

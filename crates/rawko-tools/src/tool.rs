@@ -26,6 +26,10 @@ pub trait Tool: Send + Sync {
     fn abandoned(&self, input: &Value, context: &ToolContext) {
         let _ = (input, context);
     }
+
+    /// The run is over: ends what the tool keeps between its calls, without waiting for it. A tool that keeps
+    /// nothing has nothing to do.
+    fn end(&self) {}
 }
 
 /// Where and for whom a call runs.

@@ -16,7 +16,7 @@ use crate::tracker::{Digest, FileTracker};
 const DESCRIPTION: &str = "\
 Writes a file as a whole, creating it and its directories where needed. To replace a file that exists you must have \
 read it with Read first, and it must not have changed since. Prefer Edit for changes to an existing file. Files \
-under .git and .rawko are protected.";
+under .claude, .git and .rawko are protected.";
 
 /// Arguments of `Write`.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -9,40 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::Bench;
+use common::processes::{processes_with, settled, sleeper, until};
 use rawko_core::agent::Permissions;
 use rawko_core::error::ErrorCode;
 use serde_json::json;
-
-/// A number of seconds that names one test's sleepers among all processes.
-fn sleeper(test: u32) -> String {
-    format!("{}.{test}", 100_000 + std::process::id())
-}
-
-/// Processes whose arguments hold `text`.
-fn processes_with(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
-        if arguments.contains(text) && !arguments.contains("bash -c") && !arguments.is_empty() {
-            found.push(format!("{pid}: {arguments}"));
-        }
-    }
-    found
-}
-
-/// Waits until `done`, for at most ten seconds.
-async fn until(done: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !done() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    true
-}
 
 #[tokio::test]
 async fn output_exit_code_and_order() {
@@ -134,6 +104,7 @@ async fn check_left_behind(test: u32, hide: impl Fn(&str) -> String) {
             started = two_sleep => assert!(started, "it never started"),
         }
     }
+    assert_eq!(settled().await, 0);
     assert_eq!(processes_with(&seconds), Vec::<String>::new(), "after the call was dropped");
 }
 

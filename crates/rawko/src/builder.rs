@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
+use rawko_core::tool::ToolSpec;
 use rawko_provider::Provider;
-use rawko_tools::{FileTracker, Tool, ToolRegistry, builtin_tools};
+use rawko_tools::{CommandTool, FileTracker, Tool, ToolRegistry, builtin_tools};
+use serde_json::Value;
 
 use crate::assemble::{Environment, Providers};
-use crate::config::{self, Claim, LoadOptions, Loaded, Origin, Overrides, TrustStore};
+use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, Overrides, TrustStore};
 use crate::error::Error;
 use crate::rawko::Rawko;
 
@@ -187,49 +189,51 @@ impl RawkoBuilder {
         let mut known_tools: Vec<&str> = registry.names();
         known_tools.extend(rawko_core::policy::CONTROL_TOOLS);
         let known_providers: Vec<&str> = self.providers.keys().map(String::as_str).collect();
-        let load = |overrides: Overrides| {
-            config::load(&LoadOptions {
-                project_dir: &self.project,
-                user_dir: self.user_config_dir.as_deref(),
-                config_file: self.config_file.as_deref(),
-                env: self.environment.as_ref(),
-                overrides: &overrides,
-                known_tools: &known_tools,
-                known_providers: &known_providers,
-            })
+        let options = LoadOptions {
+            project_dir: &self.project,
+            user_dir: self.user_config_dir.as_deref(),
+            config_file: self.config_file.as_deref(),
+            env: self.environment.as_ref(),
+            overrides: &self.overrides,
+            known_tools: &known_tools,
+            known_providers: &known_providers,
         };
-        let loaded = load(self.overrides.clone()).map_err(Error::Config)?;
-        // An embedder's own provider goes before one that was only guessed from the keys at hand.
-        let guessed = match loaded.provenance.origin("/provider/default") {
-            Origin::Default => true,
-            Origin::Environment { name } => name != "RAWKO_PROVIDER",
-            Origin::File { .. } | Origin::Flag { .. } => false,
-        };
-        match self.providers.keys().next() {
-            Some(own) if guessed => {
-                let provider = Some(own.clone());
-                load(Overrides { provider, ..self.overrides.clone() }).map_err(Error::Config)
-            }
-            _ => Ok(loaded),
-        }
+        config::load(&options).map_err(Error::Config)
     }
 
     /// The built-in tools, the embedder's, and the configured ones.
     pub(crate) fn registry(
         &self,
         tracker: &Arc<FileTracker>,
-        configured: &[Arc<dyn Tool>],
+        configured: &[CustomTool],
     ) -> Result<ToolRegistry, Error> {
         let mut registry = ToolRegistry::new();
         let builtin = builtin_tools(tracker);
-        for tool in builtin.iter().chain(&self.tools).chain(configured) {
-            registry.add(Arc::clone(tool)).map_err(|error| Error::Setup {
+        let configured = configured.iter().filter_map(command_tool);
+        for tool in builtin.into_iter().chain(self.tools.iter().cloned()).chain(configured) {
+            registry.add(tool).map_err(|error| Error::Setup {
                 message: error.to_string(),
                 hint: "give the tool another name".to_owned(),
             })?;
         }
         Ok(registry)
     }
+}
+
+/// The tool that an entry of `tools:` describes. One without a program is no tool; its check has refused it.
+fn command_tool(tool: &CustomTool) -> Option<Arc<dyn Tool>> {
+    let (program, arguments) = tool.command.split_first()?;
+    let spec = ToolSpec {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        input_schema: Value::Object(tool.input_schema.clone()),
+        access: tool.access,
+    };
+    let command = CommandTool::new(spec, program).arguments(arguments);
+    Some(Arc::new(match tool.timeout {
+        Some(timeout) => command.timeout(timeout.as_duration()),
+        None => command,
+    }))
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, Error> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{Effect, EffectId, Event, Note, Outcome, Reaction, Session, Stamped};
+use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -54,7 +55,7 @@ pub(crate) struct Driver {
     hub: Hub,
     signals: Signals,
     inbox: mpsc::UnboundedReceiver<Signal>,
-    tasks: BTreeMap<EffectId, JoinHandle<()>>,
+    tasks: BTreeMap<EffectId, Task>,
     /// Removed when the run is over.
     _scratch: Option<tempfile::TempDir>,
 }
@@ -99,7 +100,8 @@ impl Driver {
             Ok(outcome) => self.hub.tell(&RunEvent::finished(&self.id, outcome)),
             Err(error) => {
                 // The journal cannot take the end: the watchers are still told, truthfully, that there is one.
-                let outcome = error.as_outcome(self.session.context());
+                let error = ErrorInfo::new(ErrorCode::Unknown, error.to_string());
+                let outcome = self.session.broken_off(now(), error);
                 self.hub.tell(&RunEvent::finished(&self.id, &outcome));
             }
         }
@@ -186,7 +188,7 @@ impl Driver {
     }
 
     fn perform(&mut self, effect: Effect) -> Option<Outcome> {
-        self.tasks.retain(|_, task| !task.is_finished());
+        self.tasks.retain(|_, task| !task.0.is_finished());
         match effect {
             Effect::CallModel { id, ref provider, conversation, .. } => {
                 // The core issued it just now, so the request is there.
@@ -198,29 +200,29 @@ impl Driver {
                     request,
                     self.signals.clone(),
                 );
-                self.tasks.insert(id, tokio::spawn(call));
+                self.tasks.insert(id, Task(tokio::spawn(call)));
             }
             Effect::RunTool { id, agent, call, .. } => {
                 let run = Arc::clone(&self.performer).run_tool(id, agent, call, self.signals.clone());
-                self.tasks.insert(id, tokio::spawn(run));
+                self.tasks.insert(id, Task(tokio::spawn(run)));
             }
             Effect::TakeCheckpoint { id, iteration } => {
                 let keep = Arc::clone(&self.performer).take_checkpoint(id, iteration, self.signals.clone());
-                self.tasks.insert(id, tokio::spawn(keep));
+                self.tasks.insert(id, Task(tokio::spawn(keep)));
             }
             Effect::StartTimer { id, after_ms, purpose: _ } => {
                 let signals = self.signals.clone();
                 self.tasks.insert(
                     id,
-                    tokio::spawn(async move {
+                    Task(tokio::spawn(async move {
                         tokio::time::sleep(std::time::Duration::from_millis(after_ms)).await;
                         let _ = signals.send(Signal::Happened(Event::TimerFired { effect: id }));
-                    }),
+                    })),
                 );
             }
             Effect::Abandon { id } => {
                 if let Some(task) = self.tasks.get(&id) {
-                    task.abort();
+                    task.0.abort();
                 }
             }
             Effect::Finish { outcome } => return Some(*outcome),
@@ -247,15 +249,32 @@ impl Driver {
         }
     }
 
-    /// Ends what is still being performed, and waits until it has ended: child processes included.
+    /// Ends what is still being performed, and waits until it has ended: child processes included, those of
+    /// background jobs too.
     async fn end_tasks(&mut self) {
         let tasks = std::mem::take(&mut self.tasks);
         for task in tasks.values() {
-            task.abort();
+            task.0.abort();
         }
-        for (_, task) in tasks {
-            let _ = task.await;
+        for mut task in tasks.into_values() {
+            let _ = (&mut task.0).await;
         }
+        self.performer.end();
+        // A runtime that is shutting down waits for nothing, and then neither can this.
+        let left = tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap_or_default();
+        if left > 0 {
+            let message = format!("{left} command(s) could not be ended and may still run");
+            self.hub.tell(&RunEvent::Warning { message });
+        }
+    }
+}
+
+/// Something being performed, which ends when nobody drives it any more.
+struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

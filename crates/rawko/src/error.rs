@@ -2,10 +2,6 @@
 
 use std::path::PathBuf;
 
-use rawko_core::machine::Context;
-use rawko_core::session::{Outcome, Status};
-use rawko_core::{ErrorCode, ErrorInfo, Usage};
-
 use crate::config::{Claim, ConfigErrors, TrustError};
 use crate::journal::{Divergence, JournalError};
 
@@ -83,22 +79,6 @@ pub enum Error {
     /// The runtime went away under the run.
     #[error("the run was interrupted: its runtime shut down")]
     Interrupted,
-}
-
-impl Error {
-    /// The end of a run that could not be carried to its end, as watchers are told it.
-    pub(crate) fn as_outcome(&self, context: Option<&Context>) -> Outcome {
-        Outcome {
-            status: Status::Failed,
-            summary: self.to_string(),
-            iterations: context.map_or(0, |context| context.iteration_count),
-            usage: Usage::default(),
-            cost_usd: None,
-            files_modified: Vec::new(),
-            duration_ms: 0,
-            error: Some(ErrorInfo::new(ErrorCode::Unknown, self.to_string())),
-        }
-    }
 }
 
 fn fields(divergence: &Divergence) -> String {

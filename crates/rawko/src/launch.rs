@@ -36,7 +36,7 @@ pub(crate) struct Launch<'a> {
 impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, task, journal, setup, providers, tracker, start, scratch } = launch;
-        let registry = self.builder.registry(&tracker, &[])?;
+        let registry = self.builder.registry(&tracker, &self.loaded.config.tools)?;
         let redactor = Arc::new(self.redactor(&providers));
         let journal_path = journal.path().to_owned();
         let directory = journal_path.parent().unwrap_or(Path::new("."));

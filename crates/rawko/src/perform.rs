@@ -1,10 +1,11 @@
 //! Performing effects: the only place where a run touches models and tools.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use rawko_core::agent::Permissions;
 use rawko_core::message::ToolCall;
 use rawko_core::request::{ModelRequest, Purpose};
@@ -73,6 +74,11 @@ impl Performer {
         *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants_of(agents);
     }
 
+    /// Ends what the tools keep between their calls. Does not wait for it.
+    pub(crate) fn end(&self) {
+        self.tools.end();
+    }
+
     /// Puts the question and reports the answer; pieces of text go to the watchers as they arrive.
     pub(crate) async fn call_model(
         self: Arc<Self>,
@@ -84,13 +90,17 @@ impl Performer {
     ) {
         let begun = Instant::now();
         let speaker = request.purpose.to_string();
-        let answer = match self.session(&provider, conversation, &request.purpose) {
-            Ok(session) => {
-                let mut session = session.lock().await;
-                answer(session.as_mut(), request, &speaker, &signals, &self.redactor).await
-            }
-            Err(error) => Err(error),
-        };
+        // A provider of the embedding program may panic. Unanswered, the effect would be waited for without end.
+        let asked = AssertUnwindSafe(async {
+            let session = self.session(&provider, conversation, &request.purpose)?;
+            let mut session = session.lock().await;
+            answer(session.as_mut(), request, &speaker, &signals, &self.redactor).await
+        });
+        let answer = asked.catch_unwind().await.unwrap_or_else(|_| {
+            let message =
+                format!("the provider `{provider}` broke: a fault of the provider, not of the request");
+            Err(ErrorInfo::new(ErrorCode::Unknown, message))
+        });
         let duration_ms = elapsed_ms(begun);
         let event = match answer {
             Ok(Answer { message, usage, stop_reason }) => {

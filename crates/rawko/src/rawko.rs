@@ -68,7 +68,7 @@ impl Rawko {
     /// # Errors
     /// [`Error::Setup`] where two tools have one name.
     pub fn tools(&self) -> Result<ToolRegistry, Error> {
-        self.builder.registry(&Arc::default(), &[])
+        self.builder.registry(&Arc::default(), &self.loaded.config.tools)
     }
 
     /// Builds the provider of that name, with its key.
@@ -154,7 +154,7 @@ impl Rawko {
     /// [`Error::Setup`] where an agent's model cannot be resolved.
     pub fn setup(&self) -> Result<Setup, Error> {
         let builder = &self.builder;
-        let mut tools = builder.registry(&Arc::default(), &[])?.specs();
+        let mut tools = builder.registry(&Arc::default(), &self.loaded.config.tools)?.specs();
         tools.extend(rawko_core::agent::control_tools());
         let place = Place {
             directory: builder.project.display().to_string(),

@@ -9,7 +9,7 @@ use rawko::core::ErrorCode;
 use rawko::core::session::{Event, Status};
 use rawko::core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use rawko::journal::{Record, SessionStatus, SessionStore};
-use rawko::provider::{Script, Scripted};
+use rawko::provider::{Provider, ProviderSession, Script, Scripted};
 use rawko::tools::{BoxFuture, Tool, ToolContext};
 use rawko::{Outcome, Rawko, RawkoBuilder, RunEvent};
 use serde_json::{Value, json};
@@ -331,4 +331,31 @@ async fn what_cannot_begin_says_why() {
     std::fs::write(dir.path().join(".rawko/config.yaml"), "").unwrap();
     std::fs::write(&sessions, "a file where a folder should be").unwrap();
     check(builder(dir.path(), json!([])), "t", "sessions");
+}
+
+/// A provider with a bug.
+struct Broken;
+
+impl Provider for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+
+    fn default_model(&self) -> &str {
+        "m"
+    }
+
+    fn open(&self) -> Box<dyn ProviderSession> {
+        panic!("a bug")
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_panics_ends_the_run_and_does_not_hang_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let builder = Rawko::builder().project(dir.path()).env(|_| None).provider(Arc::new(Broken));
+    let patience = std::time::Duration::from_secs(30);
+    let (outcome, _) = tokio::time::timeout(patience, run(builder)).await.expect("it ends");
+    assert_eq!(outcome.status, Status::Failed);
+    assert!(outcome.summary.contains("the provider `broken` broke"), "{}", outcome.summary);
 }

@@ -39,8 +39,15 @@ pub(crate) enum Action {
 
 /// Carries the action out.
 pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
-    let rawko = workspace.inspect()?;
     let console = &workspace.console;
+    let rawko = match (action, workspace.inspect_or_errors()?) {
+        (_, Ok(rawko)) => rawko,
+        (Action::Check { json: true }, Err(errors)) => {
+            console.json(&json!({ "valid": false, "errors": errors.errors }))?;
+            return Ok(Exit::Usage);
+        }
+        (_, Err(errors)) => return Err(rawko::Error::Config(errors).into()),
+    };
     match action {
         Action::List { json: true } => {
             let agents: Vec<Value> = rawko.config().agents.values().map(entry).collect();

@@ -72,13 +72,13 @@ pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failur
 
 fn check(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     let console = &workspace.console;
-    let rawko = match workspace.builder().trusted(true).build() {
+    let rawko = match workspace.inspect_or_errors()? {
         Ok(rawko) => rawko,
-        Err(rawko::Error::Config(errors)) if as_json => {
+        Err(errors) if as_json => {
             console.json(&json!({ "valid": false, "errors": errors.errors }))?;
             return Ok(Exit::Usage);
         }
-        Err(error) => return Err(error.into()),
+        Err(errors) => return Err(rawko::Error::Config(errors).into()),
     };
     let config = rawko.config();
     let claims = &config.claims;
@@ -92,7 +92,6 @@ fn check(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
         }))?;
         return Ok(Exit::Success);
     }
-    workspace.warn(&rawko);
     let mut text = format!("the configuration is sound: {} agents\n", config.agents.len());
     if !claims.is_empty() {
         text.push_str(if trusted {

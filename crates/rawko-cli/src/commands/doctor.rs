@@ -15,8 +15,13 @@ use super::providers::{self, Key};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, clean, indent};
+use crate::output::{Paint, clean, indent, wrap};
 use crate::workspace::Workspace;
+
+/// Where the words of a finding begin.
+const MARGIN: usize = 23;
+/// How wide they run.
+const WIDTH: usize = 76;
 
 /// Options of `rawko doctor`.
 #[derive(Debug, Args)]
@@ -222,14 +227,15 @@ fn page(findings: &[Finding], problems: usize, paint: Paint) -> String {
             Health::Warning => paint.warning("careful"),
             Health::Problem => paint.bad("problem"),
         };
-        let detail = indent(&clean(&finding.detail), 23);
+        let detail = indent(&wrap(&clean(&finding.detail), WIDTH), MARGIN);
         text.push_str(&format!(
             "{mark}  {} {}\n",
             paint.strong(&format!("{:<13}", finding.name)),
             detail.trim_start()
         ));
         if let Some(fix) = &finding.fix {
-            text.push_str(&format!("{}{} {}\n", " ".repeat(23), paint.hint("do:"), clean(fix)));
+            let fix = indent(&wrap(&clean(fix), WIDTH), MARGIN + 4);
+            text.push_str(&format!("{}{} {}\n", " ".repeat(MARGIN), paint.hint("do:"), fix.trim_start()));
         }
     }
     text.push_str(&match problems {

@@ -187,7 +187,13 @@ fn refused(name: &str, error: &ErrorInfo) -> Failure {
 }
 
 fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
-    let (provider, models) = ask(workspace, name)?;
+    let (provider, models) = match ask(workspace, name) {
+        Err(failure) if as_json && failure.exit() == Exit::Provider => {
+            workspace.console.json(&json!({ "reachable": false, "error": failure.message() }))?;
+            return Ok(Exit::Provider);
+        }
+        other => other?,
+    };
     let wanted = provider.model();
     // Some servers list nothing, or take names that they do not list.
     let listed = wanted.map(|wanted| models.iter().any(|model| model.id == wanted));

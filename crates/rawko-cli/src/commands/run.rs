@@ -17,6 +17,7 @@ const LONGEST_TASK: u64 = 1024 * 1024;
 
 /// Options of `rawko run`.
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "rawko [run] [OPTIONS] TASK...\n       rawko [run] [OPTIONS] -")]
 pub(crate) struct Arguments {
     /// What is to be done, in words; `-` reads it from standard input
     #[arg(value_name = "TASK")]

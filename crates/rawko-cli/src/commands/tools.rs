@@ -153,7 +153,11 @@ fn check(workspace: &Workspace, question: &Question) -> Result<Exit, Failure> {
     let registry = rawko.tools()?;
     let (tool, input) = match question.command.as_slice() {
         [] => (question.tool.as_str(), question.input.as_deref().map(parse).transpose()?),
-        words => ("Bash", Some(json!({ "command": words.join(" ") }))),
+        [line] => ("Bash", Some(json!({ "command": line }))),
+        words => {
+            let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            ("Bash", Some(json!({ "command": quoted.join(" ") })))
+        }
     };
     let call = tool_call(tool, input.clone().unwrap_or_else(|| json!({})));
     // Without arguments the question is about the tool alone.
@@ -183,6 +187,16 @@ fn check(workspace: &Workspace, question: &Question) -> Result<Exit, Failure> {
     };
     console.write(&text)?;
     Ok(exit)
+}
+
+/// A word as a shell reads it back: the user's shell has taken the quotes off already.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 fn tool_call(name: &str, input: Value) -> ToolCall {
@@ -256,5 +270,23 @@ fn read(path: &Path) -> Result<String, Failure> {
         Ok(_) => Ok(text),
         Err(error) => Err(Failure::usage(format!("cannot read {}: {error}", path.display()))
             .with_hint("name a file of JSON: --input @FILE")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        for (word, expected) in [
+            ("--format=%h", "--format=%h"),
+            ("a b", "'a b'"),
+            ("", "''"),
+            ("it's", r"'it'\''s'"),
+            ("$(x)", "'$(x)'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
     }
 }

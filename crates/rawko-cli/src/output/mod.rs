@@ -8,4 +8,4 @@ mod table;
 pub(crate) use figure::{cost, duration, tokens};
 pub(crate) use paint::Paint;
 pub(crate) use sanitize::{Sanitizer, clean, clean_line, escape_json};
-pub(crate) use table::{Table, fit, indent};
+pub(crate) use table::{Table, fit, indent, wrap};

@@ -58,6 +58,29 @@ pub(crate) fn indent(text: &str, by: usize) -> String {
     lines.join("\n")
 }
 
+/// `text` in lines of at most `columns`, broken between words; a longer word stays whole.
+pub(crate) fn wrap(text: &str, columns: usize) -> String {
+    let mut wrapped = String::with_capacity(text.len());
+    for line in text.lines() {
+        let mut used = 0;
+        for word in line.split(' ') {
+            let width = word.width();
+            if used > 0 && used + 1 + width > columns {
+                wrapped.push('\n');
+                used = 0;
+            } else if used > 0 {
+                wrapped.push(' ');
+                used += 1;
+            }
+            wrapped.push_str(word);
+            used += width;
+        }
+        wrapped.push('\n');
+    }
+    wrapped.truncate(wrapped.trim_end().len());
+    wrapped
+}
+
 /// The beginning of `line` that fits into `columns`, with `…` where something is missing.
 pub(crate) fn fit(line: &str, columns: usize) -> String {
     if line.width() <= columns {
@@ -89,6 +112,13 @@ mod tests {
         table.row(vec!["a".into(), "b".into()]);
         table.row(vec!["日本語!".into(), "c".into()]);
         assert_eq!(table.render(Paint::new(false)), "NAME     USE\na        b\n日本語!  c\n");
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrap("one two three\nfour", 8), "one two\nthree\nfour");
+        assert_eq!(wrap("averylongword x", 5), "averylongword\nx");
+        assert_eq!(wrap("", 5), "");
     }
 
     proptest! {

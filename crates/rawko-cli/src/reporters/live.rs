@@ -11,7 +11,7 @@ use crate::output::{Paint, fit};
 const DEFAULT_COLUMNS: u16 = 80;
 
 /// Reads the width of the terminal; called at each drawing, since people resize windows.
-pub(super) type Columns = Box<dyn Fn() -> u16>;
+pub(super) type Columns = Box<dyn Fn() -> u16 + Send>;
 
 /// The width of the terminal behind standard error.
 pub(super) fn stderr_size() -> Columns {

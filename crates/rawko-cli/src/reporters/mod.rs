@@ -78,7 +78,7 @@ pub(crate) enum Format {
 }
 
 /// The reporter for this form, detail and place.
-pub(crate) fn reporter(console: Console, format: Format, detail: Detail) -> Box<dyn Reporter> {
+pub(crate) fn reporter(console: Console, format: Format, detail: Detail) -> Box<dyn Reporter + Send> {
     match (format, detail) {
         (Format::Json, _) => Box::new(Json::new(console)),
         (Format::StreamJson, _) => Box::new(StreamJson::new(console)),

@@ -66,12 +66,13 @@ impl Summary {
         if !summary.is_empty() {
             text.push_str(&format!("{}\n\n", indent(&summary, 2)));
         }
+        // What commands changed nobody recorded: nothing is claimed of it.
         let files = match outcome.files_modified.as_slice() {
-            [] => "none".to_owned(),
+            [] => "none by Write and Edit".to_owned(),
             files => clean_line(&files.join(", ")),
         };
         let mut rows = vec![
-            ("Files changed:", files),
+            ("Files written:", files),
             ("Iterations:", outcome.iterations.to_string()),
             ("Tokens:", used(&outcome.usage)),
             ("Cost:", spent(outcome)),
@@ -89,10 +90,12 @@ impl Summary {
 
     fn title(&self, paint: Paint) -> String {
         match self.outcome.status {
+            Status::Claimed | Status::Limited if self.dry_run => {
+                paint.strong("Dry run: this is how it would begin")
+            }
             Status::Claimed if self.outcome.iterations == 0 => {
                 paint.warning("Claimed done without any work (nothing verified it)")
             }
-            Status::Limited if self.dry_run => paint.strong("Dry run: this is how it would begin"),
             Status::Claimed => paint.good("Claimed done (nothing verified it)"),
             Status::Failed => paint.bad("Failed"),
             Status::Limited => paint.warning("Stopped by a limit"),
@@ -113,7 +116,11 @@ impl Summary {
                  and no command has proven it"
                     .to_owned()
             }
-            Status::Claimed => "no file was written: read the summary, and look whether that is what you wanted".to_owned(),
+            Status::Claimed => {
+                "no file was written with Write or Edit: read the summary, and see with `git status` whether a \
+                 command changed something"
+                    .to_owned()
+            }
             Status::Limited => {
                 let kept = if wrote { "what was written so far is in the folder; " } else { "" };
                 format!("{kept}raise the limit (--max-iterations, --max-cost, --timeout) or split the task, and run it again")
@@ -121,7 +128,11 @@ impl Summary {
             Status::Cancelled if wrote => {
                 "what was written until then stays: look at it with `git diff`, or run the task again".to_owned()
             }
-            Status::Cancelled => "nothing was written; run the task again when you like".to_owned(),
+            Status::Cancelled => {
+                "no file was written with Write or Edit; see with `git status` whether a command changed \
+                 something, or run the task again"
+                    .to_owned()
+            }
             Status::Failed => {
                 let advice = advice(error.as_ref());
                 format!("{advice}\nwhat was tried: rawko sessions show {}", self.session)

@@ -209,12 +209,13 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
             let _ = write!(text, "\n    Recorded command: {exit}: {}", one_line(&fact.command));
         }
         if !facts.denied_tools.is_empty() {
-            let _ = write!(text, "\n    Recorded denials: {}", facts.denied_tools.join(", "));
+            let _ = write!(text, "\n    Recorded denials: {}", one_line(&facts.denied_tools.join(", ")));
         }
     }
     if let Some(output) = &entry.output {
         if !output.files_modified.is_empty() {
-            let _ = write!(text, "\n    Recorded files written: {}", output.files_modified.join(", "));
+            let files = one_line(&output.files_modified.join(", "));
+            let _ = write!(text, "\n    Recorded files written: {files}");
         }
         let said = output.full.as_ref().unwrap_or(&output.summary);
         let _ = write!(text, "\n    Output (claimed by the agent):\n{}", fence(&entry.agent, said));
@@ -230,7 +231,7 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
     text
 }
 
-/// A command on one line, without anything that could forge a line of the prompt.
+/// Commands, names of files and tools: what agents choose, on one line, so that it cannot forge a line of the prompt.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "&lt;")
 }
@@ -238,7 +239,7 @@ fn one_line(text: &str) -> String {
 fn error(error: &ErrorContext) -> String {
     let mut text = format!("Agent: {}\nCategory: {}", error.agent, category_word(error.category));
     if let Some(tool) = &error.tool {
-        let _ = write!(text, "\nTool: {tool}");
+        let _ = write!(text, "\nTool: {}", one_line(tool));
     }
     if let Some(step) = error.plan_step {
         let _ = write!(text, "\nPlan step: {step}");

@@ -31,7 +31,9 @@ pub fn call_verdict<S: AsRef<str>>(
             let name = &agent.name;
             Verdict::Denied {
                 rule,
-                message: format!("{message} (Agent `{name}`, .rawko/agents/{name}.yaml.)"),
+                message: format!(
+                    "{message} (Agent `{name}`: `rawko agents list` says where it is configured.)"
+                ),
             }
         }
         allowed @ Verdict::Allowed { .. } => allowed,

@@ -27,11 +27,11 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
         return Verdict::denied("unknown tool", unknown_message(tool, known));
     }
     let name = &agent.name;
-    let file = format!(".rawko/agents/{name}.yaml");
+    let place = "of this agent, where `rawko agents list` says it is configured";
     if agent.tools.blocked.iter().any(|blocked| blocked == tool) {
         let message = format!(
             "Agent `{name}` may not use the tool `{tool}`: it is listed under tools.blocked. \
-             To allow it, remove `- {tool}` under tools.blocked in {file}. Continue without it."
+             To allow it, remove `- {tool}` under tools.blocked {place}. Continue without it."
         );
         return Verdict::denied("tools.blocked", message);
     }
@@ -41,7 +41,7 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
         Some(_) => {
             let message = format!(
                 "Agent `{name}` may not use the tool `{tool}`: it is not listed under tools.allowed. \
-                 To allow it, add `- {tool}` under tools.allowed in {file}. Continue without it."
+                 To allow it, add `- {tool}` under tools.allowed {place}. Continue without it."
             );
             Verdict::denied("tools.allowed", message)
         }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_denial_names_agent_tool_rule_and_the_line_to_add() {
-        let said = ["`planner`", "`Bash`", "add `- Bash` under tools.allowed in .rawko/agents/planner.yaml"];
+        let said = ["`planner`", "`Bash`", "add `- Bash` under tools.allowed of this agent"];
         check(&json!({"allowed": ["Read"]}), "Bash", false, &said);
     }
 

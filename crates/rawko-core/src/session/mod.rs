@@ -23,10 +23,13 @@ pub use event::{EffectId, Event, Override, Stamped};
 pub use note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 pub use outcome::{Outcome, Status};
 
+use crate::error::ErrorInfo;
 use crate::machine::{Context, State};
 use crate::message::ToolCall;
 use crate::request::ModelRequest;
 use crate::setup::Setup;
+use crate::time::Timestamp;
+use crate::usage::Usage;
 use run::Run;
 
 /// A session between two events.
@@ -95,6 +98,24 @@ impl Session {
     #[must_use]
     pub fn setup(&self) -> Option<&Setup> {
         self.run.as_ref().map(Run::setup)
+    }
+
+    /// The end of a session that the driver cannot carry on, with what was done and used until then.
+    #[must_use]
+    pub fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
+        match &self.run {
+            Some(run) => run.broken_off(at, error),
+            None => Outcome {
+                status: Status::Failed,
+                summary: error.message.clone(),
+                iterations: 0,
+                usage: Usage::default(),
+                cost_usd: None,
+                files_modified: Vec::new(),
+                duration_ms: 0,
+                error: Some(error),
+            },
+        }
     }
 
     /// Effects that are still to be answered, oldest first.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::run::Run;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::State;
+use crate::time::Timestamp;
 use crate::usage::Usage;
 
 /// How a run ended.
@@ -59,6 +60,21 @@ pub struct Outcome {
 }
 
 impl Run {
+    /// What is known of a run that cannot be carried to its end: `error` ended it.
+    pub(super) fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
+        let context = self.machine.context();
+        Outcome {
+            status: Status::Failed,
+            summary: error.message.clone(),
+            iterations: context.iteration_count,
+            usage: self.spent.usage,
+            cost_usd: self.spent.cost_usd(),
+            files_modified: self.files_modified.clone(),
+            duration_ms: context.started_at.map_or(0, |start| at.since(start)),
+            error: Some(error),
+        }
+    }
+
     /// The truth about a run that reached a final state.
     pub(super) fn outcome(&self, state: State) -> Outcome {
         let context = self.machine.context();

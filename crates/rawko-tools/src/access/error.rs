@@ -46,7 +46,7 @@ pub enum AccessError {
     Protected {
         /// The path as given.
         path: String,
-        /// `.git` or `.rawko`.
+        /// `.claude`, `.git` or `.rawko`.
         name: String,
     },
     /// There is nothing there.

@@ -7,8 +7,9 @@ use rawko_core::agent::Permissions;
 
 use super::error::AccessError;
 
-/// Directories that decide what rawko and git run. Writing there is granted only by an entry that lies inside.
-const PROTECTED: [&str; 2] = [".git", ".rawko"];
+/// Directories that decide what rawko and git run: agents are read from `.claude` too. Writing there is granted only by
+/// an entry that lies inside.
+const PROTECTED: [&str; 3] = [".claude", ".git", ".rawko"];
 
 /// The permissions of one agent, turned into real places.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 /// Between two looks at who is left.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How long killed processes may take to go: one in an uninterruptible wait goes when the kernel lets it.
-const KILL_PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A command's process and what it started.
 ///
@@ -78,7 +78,7 @@ mod linux {
         }
 
         /// Sends a signal to every member and says how many there were.
-        pub(super) fn signal(&self, signal: Signal) -> usize {
+        pub(in super::super) fn signal(&self, signal: Signal) -> usize {
             let members = self.members();
             members.iter().for_each(|member| send(member, signal));
             members.len()
@@ -181,7 +181,7 @@ mod elsewhere {
             usize::from(test_kill_process_group(self.first).is_ok())
         }
 
-        pub(super) fn signal(&self, signal: Signal) -> usize {
+        pub(in super::super) fn signal(&self, signal: Signal) -> usize {
             usize::from(kill_process_group(self.first, signal).is_ok())
         }
     }

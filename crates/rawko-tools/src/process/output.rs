@@ -30,6 +30,11 @@ impl HeadAndTail {
         self.tail.extend(rest);
     }
 
+    /// Whether nothing came.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
     /// What is kept as text, with a note where something was cut.
     pub(crate) fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();

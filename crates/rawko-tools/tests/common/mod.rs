@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod processes;
+
 use std::path::Path;
 use std::sync::Arc;
 

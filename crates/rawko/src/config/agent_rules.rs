@@ -4,9 +4,8 @@
 
 use std::collections::HashMap;
 
-use rawko_core::agent::AgentConfig;
-use rawko_core::policy::is_control_tool;
-use regex::RegexBuilder;
+use rawko_core::agent::{AgentConfig, BashFilter};
+use rawko_core::policy::{BashFilterError, is_control_tool, validate_filter};
 use serde_json::Value;
 
 use super::agent_file::AgentFile;
@@ -16,8 +15,6 @@ use super::nearest::nearest;
 
 /// The target of a transition that ends the task; no agent can have this name.
 const COMPLETE: &str = "complete";
-/// Bytes that one compiled pattern of a filter may take.
-const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
 /// All rules of `agents`.
 pub(super) fn check(agents: &[AgentFile], known: &Known<'_>) -> Vec<Diagnostic> {
@@ -125,31 +122,35 @@ impl Rules<'_> {
         }
     }
 
+    /// Each entry is judged by the policy that will use it, one at a time so that each has its place.
     fn bash_filter(&mut self, agent: &AgentConfig) {
         let Some(filter) = &agent.tools.bash_filter else { return };
         for (n, command) in filter.allowed_commands.iter().flatten().enumerate() {
-            let pointer = format!("/tools/bashFilter/allowedCommands/{n}");
-            if command.trim().is_empty() || command.contains(char::is_whitespace) || command.contains('/') {
+            let alone =
+                BashFilter { allowed_commands: Some(vec![command.clone()]), blocked_patterns: Vec::new() };
+            if validate_filter(&alone).is_err() {
                 let help = "list the program by its bare name; arguments are judged by `blockedPatterns`";
                 let message = format!("`{}` is not the name of a program", printable(command));
-                self.find(&pointer, message, Some(help.to_owned()));
+                self.find(&format!("/tools/bashFilter/allowedCommands/{n}"), message, Some(help.to_owned()));
             }
         }
         for (n, pattern) in filter.blocked_patterns.iter().enumerate() {
             let pointer = format!("/tools/bashFilter/blockedPatterns/{n}");
             if pattern.is_empty() {
                 self.find(&pointer, "an empty pattern blocks every command", Some("remove it".to_owned()));
-            } else if let Err(error) = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build() {
-                let reason = error.to_string();
-                let reason =
-                    reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                continue;
+            }
+            let alone = BashFilter { allowed_commands: None, blocked_patterns: vec![pattern.clone()] };
+            for error in validate_filter(&alone).err().into_iter().flatten() {
+                let reason = match &error {
+                    BashFilterError::BadPattern { why, .. } => why.lines().last().unwrap_or_default(),
+                    BashFilterError::NotAName { entry } => entry,
+                };
+                let reason = reason.trim_start_matches("error: ");
                 let help =
                     "put a `\\` before a character that is meant literally: . + * ? ( ) [ ] { } ^ $ | \\";
-                self.find(
-                    &pointer,
-                    format!("this is no regular expression: {reason}"),
-                    Some(help.to_owned()),
-                );
+                let message = format!("this is no regular expression: {reason}");
+                self.find(&pointer, message, Some(help.to_owned()));
             }
         }
     }

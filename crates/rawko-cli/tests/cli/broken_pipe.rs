@@ -1,0 +1,106 @@
+//! A reader that goes away is no error to shout about.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::place::{Place, wait_for};
+
+#[track_caller]
+fn check(arguments: &[&str], code: i32) {
+    let place = Place::new();
+    let mut child = place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(code), ""), "{arguments:?}");
+}
+
+#[test]
+fn commands_end_quietly() {
+    check(&["agents", "list"], 0);
+    check(&["config", "schema"], 0);
+    check(&["--help"], 0);
+    check(&["machine", "export"], 0);
+}
+
+#[test]
+fn a_run_whose_events_nobody_reads_is_cancelled() {
+    let place = Place::scripted(&json!([
+        {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
+        {"for": "developer", "repeat": true, "delayMs": 5, "tools": [{"name": "Glob", "input": {"pattern": "*"}}]},
+    ]));
+    let mut command = place.command(&["--yes", "--output", "stream-json", "go on and on"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::with_capacity(1, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.contains("session_started"));
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(130), ""));
+    place.rawko(&["sessions", "list"]).ends(0).says(&["cancelled"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    for output in ["text", "json", "stream-json"] {
+        let place = Place::scripted(&json!([
+            {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
+            {"for": "developer", "text": "Done."},
+            {"for": "evaluate", "decision": {"decision": "COMPLETE", "reason": "done", "summary": "It is done."}},
+        ]));
+        let mut command = place.command(&["--yes", "--output", output, "do it"]);
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = command.stdout(full).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{output}: {said}");
+        assert!(said.contains("cannot write to standard output"), "{output}: {said}");
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_read_holds_nothing_back() {
+    // Far more than a pipe takes.
+    let text = "Words and more words. ".repeat(20_000);
+    let place = Place::scripted(&json!([
+        {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
+        {"for": "developer", "text": text},
+        {"for": "evaluate", "decision": {"decision": "COMPLETE", "reason": "done", "summary": "It is done."}},
+    ]));
+    let mut command = place.command(&["--yes", "--output", "stream-json", "talk"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for(|| place.rawko(&["sessions", "list"]).ends(0).out.contains("claimed").then_some(()));
+    let mut told = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(told.len() > 100_000);
+    assert!(
+        told.lines().last().unwrap().starts_with("{\"type\":\"session_finished\",\"status\":\"claimed\"")
+    );
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_a_reader() {
+    let text = "Words and more words. ".repeat(20_000);
+    let place = Place::scripted(&json!([
+        {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
+        {"for": "developer", "text": text, "tools": [{"name": "Bash", "input": {"command": "trap '' TERM; echo $$ > pid; sleep 1000"}}]},
+    ]));
+    let mut command = place.command(&["--yes", "--output", "stream-json", "talk"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let file = place.project().join("pid");
+    let pid = wait_for(|| std::fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok());
+    let begun = std::time::Instant::now();
+    let code = wait_for(|| {
+        let _ = std::process::Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .stderr(Stdio::null())
+            .status();
+        child.try_wait().unwrap()
+    });
+    assert_eq!(code.code(), Some(130));
+    assert!(begun.elapsed() < std::time::Duration::from_millis(1_900), "{:?}", begun.elapsed());
+    wait_for(|| (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+}

@@ -1,0 +1,83 @@
+//! Arguments: what is a command, what is a task, and what is neither.
+
+use crate::place::Place;
+
+#[track_caller]
+fn check(arguments: &[&str], code: i32, parts: &[&str]) {
+    let done = Place::new().rawko(arguments).ends(code).complains(parts);
+    assert_eq!(done.out, "", "a failure says nothing on standard output");
+}
+
+#[test]
+fn what_cannot_be_used_ends_in_2_and_says_what_to_try() {
+    check(&[], 2, &["error: no task was given", "hint:", "rawko demo"]);
+    check(&["run"], 2, &["error: no task was given"]);
+    check(&["  "], 2, &["error: no task was given"]);
+    check(&["docter"], 2, &["there is no command `docter`", "did you mean `rawko doctor`?"]);
+    check(&["agnets", "list"], 2, &["did you mean `rawko agents list`?"]);
+    check(&["agents", "lst"], 2, &["unrecognized subcommand 'lst'", "list"]);
+    check(&["resume"], 2, &["has no command `resume`", "rawko run resume"]);
+    check(&["memory", "list"], 2, &["has no command `memory`"]);
+    check(&["init", "the", "project"], 2, &["unexpected argument 'the'", "a task in words: rawko run"]);
+    check(&["--modle", "x", "task"], 2, &["unexpected argument '--modle'", "--model"]);
+    check(&["--max-iterations", "0", "task"], 2, &["invalid value '0'", "--max-iterations"]);
+    check(&["--max-cost", "much", "task"], 2, &["invalid value 'much'", "like 2.50"]);
+    check(&["--timeout", "1.5h", "task"], 2, &["invalid value '1.5h'", "`1h30m`"]);
+    check(&["--output", "xml", "task"], 2, &["invalid value 'xml'", "stream-json"]);
+    check(&["--quiet", "--verbose", "task"], 2, &["--quiet", "--verbose"]);
+    check(&["--color", "pink", "doctor"], 2, &["invalid value 'pink'"]);
+    check(&["--cwd", "nowhere", "task"], 2, &["cannot work in nowhere", "--cwd DIR"]);
+    check(&["--config", "nowhere.yaml", "task"], 2, &["nowhere.yaml", "there is no such file"]);
+    check(
+        &["--agent", "plannr", "--provider", "ollama", "--model", "m", "task"],
+        2,
+        &["there is no agent `plannr`", "planner"],
+    );
+    check(&["completions", "tcsh"], 2, &["invalid value 'tcsh'", "fish"]);
+}
+
+#[test]
+fn help_is_no_failure() {
+    let place = Place::new();
+    insta::assert_snapshot!("help", place.rawko(&["--help"]).ends(0).out);
+    insta::assert_snapshot!("help_run", place.rawko(&["run", "--help"]).ends(0).out);
+    insta::assert_snapshot!("help_simulate", place.rawko(&["help", "machine", "simulate"]).ends(0).out);
+    let version = place.rawko(&["--version"]).ends(0);
+    assert_eq!(version.out, format!("rawko {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_shell_gets_its_completions() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        place.rawko(&["completions", shell]).ends(0).says(&["rawko", "sessions", "max-iterations"]);
+    }
+}
+
+#[test]
+fn variables_of_the_command_line_are_checked_like_its_options() {
+    let place = Place::new();
+    for (name, value) in [("RAWKO_OUTPUT", "xml"), ("RAWKO_COLOR", "pink"), ("RAWKO_MAX_ITERATIONS", "many")]
+    {
+        let output = place.command(&["task"]).env(name, value).output().unwrap();
+        crate::place::Done::of(output).ends(2).complains(&["error:", name]);
+    }
+    let empty = place.command(&["agents", "list"]).env("RAWKO_COLOR", "").output().unwrap();
+    crate::place::Done::of(empty).ends(0);
+}
+
+#[test]
+fn colours_come_when_they_are_asked_for() {
+    let place = Place::new();
+    let colored = |arguments: &[&str], variable: Option<(&str, &str)>| {
+        let mut command = place.command(arguments);
+        command.envs(variable);
+        crate::place::Done::of(command.output().unwrap()).ends(0).out.contains('\u{1b}')
+    };
+    assert!(!colored(&["agents", "list"], None));
+    assert!(colored(&["agents", "list", "--color", "always"], None));
+    assert!(colored(&["--color=always", "agents", "list"], Some(("NO_COLOR", "1"))));
+    assert!(colored(&["agents", "list"], Some(("CLICOLOR_FORCE", "1"))));
+    assert!(colored(&["--help"], Some(("RAWKO_COLOR", "always"))));
+    assert!(!colored(&["--color", "never", "--help"], Some(("CLICOLOR_FORCE", "1"))));
+}

@@ -1,0 +1,75 @@
+//! `rawko demo`: red before, green after, and nothing left behind.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::place::{Done, Place, names};
+
+#[test]
+fn the_tests_go_from_red_to_green_by_real_edits() {
+    let place = Place::new();
+    let begun = Instant::now();
+    let demo = place.rawko(&["demo"]).ends(0);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let demo = demo.says(&[
+        "answers are scripted",
+        "FAIL  'Rock & Roll!'",
+        "the tests agree",
+        "Files written: slugify.sh, tests/run.sh",
+        "-printf",
+        "+check \"--C++ & Rust--\" \"c-rust\"",
+        "0 failed",
+        "export ANTHROPIC_API_KEY",
+    ]);
+    for agent in ["planner", "developer", "tester", "reviewer"] {
+        assert!(demo.err.contains(&format!("agent: {agent} starts")), "{}", demo.err);
+    }
+    assert!(demo.err.contains("developer< Bash: exit 1"), "the failing test was really run: {}", demo.err);
+    assert!(demo.out.find("exit 1").unwrap() < demo.out.find("exit 0").unwrap());
+    assert_eq!(names(&place.tmp()), Vec::<String>::new(), "the project is gone");
+    assert_eq!(names(&place.project()), Vec::<String>::new(), "this folder was not touched");
+}
+
+#[test]
+fn neither_the_environment_nor_git_of_the_user_has_a_part() {
+    let place = Place::new();
+    let marker = place.tmp().join("marker");
+    let hook = place.project().join("hooks/pre-commit");
+    place.write("hooks/pre-commit", &format!("#!/bin/sh\ntouch {}\nexit 1\n", marker.display()));
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let config =
+        format!("[core]\n\thooksPath = {}\n[commit]\n\tgpgSign = true\n", hook.parent().unwrap().display());
+    let home = place.tmp().parent().unwrap().join("home");
+    std::fs::write(home.join(".gitconfig"), config).unwrap();
+    let output = place
+        .command(&["demo", "--quiet"])
+        .env("GIT_DIR", "/nowhere")
+        .env("RAWKO_PROVIDER", "nobody")
+        .env("RAWKO_MAX_ITERATIONS", "1")
+        .output()
+        .unwrap();
+    let demo = Done::of(output).ends(0);
+    assert_eq!(demo.err, "");
+    assert!(!marker.exists());
+}
+
+#[test]
+fn the_project_stays_on_request() {
+    let place = Place::new();
+    let demo = place.rawko(&["demo", "--keep", "--json"]).ends(0);
+    let told = demo.json();
+    assert_eq!((&told["before"]["exitCode"], &told["after"]["exitCode"]), (&json!(1), &json!(0)));
+    assert_eq!(told["finished"]["status"], "claimed");
+    let folder = std::path::Path::new(told["folder"].as_str().unwrap());
+    assert!(folder.join("slugify.sh").exists() && folder.join(".git").exists());
+    assert!(folder.starts_with(place.tmp()), "it goes with this place");
+}
+
+#[test]
+fn without_git_it_says_what_it_needs() {
+    let place = Place::new();
+    let output = place.command(&["demo"]).env("PATH", "").output().unwrap();
+    Done::of(output).ends(2).complains(&["cannot start git", "install it"]);
+    assert_eq!(names(&place.tmp()), Vec::<String>::new());
+}

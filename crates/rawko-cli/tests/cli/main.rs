@@ -1,0 +1,20 @@
+//! The real binary, command by command: what it prints, how it ends, what it leaves behind.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on says so by a panic"
+)]
+
+mod broken_pipe;
+mod command_line;
+mod demo;
+mod documentation;
+mod inspection;
+mod machine;
+mod place;
+mod run;
+mod sessions;
+mod tools;
+mod trust;

@@ -1,0 +1,39 @@
+//! Looking at processes from outside.
+
+use std::time::{Duration, Instant};
+
+/// A number of seconds that names one test's sleepers among all processes.
+pub(crate) fn sleeper(test: u32) -> String {
+    format!("{}.{test}", 100_000 + std::process::id())
+}
+
+/// Processes whose arguments hold `text`.
+pub(crate) fn processes_with(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
+        if arguments.contains(text) && !arguments.contains("bash -c") && !arguments.is_empty() {
+            found.push(format!("{pid}: {arguments}"));
+        }
+    }
+    found
+}
+
+/// Waits until `done`, for at most ten seconds.
+pub(crate) async fn until(done: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !done() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    true
+}
+
+/// Waits as the end of a run does, and gives the number of commands that are left.
+pub(crate) async fn settled() -> usize {
+    tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap()
+}
