@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rawko::config::TrustStore;
-use rawko::journal::JournalError;
+use rawko::journal::{JournalError, SessionStore};
 use rawko::{Rawko, RawkoBuilder};
 
 use crate::arguments::Global;
@@ -67,6 +67,15 @@ impl Workspace {
         Ok(rawko)
     }
 
+    /// The sessions of this folder. Needs no configuration, and thus no sound one.
+    pub(crate) fn sessions(&self) -> Result<SessionStore, Failure> {
+        let folder = self.folder.canonicalize().map_err(|error| {
+            Failure::usage(format!("cannot work in {}: {error}", self.folder.display()))
+                .with_hint("name a folder that exists with --cwd DIR")
+        })?;
+        Ok(SessionStore::of_project(&folder))
+    }
+
     /// Says what loading the configuration warned of.
     pub(crate) fn warn(&self, rawko: &Rawko) {
         let paint = self.console.error_paint();
@@ -105,6 +114,14 @@ impl From<rawko::Error> for Failure {
             E::Trust(_) => Self::new(Exit::Untrusted, message)
                 .with_hint("while that file cannot be read no folder is trusted; --yes trusts this one run"),
             E::Journal(error) => of_journal(&error, message),
+            E::Diverged { session, divergence: _ } => Self::new(Exit::Failed, message).with_hint(format!(
+                "`rawko replay {session}` tells the difference; with the rawko that recorded it, it goes on; \
+                 `rawko fork {session} --at N` begins anew from a record before the difference"
+            )),
+            E::StillHeld { pid, .. } => Self::new(Exit::Failed, message).with_hint(match pid {
+                Some(pid) => format!("wait longer with --wait TIME, or end it at once: kill -KILL {pid}"),
+                None => "it could not be found, or belongs to somebody else: end it where it runs".to_owned(),
+            }),
             E::Interrupted => Self::new(Exit::Failed, message),
             // The SDK may learn of failures that this version has no advice for.
             _ => Self::new(Exit::Failed, message),
