@@ -76,6 +76,15 @@ impl Workspace {
         Ok(rawko)
     }
 
+    /// The sessions of this folder. Needs no configuration, and thus no sound one.
+    pub(crate) fn sessions(&self) -> Result<SessionStore, Failure> {
+        let folder = self.folder.canonicalize().map_err(|error| {
+            Failure::usage(format!("cannot work in {}: {error}", self.folder.display()))
+                .with_hint("name a folder that exists with --cwd DIR")
+        })?;
+        Ok(SessionStore::of_project(&folder))
+    }
+
     /// Says what loading the configuration warned of.
     pub(crate) fn warn(&self, rawko: &Rawko) {
         let paint = self.console.error_paint();

@@ -84,6 +84,7 @@ fn append(records: usize) -> f64 {
         created_at: Timestamp(0),
         task: String::new(),
         config_digest: String::new(),
+        forked_from: None,
     };
     let mut writer = SessionStore::at(folder.path().to_owned()).create(&header).unwrap();
     let outcome = ToolOutcome::ok("a line of a file\n".repeat(120));

@@ -24,9 +24,15 @@ pub(crate) struct Arguments {
     task: Vec<String>,
     #[command(flatten)]
     telling: Telling,
+    /// Have this agent begin, without asking the arbiter
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// The first decision and a look around by an agent that can change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Take this folder's configuration at its word in this run, trusted or not
+    #[arg(long, short)]
+    yes: bool,
     #[command(flatten)]
     choices: Choices,
 }
@@ -42,21 +48,19 @@ pub(crate) fn no_task() -> Failure {
 
 /// Runs the task.
 pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Exit, Failure> {
-    let Arguments { task: words, telling, dry_run, choices } = arguments;
-    let detail = telling.detail();
-    telling.carry(workspace, dry_run, || prepare(workspace, &words, detail, dry_run, choices))
+    let telling = arguments.telling.clone();
+    telling.carry(workspace, arguments.dry_run, || prepare(workspace, arguments))
 }
 
-fn prepare(
-    workspace: &Workspace,
-    words: &[String],
-    detail: Detail,
-    dry_run: bool,
-    choices: Choices,
-) -> Result<Run, Failure> {
-    let task = task(words)?;
-    let rawko = choices.builder(workspace).dry_run(dry_run).build()?;
-    if detail != Detail::Quiet {
+fn prepare(workspace: &Workspace, arguments: Arguments) -> Result<Run, Failure> {
+    let Arguments { task: words, telling, agent, dry_run, yes, choices } = arguments;
+    let task = task(&words)?;
+    let mut builder = choices.builder(workspace).dry_run(dry_run).trusted(yes);
+    if let Some(agent) = agent {
+        builder = builder.first_agent(agent);
+    }
+    let rawko = builder.build()?;
+    if telling.detail() != Detail::Quiet {
         workspace.warn(&rawko);
     }
     Ok(rawko.run(&task)?)

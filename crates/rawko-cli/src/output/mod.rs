@@ -1,10 +1,12 @@
 //! How things look: colours, columns, numbers, and text from outside made harmless. Writes nothing itself.
 
+mod difference;
 mod figure;
 mod paint;
 mod sanitize;
 mod table;
 
+pub(crate) use difference::difference;
 pub(crate) use figure::{cost, duration, tokens};
 pub(crate) use paint::Paint;
 pub(crate) use sanitize::{Sanitizer, clean, clean_line, escape_json};

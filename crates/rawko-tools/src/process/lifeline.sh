@@ -10,9 +10,10 @@ while read -r sign mark; do
 done
 [[ $held == *:* ]] || exit 0
 
-# One look at all processes. True as long as there was one to kill.
+# One look at all processes. True as long as there was one to kill. Each is stopped when it is found and killed when all
+# are: a shell whose child is killed first would go on with the next command.
 look() {
-  local process lines line stat found=1
+  local process lines line stat found=()
   for process in /proc/[0-9]*; do
     mapfile -t lines <"$process/limits" || continue
     for line in "${lines[@]}"; do
@@ -22,9 +23,9 @@ look() {
     [[ $held == *" $1:$2 "* ]] || continue
     read -r stat <"$process/stat" || continue
     [[ ${stat##*) } == [ZXx]* ]] && continue
-    kill -KILL "${process#/proc/}" && found=0
+    kill -STOP "${process#/proc/}" && found+=("${process#/proc/}")
   done
-  return $found
+  ((${#found[@]})) && kill -KILL "${found[@]}"
 } 2>/dev/null
 
 # What was being forked during one look is found by the next. A process that the kernel does not let go is left to it.

@@ -1,0 +1,328 @@
+//! `rawko explain ID [N]`: why a run went the way it went, decision by decision.
+
+use clap::Args;
+use rawko::core::machine::Decision;
+use rawko::core::message::{Content, Message, Role};
+use rawko::core::session::{DecisionPoint, DecisionSource, Note};
+use rawko::core::text::truncate;
+use rawko::journal::{Journal, JournaledEffect, Record, read};
+use rawko::{CallAnswer, ExplainedCall, Explanation, explain};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Paint, Table, clean, clean_line, cost, duration, indent, tokens};
+use crate::workspace::Workspace;
+
+/// Options of `rawko explain`.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Arguments {
+    /// Its id, or the beginning or end of it; `last` is the latest
+    #[arg(default_value = "last")]
+    id: String,
+    /// Which decision; a list of all where left out
+    number: Option<usize>,
+    /// Tell what this record of the journal is, a denied call say
+    #[arg(long, value_name = "N", conflicts_with = "number")]
+    record: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Explains the session.
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
+    let path = workspace.sessions()?.find(&arguments.id).map_err(rawko::Error::from)?;
+    let journal = read(&path).map_err(rawko::Error::from)?;
+    if let Some(seq) = arguments.record {
+        return record(workspace, &journal, seq, arguments.json);
+    }
+    let decisions = explain(&journal);
+    let console = &workspace.console;
+    let Some(number) = arguments.number else {
+        if arguments.json {
+            console.json(&decisions)?;
+        } else {
+            console.write(&list(&journal, &decisions, console.paint()))?;
+        }
+        return Ok(Exit::Success);
+    };
+    let chosen = number.checked_sub(1).and_then(|at| decisions.get(at)).ok_or_else(|| {
+        let message = format!("session {} has {} decisions", journal.header.session, decisions.len());
+        Failure::usage(message).with_hint(format!("`rawko explain {}` lists them", journal.header.session))
+    })?;
+    if arguments.json {
+        console.json(chosen)?;
+    } else {
+        console.write(&told(chosen, decisions.len(), console.paint()))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn list(journal: &Journal, decisions: &[Explanation], paint: Paint) -> String {
+    let session = clean_line(&journal.header.session);
+    if decisions.is_empty() {
+        return format!("session {session} holds no decision yet\n");
+    }
+    let mut table = Table::new(&["#", "RECORD", "STATE", "DECISION", "SOURCE", "COST", "REASON"]);
+    for one in decisions {
+        table.row(vec![
+            one.number.to_string(),
+            one.record.to_string(),
+            one.state.to_string(),
+            decision(&one.decision),
+            source(one.source).to_owned(),
+            if one.calls.is_empty() { "-".to_owned() } else { cost(one.cost_usd) },
+            truncate(&clean_line(one.decision.reason()), 60),
+        ]);
+    }
+    format!("{}\nmore about one: rawko explain {session} NUMBER\n", table.render(paint))
+}
+
+fn told(one: &Explanation, of: usize, paint: Paint) -> String {
+    let point = match one.point {
+        DecisionPoint::Select => "who works next",
+        DecisionPoint::Evaluate => "how it goes on",
+    };
+    let title = format!("Decision {} of {of}: {}", one.number, decision(&one.decision));
+    let mut text = format!("{}\n{}\n\n", paint.strong(&title), indent(&clean(one.decision.reason()), 2));
+    let rows = [
+        ("Question:", format!("{point} (in {}, {} executions begun)", one.state, one.iteration)),
+        ("Source:", source(one.source).to_owned()),
+        ("Record:", format!("{}, at {}", one.record, one.at.to_rfc3339())),
+        ("Took:", duration(one.latency_ms)),
+        ("Used:", used(one)),
+    ];
+    for (name, value) in rows {
+        text.push_str(&format!("{} {value}\n", paint.faint(&format!("{name:<10}"))));
+    }
+    for (at, call) in one.calls.iter().enumerate() {
+        text.push_str(&asked(at, call, one.calls.len(), paint));
+    }
+    if let Some(input) = &one.input {
+        text.push_str(&section("What the arbiter was told, as data", &pretty(input), paint));
+    }
+    text.push_str(&format!("\n{}\n{}", paint.strong("What else was possible"), alternatives(one, paint)));
+    text
+}
+
+fn used(one: &Explanation) -> String {
+    match one.calls.len() {
+        0 => "nothing: no model was asked".to_owned(),
+        calls => format!(
+            "{calls} model call(s), {} tokens in, {} out, {}",
+            tokens(one.usage.prompt_tokens()),
+            tokens(one.usage.output_tokens),
+            cost(one.cost_usd)
+        ),
+    }
+}
+
+/// A question and its answer; of a question put again, what is new in it.
+fn asked(at: usize, call: &ExplainedCall, of: usize, paint: Paint) -> String {
+    let to = format!("{} ({})", clean_line(&call.model), clean_line(&call.provider));
+    let mut text = String::new();
+    if at == 0 {
+        text.push_str(&section(
+            &format!("What the arbiter saw: system prompt, to {to}"),
+            &call.system,
+            paint,
+        ));
+        text.push_str(&section("What the arbiter saw: the question", &said(&call.messages), paint));
+    } else {
+        let last: Vec<_> = call.messages.iter().rev().take(1).cloned().collect();
+        let title = format!("Asked again, {} of {of}, to {to}", at + 1);
+        text.push_str(&section(&title, &said(&last), paint));
+    }
+    let (title, words) = match &call.answer {
+        CallAnswer::Replied { message, duration_ms, .. } => {
+            (format!("What it answered, after {}", duration(*duration_ms)), content(message))
+        }
+        CallAnswer::Failed { error, duration_ms } => (
+            format!("The call failed, after {}", duration(*duration_ms)),
+            format!("{}: {}", error.code, error.message),
+        ),
+        CallAnswer::Lost => ("No answer".to_owned(), "the process that asked was gone".to_owned()),
+        CallAnswer::Dropped => ("No answer".to_owned(), "the question was dropped".to_owned()),
+    };
+    text.push_str(&section(&title, &words, paint));
+    if let Some(why) = &call.rejected {
+        text.push_str(&format!("  {} {}\n", paint.bad("not usable:"), clean_line(why)));
+    }
+    text
+}
+
+fn alternatives(one: &Explanation, paint: Paint) -> String {
+    let mut text = String::new();
+    for agent in &one.alternatives.agents {
+        let when = truncate(&clean_line(&agent.when_to_use), 120);
+        let name = paint.name(&clean_line(&agent.name));
+        text.push_str(format!("  SELECT_MODE {name}  {}", paint.faint(&when)).trim_end());
+        text.push('\n');
+    }
+    for kind in one.alternatives.kinds.iter().filter(|kind| **kind != "SELECT_MODE") {
+        text.push_str(&format!("  {kind}\n"));
+    }
+    match (&one.alternatives.rules, one.source) {
+        (_, DecisionSource::Rule | DecisionSource::Fallback) => text.push_str("  the rules decided this\n"),
+        (None, _) => {}
+        (Some(rules), _) => {
+            let same = if rules.kind() == one.decision.kind() && decision(rules) == decision(&one.decision) {
+                "the same"
+            } else {
+                "another decision"
+            };
+            text.push_str(&format!(
+                "  the rules would have taken {same}: {} ({})\n",
+                decision(rules),
+                truncate(&clean_line(rules.reason()), 120)
+            ));
+        }
+    }
+    text
+}
+
+/// What a record of the journal is.
+fn record(workspace: &Workspace, journal: &Journal, seq: u64, as_json: bool) -> Result<Exit, Failure> {
+    let known = journal.records.len();
+    let found = match seq {
+        0 => Some((json!(journal.header), "the header".to_owned())),
+        seq => usize::try_from(seq).ok().and_then(|seq| {
+            let record = journal.records.get(seq.checked_sub(1)?)?;
+            Some(match record {
+                Record::Event(event) => {
+                    (json!(event), format!("{}, at {}", event.event.name(), event.at.to_rfc3339()))
+                }
+                Record::Step(step) => (json!(step), format!("what record {} led to", seq - 1)),
+            })
+        }),
+    };
+    let Some((data, title)) = found else {
+        return Err(Failure::usage(format!("session {} has {known} records", journal.header.session))
+            .with_hint(format!("name one between 0 (the header) and {known}")));
+    };
+    let console = &workspace.console;
+    if as_json {
+        console.json(&json!({"record": seq, "is": title, "data": data}))?;
+        return Ok(Exit::Success);
+    }
+    let paint = console.paint();
+    let mut text = format!("{}\n", paint.strong(&format!("Record {seq}: {title}")));
+    for line in usize::try_from(seq).map(|seq| reasons(journal, seq)).unwrap_or_default() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    text.push_str(&format!("\n{}\n", indent(&clean(&pretty(&data)), 2)));
+    console.write(&text)?;
+    Ok(Exit::Success)
+}
+
+/// Where a record comes from, and what in it needs a reason.
+fn reasons(journal: &Journal, seq: usize) -> Vec<String> {
+    let Some(record) = seq.checked_sub(1).and_then(|at| journal.records.get(at)) else { return Vec::new() };
+    match record {
+        Record::Event(stamped) => {
+            let Some(effect) = stamped.event.answers() else { return Vec::new() };
+            let issued = journal.records.iter().enumerate().take(seq).find_map(|(at, record)| match record {
+                Record::Step(step) => step.effects.iter().find_map(|one| {
+                    let (id, what) = issued(one)?;
+                    (id == effect).then(|| format!("answers {effect}: {what}, begun by record {}", at + 1))
+                }),
+                Record::Event(_) => None,
+            });
+            issued.into_iter().collect()
+        }
+        Record::Step(step) => {
+            let notes = step.notes.iter().filter_map(|note| match note {
+                Note::ToolCalled { agent, call, allowed: false, rule } => Some(format!(
+                    "denied: {} by `{}`, by the rule `{}`",
+                    clean_line(&call.name),
+                    clean_line(agent),
+                    clean_line(rule)
+                )),
+                Note::Warned { message } => Some(format!("warned: {}", clean_line(message))),
+                Note::Decided(record) => Some(format!("decided: {}", decision(&record.decision))),
+                Note::StateChanged { from, to, .. } => Some(format!("state: {from} -> {to}")),
+                _ => None,
+            });
+            let begun =
+                step.effects.iter().filter_map(issued).map(|(id, what)| format!("begins {id}: {what}"));
+            notes.chain(begun).collect()
+        }
+    }
+}
+
+/// An effect that is answered, in words.
+fn issued(effect: &JournaledEffect) -> Option<(rawko::core::session::EffectId, String)> {
+    use rawko::core::session::Effect;
+    match effect {
+        JournaledEffect::RunTool { id, agent, call, rule, .. } => Some((
+            *id,
+            format!(
+                "{} by `{}`, allowed by the rule `{}`",
+                clean_line(&call.name),
+                clean_line(agent),
+                clean_line(rule)
+            ),
+        )),
+        JournaledEffect::Whole(effect) => {
+            let id = effect.awaits_answer()?;
+            let what = match effect {
+                Effect::CallModel { purpose, model, .. } => {
+                    format!("a question of `{}` to {}", clean_line(&purpose.to_string()), clean_line(model))
+                }
+                Effect::RunTool { call, .. } => clean_line(&call.name),
+                Effect::TakeCheckpoint { iteration, .. } => {
+                    format!("a checkpoint before execution {iteration}")
+                }
+                Effect::StartTimer { after_ms, .. } => format!("a timer of {}", duration(*after_ms)),
+                Effect::Abandon { .. } | Effect::Finish { .. } => return None,
+            };
+            Some((id, what))
+        }
+    }
+}
+
+fn section(title: &str, body: &str, paint: Paint) -> String {
+    format!("\n{}\n{}\n", paint.strong(title), indent(clean(body).trim_end(), 2))
+}
+
+fn said(messages: &[std::sync::Arc<Message>]) -> String {
+    let several = messages.len() > 1;
+    let parts = messages.iter().map(|message| match (several, message.role) {
+        (false, _) => content(message),
+        (true, Role::User) => format!("[user]\n{}", content(message)),
+        (true, Role::Assistant) => format!("[assistant]\n{}", content(message)),
+    });
+    parts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// A message as it is: text as text, everything else as JSON.
+fn content(message: &Message) -> String {
+    let parts = message.content.iter().map(|part| match part {
+        Content::Text { text } => text.clone(),
+        other => pretty(&json!(other)),
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+fn decision(decision: &Decision) -> String {
+    match decision {
+        Decision::SelectMode { mode, .. } => format!("SELECT_MODE {}", clean_line(mode)),
+        Decision::Continue { .. } | Decision::Complete { .. } | Decision::Retry { .. } => {
+            decision.kind().to_owned()
+        }
+    }
+}
+
+fn source(source: DecisionSource) -> &'static str {
+    match source {
+        DecisionSource::Llm => "model",
+        DecisionSource::Rule => "rules",
+        DecisionSource::Fallback => "rules, for want of a usable answer",
+        DecisionSource::Human => "user",
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}

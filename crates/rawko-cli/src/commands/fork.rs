@@ -1,0 +1,82 @@
+//! `rawko fork ID`: begins a new session with the beginning of another.
+
+use clap::Args;
+use rawko::{Fork, ForkOptions, Rawko, Run};
+
+use crate::choices::Overriding;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::clean_line;
+use crate::reporters::{Detail, Format};
+use crate::telling::Telling;
+use crate::workspace::Workspace;
+
+/// Options of `rawko fork`.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Arguments {
+    /// Its id, or the beginning or end of it; `last` is the latest
+    id: String,
+    /// Share this many records (`rawko explain` and `rawko sessions show` number them); as many as possible if left out
+    #[arg(long, value_name = "N")]
+    at: Option<u64>,
+    /// Do this instead
+    #[arg(long, value_name = "TEXT")]
+    task: Option<String>,
+    /// Only make the session: `rawko resume` goes on with it
+    #[arg(long)]
+    no_run: bool,
+    #[command(flatten)]
+    telling: Telling,
+    #[command(flatten)]
+    overriding: Overriding,
+    /// Take this folder's configuration at its word this once, trusted or not
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Forks the session.
+pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Exit, Failure> {
+    let Arguments { id, at, task, no_run, telling, overriding, yes } = arguments;
+    let options = ForkOptions { at, task };
+    let detail = telling.detail();
+    let make = || -> Result<(Rawko, Fork), Failure> {
+        let rawko = overriding.builder(workspace).trusted(yes).build()?;
+        if detail != Detail::Quiet {
+            workspace.warn(&rawko);
+        }
+        let fork = rawko.fork(&id, &options)?;
+        Ok((rawko, fork))
+    };
+    if no_run {
+        let (_, fork) = make()?;
+        match telling.format(workspace)? {
+            Format::Text => workspace.console.write(&text(&fork))?,
+            Format::Json | Format::StreamJson => workspace.console.json_line(&fork)?,
+        }
+        return Ok(Exit::Success);
+    }
+    telling.carry(workspace, false, || -> Result<Run, Failure> {
+        let (rawko, fork) = make()?;
+        if detail != Detail::Quiet {
+            let _ = workspace.console.write_error(&text(&fork));
+        }
+        Ok(rawko.resume(Some(&fork.session))?)
+    })
+}
+
+fn text(fork: &Fork) -> String {
+    let mut text = format!(
+        "session {} shares {} records with {}\n",
+        clean_line(&fork.session),
+        fork.from.record,
+        clean_line(&fork.from.session)
+    );
+    if let Some(stopped) = &fork.stopped {
+        text.push_str(&format!(
+            "record {} and what follows are not shared: {}\n",
+            stopped.record,
+            clean_line(&stopped.why)
+        ));
+    }
+    text
+}

@@ -1,0 +1,117 @@
+//! The run that nobody kills: what every other run must come to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rawko::core::session::{ConversationId, Effect, Event};
+use rawko::journal::{Journal, JournaledEffect, Record};
+use serde_json::Value;
+
+use crate::requests::{Body, bodies};
+use crate::script::Script;
+use crate::world::World;
+
+/// A script, and the run of it that was left alone.
+pub(crate) struct Baseline {
+    pub(crate) script: Script,
+    /// The world as it was before.
+    pub(crate) before: World,
+    /// The world as the run left it.
+    pub(crate) after: World,
+    pub(crate) journal: Journal,
+    pub(crate) finish: Value,
+    pub(crate) tree: BTreeMap<PathBuf, String>,
+    pub(crate) lines: Vec<String>,
+    /// How long it took.
+    pub(crate) took: Duration,
+    /// What the model was asked, in order, and in which conversation.
+    pub(crate) asked: Vec<(ConversationId, Body)>,
+}
+
+impl Baseline {
+    /// Runs the script.
+    #[track_caller]
+    pub(crate) fn of(script: Script) -> Self {
+        let before = World::new();
+        let after = World::copy_of(&before);
+        let server = script.serve();
+        let begun = Instant::now();
+        let ended = after.run(&server).end();
+        let took = begun.elapsed();
+        assert_eq!(ended.status.code(), Some(0), "{}{}", ended.stdout, ended.stderr);
+        let finish = ended.finish();
+        assert_eq!(finish["summary"], "all done", "{finish}");
+        let journal = after.journal();
+        let conversations = effects(&journal.records).filter_map(|effect| match effect {
+            JournaledEffect::Whole(Effect::CallModel { conversation, .. }) => Some(*conversation),
+            _ => None,
+        });
+        let asked: Vec<_> = conversations.zip(bodies(&server, &after)).collect();
+        let (tree, lines) = (after.tree(), after.lines());
+        let baseline = Self { script, before, after, journal, finish, tree, lines, took, asked };
+        assert_eq!(
+            replies(&baseline.journal.records),
+            baseline.asked.len(),
+            "every question was answered once"
+        );
+        assert_eq!(baseline.changes_begun(usize::MAX), baseline.script.changes().len());
+        assert!(baseline.tree != baseline.before.tree() || baseline.lines != baseline.before.lines());
+        baseline
+    }
+
+    /// The first `count` records behind the header.
+    pub(crate) fn records(&self, count: usize) -> &[Record] {
+        &self.journal.records[..count.min(self.journal.records.len())]
+    }
+
+    /// How many changes were begun by then.
+    pub(crate) fn changes_begun(&self, count: usize) -> usize {
+        effects(self.records(count)).filter(|effect| changes(effect)).count()
+    }
+
+    /// How many of those were answered by then: changes are made one after the other.
+    pub(crate) fn changes_answered(&self, count: usize) -> usize {
+        let records = self.records(count);
+        let begun: Vec<_> =
+            effects(records).filter(|effect| changes(effect)).filter_map(id_of_tool).collect();
+        let finished = |event: &&Event| match event {
+            Event::ToolFinished { effect, .. } => begun.contains(&effect.0),
+            _ => false,
+        };
+        events(records).filter(finished).count()
+    }
+}
+
+/// All effects of some records, in order.
+pub(crate) fn effects(records: &[Record]) -> impl Iterator<Item = &JournaledEffect> {
+    records.iter().flat_map(|record| match record {
+        Record::Step(step) => step.effects.as_slice(),
+        Record::Event(_) => &[],
+    })
+}
+
+/// All events of some records, in order.
+pub(crate) fn events(records: &[Record]) -> impl Iterator<Item = &Event> {
+    records.iter().filter_map(|record| match record {
+        Record::Event(stamped) => Some(&stamped.event),
+        Record::Step(_) => None,
+    })
+}
+
+/// How many questions to the model were answered.
+pub(crate) fn replies(records: &[Record]) -> usize {
+    events(records).filter(|event| matches!(event, Event::ModelReplied { .. })).count()
+}
+
+/// Whether an effect is a call of a tool that may change something.
+pub(crate) fn changes(effect: &JournaledEffect) -> bool {
+    matches!(effect, JournaledEffect::RunTool { access, .. } if *access == rawko::core::tool::ToolAccess::Mutating)
+}
+
+fn id_of_tool(effect: &JournaledEffect) -> Option<u64> {
+    match effect {
+        JournaledEffect::RunTool { id, .. } => Some(id.0),
+        JournaledEffect::Whole(_) => None,
+    }
+}
