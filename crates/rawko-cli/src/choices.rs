@@ -1,141 +1,117 @@
-//! The `rawko` command line: arguments in, one command, an exit status out.
-//!
-//! Owns everything that a terminal is: options, colours, progress, errors as text, exit statuses, signals. It decides
-//! nothing about a run; what it shows is a projection of the SDK's events.
+//! What the command line says over the configuration: options of every command that builds a run from it.
 
-mod arguments;
-mod choices;
-mod commands;
-mod console;
-mod demo;
-mod environment;
-mod exit;
-mod failure;
-mod output;
-mod reporters;
-mod signals;
-mod telling;
-mod watch;
-mod workspace;
+use clap::{ArgAction, Args};
+use rawko::RawkoBuilder;
+use rawko::config::{Overrides, TimeSpan};
+use rawko::core::agent::Permissions;
 
-use std::ffi::OsString;
-use std::process::ExitCode;
-
-use clap::Parser as _;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-
-use crate::arguments::{Cli, Command};
-use crate::commands::{
-    agents, completions, config, demo as demo_command, diff, doctor, init, machine, providers, resume,
-    rewind, run, sessions, tools, trust,
-};
-use crate::console::{ColorChoice, Console};
-use crate::environment::Environment;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::clean_line;
 use crate::workspace::Workspace;
 
-fn main() -> ExitCode {
-    let environment = Environment;
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    let (console, color_error) = console_for(&arguments, environment);
-    let result = match color_error {
-        Some(failure) => Err(failure),
-        None => carry_out(arguments, environment, &console),
-    };
-    match result {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            failure.tell(&console);
-            failure.exit().into()
+/// Options that speak over the configuration.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Choices {
+    #[command(flatten)]
+    pub(crate) overriding: Overriding,
+    /// Have this agent begin, without asking the arbiter
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    #[command(flatten)]
+    allow: Allow,
+}
+
+/// Options that speak over single values of it.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Overriding {
+    /// Use this provider [env: RAWKO_PROVIDER]
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// Use this model of the provider [env: RAWKO_MODEL]
+    #[arg(long)]
+    model: Option<String>,
+    /// Most executions of agents [env: RAWKO_MAX_ITERATIONS]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_iterations: Option<u32>,
+    /// Most cost, in US dollars [env: RAWKO_MAX_COST]
+    #[arg(long, value_name = "USD", value_parser = amount)]
+    max_cost: Option<f64>,
+    /// Longest time, like 90s, 30m or 1h30m [env: RAWKO_TIMEOUT]
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<TimeSpan>,
+    /// Take this folder's configuration at its word this once, trusted or not
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// `--allow-*`: permissions for this run, in the place of the configured ones.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Permissions, in the place of the configured ones (agents still narrow them)")]
+pub(crate) struct Allow {
+    /// Paths that may be read; all without a value
+    #[arg(long = "allow-read", value_name = "PATHS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "/", value_delimiter = ',', action = ArgAction::Append)]
+    read: Option<Vec<String>>,
+    /// Paths that may be written; all without a value
+    #[arg(long = "allow-write", value_name = "PATHS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "/", value_delimiter = ',', action = ArgAction::Append)]
+    write: Option<Vec<String>>,
+    /// Hosts that may be reached; all without a value
+    #[arg(long = "allow-net", value_name = "HOSTS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "*", value_delimiter = ',', action = ArgAction::Append)]
+    net: Option<Vec<String>>,
+    /// Environment variables that child processes get; all but secrets without a value
+    #[arg(long = "allow-env", value_name = "NAMES", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "*", value_delimiter = ',', action = ArgAction::Append)]
+    env: Option<Vec<String>>,
+    /// Programs that Bash may run
+    #[arg(long = "allow-run", value_name = "PROGRAMS", require_equals = true)]
+    #[arg(value_delimiter = ',', action = ArgAction::Append)]
+    run: Option<Vec<String>>,
+}
+
+impl Choices {
+    /// A builder that follows them.
+    pub(crate) fn builder(self, workspace: &Workspace) -> RawkoBuilder {
+        let Self { overriding, agent, allow } = self;
+        let builder = overriding.builder(workspace).permissions(allow.permissions());
+        match agent {
+            Some(agent) => builder.first_agent(agent),
+            None => builder,
         }
     }
 }
 
-fn carry_out(arguments: Vec<OsString>, environment: Environment, console: &Console) -> Result<Exit, Failure> {
-    let cli = match Cli::try_parse_from(arguments::with_command(arguments)?) {
-        Ok(cli) => cli,
-        Err(error) => return of_clap(&error, console),
-    };
-    let workspace = Workspace::new(environment, *console, cli.global);
-    match cli.command {
-        Command::Run(arguments) => run::run(&workspace, arguments),
-        Command::Resume(arguments) => resume::run(&workspace, &arguments),
-        Command::Diff(arguments) => diff::run(&workspace, &arguments),
-        Command::Rewind(arguments) => rewind::run(&workspace, &arguments),
-        Command::Demo(arguments) => demo_command::run(&workspace, &arguments),
-        Command::Init(arguments) => init::run(&workspace, &arguments),
-        Command::Doctor(arguments) => doctor::run(&workspace, &arguments),
-        Command::Trust(arguments) => trust::run(&workspace, &arguments),
-        Command::Agents(action) => agents::run(&workspace, &action),
-        Command::Config(action) => config::run(&workspace, &action),
-        Command::Sessions(action) => sessions::run(&workspace, &action),
-        Command::Tools(action) => tools::run(&workspace, &action),
-        Command::Providers(action) => providers::run(&workspace, &action),
-        Command::Machine(action) => machine::run(&workspace, &action),
-        Command::Completions(arguments) => completions::run(&workspace, &arguments),
+impl Overriding {
+    /// A builder that follows them.
+    pub(crate) fn builder(self, workspace: &Workspace) -> RawkoBuilder {
+        let trusted = self.yes;
+        workspace.builder().trusted(trusted).overrides(self.overrides())
     }
-}
 
-/// Help and version go to standard output and are a success; everything else is a usage error.
-fn of_clap(error: &clap::Error, console: &Console) -> Result<Exit, Failure> {
-    let text = error.render();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let colored = console.paint().is_on();
-            console.write(&if colored { text.ansi().to_string() } else { text.to_string() })?;
-            Ok(Exit::Success)
-        }
-        _ => {
-            let colored = console.error_paint().is_on();
-            // The exit status still says it where standard error is gone.
-            let _ = console.write_error(&if colored { text.ansi().to_string() } else { text.to_string() });
-            if let Some(word) = stray_word(error) {
-                let hint = console.error_paint().hint("hint:");
-                let line =
-                    format!("{hint} `{word}` is no part of this command; a task in words: rawko run \"…\"\n");
-                let _ = console.write_error(&line);
-            }
-            Ok(Exit::Usage)
+    /// The values.
+    pub(crate) fn overrides(self) -> Overrides {
+        Overrides {
+            provider: self.provider,
+            model: self.model,
+            max_iterations: self.max_iterations,
+            max_cost_usd: self.max_cost,
+            timeout: self.timeout,
         }
     }
 }
 
-/// A word where a command takes none: probably of a task that begins with a command's name.
-fn stray_word(error: &clap::Error) -> Option<String> {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
-    let is_word = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
-    is_word.then(|| clean_line(word))
+impl Allow {
+    fn permissions(self) -> Permissions {
+        let env = self.env.map(|names| match names.iter().any(|name| name == "*") {
+            true => std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
+            false => names,
+        });
+        Permissions { read: self.read, write: self.write, deny: None, net: self.net, env, run: self.run }
+    }
 }
 
-/// The outputs, decided before the arguments are parsed: errors about them are coloured too.
-fn console_for(arguments: &[OsString], environment: Environment) -> (Console, Option<Failure>) {
-    let mut said = environment.var("RAWKO_COLOR").map(|text| (text, "RAWKO_COLOR"));
-    let mut rest = arguments.iter().skip(1).map(|argument| argument.to_string_lossy());
-    while let Some(argument) = rest.next() {
-        match argument.as_ref() {
-            "--" => break,
-            "--color" => said = rest.next().map(|text| (text.into_owned(), "--color")),
-            other => {
-                if let Some(text) = other.strip_prefix("--color=") {
-                    said = Some((text.to_owned(), "--color"));
-                }
-            }
-        }
+fn amount(text: &str) -> Result<f64, String> {
+    match text.trim().trim_start_matches('$').parse::<f64>() {
+        Ok(amount) if amount.is_finite() && amount >= 0.0 => Ok(amount),
+        _ => Err("write an amount in US dollars, like 2.50".to_owned()),
     }
-    let choice = match said.as_ref().map(|(text, _)| text.as_str()) {
-        None | Some("auto") => Some(ColorChoice::Auto),
-        Some("always") => Some(ColorChoice::Always),
-        Some("never") => Some(ColorChoice::Never),
-        Some(_) => None,
-    };
-    let console = Console::new(choice.unwrap_or_default(), |name| environment.var(name));
-    // A wrong `--color` is clap's to tell; nobody but us reads the variable.
-    let wrong = said.filter(|(_, from)| choice.is_none() && *from == "RAWKO_COLOR");
-    let failure = wrong.map(|(text, from)| {
-        Failure::usage(format!("{from} is `{text}`"))
-            .with_hint("set it to auto, always or never, or unset it")
-    });
-    (console, failure)
 }
