@@ -8,7 +8,7 @@ use rawko::core::agent::Permissions;
 use crate::workspace::Workspace;
 
 /// Options that speak over the configuration.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub(crate) struct Choices {
     #[command(flatten)]
     pub(crate) overriding: Overriding,
@@ -20,7 +20,7 @@ pub(crate) struct Choices {
 }
 
 /// Options that speak over single values of it.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub(crate) struct Overriding {
     /// Use this provider [env: RAWKO_PROVIDER]
     #[arg(long, value_name = "NAME")]
@@ -43,7 +43,7 @@ pub(crate) struct Overriding {
 }
 
 /// `--allow-*`: permissions for this run, in the place of the configured ones.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Permissions, in the place of the configured ones (agents still narrow them)")]
 pub(crate) struct Allow {
     /// Paths that may be read; all without a value
