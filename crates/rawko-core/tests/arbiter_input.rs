@@ -95,6 +95,16 @@ fn output_is_cut_by_characters_and_says_so() {
 }
 
 #[test]
+fn lists_of_names_are_bounded() {
+    let mut context = context(&[S]);
+    context.history[0].facts.files_modified = (0..1_000).map(|n| format!("{}{n}", "x".repeat(500))).collect();
+    let last = with_sources(&context, evaluate_input).unwrap().last_execution;
+    let files = last.output.unwrap().files_modified;
+    assert_eq!((files.len(), files.last().unwrap().as_str()), (51, "and 950 more"));
+    assert!(files.iter().all(|name| name.len() <= 203));
+}
+
+#[test]
 fn constraints_and_performance_are_computed() {
     let mut context = context(&[S, F, S, Cancelled]);
     let agents: Vec<AgentConfig> = builtin_agents();

@@ -28,7 +28,7 @@ pub use custom::CommandTool;
 pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
-pub use process::{kill_all_now, looks_like_secret, settle};
+pub use process::{kill_all_now, looks_like_secret, settle, shell};
 pub use read::Read;
 pub use registry::{RegistryError, ToolRegistry};
 pub use tool::{BoxFuture, Tool, ToolContext};

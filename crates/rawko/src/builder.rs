@@ -177,11 +177,15 @@ impl RawkoBuilder {
         if self.trusted || claims.is_empty() {
             return Ok(None);
         }
-        let trusted = match (&self.trust_store, &loaded.project_digest) {
-            (Some(store), Some(digest)) => store.is_trusted(&self.project, digest)?,
-            _ => false,
-        };
-        Ok((!trusted).then(|| claims.to_vec()))
+        Ok((!self.trusts(loaded)?).then(|| claims.to_vec()))
+    }
+
+    /// Whether the user trusts exactly what the project's files say.
+    pub(crate) fn trusts(&self, loaded: &Loaded) -> Result<bool, Error> {
+        match (&self.trust_store, &loaded.project_digest) {
+            (Some(store), Some(digest)) => Ok(store.is_trusted(&self.project, digest)?),
+            _ => Ok(false),
+        }
     }
 
     pub(crate) fn load(&self) -> Result<Loaded, Error> {

@@ -16,7 +16,7 @@ use crate::hub::Hub;
 use crate::journal::{Folded, JournalWriter, StepRecord};
 use crate::perform::Performer;
 use crate::redact::Redactor;
-use crate::reload::Reloader;
+use crate::reload::{Change, Reloader};
 use crate::run_event::RunEvent;
 
 /// What reaches the driver from outside the fold.
@@ -57,7 +57,7 @@ pub(crate) struct Driver {
     inbox: mpsc::UnboundedReceiver<Signal>,
     tasks: BTreeMap<EffectId, Task>,
     /// Removed when the run is over.
-    _scratch: Option<tempfile::TempDir>,
+    scratch: Option<tempfile::TempDir>,
 }
 
 impl Driver {
@@ -81,13 +81,13 @@ impl Driver {
             signals,
             inbox,
             tasks: BTreeMap::new(),
-            _scratch: None,
+            scratch: None,
         }
     }
 
     /// A folder that lives as long as the run.
     pub(crate) fn with_scratch(self, scratch: Option<tempfile::TempDir>) -> Self {
-        Self { _scratch: scratch, ..self }
+        Self { scratch: scratch, ..self }
     }
 
     /// Drives the run from `start` to its end.
@@ -97,12 +97,14 @@ impl Driver {
         self.end_tasks().await;
         Arc::clone(&self.performer).keep_end().await;
         match &result {
-            Ok(outcome) => self.hub.tell(&RunEvent::finished(&self.id, outcome)),
+            Ok(outcome) => {
+                self.hub.tell(&RunEvent::finished(&self.id, outcome).of_dry_run(self.scratch.is_some()))
+            }
             Err(error) => {
                 // The journal cannot take the end: the watchers are still told, truthfully, that there is one.
                 let error = ErrorInfo::new(ErrorCode::Unknown, error.to_string());
                 let outcome = self.session.broken_off(now(), error);
-                self.hub.tell(&RunEvent::finished(&self.id, &outcome));
+                self.hub.tell(&RunEvent::finished(&self.id, &outcome).of_dry_run(self.scratch.is_some()));
             }
         }
         result
@@ -230,23 +232,27 @@ impl Driver {
         None
     }
 
-    /// Between iterations, changes of the configuration are picked up; a broken one keeps the old and is said.
+    /// Between iterations, trusted changes of the configuration are picked up; any other keeps the old and is said.
     fn reload(&mut self) {
         let Some(reloader) = &mut self.reloader else { return };
-        match reloader.changed() {
-            None => {}
-            Some(Ok(agents)) => {
+        let message = match reloader.changed() {
+            None => return,
+            Some(Change::Taken(agents)) => {
                 self.performer.grant(&agents);
                 let event = Event::AgentsReloaded { agents };
                 let _ = self.signals.send(Signal::Happened(event));
-                let message = "the configuration changed and was read again".to_owned();
-                self.hub.tell(&RunEvent::Warning { message });
+                "the configuration changed and was read again".to_owned()
             }
-            Some(Err(error)) => {
-                let message = format!("the configuration changed and is broken; the old one stays: {error}");
-                self.hub.tell(&RunEvent::Warning { message });
+            Some(Change::Untrusted) => {
+                "the configuration changed; the old one stays until you have read the \
+                                        change and trust it: rawko trust"
+                    .to_owned()
             }
-        }
+            Some(Change::Broken(error)) => {
+                format!("the configuration changed and is broken; the old one stays: {error}")
+            }
+        };
+        self.hub.tell(&RunEvent::Warning { message });
     }
 
     /// Ends what is still being performed, and waits until it has ended: child processes included, those of

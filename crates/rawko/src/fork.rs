@@ -96,6 +96,7 @@ impl Rawko {
             created_at: now(),
             task: truncate(task, HEADER_TASK_CHARS),
             config_digest: digest(setup),
+            degraded: self.degraded(),
             forked_from: Some(from.clone()),
         })?;
         taken.write(&mut writer)?;

@@ -47,6 +47,7 @@ impl Rawko {
             agents: setup.agents.keys().cloned().collect(),
             journal: journal_path.display().to_string(),
             resumed: matches!(start, Start::Resumed { .. }),
+            dry_run: self.builder.dry_run,
             degraded: self.degraded(),
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id);

@@ -18,7 +18,7 @@ use crate::driver::{Start, now};
 use crate::error::Error;
 use crate::journal::{FORMAT, Header, SessionStore};
 use crate::launch::Launch;
-use crate::reload::Reloader;
+use crate::reload::{Reloader, Reread};
 use crate::run::Run;
 use crate::session_id;
 
@@ -134,6 +134,7 @@ impl Rawko {
             created_at: now(),
             task: truncate(task, HEADER_TASK_CHARS),
             config_digest: digest(&setup),
+            degraded: self.degraded(),
             forked_from: None,
         })?;
         let start = Start::New(Event::TaskStarted { task: task.to_owned(), setup: Box::new(setup.clone()) });
@@ -194,12 +195,7 @@ impl Rawko {
         let usable: Vec<String> = setup.agents.values().map(|agent| agent.model.provider.clone()).collect();
         let read = move || {
             let loaded = builder.load().map_err(|error| error.to_string())?;
-            if builder.untrusted_claims(&loaded).map_err(|error| error.to_string())?.is_some() {
-                return Err(
-                    "it now asks for more than an untrusted folder gets; `rawko trust` it and begin anew"
-                        .to_owned(),
-                );
-            }
+            let trusted = builder.trusts(&loaded).map_err(|error| error.to_string())?;
             let agents = assemble::agents(&loaded, &builder.providers, &builder.permissions)
                 .map_err(|error| error.to_string())?;
             if let Some(agent) = agents.values().find(|agent| !usable.contains(&agent.model.provider)) {
@@ -208,7 +204,7 @@ impl Rawko {
                     agent.config.name, agent.model.provider
                 ));
             }
-            Ok((loaded.fingerprint, agents))
+            Ok(Reread { fingerprint: loaded.fingerprint, agents, trusted })
         };
         Some(Reloader::new(self.loaded.fingerprint.clone(), setup.agents.clone(), Box::new(read)))
     }

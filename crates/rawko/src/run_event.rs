@@ -26,6 +26,9 @@ pub enum RunEvent {
         journal: String,
         /// Whether it goes on where an earlier process stopped.
         resumed: bool,
+        /// Whether nothing is to be changed: whatever its end is called, nothing was done.
+        #[serde(default, skip_serializing_if = "is_false")]
+        dry_run: bool,
         /// What is not enforced by the operating system in this run; empty where everything is.
         degraded: Vec<String>,
     },
@@ -144,6 +147,9 @@ pub enum RunEvent {
         summary: String,
         /// The session's id.
         session: String,
+        /// Whether it was a dry run: whatever the status, nothing was changed.
+        #[serde(default, skip_serializing_if = "is_false")]
+        dry_run: bool,
         /// Executions begun.
         iterations: u32,
         /// Tokens of all model calls.
@@ -206,6 +212,7 @@ impl RunEvent {
             status,
             summary,
             session: session.to_owned(),
+            dry_run: false,
             iterations,
             usage,
             cost_usd,
@@ -215,9 +222,23 @@ impl RunEvent {
         }
     }
 
+    /// The same, told of a dry run.
+    #[must_use]
+    pub(crate) fn of_dry_run(mut self, is_dry: bool) -> Self {
+        if let Self::SessionFinished { dry_run, .. } | Self::SessionStarted { dry_run, .. } = &mut self {
+            *dry_run = is_dry;
+        }
+        self
+    }
+
     /// Whether it may be left out for a watcher that is too slow.
     #[must_use]
     pub fn is_droppable(&self) -> bool {
         matches!(self, Self::TextDelta { .. })
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(value: &bool) -> bool {
+    !*value
 }

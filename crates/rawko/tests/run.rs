@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rawko::config::TrustStore;
 use rawko::core::ErrorCode;
 use rawko::core::session::{Event, Status};
 use rawko::core::tool::{ToolAccess, ToolOutcome, ToolSpec};
@@ -252,8 +253,9 @@ async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_on
     std::fs::create_dir_all(&agents).unwrap();
     let plain = "name: helper\nsystemPrompt: You help.\ntools: {allowed: [Read, Write, Change]}\n";
     std::fs::write(agents.join("helper.yaml"), plain).unwrap();
-    // Agents cannot write below .rawko, so the change comes from a tool that stands for the user's editor.
-    struct Change(ToolSpec);
+    // Agents cannot write below .rawko, so the change comes from a tool that stands for the user's editor, and for
+    // the user's trust where the text asks for it.
+    struct Change(ToolSpec, TrustStore);
     impl Tool for Change {
         fn spec(&self) -> &ToolSpec {
             &self.0
@@ -261,24 +263,34 @@ async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_on
         fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
             let path = context.root.join(".rawko/agents/helper.yaml");
             std::fs::write(path, input["text"].as_str().unwrap()).unwrap();
+            if input["trust"] == true {
+                let builder = Rawko::builder().project(&context.root).env(|_| None).trusted(true);
+                let tool = Arc::new(Change(self.0.clone(), self.1.clone()));
+                let rawko = builder.tool(tool).build().unwrap();
+                self.1.trust(&context.root, rawko.config().project_digest.as_ref().unwrap()).unwrap();
+            }
             Box::pin(async { ToolOutcome::ok("changed") })
         }
     }
-    let change = |text: &str| tool("helper", "Change", json!({ "text": text }));
+    let change = |text: &str, trust: bool| tool("helper", "Change", json!({ "text": text, "trust": trust }));
     let evaluate =
         json!({"for": "evaluate", "decision": {"decision": "SELECT_MODE", "mode": "helper", "reason": "r"}});
     let blocked = format!("{plain}\nlimits: {{maxIterations: 7}}\n").replace("Write, ", "");
     let write = tool("helper", "Write", json!({"file_path": "a", "content": "a"}));
     let replies = json!([
         select("helper"),
-        change(&blocked),
+        change(&blocked, true),
         write,
         report("helper"),
         evaluate,
         tool("helper", "Write", json!({"file_path": "b", "content": "b"})),
-        change("name: [broken"),
+        change("name: [broken", false),
         report("helper"),
         evaluate,
+        change(plain, false),
+        report("helper"),
+        evaluate,
+        tool("helper", "Write", json!({"file_path": "c", "content": "c"})),
         report("helper"),
         complete(),
     ]);
@@ -288,10 +300,17 @@ async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_on
         input_schema: json!({"type": "object"}),
         access: ToolAccess::Mutating,
     };
-    let (outcome, told) = run(builder(dir.path(), replies).trusted(true).tool(Arc::new(Change(spec)))).await;
+    let state = tempfile::tempdir().unwrap();
+    let store = TrustStore::new(state.path());
+    let (outcome, told) = run(builder(dir.path(), replies)
+        .trusted(true)
+        .trust_store(store.clone())
+        .tool(Arc::new(Change(spec, store))))
+    .await;
     assert_eq!(outcome.status, Status::Claimed, "{outcome:?}");
     assert!(dir.path().join("a").exists(), "in the middle of an iteration the old rules hold");
     assert!(!dir.path().join("b").exists(), "in the next one the new ones do");
+    assert!(!dir.path().join("c").exists(), "what nobody trusts is not taken, whoever wrote it");
     let warnings: Vec<&String> = told
         .iter()
         .filter_map(|event| match event {
@@ -300,6 +319,7 @@ async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_on
         })
         .collect();
     assert!(warnings.iter().any(|text| text.contains("read again")), "{warnings:?}");
+    assert!(warnings.iter().any(|text| text.contains("rawko trust")), "{warnings:?}");
     assert!(
         warnings.iter().any(|text| text.contains("broken") && text.contains("helper.yaml")),
         "{warnings:?}"

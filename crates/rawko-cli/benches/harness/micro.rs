@@ -84,6 +84,7 @@ fn append(records: usize) -> f64 {
         created_at: Timestamp(0),
         task: String::new(),
         config_digest: String::new(),
+        degraded: Vec::new(),
         forked_from: None,
     };
     let mut writer = SessionStore::at(folder.path().to_owned()).create(&header).unwrap();

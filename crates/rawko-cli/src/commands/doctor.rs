@@ -91,7 +91,7 @@ fn examine(workspace: &Workspace) -> Vec<Finding> {
             findings.extend(models(workspace, &rawko));
             findings.push(folder(rawko.project()));
             findings.push(git(workspace.environment, rawko.project()));
-            findings.push(bash(workspace.environment));
+            findings.push(bash());
             findings.push(sandbox(&rawko));
         }
         Err(error) => {
@@ -99,7 +99,7 @@ fn examine(workspace: &Workspace) -> Vec<Finding> {
             findings.push(Finding::problem("configuration", error.to_string(), fix));
             findings.push(folder(workspace.folder()));
             findings.push(git(workspace.environment, workspace.folder()));
-            findings.push(bash(workspace.environment));
+            findings.push(bash());
         }
     }
     findings
@@ -198,11 +198,12 @@ fn git(environment: Environment, project: &Path) -> Finding {
     }
 }
 
-fn bash(environment: Environment) -> Finding {
-    match environment.program("bash") {
-        Some(path) => Finding::ok("bash", path.display().to_string()),
-        None => {
-            Finding::problem("bash", "bash is not found in PATH", "install bash: agents run commands with it")
+/// The bash that the tool runs, which is not looked for in `PATH`.
+fn bash() -> Finding {
+    match rawko::tools::shell() {
+        Ok(path) => Finding::ok("bash", path),
+        Err(error) => {
+            Finding::problem("bash", error.to_string(), "install bash: agents run commands with it")
         }
     }
 }

@@ -77,7 +77,16 @@ impl<W: Write> Plain<W> {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         let verbose = self.verbose();
         match event {
-            RunEvent::SessionStarted { session, task, at, agents, journal, resumed, degraded } => {
+            RunEvent::SessionStarted {
+                session,
+                task,
+                at,
+                agents,
+                journal,
+                resumed,
+                degraded,
+                dry_run: _,
+            } => {
                 let how = if *resumed { " goes on" } else { "" };
                 self.line(&format!("session {session}{how}: {}", clean_line(task)))?;
                 if verbose {

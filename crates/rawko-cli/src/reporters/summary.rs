@@ -27,6 +27,7 @@ impl Summary {
                 status,
                 summary,
                 session,
+                dry_run: _,
                 iterations,
                 usage,
                 cost_usd,

@@ -195,7 +195,16 @@ impl<W: Write> Terminal<W> {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         let paint = self.paint;
         match event {
-            RunEvent::SessionStarted { session, task, journal, resumed, degraded, at: _, agents: _ } => {
+            RunEvent::SessionStarted {
+                session,
+                task,
+                journal,
+                resumed,
+                degraded,
+                dry_run: _,
+                at: _,
+                agents: _,
+            } => {
                 self.now.running = true;
                 "starting".clone_into(&mut self.now.doing);
                 let session = if *resumed { format!("{session} goes on") } else { session.clone() };

@@ -12,12 +12,17 @@ pub const UPDATE_PLAN: &str = "UpdatePlan";
 /// Name of the tool that ends an execution.
 pub const REPORT: &str = "Report";
 
+/// Most steps of a plan: it is shown whole in every prompt.
+const MAX_STEPS: usize = 50;
+/// Most characters of a step.
+const MAX_STEP_CHARS: usize = 1_000;
+
 /// Arguments of `UpdatePlan`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdatePlan {
-    /// The whole plan, in order: also the steps that have not changed.
-    #[schemars(length(min = 1))]
+    /// The whole plan, in order: also the steps that have not changed. At most 50.
+    #[schemars(length(min = 1, max = 50))]
     pub steps: Vec<StepInput>,
 }
 
@@ -25,7 +30,8 @@ pub struct UpdatePlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StepInput {
-    /// What is to be done: one verifiable piece of work.
+    /// What is to be done: one verifiable piece of work, in at most 1,000 characters.
+    #[schemars(length(min = 1, max = 1_000))]
     pub description: String,
     /// How far it is; `pending` where absent.
     #[serde(default = "pending")]
@@ -84,6 +90,29 @@ pub fn control_tools() -> Vec<ToolSpec> {
 }
 
 impl UpdatePlan {
+    /// What is wrong with it beyond its form, for the model.
+    ///
+    /// # Errors
+    /// A plan without steps, with too many, or with one that is empty or too long.
+    pub fn check(&self) -> Result<(), String> {
+        if self.steps.is_empty() {
+            return Err("`steps` is empty; give the whole plan, one step at least".to_owned());
+        }
+        if self.steps.len() > MAX_STEPS {
+            let count = self.steps.len();
+            return Err(format!("`steps` has {count} entries; sum them up in at most {MAX_STEPS}"));
+        }
+        for (number, step) in (1..).zip(&self.steps) {
+            let length = step.description.chars().count();
+            if step.description.trim().is_empty() || length > MAX_STEP_CHARS {
+                return Err(format!(
+                    "step {number} has {length} characters; say it in 1 to {MAX_STEP_CHARS}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The plan that this makes of `current`. Steps that were complete keep the agent that did them.
     #[must_use]
     pub fn to_updates(&self, current: Option<&Plan>, agent: &str) -> PlanUpdates {
@@ -151,6 +180,16 @@ mod tests {
         check(&[("a", Pending), ("b", InProgress)], 1, false);
         check(&[("a", Complete), ("b", Skipped)], 1, true);
         check(&[("a", Complete), ("b", Failed)], 1, false);
+    }
+
+    #[test]
+    fn plans_are_bounded() {
+        let step = |text: String| StepInput { description: text, status: StepStatus::Pending };
+        let check = |steps: Vec<StepInput>| UpdatePlan { steps }.check();
+        assert_eq!(check(vec![step("ü".repeat(1_000))]), Ok(()));
+        assert!(check(vec![step("x".repeat(1_001))]).unwrap_err().contains("step 1"));
+        assert!(check(vec![step(" ".into())]).is_err() && check(vec![]).is_err());
+        assert!(check((0..51).map(|n| step(n.to_string())).collect()).unwrap_err().contains("51"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::prompt;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{AgentResult, CommandFact, ExecutionEnd, ExecutionFacts, Plan, PlanUpdates};
 use crate::message::{Content, Message, Role, StopReason, ToolCall};
-use crate::policy::is_control_tool;
+use crate::policy::{BASH, is_control_tool};
 use crate::request::{ModelRequest, Purpose, ToolChoice};
 use crate::session::{ConversationLog, Note};
 use crate::setup::{AgentSetup, ModelChoice};
@@ -339,13 +339,13 @@ impl Execution {
         };
         if call.name == UPDATE_PLAN {
             let update = match serde_json::from_value::<UpdatePlan>(call.input.clone()) {
-                Ok(update) if !update.steps.is_empty() => update,
-                Ok(_) => {
-                    let message = "UpdatePlan: `steps` is empty; give the whole plan, one step at least";
-                    return ToolOutcome::error(ErrorCode::ValidationError, message);
-                }
+                Ok(update) => update,
                 Err(error) => return wrong(error),
             };
+            if let Err(problem) = update.check() {
+                let message = format!("UpdatePlan: {problem}");
+                return ToolOutcome::error(ErrorCode::ValidationError, message);
+            }
             let mut merged = plan.cloned().unwrap_or_default();
             if let Some(draft) = &self.plan {
                 merged.merge(draft.clone());
@@ -444,7 +444,8 @@ impl Execution {
         {
             self.facts.denied_tools.push(call.name.clone());
         }
-        if let Some(command) = call.input.get("command").and_then(serde_json::Value::as_str) {
+        let command = call.input.get("command").filter(|_| call.name == BASH);
+        if let Some(command) = command.and_then(serde_json::Value::as_str) {
             if self.facts.commands.len() == COMMANDS_KEPT {
                 self.facts.commands.remove(0);
             }

@@ -25,6 +25,10 @@ const OLDER_FAILURES: usize = 5;
 const SUMMARY_CHARS: usize = 300;
 /// Characters of the output that is judged.
 const FULL_CHARS: usize = 2_000;
+/// Names of files or tools that are listed.
+const MAX_NAMES: usize = 50;
+/// Characters of such a name.
+const NAME_CHARS: usize = 200;
 /// Characters of an error message.
 const ERROR_CHARS: usize = 1_000;
 
@@ -110,7 +114,7 @@ fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
         OutputSummary {
             summary: truncate(text, SUMMARY_CHARS),
             full: (detail == Detail::Full).then(|| truncate(text, FULL_CHARS)),
-            files_modified: facts.files_modified.clone(),
+            files_modified: bounded(&facts.files_modified),
         }
     });
     let error = entry.error.as_ref().map(|error| {
@@ -127,7 +131,7 @@ fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
         ended: facts.ended,
         turns: facts.turns,
         commands: facts.commands.clone(),
-        denied_tools: facts.denied_tools.clone(),
+        denied_tools: bounded(&facts.denied_tools),
     };
     ExecutionSummary {
         agent: entry.agent.clone(),
@@ -145,6 +149,16 @@ fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
         started_at: entry.started_at.to_rfc3339(),
         completed_at: entry.completed_at.to_rfc3339(),
     }
+}
+
+/// The first names of a list, and how many more there are.
+fn bounded(names: &[String]) -> Vec<String> {
+    let mut shown: Vec<String> =
+        names.iter().take(MAX_NAMES).map(|name| truncate(name, NAME_CHARS)).collect();
+    if names.len() > MAX_NAMES {
+        shown.push(format!("and {} more", names.len() - MAX_NAMES));
+    }
+    shown
 }
 
 fn error_context(failure: &FailureRecord, context: &Context) -> ErrorContext {
@@ -167,7 +181,7 @@ fn error_context(failure: &FailureRecord, context: &Context) -> ErrorContext {
         recovery_options: recovery_options(category, failure.error.code),
         timestamp: failure.at.to_rfc3339(),
         context: ErrorSurroundings {
-            files_accessed: last.map(|entry| entry.facts.files_modified.clone()).unwrap_or_default(),
+            files_accessed: last.map(|entry| bounded(&entry.facts.files_modified)).unwrap_or_default(),
             command_executed: command,
         },
     }

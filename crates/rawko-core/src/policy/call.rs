@@ -5,7 +5,7 @@ use crate::message::ToolCall;
 use crate::policy::{Verdict, bash_verdict, narrowed_filter, tool_verdict};
 
 /// Name of the tool whose `command` the `bashFilter` judges.
-const BASH: &str = "Bash";
+pub const BASH: &str = "Bash";
 
 /// Whether `agent` may make `call`. `known` are the names of all tools of the run; `permissions` are what the agent
 /// may touch in the end ([`effective_permissions`](crate::policy::effective_permissions)).

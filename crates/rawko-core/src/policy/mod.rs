@@ -11,7 +11,7 @@ mod tools;
 mod verdict;
 
 pub use bash::{BashFilterError, bash_verdict, narrowed_filter, validate_filter};
-pub use call::call_verdict;
+pub use call::{BASH, call_verdict};
 pub use permissions::effective_permissions;
 pub use tools::{CONTROL_TOOLS, is_control_tool, nearest_name, offered_tools, tool_verdict};
 pub use verdict::Verdict;

@@ -19,6 +19,10 @@ pub(super) struct Grants {
     deny: Vec<Deny>,
 }
 
+/// What is no file: the kernel's view of processes (rawko's own environment among it), of the machine, and devices. No
+/// permission grants it, `/` included.
+const NEVER: [&str; 3] = ["/proc", "/sys", "/dev"];
+
 #[derive(Debug)]
 struct Deny {
     entry: String,
@@ -54,6 +58,9 @@ impl Grants {
 
     /// The entry of `deny` that covers `path`, if one does.
     pub(super) fn denied(&self, path: &Path) -> Option<&str> {
+        if let Some(place) = NEVER.iter().find(|place| path.starts_with(place)) {
+            return Some(place);
+        }
         let covers = |deny: &&Deny| {
             deny.places.iter().any(|place| path.starts_with(place))
                 || deny.pattern.as_ref().is_some_and(|p| path.ancestors().any(|a| p.is_match(a)))

@@ -188,7 +188,10 @@ fn command(program: &Program, prologue: Option<&str>, look: bool) -> io::Result<
 }
 
 /// The shell by its absolute path: a name would be looked up in a `PATH` that the project may have a say in.
-fn shell() -> io::Result<&'static str> {
+///
+/// # Errors
+/// Where there is none; then no command can be run.
+pub fn shell() -> io::Result<&'static str> {
     const PLACES: [&str; 4] =
         ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
     let found = PLACES.into_iter().find(|path| std::path::Path::new(path).exists());

@@ -14,6 +14,7 @@ mod roster;
 mod run;
 mod stream;
 
+pub use command::shell;
 pub(crate) use command::{CommandLine, Program, Source};
 pub(crate) use environment::environment;
 pub use environment::looks_like_secret;

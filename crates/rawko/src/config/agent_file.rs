@@ -28,7 +28,7 @@ impl AgentFile {
     pub(super) fn parse(source: Source, errors: &mut Vec<Diagnostic>) -> Self {
         let is_markdown = source.name.extension().is_some_and(|extension| extension == "md");
         let parsed =
-            if is_markdown { markdown_document(&source) } else { document(&source, &source.text, 0) };
+            if is_markdown { markdown_document(&source, errors) } else { document(&source, &source.text, 0) };
         let document = match parsed {
             Ok(document) => document,
             Err(found) => {
@@ -81,7 +81,8 @@ pub(super) fn document(source: &Source, text: &str, first_line: usize) -> Result
     })
 }
 
-fn markdown_document(source: &Source) -> Result<Document, Vec<Diagnostic>> {
+/// A prompt that is missing is told in `errors`, and what there is besides it is judged all the same.
+fn markdown_document(source: &Source, errors: &mut Vec<Diagnostic>) -> Result<Document, Vec<Diagnostic>> {
     let parts = markdown::split(&source.text).map_err(|error| {
         vec![source.finding(
             Place::of_line(&source.text, error.line),
@@ -102,7 +103,9 @@ fn markdown_document(source: &Source) -> Result<Document, Vec<Diagnostic>> {
     if parts.prompt.is_empty() && document.value.get("systemPrompt").is_none() {
         let help = "write it below the front matter, or in a section `## System Prompt`";
         let place = Place::of_line(&source.text, parts.prompt_line);
-        return Err(vec![source.finding(place, "the system prompt is empty", Some(help.to_owned()))]);
+        errors.push(source.finding(place, "the system prompt is empty", Some(help.to_owned())));
+        // Stands in for what is missing, so that the rest is judged as well: it is never used.
+        document.insert("systemPrompt", Value::from("(missing)"), place);
     }
     let prompt_place = Place::of_line(&source.text, parts.prompt_line);
     if !parts.prompt.is_empty() {

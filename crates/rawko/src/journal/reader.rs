@@ -310,6 +310,7 @@ mod tests {
             created_at: Timestamp(5),
             task: "say \"check\":\"x\"".into(),
             config_digest: "d".into(),
+            degraded: Vec::new(),
             forked_from: None,
         };
         let mut writer = JournalWriter::create(&dir.path().join("s"), &header).unwrap();

@@ -30,6 +30,9 @@ pub struct Header {
     pub task: String,
     /// SHA-256 of the resolved configuration, in hexadecimal.
     pub config_digest: String,
+    /// What the operating system did not enforce in this run; empty in journals that do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
     /// Where it comes from, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,

@@ -63,6 +63,8 @@ impl JournalWriter {
         writer.append(Kind::Header, header)?;
         writer.commit()?;
         sync_directory(directory);
+        // The folders above may be as new as the session: a journal that nobody finds is lost, too.
+        directory.ancestors().skip(1).take(2).for_each(sync_directory);
         Ok(writer)
     }
 

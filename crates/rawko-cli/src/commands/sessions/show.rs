@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rawko::RunEvent;
 use rawko::core::session::{Effect, Event, Outcome, Session, Stamped};
-use rawko::journal::{Journal, Record, SessionStore, read};
+use rawko::journal::{Header, Journal, Record, SessionStore, read};
 use serde_json::json;
 
 use super::{broken, find};
@@ -72,7 +72,7 @@ fn told(journal: &Journal, path: &Path) -> Told {
     let mut speakers = BTreeMap::new();
     for record in &journal.records {
         let Record::Event(stamped) = record else { continue };
-        told.events.extend(before(stamped, id, path, &speakers));
+        told.events.extend(before(stamped, &journal.header, path, &speakers));
         let reaction = session.apply(stamped);
         told.events.extend(reaction.notes.iter().map(RunEvent::of_note));
         for effect in &reaction.effects {
@@ -97,19 +97,20 @@ fn told(journal: &Journal, path: &Path) -> Told {
 /// What watchers were told of an event itself, before what it led to.
 fn before(
     stamped: &Stamped,
-    session: &str,
+    header: &Header,
     path: &Path,
     speakers: &BTreeMap<rawko::core::session::EffectId, String>,
 ) -> Option<RunEvent> {
     match &stamped.event {
         Event::TaskStarted { task, setup } => Some(RunEvent::SessionStarted {
-            session: session.to_owned(),
+            session: header.session.clone(),
             task: task.clone(),
             at: stamped.at,
             agents: setup.agents.keys().cloned().collect(),
             journal: path.display().to_string(),
             resumed: false,
-            degraded: Vec::new(),
+            dry_run: false,
+            degraded: header.degraded.clone(),
         }),
         Event::ModelReplied { effect, message, .. } => {
             let text = message.text();

@@ -216,6 +216,7 @@ fn nothing_is_rewound_while_a_session_runs() {
         created_at: rawko_core::Timestamp(1),
         task: "another".to_owned(),
         config_digest: String::new(),
+        degraded: Vec::new(),
         forked_from: None,
     };
     let writer = sessions.create(&header).unwrap();
