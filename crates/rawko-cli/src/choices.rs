@@ -12,9 +12,6 @@ use crate::workspace::Workspace;
 pub(crate) struct Choices {
     #[command(flatten)]
     pub(crate) overriding: Overriding,
-    /// Have this agent begin, without asking the arbiter
-    #[arg(long, value_name = "NAME")]
-    agent: Option<String>,
     #[command(flatten)]
     allow: Allow,
 }
@@ -37,9 +34,6 @@ pub(crate) struct Overriding {
     /// Longest time, like 90s, 30m or 1h30m [env: RAWKO_TIMEOUT]
     #[arg(long, value_name = "TIME")]
     timeout: Option<TimeSpan>,
-    /// Take this folder's configuration at its word this once, trusted or not
-    #[arg(long, short)]
-    yes: bool,
 }
 
 /// `--allow-*`: permissions for this run, in the place of the configured ones.
@@ -71,20 +65,15 @@ pub(crate) struct Allow {
 impl Choices {
     /// A builder that follows them.
     pub(crate) fn builder(self, workspace: &Workspace) -> RawkoBuilder {
-        let Self { overriding, agent, allow } = self;
-        let builder = overriding.builder(workspace).permissions(allow.permissions());
-        match agent {
-            Some(agent) => builder.first_agent(agent),
-            None => builder,
-        }
+        let Self { overriding, allow } = self;
+        overriding.builder(workspace).permissions(allow.permissions())
     }
 }
 
 impl Overriding {
     /// A builder that follows them.
     pub(crate) fn builder(self, workspace: &Workspace) -> RawkoBuilder {
-        let trusted = self.yes;
-        workspace.builder().trusted(trusted).overrides(self.overrides())
+        workspace.builder().overrides(self.overrides())
     }
 
     /// The values.

@@ -146,10 +146,13 @@ impl Rawko {
         if options.at.is_none() && last > 0 {
             return self.take_over(journal, last, &ForkOptions { at: Some(last), ..options.clone() });
         }
-        Err(Error::Setup {
-            message: format!("session {} has ended with record {at}", journal.header.session),
-            hint: format!("share {last} records at most: --at {last}"),
-        })
+        let session = &journal.header.session;
+        let message = if taking.old.state().is_final() {
+            format!("session {session} has ended with record {}", taking.taken.last)
+        } else {
+            format!("a fork of session {session} would end with record {}", taking.taken.last_event())
+        };
+        Err(Error::Setup { message, hint: format!("share {last} records at most: --at {last}") })
     }
 
     fn overridden(&self, recorded: &Setup) -> Result<Setup, Error> {

@@ -37,12 +37,18 @@ fn complete() -> Value {
 }
 
 async fn run(builder: RawkoBuilder) -> (Outcome, Vec<RunEvent>) {
-    let mut run = builder.build().unwrap().run("do it").unwrap();
+    let rawko = builder.build().unwrap();
+    let mut run = rawko.run("do it").unwrap();
+    let id = run.session_id().to_owned();
     let mut events = run.events();
     let outcome = run.await.unwrap();
     let mut told = vec![];
     while let Some(event) = events.next().await {
         told.push(event);
+    }
+    // Whatever a test is about, its session leads to what it recorded. A dry run leaves none behind.
+    if let Ok(path) = rawko.sessions().find(&id) {
+        assert_eq!(rawko::replay(&rawko::journal::read(&path).unwrap()).difference, None);
     }
     (outcome, told)
 }

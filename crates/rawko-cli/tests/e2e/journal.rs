@@ -13,6 +13,7 @@ pub(crate) fn only(project: &Path) -> Journal {
     assert_eq!(listed.len(), 1, "one session was expected: {listed:?}");
     let journal = rawko::journal::read(&store.find("last").unwrap()).unwrap();
     assert_eq!(journal.torn_bytes, 0, "the journal ends in a torn line");
+    assert_eq!(rawko::replay(&journal).difference, None, "the journal does not lead to what it recorded");
     journal
 }
 

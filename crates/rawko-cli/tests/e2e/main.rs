@@ -9,6 +9,8 @@
 mod answers;
 mod arbiter;
 mod beginnings;
+mod checkpoints;
+mod durable;
 mod journal;
 mod limits;
 mod permissions;

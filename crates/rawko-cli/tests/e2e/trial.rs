@@ -148,6 +148,13 @@ impl Trial {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Runs another command of rawko in the project: its exit status, standard output and standard error.
+    pub(crate) fn rawko(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = self.command(env!("CARGO_BIN_EXE_rawko")).args(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
     fn provider(&self) -> &'static str {
         match self.wire {
             Wire::Claude => "claude",

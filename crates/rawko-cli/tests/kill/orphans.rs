@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::requests;
 use crate::script::Script;
-use crate::world::World;
+use crate::world::{World, each};
 
 /// Longer than it takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -52,4 +52,47 @@ fn a_command_does_not_outlive_a_killed_rawko() {
     assert_eq!(world.replay().status.code(), Some(0));
     let told = requests::bodies(&server, &world).iter().filter(|body| body.tells_of_unknown()).count();
     assert!(told > 0, "the agent was not told that the outcome is unknown");
+}
+
+/// Whoever still works in the project's folder.
+fn workers(world: &World) -> Vec<String> {
+    let folder = world.project().canonicalize().unwrap();
+    let mut found = Vec::new();
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        if std::fs::read_link(process.path().join("cwd")).is_ok_and(|place| place == folder) {
+            found.push(process.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_command_that_is_just_being_started_does_not_either() {
+    let script = Script::developer(&["sleep 300"]);
+    // From before the shell is there until the command runs.
+    let cases: Vec<u32> = (0..24).collect();
+    each(&cases, |case| {
+        let world = World::new();
+        let server = script.serve();
+        let mut issued = None;
+        let patience = Duration::from_millis(1) * *case;
+        let killed = world.run(&server).kill_when(|| {
+            let text = world.journal_path().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+            if issued.is_none() && String::from_utf8_lossy(&text).contains("\"type\":\"RunTool\"") {
+                issued = Some(Instant::now());
+            }
+            issued.is_some_and(|at| at.elapsed() >= patience)
+        });
+        assert!(killed);
+        let begun = Instant::now();
+        while !workers(&world).is_empty() && begun.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let left = workers(&world);
+        for pid in &left {
+            world.shell(&format!("kill -KILL {pid}"));
+        }
+        assert!(left.is_empty(), "case {case}: they outlived it: {left:?}");
+    });
 }

@@ -117,3 +117,49 @@ impl Drop for Watcher {
         let _ = self.shell.wait();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+    use super::*;
+
+    const BASH: &str = "/bin/bash";
+
+    fn watcher(lifeline: &Lifeline) -> Option<Pid> {
+        lifeline.state().watcher.as_ref().map(|watcher| Pid::from_child(&watcher.shell))
+    }
+
+    #[test]
+    fn the_shell_comes_with_the_first_command_and_goes_with_the_last_holder() {
+        let lifeline = Lifeline::default();
+        assert_eq!(watcher(&lifeline), None);
+        let Some(mark) = Mark::new() else { return };
+        let (held, _alive) = lifeline.hold(BASH, mark).unwrap();
+        let shell = watcher(&lifeline).unwrap();
+        drop(held);
+        let (held, _alive) = lifeline.hold(BASH, mark).unwrap();
+        assert_eq!(watcher(&lifeline), Some(shell));
+        drop(lifeline);
+        test_kill_process(shell).unwrap();
+        drop(held);
+        assert!(test_kill_process(shell).is_err());
+    }
+
+    #[test]
+    fn a_shell_that_somebody_ended_is_replaced() {
+        let lifeline = Lifeline::default();
+        let Some(mark) = Mark::new() else { return };
+        let (_held, _alive) = lifeline.hold(BASH, mark).unwrap();
+        let shell = watcher(&lifeline).unwrap();
+        kill_process(shell, Signal::KILL).unwrap();
+        // It is gone, and its end of the pipe closed, once it is reaped.
+        if let Some(watcher) = &mut lifeline.state().watcher {
+            watcher.shell.wait().unwrap();
+        }
+        let (_other, _alive) = lifeline.hold(BASH, mark).unwrap();
+        assert_ne!(watcher(&lifeline), Some(shell));
+    }
+}

@@ -70,14 +70,15 @@ pub(super) struct Git {
 }
 
 impl Git {
-    /// The first git in `path`, of those that do not lie in `project`: an entry there is the repository's to fill.
-    pub(super) fn find(path: Option<&OsStr>, project: &Path) -> Option<Self> {
+    /// The first git in `path`, of those that do not lie in `work_tree`: a folder there is the repository's to fill.
+    pub(super) fn find(path: Option<&OsStr>, work_tree: &Path) -> Option<Self> {
         let folders: Vec<PathBuf> =
             path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
         folders.into_iter().filter(|folder| folder.is_absolute()).find_map(|folder| {
             let program = folder.join("git").canonicalize().ok()?;
             // A shim may decide by its name what it is, so the name as found is what is run.
-            let inside = program.starts_with(project) || folder.canonicalize().ok()?.starts_with(project);
+            let folder_inside = folder.canonicalize().ok()?.starts_with(work_tree);
+            let inside = folder_inside || program.starts_with(work_tree);
             (!inside && is_executable(&program)).then(|| Self { program: folder.join("git") })
         })
     }

@@ -14,8 +14,8 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, openat, stat
 
 use super::error::CheckpointError;
 use super::git::Git;
-use super::place::Place;
-use super::scratch::{Scratch, UserFolders, user_excludes};
+use super::place::{Place, UserFolders};
+use super::scratch::{Scratch, user_exclude};
 
 /// Largest file that is kept.
 pub(super) const MAX_FILE: u64 = 100 * 1024 * 1024;
@@ -105,7 +105,7 @@ pub(super) fn not_ignored(
         .env("GIT_WORK_TREE", &place.toplevel)
         .env("GIT_INDEX_FILE", scratch.path().join("no-index"))
         .within(&place.project);
-    if let Some(excludes) = user_excludes(git, place, user) {
+    if let Some(excludes) = user_exclude(place, user) {
         ask = ask.setting("core.excludesFile", excludes.as_os_str());
     }
     Ok(split(&ask.args(["ls-files", "-z", "--others", "--exclude-standard"]).answer()?))

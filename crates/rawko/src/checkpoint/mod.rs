@@ -31,8 +31,8 @@ use crate::journal::{Journal, Record};
 
 pub use diff::{ChangeKind, Detail, FileChange, Span};
 pub use error::CheckpointError;
+use place::UserFolders;
 pub use rewind::{Execute, LeftAlone, Rewound};
-use scratch::UserFolders;
 use store::Store;
 
 /// Name of the tree that a session leaves behind.
@@ -141,10 +141,10 @@ impl Checkpoints {
     /// # Errors
     /// As [`Checkpoints::take`].
     pub fn take_end(&self) -> Result<Option<String>, CheckpointError> {
-        let store = self.store()?;
-        if !store.folder.is_dir() {
+        if !self.folder().is_dir() {
             return Ok(None);
         }
+        let store = self.store()?;
         let _lock = objects::lock(&store.folder)?;
         let listing = store.list(&BTreeSet::new())?;
         store.keep(END, &listing, None).map(Some)
@@ -195,6 +195,10 @@ impl Checkpoints {
     /// If git cannot be asked, or refuses.
     pub fn forget(&self) -> Result<(), CheckpointError> {
         self.store()?.forget()
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.directory.join("checkpoints")
     }
 
     fn store(&self) -> Result<Store, CheckpointError> {

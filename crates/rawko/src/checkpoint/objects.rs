@@ -236,7 +236,12 @@ impl Objects<'_> {
 
     fn write(&self, scratch: &Scratch, doing: &'static str, objects: &Path) -> Ask {
         let others: Vec<PathBuf> = self.all_objects().into_iter().filter(|other| other != objects).collect();
-        scratch.ask(self.git, doing, objects, &others)
+        let ask = scratch.ask(self.git, doing, objects, &others);
+        // Others who share the repository must be able to write to what is made there.
+        match self.place.repository.as_ref().and_then(|repository| repository.shared.as_ref()) {
+            Some(shared) => ask.setting("core.sharedRepository", shared),
+            None => ask,
+        }
     }
 
     fn all_objects(&self) -> Vec<PathBuf> {

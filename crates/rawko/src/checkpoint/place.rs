@@ -4,7 +4,7 @@
 //! says of its own place (`core.worktree`, `core.bare`) does not count, and a folder that only looks like a bare
 //! repository is never taken for one.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +57,36 @@ pub(super) struct Repository {
     pub(super) exclude: PathBuf,
     /// How it names objects.
     pub(super) format: ObjectFormat,
+    /// Which list of what is ignored its user names: `core.excludesFile`.
+    pub(super) user_exclude: Option<PathBuf>,
+    /// Who else may write to it: `core.sharedRepository`.
+    pub(super) shared: Option<OsString>,
+}
+
+/// Where the user's own git configuration is looked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UserFolders {
+    /// `HOME`.
+    pub(super) home: Option<OsString>,
+    /// `XDG_CONFIG_HOME`.
+    pub(super) config: Option<OsString>,
+}
+
+impl UserFolders {
+    /// A path as git reads it from a setting.
+    fn expand(&self, path: &OsStr, toplevel: &Path) -> PathBuf {
+        let path = Path::new(path);
+        match (path.strip_prefix("~"), &self.home) {
+            (Ok(rest), Some(home)) => Path::new(home).join(rest),
+            _ => toplevel.join(path),
+        }
+    }
+
+    /// The user's list of what is ignored where no setting names one.
+    pub(super) fn exclude(&self) -> Option<PathBuf> {
+        let of_home = || Some(PathBuf::from(self.home.as_ref()?).join(".config"));
+        Some(self.config.as_ref().map(PathBuf::from).or_else(of_home)?.join("git").join("ignore"))
+    }
 }
 
 impl Place {
@@ -64,15 +94,17 @@ impl Place {
     ///
     /// # Errors
     /// If there is no such project.
-    pub(super) fn find(project: &Path, git: Option<&Git>) -> Result<Self, CheckpointError> {
-        let project = project
-            .canonicalize()
-            .map_err(|error| CheckpointError::io("cannot find the project", project, error))?;
+    pub(super) fn find(
+        project: &Path,
+        git: Option<&Git>,
+        user: &UserFolders,
+    ) -> Result<Self, CheckpointError> {
+        let project = real(project)?;
         let repository = git.and_then(|git| {
             project
                 .ancestors()
                 .filter(|folder| folder.join(".git").symlink_metadata().is_ok())
-                .find_map(|folder| Repository::at(git, folder))
+                .find_map(|folder| Repository::at(git, folder, user))
         });
         let toplevel = repository.as_ref().map_or_else(|| project.clone(), |found| found.toplevel.clone());
         Ok(Self { project, toplevel, repository })
@@ -84,8 +116,18 @@ impl Place {
     }
 }
 
+/// The project's real path.
+pub(super) fn real(project: &Path) -> Result<PathBuf, CheckpointError> {
+    project.canonicalize().map_err(|error| CheckpointError::io("cannot find the project", project, error))
+}
+
+/// The folder whose content the repository decides on: the work tree around `project`, or the project.
+pub(super) fn work_tree(project: &Path) -> &Path {
+    project.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok()).unwrap_or(project)
+}
+
 impl Repository {
-    fn at(git: &Git, toplevel: &Path) -> Option<Self> {
+    fn at(git: &Git, toplevel: &Path, user: &UserFolders) -> Option<Self> {
         let dot_git = toplevel.join(".git");
         let mut found = Self {
             dot_git,
@@ -93,6 +135,8 @@ impl Repository {
             objects: PathBuf::new(),
             exclude: PathBuf::new(),
             format: ObjectFormat::Sha1,
+            user_exclude: None,
+            shared: None,
         };
         let paths =
             ["rev-parse", "--path-format=absolute", "--git-path", "objects", "--git-path", "info/exclude"];
@@ -110,7 +154,35 @@ impl Repository {
             b"sha256" => ObjectFormat::Sha256,
             _ => return None,
         };
+        found.read_settings(git, user);
         found.objects.is_dir().then_some(found)
+    }
+
+    /// The two settings that count, the user's own among them. To read one runs nothing.
+    fn read_settings(&mut self, git: &Git, user: &UserFolders) {
+        let mut ask = self
+            .ask(git, "reads its settings")
+            .without_env("GIT_CONFIG_GLOBAL")
+            .without_env("GIT_CONFIG_SYSTEM")
+            .without_env("GIT_CONFIG_NOSYSTEM");
+        for (name, value) in [("HOME", &user.home), ("XDG_CONFIG_HOME", &user.config)] {
+            if let Some(value) = value {
+                ask = ask.env(name, value);
+            }
+        }
+        let wanted = ["config", "-z", "--get-regexp", r"^core\.(excludesfile|sharedrepository)$"];
+        // Neither is set in most repositories, and git then ends with a status of failure.
+        let answer = ask.args(wanted).answer().unwrap_or_default();
+        for setting in answer.split(|byte| *byte == 0) {
+            let Some(end) = setting.iter().position(|byte| *byte == b'\n') else { continue };
+            let (name, value) = setting.split_at(end);
+            let value = OsString::from_vec(value.get(1..).unwrap_or_default().to_vec());
+            // The last one holds.
+            match name {
+                b"core.excludesfile" => self.user_exclude = Some(user.expand(&value, &self.toplevel)),
+                _ => self.shared = Some(value),
+            }
+        }
     }
 
     /// A question to git about this repository: the only ones for which its configuration is read.

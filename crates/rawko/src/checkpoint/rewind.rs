@@ -140,11 +140,10 @@ impl Checkpoints {
         let Difference { put, take } = difference(present, target);
         let mut plan = Plan::default();
         for path in put {
-            match listing.skipped.get(&path) {
-                Some(why) => {
-                    drop(plan.left_alone.insert(path, format!("what is there now cannot be kept: {why}")))
-                }
-                None => plan.difference.put.push(path),
+            if let Some(why) = listing.skipped.get(&path) {
+                plan.left_alone.insert(path, format!("what is there now cannot be kept: {why}"));
+            } else {
+                plan.difference.put.push(path);
             }
         }
         let not_kept: BTreeSet<String> = store.not_kept(&to.id)?.into_iter().collect();
@@ -250,7 +249,9 @@ impl Work<'_> {
         for path in paths {
             match restorer.take(&path) {
                 Ok(()) => self.rewound.removed.push(shown(&path)),
-                Err(why) => drop(self.rewound.left_alone.insert(path, why)),
+                Err(why) => {
+                    self.rewound.left_alone.insert(path, why);
+                }
             }
         }
     }
@@ -271,7 +272,9 @@ impl Work<'_> {
             for ((path, entry), content) in piece.iter().zip(contents) {
                 match restorer.put(path, entry.kind, &content) {
                     Ok(()) => self.rewound.restored.push(shown(path)),
-                    Err(why) => drop(self.rewound.left_alone.insert((*path).clone(), why)),
+                    Err(why) => {
+                        self.rewound.left_alone.insert((*path).clone(), why);
+                    }
                 }
             }
             rest = later;

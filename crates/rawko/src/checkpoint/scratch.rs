@@ -4,14 +4,13 @@
 //! and attributes are rawko's, so that content is kept byte for byte whatever `.gitattributes` says, and nothing that
 //! a repository configures has any say. The one exception is [`Repository::ask`](super::place::Repository::ask).
 
-use std::ffi::OsString;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::error::CheckpointError;
 use super::git::{Ask, Git};
-use super::place::{ObjectFormat, Place};
+use super::place::{ObjectFormat, Place, UserFolders};
 
 /// No conversion of any kind. These win over every `.gitattributes`.
 const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !whitespace\n";
@@ -103,36 +102,8 @@ fn read_regular(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// The user's own list of what is ignored everywhere, if it is a regular file.
-pub(super) fn user_excludes(git: &Git, place: &Place, user: &UserFolders) -> Option<PathBuf> {
-    let asked = place.repository.as_ref().and_then(|repository| {
-        let mut ask = repository
-            .ask(git, "reads core.excludesFile")
-            .without_env("GIT_CONFIG_GLOBAL")
-            .without_env("GIT_CONFIG_SYSTEM")
-            .without_env("GIT_CONFIG_NOSYSTEM");
-        for (name, value) in [("HOME", &user.home), ("XDG_CONFIG_HOME", &user.config)] {
-            if let Some(value) = value {
-                ask = ask.env(name, value);
-            }
-        }
-        ask.args(["config", "--type=path", "--get", "core.excludesFile"]).line().ok().map(PathBuf::from)
-    });
-    let named = asked.or_else(|| {
-        let of_home = || Some(PathBuf::from(user.home.as_ref()?).join(".config"));
-        Some(user.config.as_ref().map(PathBuf::from).or_else(of_home)?.join("git").join("ignore"))
-    })?;
-    // Relative to the work tree, as git takes it.
-    let named = place.toplevel.join(named);
-    std::fs::metadata(&named)
-        .is_ok_and(|found| found.is_file() && found.len() <= MAX_EXCLUDE)
-        .then_some(named)
-}
-
-/// Where the user's own git configuration is looked for.
-#[derive(Debug, Clone, Default)]
-pub(super) struct UserFolders {
-    /// `HOME`.
-    pub(super) home: Option<OsString>,
-    /// `XDG_CONFIG_HOME`.
-    pub(super) config: Option<OsString>,
+pub(super) fn user_exclude(place: &Place, user: &UserFolders) -> Option<PathBuf> {
+    let named = place.repository.as_ref().and_then(|repository| repository.user_exclude.clone());
+    let path = named.or_else(|| user.exclude())?;
+    std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MAX_EXCLUDE).then_some(path)
 }

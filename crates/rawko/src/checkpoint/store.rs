@@ -9,9 +9,9 @@ use super::error::CheckpointError;
 use super::git::Git;
 use super::listing::{self, Listing, Never, TreePath};
 use super::objects::{Objects, check_index};
-use super::place::Place;
+use super::place::{self, Place, UserFolders};
 use super::restore::shown;
-use super::scratch::{Scratch, UserFolders};
+use super::scratch::Scratch;
 use super::snapshot::Snapshot;
 use super::{Changes, Checkpoint, Checkpoints, Until};
 
@@ -34,17 +34,13 @@ impl Store {
         if of.session.is_empty() || !of.session.chars().all(is_plain) {
             return Err(CheckpointError::BadSession { session: of.session.escape_debug().to_string() });
         }
-        let git = Git::find(of.path.as_deref(), &of.project);
-        let place = Place::find(&of.project, git.as_ref())?;
+        let project = place::real(&of.project)?;
+        let git = Git::find(of.path.as_deref(), place::work_tree(&project));
+        let place = Place::find(&project, git.as_ref(), &of.user)?;
         let never = Never::of(&place.project, &of.directory);
-        Ok(Self {
-            git,
-            place,
-            folder: of.directory.join("checkpoints"),
-            session: of.session.clone(),
-            never,
-            user: of.user.clone(),
-        })
+        let folder = std::path::absolute(of.folder())
+            .map_err(|error| CheckpointError::io("cannot find", &of.directory, error))?;
+        Ok(Self { git, place, folder, session: of.session.clone(), never, user: of.user.clone() })
     }
 
     fn objects(&self) -> Option<Objects<'_>> {

@@ -13,6 +13,13 @@
 //! ```
 //! `check` is the first 16 hexadecimal digits of SHA-256 over the previous record's `check` and this line's bytes
 //! before `,"check"`.
+//!
+//! A text of more than 64 KiB is a file of its own, `blobs/<sha256>`: the record holds `null` in its place and, between
+//! `data` and `check`, `"blobs":[{"at":"<JSON pointer into data>","sha256":"…","bytes":…}]`.
+//!
+//! Within a format, fields may be added that are left out where they are empty: a reader passes over those it does not
+//! know. Everything else, new kinds of events, effects and notes included, is a new format. `tests/golden.rs` holds the
+//! writer to that and says how a format is raised; `docs/sessions.md` describes the format for people.
 
 mod blobs;
 mod error;

@@ -186,7 +186,12 @@ impl<R: BufRead> Lines<'_, R> {
 /// The first record alone, for lists: costs the same for a long journal as for a short one.
 pub(super) fn header_of(path: &Path, first_line: &[u8]) -> Result<Header, JournalError> {
     let blobs = Blobs::of_journal(path);
-    Chain { path, blobs: &blobs, seq: 0, check: String::new() }.header(first_line)
+    let mut chain = Chain { path, blobs: &blobs, seq: 0, check: String::new() };
+    if first_line.ends_with(b"\n") {
+        chain.header(first_line)
+    } else {
+        Err(chain.damaged("the file holds no whole record"))
+    }
 }
 
 /// The step in `line`, if that is one; it must be the sound record behind the line `before`.

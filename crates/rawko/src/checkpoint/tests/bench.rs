@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::checkpoint::scratch::UserFolders;
+use crate::checkpoint::place::UserFolders;
 use crate::checkpoint::{Changes, Checkpoints, Detail, Execute, Rewound, Span};
 
 pub(super) const SESSION: &str = "20261122-094512-417-x7f2k";

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::bench::{Bench, SESSION};
 use crate::checkpoint::git::Git;
-use crate::checkpoint::place::{ObjectFormat, Place};
+use crate::checkpoint::place::{ObjectFormat, Place, UserFolders};
 use crate::checkpoint::scratch::Scratch;
 use crate::checkpoint::{CheckpointError, Checkpoints, Detail, Execute, Span};
 
@@ -239,6 +239,7 @@ fn an_embedded_bare_repository() {
     std::fs::write(bare.join("tracked"), "one\n").unwrap();
     let directory = bare.join(".rawko/sessions").join(SESSION);
     std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("journal.jsonl"), "a journal\n").unwrap();
     walk_around(&Checkpoints::new(&bare, &directory, SESSION), &bare);
     assert!(!trap.marker.exists());
 }
@@ -301,9 +302,14 @@ fn a_git_of_the_projects_own() {
         outside,
     ];
     let path = std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&real))).unwrap();
-    let checkpoints = trap.bench.checkpoints.clone().with_search_path(path);
-    checkpoints.take(1).unwrap();
-    assert!(!trap.marker.exists());
+    let link = trap.bench.outside().join("project");
+    std::os::unix::fs::symlink(trap.bench.project(), &link).unwrap();
+    for project in [trap.bench.project(), link, trap.bench.path("node_modules")] {
+        let mut checkpoints = trap.bench.checkpoints.clone().with_search_path(&path);
+        checkpoints.project = project;
+        assert!(!checkpoints.take(1).unwrap().starts_with("copy-"), "git is found all the same");
+        assert!(!trap.marker.exists());
+    }
     assert!(Command::new(trap.bench.path("bin/git")).status().unwrap().success() && trap.marker.exists());
 }
 
@@ -356,7 +362,7 @@ fn a_fifo_for_an_ignore_file_makes_git_wait_but_not_for_ever() {
     let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
     rustix::fs::mknodat(rustix::fs::CWD, bench.path(".gitignore"), fifo, mode, 0).unwrap();
     let git = Git::find(std::env::var_os("PATH").as_deref(), &bench.project()).unwrap();
-    let place = Place::find(&bench.project(), Some(&git)).unwrap();
+    let place = Place::find(&bench.project(), Some(&git), &UserFolders::default()).unwrap();
     let scratch = Scratch::new(ObjectFormat::Sha1).unwrap();
     let error = scratch
         .ask(&git, "lists the files", &scratch.objects(), &[])

@@ -206,3 +206,30 @@ fn the_project_is_gone() {
     let error = checkpoints.take(1).unwrap_err().to_string();
     assert!(error.starts_with("cannot find the project /nowhere/at all: "), "{error}");
 }
+
+#[test]
+fn a_repository_that_several_people_write_to() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::repository();
+    bench.git(&["config", "core.sharedRepository", "0660"]);
+    bench.write("new", "n");
+    let id = bench.take(1);
+    let object = bench.top().join(".git/objects").join(&id[..2]).join(&id[2..]);
+    assert_eq!(object.metadata().unwrap().permissions().mode() & 0o777, 0o440);
+    let folder = object.parent().unwrap().metadata().unwrap().permissions().mode();
+    assert_eq!(folder & 0o2070, 0o2070, "{folder:o}");
+}
+
+#[test]
+fn a_session_that_is_named_by_a_relative_path() {
+    let bench = Bench::repository();
+    let here = std::env::current_dir().unwrap();
+    let up: std::path::PathBuf = here.components().skip(1).map(|_| "..").collect();
+    let relative = |path: &Path| up.join(path.strip_prefix("/").unwrap());
+    let directory = bench.path(format!(".rawko/sessions/{SESSION}"));
+    let checkpoints = Checkpoints::new(&relative(&bench.project()), &relative(&directory), SESSION);
+    let id = checkpoints.take(1).unwrap();
+    assert_eq!(bench.kept(&id), ["tracked"]);
+    assert!(directory.join("checkpoints/index").is_file());
+    assert!(!bench.path("index").exists() && bench.git(&["status", "--porcelain"]).is_empty());
+}

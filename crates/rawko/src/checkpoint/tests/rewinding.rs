@@ -37,7 +37,7 @@ fn a_rewind_brings_the_tree_back_and_can_be_undone() {
     assert_eq!(done.restored, ["changed", "deleted/deep", "dir/x", "file", "link", "run"]);
     assert_eq!(done.removed, ["dir", "file/is/a/folder", "made/by/it"]);
     assert_eq!(done.left_alone, []);
-    let mut expected = before.clone();
+    let mut expected = before;
     expected.insert("a.log".to_owned(), "ignored, and other".to_owned());
     assert_eq!(bench.tree(), expected);
     assert!(!bench.path("made").exists(), "empty folders go, too");

@@ -1,0 +1,110 @@
+//! What a run changed, told and taken back.
+
+use serde_json::{Value, json};
+use testkit::ModelServer;
+
+use crate::answers::{bash, call, complete, report, select};
+use crate::trial::{Ended, Trial};
+
+/// Two executions that change something, with one between them that only looks.
+fn run(trial: impl FnOnce(ModelServer) -> Trial) -> Ended {
+    let read = |file: &str| call("Read", &json!({"file_path": file}));
+    let server = ModelServer::sequence(vec![
+        select("developer"),
+        read("a.txt"),
+        call("Edit", &json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"})),
+        bash("rm gone.txt && mkdir made && echo new > made/new.txt"),
+        report("changed"),
+        select("planner"),
+        read("a.txt"),
+        report("looked"),
+        select("developer"),
+        bash("echo three > a.txt"),
+        report("changed again"),
+        complete("all done"),
+    ]);
+    let trial = trial(server).file("a.txt", "one\n").file("gone.txt", "g\n").file("user.txt", "untracked\n");
+    let ended = trial.run("Change it.");
+    ended.exits(0);
+    ended
+}
+
+#[track_caller]
+fn ok(ended: &Ended, arguments: &[&str]) -> String {
+    let (code, out, err) = ended.trial.rawko(arguments);
+    assert_eq!(code, Some(0), "{arguments:?}\n{out}\n{err}");
+    out
+}
+
+#[track_caller]
+fn check(ended: &Ended) {
+    let read = |name: &str| std::fs::read_to_string(ended.trial.project().join(name)).unwrap_or_default();
+    let kept = ended.events_of("checkpoint_kept");
+    assert_eq!(kept.iter().map(|event| event["iteration"].clone()).collect::<Vec<_>>(), [1, 3]);
+
+    let whole = ok(ended, &["diff"]);
+    assert!(whole.contains("-one\n+three\n") && whole.contains("made/new.txt"), "{whole}");
+    assert!(!whole.contains("user.txt"), "{whole}");
+    assert_eq!(
+        ok(ended, &["diff", "last", "--execution", "1", "--stat"]),
+        "M a.txt  +1 -1\nD gone.txt  +0 -1\nA made/new.txt  +1 -0\n"
+    );
+    let third: Value = serde_json::from_str(&ok(ended, &["diff", "--execution", "3", "--json"])).unwrap();
+    assert_eq!(third["files"], json!([{"path": "a.txt", "kind": "modified", "added": 1, "removed": 1}]));
+    assert_eq!((&third["from"]["name"], &third["to"]["name"]), (&json!("3"), &json!("end")));
+    let (code, _, err) = ended.trial.rawko(&["diff", "--execution", "2"]);
+    assert!(code == Some(2) && err.contains("there are 1, 3"), "{err}");
+
+    let dry = ok(ended, &["rewind", "last", "--to", "1", "--dry-run"]);
+    assert!(dry.contains("would restore a.txt\n") && dry.contains("nothing was done"), "{dry}");
+    assert_eq!(read("a.txt"), "three\n");
+    let done = ok(ended, &["rewind", "last", "--to", "1"]);
+    assert!(done.contains("restored gone.txt\nremoved made/new.txt\n"), "{done}");
+    assert_eq!(
+        (read("a.txt").as_str(), read("gone.txt").as_str(), read("user.txt").as_str()),
+        ("one\n", "g\n", "untracked\n")
+    );
+    assert!(!ended.trial.project().join("made").exists());
+    let undo = done.lines().last().unwrap().strip_prefix("to undo: rawko ").unwrap();
+    ok(ended, &undo.split(' ').collect::<Vec<_>>());
+    assert_eq!(
+        (read("a.txt").as_str(), read("gone.txt").as_str(), read("made/new.txt").as_str()),
+        ("three\n", "", "new\n")
+    );
+    ok(ended, &["rewind", "last", "--to", "2"]);
+    assert_eq!(read("a.txt"), "two\n");
+    let names: Value = serde_json::from_str(&ok(ended, &["rewind", "last", "--list", "--json"])).unwrap();
+    let names: Vec<&str> =
+        names.as_array().unwrap().iter().map(|kept| kept["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["1", "3", "rewind-1", "rewind-2", "rewind-3", "end"]);
+}
+
+#[test]
+fn in_a_repository() {
+    let ended = run(|server| {
+        let trial = Trial::new(server);
+        trial.git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+        trial
+    });
+    let before = ended.trial.git(&["status", "--porcelain", "--branch"]);
+    assert_eq!(before.lines().filter(|line| line.starts_with("??")).count(), 3, "{before}");
+    check(&ended);
+    assert_eq!(ended.trial.git(&["diff", "--cached"]), "");
+    assert_eq!(ended.trial.git(&["stash", "list"]), "");
+}
+
+#[test]
+fn without_one() {
+    check(&run(Trial::without_git));
+}
+
+#[test]
+fn a_run_that_changes_nothing_keeps_nothing() {
+    let server = ModelServer::sequence(vec![select("planner"), report("nothing to do"), complete("done")]);
+    let ended = Trial::new(server).run("Look.");
+    ended.exits(0);
+    assert_eq!(ended.trial.git(&["for-each-ref"]), "");
+    let (code, out, err) = ended.trial.rawko(&["diff"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+    assert!(err.contains("it changed nothing"), "{err}");
+}

@@ -1,0 +1,107 @@
+//! A disk that is full in mid-run: the run stops and says so, what it began is ended, the journal ends in a whole record,
+//! and the session goes on once there is room.
+
+use std::path::Path;
+
+use rawko::core::session::Event;
+use rawko::journal::{Record, SessionStatus, SessionStore, read};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, complete, report, select, turn};
+
+/// Turns of the script: far more than the disk has room for.
+const TURNS: usize = 36;
+
+/// A long run, each turn of which takes some room.
+fn long(mark: &str) -> Value {
+    let turns = (0..TURNS).map(|n| {
+        // What runs in the background of a command ends with it, and must not be there when the run stops.
+        let command = format!("sleep {mark}{n:02} & seq 1 1500 | tail -n 900");
+        turn(&"I go on. ".repeat(200), "Bash", json!({ "command": command }))
+    });
+    let mut answers = vec![select()];
+    for (n, turn) in turns.enumerate() {
+        // An execution has a limit of turns.
+        if n > 0 && n % 8 == 0 {
+            answers.push(report());
+            answers.push(
+                json!({"for": "evaluate", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}}),
+            );
+        }
+        answers.push(turn);
+    }
+    answers.extend([report(), complete()]);
+    json!(answers)
+}
+
+/// What holds of the sessions in `folder` after the disk was full.
+#[track_caller]
+fn check(folder: &Path) {
+    let store = SessionStore::at(folder.to_owned());
+    let sessions = store.list().unwrap();
+    assert_eq!((sessions.len(), sessions[0].status), (1, SessionStatus::Unfinished));
+    let path = store.find("last").unwrap();
+    let journal = read(&path).unwrap();
+    assert_eq!(journal.torn_bytes, 0, "it ends in a whole record");
+    let answered = journal.records.iter().filter(
+        |record| matches!(record, Record::Event(stamped) if matches!(stamped.event, Event::ToolFinished { .. })),
+    );
+    let answered = answered.count();
+    assert!((1..TURNS).contains(&answered), "it stopped in mid-run: {answered}");
+    assert_eq!(rawko::journal::fold(&journal).divergence, None);
+    let left = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name == "new"), "{names:?}");
+}
+
+/// What tells the programs of one test from those of all others.
+fn mark(test: u32) -> String {
+    format!("{test}{}", std::process::id())
+}
+
+/// Programs of the script that outlived the run.
+fn left_over(mark: &str) -> usize {
+    let start = format!("sleep\0{mark}").into_bytes();
+    let of = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).ok();
+    let running = std::fs::read_dir("/proc").unwrap().filter_map(|entry| of(entry.unwrap()));
+    running.filter(|line| line.starts_with(&start)).count()
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_stops_the_run_and_a_resume_ends_it() {
+    let mark = mark(1);
+    let bench = Bench::new(&long(&mark));
+    // Blocks of 512 bytes; the signal that goes with the limit would kill, as a full disk does not.
+    let said = bench.shell("trap '' XFSZ; ulimit -f 400; exec \"$0\" run 'Do it.'");
+    said.check(1, &["cannot write", "journal.jsonl", "File too large", "rawko doctor"]);
+    check(bench.store().folder());
+    assert_eq!(left_over(&mark), 0);
+
+    bench.rawko(&["resume", "--quiet"]).check(0, &["all done"]);
+    let journal = bench.journal();
+    let answered = journal.records.iter().filter(
+        |record| matches!(record, Record::Event(stamped) if matches!(stamped.event, Event::ToolFinished { .. })),
+    );
+    assert_eq!(answered.count(), TURNS, "each command was run and answered once");
+}
+
+#[test]
+fn a_full_file_system_stops_the_run() {
+    let mark = mark(2);
+    let bench = Bench::new(&long(&mark));
+    let kept = bench.outside().join("kept");
+    // A file system of its own that is gone with the shell.
+    let script = format!(
+        "mkdir .rawko && mount -t tmpfs -o size=256k none .rawko 2>/dev/null || exit 77; \
+         \"$0\" run 'Do it.'; code=$?; cp -rp .rawko/sessions '{}'; exit $code",
+        kept.display()
+    );
+    let said = bench.shell(&format!("exec unshare -m sh -c '{}' \"$0\"", script.replace('\'', "'\\''")));
+    if said.code == Some(77) || said.err.contains("unshare") {
+        eprintln!("skipped: mounting a file system takes rights that this process has not");
+        return;
+    }
+    said.check(1, &["cannot write", "No space left on device", "rawko doctor"]);
+    check(&kept);
+    assert_eq!(left_over(&mark), 0);
+}

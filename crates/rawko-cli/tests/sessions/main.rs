@@ -1,0 +1,9 @@
+//! `rawko sessions` and what befalls sessions on a real disk, with the real binary; the model's answers are scripted.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bench;
+mod damage;
+mod documents;
+mod full_disk;
+mod removal;

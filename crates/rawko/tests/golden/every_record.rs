@@ -1,0 +1,300 @@
+//! One record of every kind, with every field that it can have: written out in full, so that a new variant or field does
+//! not compile until it is thought of here.
+
+use rawko::core::machine::{Decision, State};
+use rawko::core::message::{Content, Image, Message, Role, StopReason, ToolCall};
+use rawko::core::request::Purpose;
+use rawko::core::session::{
+    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Stamped,
+    Status, TimerPurpose,
+};
+use rawko::core::setup::{AgentSetup, Setup};
+use rawko::core::tool::{SeenFile, ToolAccess, ToolOutcome};
+use rawko::core::usage::Usage;
+use rawko::core::{ErrorCode, ErrorInfo, Timestamp};
+use rawko::journal::{ForkedFrom, Header, StepRecord};
+use serde_json::json;
+
+pub(crate) fn header() -> Header {
+    Header {
+        format: rawko::journal::FORMAT,
+        rawko: "0.1.0".into(),
+        session: "records".into(),
+        created_at: Timestamp(1_750_000_000_000),
+        task: "every \"record\"\n".into(),
+        config_digest: "0123456789abcdef".repeat(4),
+        forked_from: Some(ForkedFrom { session: "another".into(), record: 12 }),
+    }
+}
+
+pub(crate) fn events() -> Vec<Stamped> {
+    let mut events = vec![
+        Event::TaskStarted { task: "every record".into(), setup: Box::new(setup()) },
+        Event::ModelFailed { effect: EffectId(3), error: error(), duration_ms: 12 },
+        Event::ToolFinished { effect: EffectId(4), outcome: outcome() },
+        Event::CheckpointTaken { effect: EffectId(5), checkpoint: "c0ffee".into() },
+        Event::CheckpointFailed { effect: EffectId(6), message: "no room".into() },
+        Event::SessionResumed { changed_files: vec!["a.txt".into(), "b/ü.txt".into()] },
+        Event::TimerFired { effect: EffectId(7) },
+        Event::EffectLost { effect: EffectId(8) },
+        Event::OverrideRequested { command: Override::ForceAgent { agent: "tester".into() } },
+        Event::OverrideRequested { command: Override::SkipStep },
+        Event::OverrideRequested { command: Override::Retry },
+        Event::CancelRequested { reason: "Ctrl-C".into() },
+        Event::AgentsReloaded { agents: [("developer".to_owned(), agent())].into() },
+    ];
+    let stops = [
+        StopReason::EndTurn,
+        StopReason::ToolUse,
+        StopReason::MaxTokens,
+        StopReason::Refusal,
+        StopReason::ContextWindow,
+    ];
+    events.extend(stops.map(|stop_reason| Event::ModelReplied {
+        effect: EffectId(2),
+        message: message(),
+        usage: usage(),
+        stop_reason,
+        duration_ms: 900,
+    }));
+    for event in &events {
+        // A new kind of event belongs into the list above, and changes the format.
+        match event {
+            Event::TaskStarted { .. }
+            | Event::ModelReplied { .. }
+            | Event::ModelFailed { .. }
+            | Event::ToolFinished { .. }
+            | Event::CheckpointTaken { .. }
+            | Event::CheckpointFailed { .. }
+            | Event::SessionResumed { .. }
+            | Event::TimerFired { .. }
+            | Event::EffectLost { .. }
+            | Event::OverrideRequested { .. }
+            | Event::CancelRequested { .. }
+            | Event::AgentsReloaded { .. } => {}
+        }
+    }
+    (1..).zip(events).map(|(n, event)| Stamped { at: Timestamp(1_750_000_000_000 + n), event }).collect()
+}
+
+pub(crate) fn step() -> StepRecord {
+    let purposes =
+        [Purpose::Select, Purpose::Evaluate, Purpose::Agent { name: "developer".into() }].into_iter();
+    let mut effects: Vec<Effect> = purposes
+        .map(|purpose| Effect::CallModel {
+            id: EffectId(1),
+            purpose,
+            provider: "claude".into(),
+            model: "m".into(),
+            conversation: 2,
+            messages: 3,
+            digest: "d1".into(),
+        })
+        .collect();
+    for input in [json!({"file_path": "a"}), json!({"long": "x".repeat(600)})] {
+        effects.push(Effect::RunTool {
+            id: EffectId(2),
+            agent: "developer".into(),
+            call: ToolCall { id: "call-1".into(), name: "Write".into(), input, invalid_input: None },
+            access: ToolAccess::Mutating,
+            rule: "a rule".into(),
+        });
+    }
+    effects.push(Effect::TakeCheckpoint { id: EffectId(3), iteration: 1 });
+    for purpose in [TimerPurpose::Backoff, TimerPurpose::ExecutionDeadline, TimerPurpose::RunDeadline] {
+        effects.push(Effect::StartTimer { id: EffectId(4), after_ms: 1_000, purpose });
+    }
+    effects.push(Effect::Abandon { id: EffectId(4) });
+    for status in [Status::Claimed, Status::Failed, Status::Limited, Status::Cancelled] {
+        let outcome = Outcome {
+            status,
+            summary: "how it ended".into(),
+            iterations: 3,
+            usage: usage(),
+            cost_usd: Some(0.125),
+            files_modified: vec!["a.txt".into()],
+            duration_ms: 5_000,
+            error: Some(error()),
+        };
+        effects.push(Effect::Finish { outcome: Box::new(outcome) });
+    }
+    for effect in &effects {
+        match effect {
+            Effect::CallModel { .. }
+            | Effect::RunTool { .. }
+            | Effect::TakeCheckpoint { .. }
+            | Effect::StartTimer { .. }
+            | Effect::Abandon { .. }
+            | Effect::Finish { .. } => {}
+        }
+    }
+    StepRecord::of(&effects, &notes())
+}
+
+fn notes() -> Vec<Note> {
+    let decisions = [
+        Decision::SelectMode { mode: "developer".into(), reason: "r".into() },
+        Decision::Continue { reason: "r".into() },
+        Decision::Retry { reason: "r".into() },
+        Decision::Complete { summary: "s".into() },
+    ];
+    let sources =
+        [DecisionSource::Llm, DecisionSource::Rule, DecisionSource::Fallback, DecisionSource::Human];
+    let mut notes: Vec<Note> = decisions
+        .into_iter()
+        .zip(sources)
+        .map(|(decision, source)| {
+            Note::Decided(Box::new(DecisionRecord {
+                point: DecisionPoint::Evaluate,
+                decision,
+                source,
+                input: Some(json!({"task": "t", "numbers": [1, 2.5, -3, null, true]})),
+                calls: vec![EffectId(1), EffectId(2)],
+                rejected: vec!["no JSON".into()],
+                latency_ms: 40,
+                usage: usage(),
+            }))
+        })
+        .collect();
+    let states = [
+        State::Idle,
+        State::Selecting,
+        State::Executing,
+        State::Evaluating,
+        State::ErrorHandling,
+        State::Complete,
+        State::Failed,
+        State::Cancelled,
+    ];
+    notes.extend(states.map(|to| Note::StateChanged { from: State::Selecting, to, iteration: 2 }));
+    notes.push(Note::Warned { message: "w".into() });
+    notes.push(Note::CheckpointKept { iteration: 1, checkpoint: "c0ffee".into() });
+    notes.push(Note::ToolCalled {
+        agent: "developer".into(),
+        call: ToolCall {
+            id: "c".into(),
+            name: "Bash".into(),
+            input: json!({"command": "rm"}),
+            invalid_input: None,
+        },
+        allowed: false,
+        rule: "never".into(),
+    });
+    for note in &notes {
+        // Those that are not in the list above are not recorded.
+        match note {
+            Note::Decided(_)
+            | Note::StateChanged { .. }
+            | Note::Warned { .. }
+            | Note::CheckpointKept { .. }
+            | Note::ToolCalled { .. }
+            | Note::AgentStarted { .. }
+            | Note::ToolAnswered { .. }
+            | Note::PlanUpdated { .. }
+            | Note::Used { .. } => {}
+        }
+    }
+    notes
+}
+
+fn message() -> Message {
+    let call = |id: &str, invalid_input: Option<&str>| {
+        Content::ToolUse(ToolCall {
+            id: id.into(),
+            name: "Bash".into(),
+            input: json!({"command": "true", "nested": {"b": [1, 1.5, "x"], "a": null}}),
+            invalid_input: invalid_input.map(str::to_owned),
+        })
+    };
+    let content = vec![
+        Content::Thinking { thinking: "hm".into(), signature: Some("proof".into()) },
+        Content::Thinking { thinking: String::new(), signature: None },
+        Content::RedactedThinking { data: "b3BhcXVl".into() },
+        Content::text("text with \u{1b}, \"quotes\", \\ and – 日本"),
+        call("a", None),
+        call("b", Some("{\"a\": ")),
+        Content::ToolResult {
+            tool_use_id: "a".into(),
+            content: "answer".into(),
+            is_error: true,
+            images: vec![image()],
+        },
+    ];
+    Message { role: Role::Assistant, content }
+}
+
+fn image() -> Image {
+    Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() }
+}
+
+fn outcome() -> ToolOutcome {
+    ToolOutcome {
+        content: "line\nline\n".into(),
+        is_error: true,
+        error_code: Some(ErrorCode::ToolFailure),
+        exit_code: Some(-1),
+        files_modified: vec!["a.txt".into()],
+        files_seen: vec![SeenFile { path: "a.txt".into(), digest: "ab".repeat(32) }],
+        images: vec![image()],
+        duration_ms: 77,
+    }
+}
+
+fn error() -> ErrorInfo {
+    ErrorInfo {
+        code: ErrorCode::RateLimited,
+        message: "slow down".into(),
+        provider: Some("claude".into()),
+        status: Some(429),
+        request_id: Some("req-1".into()),
+        retry_after_ms: Some(1_500),
+        tool: Some("Bash".into()),
+    }
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 1, output_tokens: 2, cache_read_tokens: 3, cache_write_tokens: 4 }
+}
+
+/// Configuration is data: it is read from the form that people write.
+fn agent() -> AgentSetup {
+    serde_json::from_value(json!({
+        "source": "built in",
+        "model": {"provider": "claude", "model": "m", "maxTokens": 100, "temperature": 0.5, "extra": {"k": [1]}},
+        "config": {
+            "name": "developer", "displayName": "Dev", "whenToUse": ["always", "never"], "systemPrompt": "p",
+            "tools": {"allowed": ["Read"], "blocked": ["Bash"],
+                "bashFilter": {"allowedCommands": ["ls"], "blockedPatterns": ["rm"]}},
+            "transitions": {"onSuccess": "a", "onFailure": "b", "onMaxIterations": "c",
+                "custom": [{"condition": "x", "target": "y"}]},
+            "limits": {"maxIterations": 4, "timeout": 1000, "maxTokens": 50},
+            "provider": {"name": "claude", "model": "m"},
+            "memory": {"maxInjected": 2, "minImportance": "high", "scoreBonus": 0.25},
+            "permissions": {"read": ["/"], "write": [], "deny": ["x"], "net": ["h"], "env": ["E"], "run": ["ls"]},
+            "metadata": {"tags": ["t"]},
+        },
+        "permissions": {"read": ["/"]},
+    }))
+    .unwrap()
+}
+
+fn setup() -> Setup {
+    serde_json::from_value(json!({
+        "agents": {"developer": agent()},
+        "defaultAgent": "developer",
+        "firstAgent": "developer",
+        "arbiter": {
+            "mode": "rules",
+            "model": {"provider": "claude", "model": "m", "maxTokens": 100},
+            "templates": {"select": "s", "evaluate": "e"},
+        },
+        "fallback": [{"provider": "openai", "model": "n", "maxTokens": 100}],
+        "limits": {"maxIterations": 1, "maxConsecutiveFailures": 2, "maxTokens": 3, "maxCostUsd": 4.5, "maxDurationMs": 6},
+        "prices": {"m": {"input": 1.0, "output": 2.0, "cacheRead": 0.1, "cacheWrite": 1.25,
+            "longPrompt": {"aboveTokens": 200_000, "inputFactor": 2.0, "outputFactor": 1.5}}},
+        "tools": [{"name": "Read", "description": "d", "inputSchema": {"type": "object"}, "access": "read_only"}],
+        "checkpoints": true,
+        "place": {"directory": "/p", "platform": "linux", "git": true},
+    }))
+    .unwrap()
+}
