@@ -1,20 +1,26 @@
 //! Looking at processes from outside.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::Bench;
 
 /// A number of seconds that names one test's sleepers among all processes.
 pub(crate) fn sleeper(test: u32) -> String {
-    format!("{}.{test}", 100_000 + std::process::id())
+    format!("{}.{test:05}", 100_000 + std::process::id())
 }
 
-/// Processes whose arguments hold `text`.
+/// Processes whose arguments hold `text`, without the shells that were told to start them.
 pub(crate) fn processes_with(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
         let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
-        if arguments.contains(text) && !arguments.contains("bash -c") && !arguments.is_empty() {
+        let is_shell = ["bash -c ", "--norc -c "].iter().any(|shell| arguments.contains(shell));
+        if arguments.contains(text) && !is_shell {
             found.push(format!("{pid}: {arguments}"));
         }
     }
@@ -36,4 +42,18 @@ pub(crate) async fn until(done: impl Fn() -> bool) -> bool {
 /// Waits as the end of a run does, and gives the number of commands that are left.
 pub(crate) async fn settled() -> usize {
     tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap()
+}
+
+/// Starts a command, gives it up once it has made the file `ready`, and says how long giving up took.
+pub(crate) async fn give_up(root: &Path, command: &str) -> Duration {
+    let bench = Bench::new(root);
+    let mut call = Box::pin(bench.call("Bash", json!({"command": command})));
+    let ready = root.join("ready");
+    tokio::select! {
+        outcome = &mut call => panic!("it ended: {outcome:?}"),
+        ready = until(|| ready.exists()) => assert!(ready, "it never started"),
+    }
+    let begun = Instant::now();
+    drop(call);
+    begun.elapsed()
 }

@@ -1,0 +1,143 @@
+//! Tools that the configuration names, and processes that outlive their call, in whole runs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use rawko::core::session::Status;
+use rawko::provider::{Script, Scripted};
+use rawko::{Error, Outcome, Rawko, RawkoBuilder, RunEvent};
+use serde_json::{Value, json};
+
+const CONFIG: &str = "\
+tools:
+  - name: Ticket
+    description: Closes a ticket.
+    inputSchema: {type: object, properties: {number: {type: integer}}, required: [number]}
+    command: [.rawko/tools/ticket, closed]
+  - name: Never
+    description: Does not end.
+    command: [sleep, '300']
+    access: read_only
+    timeout: 50ms
+";
+
+const TICKET: &str = "#!/bin/bash
+read -r input
+echo \"$1 $input\" > ticket.txt
+echo '{\"content\": \"closed it\", \"filesModified\": [\"ticket.txt\"]}'
+";
+
+/// A project whose developer has the configured tools and Bash.
+fn project() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    write(".rawko/config.yaml", CONFIG);
+    let developer = "name: developer\nsystemPrompt: You develop.\ntools: {allowed: [Ticket, Never, Bash]}\n";
+    write(".rawko/agents/developer.yaml", developer);
+    let ticket = write(".rawko/tools/ticket", TICKET);
+    std::fs::set_permissions(ticket, std::fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+fn builder(project: &Path, calls: Value) -> RawkoBuilder {
+    let mut replies = vec![
+        json!({"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}}),
+    ];
+    let call = |call: &Value| json!({"for": "developer", "tools": [call]});
+    replies.extend(calls.as_array().unwrap().iter().map(call));
+    replies.push(call(&json!({"name": "Report", "input": {"outcome": "success", "summary": "did it"}})));
+    replies.push(
+        json!({"for": "evaluate", "decision": {"decision": "COMPLETE", "summary": "done", "reason": "r"}}),
+    );
+    let script: Script = serde_json::from_value(Value::Array(replies)).unwrap();
+    Rawko::builder().project(project).env(|_| None).provider(Arc::new(Scripted::new(script)))
+}
+
+/// The outcome, and for each tool call its tool, whether it failed, and what came of it.
+async fn run(builder: RawkoBuilder) -> (Outcome, Vec<(String, bool, String)>) {
+    let mut run = builder.trusted(true).build().unwrap().run("do it").unwrap();
+    let mut events = run.events();
+    let outcome = run.await.unwrap();
+    let mut results = vec![];
+    while let Some(event) = events.next().await {
+        if let RunEvent::ToolResult { tool, is_error, output, .. } = event {
+            results.push((tool, is_error, output));
+        }
+    }
+    (outcome, results)
+}
+
+#[tokio::test]
+async fn a_configured_tool_runs_as_the_agents_own() {
+    let dir = project();
+    let calls = json!([
+        {"name": "Ticket", "input": {"number": 7}},
+        {"name": "Ticket", "input": {"number": "seven"}},
+        {"name": "Never", "input": {}},
+    ]);
+    let (outcome, results) = run(builder(dir.path(), calls)).await;
+    assert_eq!((outcome.status, outcome.files_modified), (Status::Claimed, vec!["ticket.txt".to_owned()]));
+    let written = std::fs::read_to_string(dir.path().join("ticket.txt")).unwrap();
+    assert_eq!(written, "closed {\"number\":7}\n");
+    let [ok, invalid, slow, ..] = results.as_slice() else { panic!("{results:?}") };
+    assert_eq!(ok, &("Ticket".to_owned(), false, "closed it".to_owned()));
+    assert!(invalid.1 && invalid.2.contains("`number`"), "{invalid:?}");
+    assert!(slow.1 && slow.2.contains("did not end within 50 ms"), "{slow:?}");
+}
+
+#[test]
+fn configured_tools_are_among_the_projects_tools() {
+    let dir = project();
+    let rawko = builder(dir.path(), json!([])).trusted(true).build().unwrap();
+    let registry = rawko.tools().unwrap();
+    assert_eq!(registry.names(), ["Bash", "Edit", "Glob", "Grep", "Never", "Read", "Ticket", "Write"]);
+    let offered: Vec<String> = rawko.setup().unwrap().tools.into_iter().map(|tool| tool.name).collect();
+    assert!(offered.iter().any(|name| name == "Ticket"), "{offered:?}");
+}
+
+#[test]
+fn an_untrusted_folder_names_no_program_to_run() {
+    let dir = project();
+    let Err(Error::Untrusted { claims, .. }) = builder(dir.path(), json!([])).build() else {
+        panic!("it was taken at its word")
+    };
+    let said: Vec<&str> = claims.iter().map(|claim| claim.message.as_str()).collect();
+    for program in ["the tool `Ticket` would run `.rawko/tools/ticket closed`", "the tool `Never` would run"]
+    {
+        assert!(said.iter().any(|claim| claim.starts_with(program)), "{said:?}");
+    }
+}
+
+/// Whether a process is there and not merely waiting to be reaped.
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}
+
+#[tokio::test]
+async fn a_background_job_ends_with_the_run_and_in_order() {
+    let dir = project();
+    let job =
+        "trap 'echo bye > farewell; exit' TERM; echo $$ > pid; echo up; while true; do sleep 0.01; done";
+    let look = "until [ -s pid ]; do sleep 0.01; done; kill -0 $(cat pid) && echo it runs";
+    let calls = json!([
+        {"name": "Bash", "input": {"command": job, "run_in_background": true}},
+        {"name": "Bash", "input": {"command": look}},
+    ]);
+    let (outcome, results) = run(builder(dir.path(), calls)).await;
+    assert_eq!(outcome.status, Status::Claimed);
+    assert!(results[0].2.starts_with("[background job 1: started]"), "{results:?}");
+    assert!(results[1].2.starts_with("it runs\n[exit code 0]\n\n[background job 1: running"), "{results:?}");
+    let pid = std::fs::read_to_string(dir.path().join("pid")).unwrap();
+    assert!(!is_alive(&pid), "the job outlived the run");
+    assert_eq!(std::fs::read_to_string(dir.path().join("farewell")).unwrap(), "bye\n");
+}
