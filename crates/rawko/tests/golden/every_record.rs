@@ -23,6 +23,7 @@ pub(crate) fn header() -> Header {
         created_at: Timestamp(1_750_000_000_000),
         task: "every \"record\"\n".into(),
         config_digest: "0123456789abcdef".repeat(4),
+        degraded: Vec::new(),
         forked_from: Some(ForkedFrom { session: "another".into(), record: 12 }),
     }
 }
