@@ -89,7 +89,8 @@ impl Overriding {
 }
 
 impl Allow {
-    fn permissions(self) -> Permissions {
+    /// The permissions.
+    pub(crate) fn permissions(self) -> Permissions {
         let env = self.env.map(|names| match names.iter().any(|name| name == "*") {
             true => std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
             false => names,

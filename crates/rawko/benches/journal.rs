@@ -33,6 +33,11 @@ fn main() -> ExitCode {
         println!("{what:<58} {took:>12.3?}{limit}{}", if over { "  MISSED" } else { "" });
     };
 
+    // Ten times the turns must cost ten times as much, not more.
+    let begun = Instant::now();
+    drop(support::long_session(&dir.path().join("tenth"), EXECUTIONS / 10, TURNS));
+    let tenth = EXECUTIONS / 10 * TURNS;
+    say(&format!("append and fold, one turn of {tenth}"), begun.elapsed() / tenth, None);
     let begun = Instant::now();
     let play = support::long_session(&dir.path().join("long"), EXECUTIONS, TURNS);
     let turns = EXECUTIONS * TURNS;

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use rawko_core::agent::Permissions;
+use rawko_core::policy::effective_permissions;
 use rawko_core::request::Purpose;
+use rawko_core::setup::Setup;
 use rawko_tools::{Digest, FileTracker};
 
+use crate::config::{Claim, ClaimKind};
 use crate::driver::Start;
 use crate::error::Error;
 use crate::journal::{Folded, JournalWriter, SeenByAgent, SessionStatus, fold};
@@ -22,7 +26,8 @@ impl Rawko {
     ///
     /// # Errors
     /// [`Error::Journal`] where the journal cannot be taken up, [`Error::Diverged`] where this rawko does not come to
-    /// what it recorded, [`Error::Setup`] where there is nothing to resume.
+    /// what it recorded, [`Error::Setup`] where there is nothing to resume, [`Error::Untrusted`] where the
+    /// journal grants more than today's configuration and overrides do.
     pub fn resume(&self, id: Option<&str>) -> Result<Run, Error> {
         let store = self.sessions();
         let path = match id {
@@ -43,6 +48,7 @@ impl Rawko {
         if folded.session.state().is_final() && folded.unrecorded.is_none() {
             return Err(nothing_to_do(&session, "it has ended"));
         }
+        self.check_rights(&session, &setup)?;
         let providers = self.providers(&setup)?;
         let mut answered: BTreeMap<&str, Vec<Purpose>> = BTreeMap::new();
         for (provider, purpose) in &folded.answered {
@@ -67,6 +73,35 @@ impl Rawko {
         })
     }
 
+    /// A journal may have come with the folder, from somebody else. So what it grants is only good without being asked
+    /// for where today's configuration and command line grant it too.
+    fn check_rights(&self, session: &str, setup: &Setup) -> Result<(), Error> {
+        if self.builder.trusted {
+            return Ok(());
+        }
+        let today = self.setup()?.agents;
+        let beyond = setup.agents.iter().filter(|(name, recorded)| {
+            !today.get(*name).is_some_and(|now| {
+                now.config.tools == recorded.config.tools && within(&recorded.permissions, &now.permissions)
+            })
+        });
+        let claims: Vec<Claim> = beyond
+            .map(|(name, _)| Claim {
+                kind: ClaimKind::Permission,
+                path: Path::new(".rawko/sessions").join(session).join("journal.jsonl"),
+                line: 2,
+                message: format!(
+                    "agent `{name}` was recorded with rights that it does not have today: give the options of that run \
+                     (--allow-…) again, or take the journal at its word with --yes"
+                ),
+            })
+            .collect();
+        if claims.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Untrusted { folder: self.project().to_owned(), claims })
+    }
+
     fn latest_unfinished(&self) -> Result<String, Error> {
         let sessions = self.sessions().list()?;
         let latest = sessions.into_iter().rev().find(|session| session.status == SessionStatus::Unfinished);
@@ -75,6 +110,27 @@ impl Rawko {
             hint: "`rawko sessions list` shows all there are".to_owned(),
         })
     }
+}
+
+/// Whether `recorded` grants nothing that `now` does not, and denies what it denies.
+fn within(recorded: &Permissions, now: &Permissions) -> bool {
+    let both = effective_permissions(now, Some(recorded), None);
+    let lists = [
+        (&recorded.read, &both.read),
+        (&recorded.write, &both.write),
+        (&recorded.net, &both.net),
+        (&recorded.env, &both.env),
+        (&recorded.run, &both.run),
+    ];
+    // An absent list of programs leaves them to the agent's tools, which are compared by themselves.
+    let same_kind = recorded.run.is_some() == now.run.is_some();
+    let granted = lists.into_iter().all(|(recorded, both)| match (recorded, both) {
+        (Some(recorded), Some(both)) => recorded.iter().all(|item| both.contains(item)),
+        (None, None) => true,
+        (None, Some(_)) | (Some(_), None) => false,
+    });
+    let denies = |item: &String| recorded.deny.iter().flatten().any(|denied| denied == item);
+    same_kind && granted && now.deny.iter().flatten().all(denies)
 }
 
 /// Gives the agents back what they knew of files, and says which of those somebody has changed since.

@@ -3,7 +3,7 @@
 use clap::Args;
 use rawko::{Fork, ForkOptions, Rawko, Run};
 
-use crate::choices::Overriding;
+use crate::choices::{Allow, Overriding};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
@@ -29,18 +29,20 @@ pub(crate) struct Arguments {
     telling: Telling,
     #[command(flatten)]
     overriding: Overriding,
-    /// Take this folder's configuration at its word this once, trusted or not
+    /// Take this folder's configuration and the session's journal at their word this once
     #[arg(long, short)]
     yes: bool,
+    #[command(flatten)]
+    allow: Allow,
 }
 
 /// Forks the session.
 pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Exit, Failure> {
-    let Arguments { id, at, task, no_run, telling, overriding, yes } = arguments;
+    let Arguments { id, at, task, no_run, telling, overriding, yes, allow } = arguments;
     let options = ForkOptions { at, task };
     let detail = telling.detail();
     let make = || -> Result<(Rawko, Fork), Failure> {
-        let rawko = overriding.builder(workspace).trusted(yes).build()?;
+        let rawko = overriding.builder(workspace).permissions(allow.permissions()).trusted(yes).build()?;
         if detail != Detail::Quiet {
             workspace.warn(&rawko);
         }

@@ -3,6 +3,7 @@
 use clap::Args;
 use rawko::Run;
 
+use crate::choices::Allow;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::Detail;
@@ -16,9 +17,11 @@ pub(crate) struct Arguments {
     id: Option<String>,
     #[command(flatten)]
     telling: Telling,
-    /// Take this folder's configuration at its word this once, trusted or not
+    /// Take this folder's configuration and the session's journal at their word this once
     #[arg(long, short)]
     yes: bool,
+    #[command(flatten)]
+    allow: Allow,
 }
 
 /// Resumes the session.
@@ -27,7 +30,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
 }
 
 fn prepare(workspace: &Workspace, arguments: &Arguments) -> Result<Run, Failure> {
-    let rawko = workspace.builder().trusted(arguments.yes).build()?;
+    let rawko = workspace
+        .builder()
+        .trusted(arguments.yes)
+        .permissions(arguments.allow.clone().permissions())
+        .build()?;
     if arguments.telling.detail() != Detail::Quiet {
         workspace.warn(&rawko);
     }

@@ -21,6 +21,8 @@ fn exported() -> Bench {
         complete(),
     ]));
     bench.rawko(&["run", "--quiet", &format!("Do it with {CANARY} and <i>care</i>.")]).check(0, &[]);
+    let recorded = std::fs::read_to_string(bench.journal_path()).unwrap();
+    assert!(recorded.contains("[redacted]") && !recorded.contains(CANARY), "the key is in the journal");
     bench
 }
 

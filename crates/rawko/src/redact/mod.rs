@@ -21,9 +21,8 @@ use serde_json::Value;
 
 pub(crate) use stream::Pieces;
 
-/// Shorter values of environment variables are words like `true`, not secrets: taking them out would make texts
-/// unreadable and hide nothing.
-const SHORTEST: usize = 8;
+/// Shorter texts are not looked for: taking them out would make texts unreadable and hide nothing.
+const SHORTEST: usize = 4;
 
 /// The secrets of one run.
 #[derive(Clone, Default)]
@@ -111,12 +110,22 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// The values of those variables whose names tell of a secret. A path that is there is the place of a secret, not one.
+/// The values of those variables whose names tell of a secret.
 pub(crate) fn secrets_in(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
     let texts =
         variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let secret = texts.filter(|(name, _)| looks_like_secret(name)).map(|(_, value)| value);
-    secret.filter(|value| !(value.starts_with('/') && Path::new(value.as_str()).exists())).collect()
+    let secret = texts.filter(|(name, value)| looks_like_secret(name) && may_be_secret(value.trim()));
+    secret.map(|(_, value)| value).collect()
+}
+
+/// Words and paths are no secrets, whatever the name of their variable says. `DB_PASSWORD=postgres` protects nothing, and
+/// taking the word out of everything would have agents write `[redacted]` into code.
+fn may_be_secret(value: &str) -> bool {
+    let has_digit = value.bytes().any(|b| b.is_ascii_digit());
+    let is_number = value.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_punctuation());
+    let is_place = value.starts_with('/') && Path::new(value).exists();
+    let is_random = value.len() >= 20 || (value.len() >= 8 && has_digit && !is_number);
+    is_random && !is_place
 }
 
 #[cfg(test)]
@@ -140,7 +149,7 @@ mod tests {
         check(&["line one\nline \"two\""], "line one\nline \"two\"", "[redacted]");
         check(&["line one\nline \"two\""], r#"{"key":"line one\nline \"two\""}"#, r#"{"key":"[redacted]"}"#);
         // Words that are no secrets, and what stands in a secret's place.
-        check(&["true", "1234567", "redacted", ""], "true 1234567 [redacted]", "true 1234567 [redacted]");
+        check(&["tru", "redacted", ""], "true [redacted]", "true [redacted]");
     }
 
     #[test]
@@ -157,10 +166,14 @@ mod tests {
             ("DEPLOY_TOKEN", "tok-canary-2"),
             ("DB_PASSWORD", "pw-canary-3"),
             ("EDITOR", "vi-canary-4"),
+            ("POSTGRES_PASSWORD", "postgres"),
+            ("API_KEY_HEADER", "X-Api-Key"),
+            ("TOKEN_LIFETIME", "86400000"),
+            ("SIGNING_KEY", "correct horse battery staple"),
             ("KEY_FILE", here.as_str()),
         ];
         let pairs = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        assert_eq!(secrets_in(pairs), ["tok-canary-2", "pw-canary-3"]);
+        assert_eq!(secrets_in(pairs), ["tok-canary-2", "pw-canary-3", "correct horse battery staple"]);
     }
 
     #[test]

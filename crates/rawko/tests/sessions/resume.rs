@@ -123,6 +123,48 @@ async fn files_that_changed_meanwhile_are_named() {
 }
 
 #[tokio::test]
+async fn a_journal_grants_nothing_by_itself() {
+    use rawko::core::agent::Permissions;
+    let folder = tempfile::tempdir().unwrap();
+    let script: rawko::provider::Script =
+        serde_json::from_value(json!([select("developer"), report("developer"), complete()])).unwrap();
+    let builder = |run: Option<&[&str]>| {
+        let run = run.map(|programs| programs.iter().map(|name| (*name).to_owned()).collect());
+        rawko::Rawko::builder()
+            .project(folder.path())
+            .env(|_| None)
+            .provider(std::sync::Arc::new(rawko::provider::Scripted::new(script.clone())))
+            .permissions(Permissions { run, ..Permissions::default() })
+    };
+    let begin = |run: Option<&[&str]>| builder(run).build().unwrap().run("do it").unwrap().session_id().to_owned();
+    let check = |recorded: Option<&[&str]>, today: Option<&[&str]>, resumes: bool| {
+        // A run that is dropped leaves a header alone; one record more is a task.
+        let id = begin(recorded);
+        let rawko = builder(recorded).build().unwrap();
+        let path = rawko.sessions().find(&id).unwrap();
+        let (mut writer, _) = rawko::journal::JournalWriter::reopen(&path).unwrap();
+        let setup = Box::new(rawko.setup().unwrap());
+        let event = rawko::core::session::Event::TaskStarted { task: "do it".into(), setup };
+        writer.event(&rawko::core::session::Stamped { at: rawko::core::Timestamp(1), event }).unwrap();
+        drop(writer);
+        let resumed = builder(today).build().unwrap().resume(Some(&id));
+        assert_eq!(resumed.is_ok(), resumes, "{recorded:?} {today:?}: {:?}", resumed.err());
+        match resumed {
+            Ok(run) => drop(run),
+            Err(error) => {
+                assert!(matches!(&error, Error::Untrusted { claims, .. } if !claims.is_empty()), "{error}");
+            }
+        }
+        assert!(builder(today).trusted(true).build().unwrap().resume(Some(&id)).is_ok());
+    };
+    check(None, None, true);
+    check(Some(&["curl"]), None, false);
+    check(Some(&["curl"]), Some(&["curl", "wget"]), true);
+    check(Some(&["curl", "wget"]), Some(&["curl"]), false);
+    check(None, Some(&["curl"]), false);
+}
+
+#[tokio::test]
 async fn a_journal_that_leads_elsewhere_is_not_taken_up() {
     let whole = Trial::new();
     whole.run().await;
