@@ -30,6 +30,27 @@ impl Workspace {
         Self { console, environment, folder: global.cwd.unwrap_or_else(|| PathBuf::from(".")), config }
     }
 
+    /// The project that the folder belongs to: the nearest folder above it with a `.rawko`, up to the root of its
+    /// repository; the folder itself where there is none.
+    ///
+    /// # Errors
+    /// Where the folder is not there.
+    pub(crate) fn project(&self) -> Result<PathBuf, Failure> {
+        let folder = self.folder.canonicalize().map_err(|error| {
+            Failure::usage(format!("cannot work in {}: {error}", self.folder.display()))
+                .with_hint("name a folder that exists with --cwd DIR, or change into it")
+        })?;
+        for above in folder.ancestors() {
+            if above.join(".rawko").is_dir() {
+                return Ok(above.to_owned());
+            }
+            if above.join(".git").exists() {
+                break;
+            }
+        }
+        Ok(folder)
+    }
+
     /// The folder that is worked in.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -38,7 +59,9 @@ impl Workspace {
     /// Begins to build the SDK's entry for this folder.
     pub(crate) fn builder(&self) -> RawkoBuilder {
         let environment = self.environment;
-        let mut builder = Rawko::builder().project(&self.folder).env(move |name| environment.var(name));
+        // A folder that is not there is the SDK's to complain about.
+        let project = self.project().unwrap_or_else(|_| self.folder.clone());
+        let mut builder = Rawko::builder().project(project).env(move |name| environment.var(name));
         if let Some(file) = &self.config {
             builder = builder.config_file(file);
         }
@@ -78,11 +101,7 @@ impl Workspace {
 
     /// The sessions of this folder. Needs no configuration, and thus no sound one.
     pub(crate) fn sessions(&self) -> Result<SessionStore, Failure> {
-        let folder = self.folder.canonicalize().map_err(|error| {
-            Failure::usage(format!("cannot work in {}: {error}", self.folder.display()))
-                .with_hint("name a folder that exists with --cwd DIR")
-        })?;
-        Ok(SessionStore::of_project(&folder))
+        Ok(SessionStore::of_project(&self.project()?))
     }
 
     /// Says what loading the configuration warned of.

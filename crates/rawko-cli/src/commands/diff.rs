@@ -68,10 +68,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
 
 /// The checkpoints of the session that `id` means, and its whole id.
 pub(super) fn checkpoints(workspace: &Workspace, id: &str) -> Result<(String, Checkpoints), Failure> {
-    let folder = workspace.folder().canonicalize().map_err(|error| {
-        Failure::usage(format!("cannot work in {}: {error}", workspace.folder().display()))
-            .with_hint("name a folder that exists with --cwd DIR")
-    })?;
+    let folder = workspace.project()?;
     let store = SessionStore::of_project(&folder);
     let path = store.find(id).map_err(|error| Failure::usage(error.to_string()))?;
     let journal = read(&path).map_err(rawko::Error::from)?;

@@ -46,10 +46,7 @@ pub(crate) enum Action {
 
 /// Carries the action out.
 pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
-    let folder = workspace.folder().canonicalize().map_err(|error| {
-        Failure::usage(format!("cannot work in {}: {error}", workspace.folder().display()))
-            .with_hint("name a folder that exists with --cwd DIR")
-    })?;
+    let folder = workspace.project()?;
     let store = SessionStore::of_project(&folder);
     match action {
         Action::List { json } => list::list(workspace, &store, *json),

@@ -28,17 +28,32 @@ fn a_run_is_listed_and_told_again() {
     assert_eq!((&list[0]["id"], &list[0]["outcome"]["status"]), (&json!(id), &json!("claimed")));
 
     let again = place.rawko(&["sessions", "show", &id[..15], "--json"]).ends(0).json();
-    // Pieces of text come whole from a journal; and what is not enforced is a matter of the moment.
+    // Pieces of text come whole from a journal.
     let comparable = |events: &[Value]| -> Vec<Value> {
         let mut events: Vec<Value> =
             events.iter().filter(|event| event["type"] != "text_delta").cloned().collect();
-        events[0]["degraded"] = json!([]);
         events[0]["at"] = json!(0);
         events
     };
     assert_eq!(comparable(again["events"].as_array().unwrap()), comparable(&live));
     let told = place.rawko(&["sessions", "show"]).ends(0);
     told.says(&["developer: At work.", "developer> Write new.txt", "Claimed done", "It is done."]);
+}
+
+#[test]
+fn a_folder_within_a_project_belongs_to_it() {
+    let place = place();
+    std::fs::create_dir_all(place.project().join("deep/down")).unwrap();
+    let live = place
+        .rawko(&["--yes", "-C", "deep/down", "--output", "stream-json", "write it"])
+        .ends(0)
+        .json_lines();
+    assert!(place.project().join("new.txt").exists() && !place.project().join("deep/down/.rawko").exists());
+    let id = live[0]["session"].as_str().unwrap();
+    place.rawko(&["-C", "deep", "sessions", "list"]).ends(0).says(&[id]);
+    // The root of another repository is where the project ends.
+    std::fs::create_dir_all(place.project().join("deep/.git")).unwrap();
+    place.rawko(&["-C", "deep/down", "sessions", "list"]).ends(0).says(&["no sessions yet"]);
 }
 
 #[test]

@@ -136,7 +136,8 @@ async fn a_journal_grants_nothing_by_itself() {
             .provider(std::sync::Arc::new(rawko::provider::Scripted::new(script.clone())))
             .permissions(Permissions { run, ..Permissions::default() })
     };
-    let begin = |run: Option<&[&str]>| builder(run).build().unwrap().run("do it").unwrap().session_id().to_owned();
+    let begin =
+        |run: Option<&[&str]>| builder(run).build().unwrap().run("do it").unwrap().session_id().to_owned();
     let check = |recorded: Option<&[&str]>, today: Option<&[&str]>, resumes: bool| {
         // A run that is dropped leaves a header alone; one record more is a task.
         let id = begin(recorded);
