@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 pub(crate) struct Arguments {
     /// Its id, or the beginning or end of it; `last` is the latest
     id: String,
-    /// Share this many records (`rawko explain` and `rawko sessions show` number them); as many as possible if left out
+    /// Share this many records (`rawko explain` numbers them); as many as possible if left out
     #[arg(long, value_name = "N")]
     at: Option<u64>,
     /// Do this instead
