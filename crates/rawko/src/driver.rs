@@ -87,7 +87,7 @@ impl Driver {
 
     /// A folder that lives as long as the run.
     pub(crate) fn with_scratch(self, scratch: Option<tempfile::TempDir>) -> Self {
-        Self { scratch: scratch, ..self }
+        Self { scratch, ..self }
     }
 
     /// Drives the run from `start` to its end.
@@ -98,7 +98,7 @@ impl Driver {
         Arc::clone(&self.performer).keep_end().await;
         match &result {
             Ok(outcome) => {
-                self.hub.tell(&RunEvent::finished(&self.id, outcome).of_dry_run(self.scratch.is_some()))
+                self.hub.tell(&RunEvent::finished(&self.id, outcome).of_dry_run(self.scratch.is_some()));
             }
             Err(error) => {
                 // The journal cannot take the end: the watchers are still told, truthfully, that there is one.

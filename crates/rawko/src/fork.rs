@@ -74,7 +74,9 @@ impl Rawko {
         if at > known {
             return Err(Error::Setup {
                 message: format!("session {session} has {known} records, and {at} are to be shared"),
-                hint: format!("name one between 1 and {known}; `rawko explain {session}` tells at which its decisions are"),
+                hint: format!(
+                    "name one between 1 and {known}; `rawko explain {session}` tells at which its decisions are"
+                ),
             });
         }
         if let Some(divergence) = fold(&journal).divergence.filter(|divergence| divergence.seq <= at) {
