@@ -2,8 +2,8 @@
 //! that survive anything"). The user's index, branch and stash are never touched, and no code of the repository runs.
 //!
 //! Owns the trees of a session: they are kept in the repository's objects where git and a repository are there
-//! ([`objects`]), in objects of the session's own where there is only git, and as plain copies where there is not
-//! even that ([`copies`]). Kept is what is below the project and not ignored, byte for byte. It refuses to enter other
+//! (`objects`), in objects of the session's own where there is only git, and as plain copies where there is not
+//! even that (`copies`). Kept is what is below the project and not ignored, byte for byte. It refuses to enter other
 //! repositories inside the project, to follow links, and to restore what it did not keep.
 
 mod copies;
