@@ -171,7 +171,8 @@ fn files_of_session(
         return Ok(None);
     }
     let mut files = BTreeSet::new();
-    for kept in kept {
+    // What a rewind replaced was the folder as it was then, with what others had made in it.
+    for kept in kept.iter().filter(|kept| !kept.name.starts_with(REWIND)) {
         match store.snapshot(&kept.id) {
             Ok(snapshot) => files.extend(snapshot.into_keys()),
             // One that was lost tells nothing; the others still do.

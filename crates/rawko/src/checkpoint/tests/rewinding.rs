@@ -83,6 +83,18 @@ fn what_somebody_made_after_the_session_stays() {
 }
 
 #[test]
+fn what_somebody_made_after_the_session_stays_however_often_it_is_rewound() {
+    let bench = Bench::repository();
+    bench.take(1);
+    bench.write("by the session", "").end();
+    bench.write("by the user", "");
+    bench.rewind("1");
+    bench.rewind("end");
+    assert_eq!(bench.rewind("1").removed, ["by the session"]);
+    assert!(bench.path("by the user").exists());
+}
+
+#[test]
 fn a_session_that_was_killed_has_no_end_and_all_that_is_new_is_taken_for_its_own() {
     let bench = Bench::repository();
     bench.take(1);
@@ -217,6 +229,7 @@ fn nothing_is_rewound_while_a_session_runs() {
         task: "another".to_owned(),
         config_digest: String::new(),
         degraded: Vec::new(),
+        seal: None,
         forked_from: None,
     };
     let writer = sessions.create(&header).unwrap();
