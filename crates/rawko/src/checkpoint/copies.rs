@@ -21,7 +21,7 @@ use super::error::CheckpointError;
 use super::listing::{
     Listing, MAX_BYTES, MAX_FILE, MAX_FILES, Never, Sieve, TreePath, open_beneath, too_much,
 };
-use super::objects::{create_folder, remove};
+use super::own::{self, create_folder, remove};
 use super::snapshot::{self, Entry, EntryKind, Snapshot};
 
 /// Begins the name of every tree that is kept like this.
@@ -78,8 +78,7 @@ impl Copies<'_> {
         self.store(&digest, &manifest)?;
         let id = format!("{PREFIX}{digest}");
         let path = self.names_folder().join(name);
-        std::fs::write(&path, format!("{id}\n"))
-            .map_err(|error| CheckpointError::io("cannot write", &path, error))?;
+        own::write(self.folder, &path, format!("{id}\n").as_bytes())?;
         forget.map_or(Ok(()), |other| remove(&self.names_folder().join(other)))?;
         Ok(id)
     }
@@ -132,19 +131,17 @@ impl Copies<'_> {
         if !is_digest(id) {
             return Err(gone());
         }
-        let content = std::fs::read(self.contents_folder().join(id)).map_err(|_| gone())?;
+        let content = own::read(&self.contents_folder().join(id)).ok_or_else(gone)?;
         if digest(&content) == id { Ok(content) } else { Err(gone()) }
     }
 
     fn store(&self, id: &str, content: &[u8]) -> Result<(), CheckpointError> {
         let path = self.contents_folder().join(id);
-        if path.exists() {
+        let is_there = |found: std::fs::Metadata| found.is_file() && found.len() == content.len() as u64;
+        if path.symlink_metadata().is_ok_and(is_there) {
             return Ok(());
         }
-        let new = path.with_extension("new");
-        std::fs::write(&new, content)
-            .and_then(|()| std::fs::rename(&new, &path))
-            .map_err(|error| CheckpointError::io("cannot write", &path, error))
+        own::write(self.folder, &path, content)
     }
 
     fn read(

@@ -12,6 +12,7 @@ mod error;
 mod git;
 mod listing;
 mod objects;
+mod own;
 mod place;
 mod restore;
 mod rewind;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use rawko_core::session::Note;
 
-use crate::journal::{Journal, Record};
+use crate::journal::{Journal, Record, read};
 
 pub use diff::{ChangeKind, Detail, FileChange, Span};
 pub use error::CheckpointError;
@@ -105,16 +106,7 @@ impl Checkpoints {
     #[must_use]
     pub fn of_journal(project: &Path, path: &Path, journal: &Journal) -> Self {
         let directory = path.parent().unwrap_or(Path::new("."));
-        let mut checkpoints = Self::new(project, directory, &journal.header.session);
-        for record in &journal.records {
-            let Record::Step(step) = record else { continue };
-            for note in &step.notes {
-                if let Note::CheckpointKept { iteration, checkpoint } = note {
-                    checkpoints.recorded.insert(*iteration, checkpoint.clone());
-                }
-            }
-        }
-        checkpoints
+        Self { recorded: recorded(journal), ..Self::new(project, directory, &journal.header.session) }
     }
 
     /// Looks for git in these folders instead, separated as in `PATH`.
@@ -141,7 +133,7 @@ impl Checkpoints {
     /// # Errors
     /// As [`Checkpoints::take`].
     pub fn take_end(&self) -> Result<Option<String>, CheckpointError> {
-        if !self.folder().is_dir() {
+        if !self.has_kept() {
             return Ok(None);
         }
         let store = self.store()?;
@@ -197,6 +189,13 @@ impl Checkpoints {
         self.store()?.forget()
     }
 
+    /// Whether anything was kept for this session. A fork may have nothing but what its beginning kept.
+    fn has_kept(&self) -> bool {
+        let in_journal =
+            || read(&self.directory.join("journal.jsonl")).is_ok_and(|it| !recorded(&it).is_empty());
+        self.folder().is_dir() || !self.recorded.is_empty() || in_journal()
+    }
+
     fn folder(&self) -> PathBuf {
         self.directory.join("checkpoints")
     }
@@ -212,6 +211,19 @@ impl Checkpoints {
             kept: kept.iter().map(|kept| kept.name.clone()).collect(),
         }
     }
+}
+
+/// What a journal says was kept, by execution.
+fn recorded(journal: &Journal) -> BTreeMap<u32, String> {
+    let steps = journal.records.iter().filter_map(|record| match record {
+        Record::Step(step) => Some(step),
+        Record::Event(_) => None,
+    });
+    let kept = |note: &Note| match note {
+        Note::CheckpointKept { iteration, checkpoint } => Some((*iteration, checkpoint.clone())),
+        _ => None,
+    };
+    steps.flat_map(|step| &step.notes).filter_map(kept).collect()
 }
 
 /// The execution that a name stands for.

@@ -5,13 +5,13 @@
 //! is not pruned, and nothing else points to it. Without one, the names stand in a folder of the session.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::error::CheckpointError;
 use super::git::{Ask, Git, THOROUGH};
 use super::listing::{Listing, TreePath};
+use super::own::{self, create_folder, remove};
 use super::place::{ObjectFormat, Place, Repository};
 use super::scratch::Scratch;
 use super::snapshot::{self, Snapshot};
@@ -135,8 +135,7 @@ impl Objects<'_> {
                 let folder = self.own_names();
                 create_folder(&folder)?;
                 let path = folder.join(name);
-                std::fs::write(&path, format!("{commit}\n"))
-                    .map_err(|error| CheckpointError::io("cannot write", &path, error))?;
+                own::write(self.folder, &path, format!("{commit}\n").as_bytes())?;
                 forget.map_or(Ok(()), |other| remove(&folder.join(other)))
             }
         }
@@ -305,38 +304,6 @@ fn joined<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
         all.push(0);
         all
     })
-}
-
-/// Makes a folder that only its owner may enter.
-pub(super) fn create_folder(folder: &Path) -> Result<(), CheckpointError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|error| CheckpointError::io("cannot create", folder, error))
-}
-
-/// Removes a file, if it is there.
-pub(super) fn remove(path: &Path) -> Result<(), CheckpointError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(CheckpointError::io("cannot remove", path, error))
-        }
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-/// Makes sure that git will not write through `index` to somewhere else: a session's folder may have come with the
-/// project.
-pub(super) fn check_index(index: &Path) -> Result<(), CheckpointError> {
-    let mut lock = index.as_os_str().to_owned();
-    lock.push(".lock");
-    // Whoever held it is dead: the caller holds the lock of the session's checkpoints.
-    remove(Path::new(&lock))?;
-    match index.symlink_metadata() {
-        Ok(found) if !found.is_file() || found.nlink() > 1 => remove(index),
-        Ok(_) | Err(_) => Ok(()),
-    }
 }
 
 /// Waits until nobody else keeps trees for this session.

@@ -8,7 +8,8 @@ use super::diff::{self, ChangeKind, Detail, FileChange};
 use super::error::CheckpointError;
 use super::git::Git;
 use super::listing::{self, Listing, Never, TreePath};
-use super::objects::{Objects, check_index};
+use super::objects::Objects;
+use super::own::{self, Index};
 use super::place::{self, Place, UserFolders};
 use super::restore::shown;
 use super::scratch::Scratch;
@@ -34,6 +35,7 @@ impl Store {
         if of.session.is_empty() || !of.session.chars().all(is_plain) {
             return Err(CheckpointError::BadSession { session: of.session.escape_debug().to_string() });
         }
+        own::check(&of.directory, &of.folder())?;
         let project = place::real(&of.project)?;
         let git = Git::find(of.path.as_deref(), place::work_tree(&project));
         let place = Place::find(&project, git.as_ref(), &of.user)?;
@@ -94,9 +96,8 @@ impl Store {
     ) -> Result<String, CheckpointError> {
         match self.objects() {
             Some(objects) => {
-                let index = self.folder.join("index");
-                check_index(&index)?;
-                objects.keep(&Scratch::new(objects.format())?, name, listing, &index, forget)
+                let index = Index::of(&self.folder)?;
+                objects.keep(&Scratch::new(objects.format())?, name, listing, index.path(), forget)
             }
             None => self.copies().keep(name, listing, forget),
         }

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use crate::checkpoint::place::UserFolders;
 use crate::checkpoint::{Changes, Checkpoints, Detail, Execute, Rewound, Span};
+use crate::journal::{FORMAT, Header};
 
 pub(super) const SESSION: &str = "20261122-094512-417-x7f2k";
 
@@ -185,6 +186,19 @@ impl Bench {
         all.push_str(&self.git(&["for-each-ref", "refs/heads", "refs/tags", "refs/stash", "refs/remotes"]));
         all
     }
+}
+
+/// How a journal of this project begins.
+pub(super) fn header(session: &str) -> Header {
+    serde_json::from_value(serde_json::json!({
+        "format": FORMAT,
+        "rawko": "0.0.0",
+        "session": session,
+        "createdAt": 1,
+        "task": "another",
+        "configDigest": "",
+    }))
+    .unwrap()
 }
 
 fn gather(root: &Path, folder: &Path, tree: &mut BTreeMap<String, String>) {

@@ -3,8 +3,11 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
-use super::bench::{Bench, SESSION};
-use crate::checkpoint::CheckpointError;
+use rawko_core::session::Note;
+
+use super::bench::{Bench, SESSION, header};
+use crate::checkpoint::{CheckpointError, Checkpoints};
+use crate::journal::{SessionStore, StepRecord};
 
 #[test]
 fn what_is_not_ignored_is_kept_and_the_users_own_is_not_touched() {
@@ -197,5 +200,21 @@ fn a_session_of_a_strange_name_names_no_ref() {
             crate::checkpoint::Checkpoints { session: name.to_owned(), ..bench.checkpoints.clone() };
         let error = checkpoints.take(1).unwrap_err();
         assert!(matches!(error, CheckpointError::BadSession { .. }), "{name:?}: {error}");
+    }
+}
+
+#[test]
+fn a_session_that_has_only_what_another_kept_leaves_an_end_behind() {
+    let bench = Bench::repository();
+    let id = bench.take(1);
+    let sessions = SessionStore::of_project(&bench.project());
+    for (session, notes) in
+        [("a-fork", vec![Note::CheckpointKept { iteration: 1, checkpoint: id }]), ("another", Vec::new())]
+    {
+        let mut writer = sessions.create(&header(session)).unwrap();
+        writer.step(&StepRecord::of(&[], &notes)).unwrap();
+        writer.commit().unwrap();
+        let checkpoints = Checkpoints::new(&bench.project(), writer.path().parent().unwrap(), session);
+        assert_eq!(checkpoints.take_end().unwrap().is_some(), !notes.is_empty(), "{session}");
     }
 }

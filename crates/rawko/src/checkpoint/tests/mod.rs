@@ -4,6 +4,7 @@ mod bench;
 mod changes;
 mod hostile;
 mod keeping;
+mod own;
 mod places;
 mod rewinding;
 mod without_git;

@@ -1,6 +1,6 @@
 //! Bringing trees back.
 
-use super::bench::Bench;
+use super::bench::{Bench, header};
 use crate::checkpoint::{CheckpointError, Execute};
 
 #[test]
@@ -221,18 +221,7 @@ fn nothing_is_rewound_while_a_session_runs() {
     bench.rewind("1");
     // Another session of this project, with a journal that can be read.
     let sessions = crate::journal::SessionStore::of_project(&bench.project());
-    let header = crate::journal::Header {
-        format: crate::journal::FORMAT,
-        rawko: "0.0.0".to_owned(),
-        session: "20271122-094512-417-other".to_owned(),
-        created_at: rawko_core::Timestamp(1),
-        task: "another".to_owned(),
-        config_digest: String::new(),
-        degraded: Vec::new(),
-        seal: None,
-        forked_from: None,
-    };
-    let writer = sessions.create(&header).unwrap();
+    let writer = sessions.create(&header("20271122-094512-417-other")).unwrap();
     let error = bench.checkpoints.rewind("1", Execute::Really).unwrap_err();
     assert!(matches!(&error, CheckpointError::Running { session } if session.ends_with("other")), "{error}");
     drop(writer);
