@@ -117,6 +117,9 @@ impl From<rawko::Error> for Failure {
                      or this one run with --yes",
                 )
             }
+            E::UntrustedJournal { session, reasons: _ } => Self::new(Exit::Untrusted, message).with_hint(format!(
+                "read what it holds with `rawko sessions show {session}`; then take it at its word with --yes"
+            )),
             E::Trust(_) => Self::new(Exit::Untrusted, message)
                 .with_hint("while that file cannot be read no folder is trusted; --yes trusts this one run"),
             E::Journal(error) => of_journal(&error, message),

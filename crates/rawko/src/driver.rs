@@ -41,6 +41,8 @@ pub(crate) enum Start {
         folded: Box<Folded>,
         /// Files that agents had seen and that somebody has changed since.
         changed_files: Vec<String>,
+        /// Bytes of half a record at the journal's end, which were dropped.
+        torn_bytes: usize,
     },
 }
 
@@ -131,7 +133,14 @@ impl Driver {
     fn begin(&mut self, start: Start) -> Result<Option<Outcome>, Error> {
         match start {
             Start::New(event) => self.happened(event),
-            Start::Resumed { folded, changed_files } => self.take_up(*folded, changed_files),
+            Start::Resumed { folded, changed_files, torn_bytes } => {
+                if torn_bytes > 0 {
+                    let message =
+                        format!("the journal ended in half a record ({torn_bytes} bytes), which was dropped");
+                    self.hub.tell(&RunEvent::Warning { message });
+                }
+                self.take_up(*folded, changed_files)
+            }
         }
     }
 

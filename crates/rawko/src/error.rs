@@ -47,6 +47,14 @@ pub enum Error {
         /// What it asks for, each with its place.
         claims: Vec<Claim>,
     },
+    /// A journal would have to be taken at its word.
+    #[error("session {session} is not taken at its word: {}", reasons.join("; "))]
+    UntrustedJournal {
+        /// The session.
+        session: String,
+        /// Why not.
+        reasons: Vec<String>,
+    },
     /// The list of trusted folders could not be read.
     #[error(transparent)]
     Trust(#[from] TrustError),

@@ -68,6 +68,7 @@ impl Rawko {
     pub fn fork(&self, id: &str, options: &ForkOptions) -> Result<Fork, Error> {
         let store = self.sessions();
         let journal = read(&store.find(id)?)?;
+        self.check_origin(&journal.header)?;
         let session = journal.header.session.clone();
         let known = journal.records.len() as u64;
         let at = options.at.unwrap_or(known);
@@ -91,7 +92,7 @@ impl Rawko {
         };
         let id = session_id::new(now());
         let from = ForkedFrom { session, record: taken.last };
-        let mut writer = store.create(&Header {
+        let header = self.sealed(Header {
             format: FORMAT,
             rawko: env!("CARGO_PKG_VERSION").to_owned(),
             session: id.clone(),
@@ -99,8 +100,10 @@ impl Rawko {
             task: truncate(task, HEADER_TASK_CHARS),
             config_digest: digest(setup),
             degraded: self.degraded(),
+            seal: None,
             forked_from: Some(from.clone()),
-        })?;
+        });
+        let mut writer = store.create(&header)?;
         taken.write(&mut writer)?;
         Ok(Fork { session: id, journal: writer.path().to_owned(), from, stopped: taken.stopped })
     }

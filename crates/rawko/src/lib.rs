@@ -27,6 +27,7 @@ mod replay;
 mod resume;
 mod run;
 mod run_event;
+mod seal;
 mod session_id;
 
 pub use builder::RawkoBuilder;

@@ -20,6 +20,7 @@ use crate::journal::{FORMAT, Header, SessionStore};
 use crate::launch::Launch;
 use crate::reload::{Reloader, Reread};
 use crate::run::Run;
+use crate::seal::Sealer;
 use crate::session_id;
 
 /// Characters of the task in a journal's header.
@@ -127,7 +128,7 @@ impl Rawko {
             Some(scratch) => SessionStore::at(scratch.path().to_owned()),
             None => self.sessions(),
         };
-        let journal = store.create(&Header {
+        let header = self.sealed(Header {
             format: FORMAT,
             rawko: env!("CARGO_PKG_VERSION").to_owned(),
             session: id.clone(),
@@ -135,12 +136,21 @@ impl Rawko {
             task: truncate(task, HEADER_TASK_CHARS),
             config_digest: digest(&setup),
             degraded: self.degraded(),
+            seal: None,
             forked_from: None,
-        })?;
+        });
+        let journal = store.create(&header)?;
         let start = Start::New(Event::TaskStarted { task: task.to_owned(), setup: Box::new(setup.clone()) });
         let launch =
             Launch { id, task, journal, setup: &setup, providers, tracker: Arc::default(), start, scratch };
         self.launch(launch)
+    }
+
+    /// The same with the user's seal. Without a key there is none: such a journal is resumed on the user's word alone.
+    pub(crate) fn sealed(&self, header: Header) -> Header {
+        let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
+        let seal = sealer.map(|sealer| sealer.seal(&header, self.project()));
+        Header { seal, ..header }
     }
 
     /// The sessions of this project.

@@ -8,15 +8,15 @@ use rawko_core::agent::Permissions;
 use rawko_core::policy::effective_permissions;
 use rawko_core::request::Purpose;
 use rawko_core::setup::Setup;
-use rawko_tools::{Digest, FileTracker};
+use rawko_tools::{Digest, FileAccess, FileTracker};
 
-use crate::config::{Claim, ClaimKind};
 use crate::driver::Start;
 use crate::error::Error;
-use crate::journal::{Folded, JournalWriter, SeenByAgent, SessionStatus, fold};
+use crate::journal::{Folded, Header, JournalWriter, SeenByAgent, SessionStatus, fold, read};
 use crate::launch::Launch;
 use crate::rawko::Rawko;
 use crate::run::Run;
+use crate::seal::Sealer;
 
 impl Rawko {
     /// Prepares to go on with the session `id` (an id, the beginning or end of one, or `last`); without one, with the
@@ -26,24 +26,30 @@ impl Rawko {
     ///
     /// # Errors
     /// [`Error::Journal`] where the journal cannot be taken up, [`Error::Diverged`] where this rawko does not come to
-    /// what it recorded, [`Error::Setup`] where there is nothing to resume, [`Error::Untrusted`] where the
-    /// journal grants more than today's configuration and overrides do.
+    /// what it recorded, [`Error::Setup`] where there is nothing to resume, [`Error::UntrustedJournal`]
+    /// where it bears no seal of the user's, or grants more than today's configuration and overrides do.
     pub fn resume(&self, id: Option<&str>) -> Result<Run, Error> {
         let store = self.sessions();
         let path = match id {
             Some(id) => store.find(id)?,
             None => store.find(&self.latest_unfinished()?)?,
         };
-        let (journal, read) = JournalWriter::reopen(&path)?;
-        let session = read.header.session.clone();
-        let folded = fold(&read);
+        let (journal, old) = JournalWriter::reopen(&path)?;
+        self.check_origin(&old.header)?;
+        let session = old.header.session.clone();
+        let folded = fold(&old);
         if let Some(divergence) = folded.divergence {
             return Err(Error::Diverged { session, divergence });
         }
         let (Some(setup), Some(task)) =
             (folded.session.setup().cloned(), folded.session.context().map(|context| context.task.clone()))
         else {
-            return Err(nothing_to_do(&session, "it ended before its task was recorded"));
+            return Err(Error::Setup {
+                message: format!(
+                    "session {session} cannot be resumed: it ended before its task was recorded"
+                ),
+                hint: format!("nothing was done; begin anew, and `rawko sessions rm {session}`"),
+            });
         };
         if folded.session.state().is_final() && folded.unrecorded.is_none() {
             return Err(nothing_to_do(&session, "it has ended"));
@@ -68,13 +74,27 @@ impl Rawko {
             setup: &setup,
             providers,
             tracker,
-            start: Start::Resumed { folded: Box::new(folded), changed_files },
+            start: Start::Resumed { folded: Box::new(folded), changed_files, torn_bytes: old.torn_bytes },
             scratch: None,
         })
     }
 
-    /// A journal may have come with the folder, from somebody else. So what it grants is only good without being asked
-    /// for where today's configuration and command line grant it too.
+    /// A journal may have come with the folder, from somebody else, and what it holds would be carried out. One's own
+    /// bears one's seal. (An embedding program that gives no trust store vouches for the folder itself.)
+    pub(crate) fn check_origin(&self, header: &Header) -> Result<(), Error> {
+        let builder = &self.builder;
+        let Some(store) = builder.trust_store.as_ref().filter(|_| !builder.trusted) else { return Ok(()) };
+        let expected = Sealer::of(store).ok().map(|sealer| sealer.seal(header, self.project()));
+        if expected.is_some() && header.seal == expected {
+            return Ok(());
+        }
+        let reason = "it was not begun by you in this folder: it may have come with the folder, or the folder was moved";
+        let (session, reasons) = (header.session.clone(), vec![reason.to_owned()]);
+        Err(Error::UntrustedJournal { session, reasons })
+    }
+
+    /// What one's own journal grants, too, is only good without being asked for where today's configuration and command
+    /// line grant it.
     fn check_rights(&self, session: &str, setup: &Setup) -> Result<(), Error> {
         if self.builder.trusted {
             return Ok(());
@@ -85,26 +105,30 @@ impl Rawko {
                 now.config.tools == recorded.config.tools && within(&recorded.permissions, &now.permissions)
             })
         });
-        let claims: Vec<Claim> = beyond
-            .map(|(name, _)| Claim {
-                kind: ClaimKind::Permission,
-                path: Path::new(".rawko/sessions").join(session).join("journal.jsonl"),
-                line: 2,
-                message: format!(
+        let reasons: Vec<String> = beyond
+            .map(|(name, _)| {
+                format!(
                     "agent `{name}` was recorded with rights that it does not have today: give the options of that run \
-                     (--allow-…) again, or take the journal at its word with --yes"
-                ),
+                     (--allow-…) again"
+                )
             })
             .collect();
-        if claims.is_empty() {
+        if reasons.is_empty() {
             return Ok(());
         }
-        Err(Error::Untrusted { folder: self.project().to_owned(), claims })
+        Err(Error::UntrustedJournal { session: session.to_owned(), reasons })
     }
 
     fn latest_unfinished(&self) -> Result<String, Error> {
-        let sessions = self.sessions().list()?;
-        let latest = sessions.into_iter().rev().find(|session| session.status == SessionStatus::Unfinished);
+        let store = self.sessions();
+        let mut unfinished = store.list()?;
+        unfinished.retain(|session| session.status == SessionStatus::Unfinished);
+        // One that was killed before its task was recorded has nothing to go on with.
+        let has_task = |id: &str| {
+            let journal = store.find(id).and_then(|path| read(&path));
+            journal.map_or(true, |journal| !journal.records.is_empty())
+        };
+        let latest = unfinished.into_iter().rev().find(|session| has_task(&session.id));
         latest.map(|session| session.id).ok_or_else(|| Error::Setup {
             message: "there is no unfinished session here".to_owned(),
             hint: "`rawko sessions list` shows all there are".to_owned(),
@@ -142,8 +166,11 @@ fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -> Vec<Strin
         }
         latest.insert(path, digest);
     }
+    // Through the tools' own eyes: nothing outside the project, no FIFO that would be waited for, nothing without end.
+    let access = FileAccess::new(project, &Permissions::default()).ok();
+    let content = |path: &str| access.as_ref()?.open_file(path).ok()?.read_all(path).ok();
     let changed = latest.into_iter().filter(|(path, digest)| {
-        let now = std::fs::read(project.join(path)).ok().map(|bytes| format!("{:?}", Digest::of(&bytes)));
+        let now = content(path).map(|bytes| format!("{:?}", Digest::of(&bytes)));
         now.as_deref() != Some(*digest)
     });
     changed.map(|(path, _)| path.to_owned()).collect()

@@ -85,6 +85,7 @@ fn append(records: usize) -> f64 {
         task: String::new(),
         config_digest: String::new(),
         degraded: Vec::new(),
+        seal: None,
         forked_from: None,
     };
     let mut writer = SessionStore::at(folder.path().to_owned()).create(&header).unwrap();

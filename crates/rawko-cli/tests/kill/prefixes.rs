@@ -41,16 +41,30 @@ fn a_run_killed_behind_any_record_ends_as_if_nobody_had_killed_it() {
 fn where_there_is_nothing_to_take_up_it_is_said() {
     let baseline = Baseline::of(Script::twelve_turns());
     let all = baseline.journal.records.len();
-    for (records, words) in [(0, "before its task was recorded"), (all, "no unfinished session")] {
+    for (records, words) in [(0, "no unfinished session"), (all, "no unfinished session")] {
         let case = Case { records, done: true, torn: false };
         let world = state(&baseline, case);
         let before = world.records();
         let server = baseline.script.serve();
-        let ended = world.resume(&server).end();
+        let ended = world.resume_at_its_word(&server).end();
         assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
         assert!(ended.stderr.contains(words) && ended.stderr.contains("hint:"), "{}", ended.stderr);
         assert_eq!((world.records(), server.asked().len()), (before, 0));
     }
+}
+
+/// A clone may bring a journal along whose next step is a command: nothing of it is done unasked.
+#[test]
+fn a_journal_from_elsewhere_is_not_taken_at_its_word() {
+    let baseline = Baseline::of(Script::twelve_turns());
+    let records = baseline.journal.records.len() / 2;
+    let world = state(&baseline, Case { records, done: false, torn: false });
+    let before = (world.records(), world.lines());
+    let server = baseline.script.serve();
+    let ended = world.resume(&server).end();
+    assert_eq!(ended.status.code(), Some(5), "{}", ended.stderr);
+    assert!(ended.stderr.contains("not begun by you") && ended.stderr.contains("--yes"), "{}", ended.stderr);
+    assert_eq!(((world.records(), world.lines()), server.asked().len()), (before, 0));
 }
 
 #[track_caller]
@@ -58,7 +72,7 @@ fn check(baseline: &Baseline, case: Case) {
     let what = format!("{case:?}");
     let world = state(baseline, case);
     let server = baseline.script.serve();
-    let ended = world.resume(&server).end();
+    let ended = world.resume_at_its_word(&server).end();
     let lost = end::check(&what, Some(&ended), &world, baseline);
     let begun = baseline.changes_begun(case.records);
     assert_eq!(lost, begun - baseline.changes_answered(case.records), "{what}: changes lost");

@@ -100,6 +100,11 @@ impl World {
         self.start(server, &["resume", "--output", "stream-json"])
     }
 
+    /// The same for a session that was not begun here: a copied journal bears no seal of this user's for this folder.
+    pub(crate) fn resume_at_its_word(&self, server: &ModelServer) -> Running {
+        self.start(server, &["resume", "--yes", "--output", "stream-json"])
+    }
+
     /// Replays the only session, without a server to ask.
     pub(crate) fn replay(&self) -> Ended {
         let output = self.command(env!("CARGO_BIN_EXE_rawko")).args(["replay", "--json"]).output().unwrap();

@@ -86,6 +86,9 @@ impl Blobs {
         }
         let path = self.folder.join(&reference.sha256);
         let wrong = |error| JournalError::io("cannot write", &path, error);
+        if std::fs::symlink_metadata(&self.folder).is_ok_and(|data| !data.is_dir()) {
+            return Err(wrong(std::io::Error::other("`blobs` is not a directory of its own")));
+        }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(wrong)?;
         // Only the holder of the journal's lock writes here, so one name for what is being written is enough.
         let part = self.folder.join("new");

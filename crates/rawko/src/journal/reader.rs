@@ -316,6 +316,7 @@ mod tests {
             task: "say \"check\":\"x\"".into(),
             config_digest: "d".into(),
             degraded: Vec::new(),
+            seal: None,
             forked_from: None,
         };
         let mut writer = JournalWriter::create(&dir.path().join("s"), &header).unwrap();

@@ -33,6 +33,9 @@ pub struct Header {
     /// What the operating system did not enforce in this run; empty in journals that do not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
+    /// Shows the user who began it that it is their own; absent where there was no key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
     /// Where it comes from, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,

@@ -121,6 +121,7 @@ impl SessionStore {
     }
 
     fn ids(&self) -> Result<Vec<String>, JournalError> {
+        self.refuse_link()?;
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -78,6 +78,13 @@ impl JournalWriter {
         let file = open_own(path, OpenOptions::new().read(true).append(true))?;
         lock(&file, path)?;
         let journal = parse(path, &file)?;
+        // Refs and blobs go by the session's name: under another directory's name they would be another session's.
+        let directory = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+        if directory.is_some_and(|name| name != journal.header.session) {
+            let why =
+                format!("it is the journal of session {}, in another's directory", journal.header.session);
+            return Err(JournalError::io("refusing to go on with", path, std::io::Error::other(why)));
+        }
         let End { seq, check, length } = journal.end.clone();
         if journal.torn_bytes > 0 {
             file.set_len(length)

@@ -24,6 +24,7 @@ pub(crate) fn header() -> Header {
         task: "every \"record\"\n".into(),
         config_digest: "0123456789abcdef".repeat(4),
         degraded: Vec::new(),
+        seal: None,
         forked_from: Some(ForkedFrom { session: "another".into(), record: 12 }),
     }
 }

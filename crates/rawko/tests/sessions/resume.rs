@@ -153,7 +153,10 @@ async fn a_journal_grants_nothing_by_itself() {
         match resumed {
             Ok(run) => drop(run),
             Err(error) => {
-                assert!(matches!(&error, Error::Untrusted { claims, .. } if !claims.is_empty()), "{error}");
+                assert!(
+                    matches!(&error, Error::UntrustedJournal { reasons, .. } if !reasons.is_empty()),
+                    "{error}"
+                );
             }
         }
         assert!(builder(today).trusted(true).build().unwrap().resume(Some(&id)).is_ok());

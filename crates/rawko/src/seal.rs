@@ -1,0 +1,103 @@
+//! Telling one's own journals from those that came with a folder.
+//!
+//! What a journal holds is carried out when it is resumed: a call that its model asked for, with the rights it recorded. A
+//! cloned repository may bring a journal along. So a new journal is sealed with a key that only the user's own account
+//! holds, and one without that seal is only resumed or forked when the user says so.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::config::TrustStore;
+use crate::journal::Header;
+
+const KEY_BYTES: usize = 32;
+
+/// The user's key.
+pub(crate) struct Sealer([u8; KEY_BYTES]);
+
+impl Sealer {
+    /// The key beside the list of trusted folders; made at its first use.
+    ///
+    /// # Errors
+    /// Where it cannot be read or made.
+    pub(crate) fn of(store: &TrustStore) -> io::Result<Self> {
+        let folder = store.path().parent().unwrap_or(Path::new("."));
+        let path = folder.join("journal.key");
+        match read_key(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            read => return read.map(Self),
+        }
+        std::fs::create_dir_all(folder)?;
+        let mut key = [0; KEY_BYTES];
+        File::open("/dev/urandom")?.read_exact(&mut key)?;
+        // Whole or not at all under its name: another process may be making it at the same time.
+        let mut part = tempfile::Builder::new().prefix("journal.key.").tempfile_in(folder)?;
+        part.write_all(&key)?;
+        part.as_file().sync_all()?;
+        match part.persist_noclobber(&path) {
+            Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists => Err(refused.error),
+            _ => read_key(&path).map(Self),
+        }
+    }
+
+    /// The seal of a journal that is begun in `project`.
+    pub(crate) fn seal(&self, header: &Header, project: &Path) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        let parts =
+            [project.as_os_str().as_encoded_bytes(), header.config_digest.as_bytes(), header.task.as_bytes()];
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        // The key goes in at both ends, so that nobody can go on from a seal that they know.
+        hash.update(self.0);
+        hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+fn read_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
+    let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let mut key = [0; KEY_BYTES];
+    OpenOptions::new().read(true).custom_flags(flags).open(path)?.read_exact(&mut key)?;
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rawko_core::Timestamp;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn seals_are_of_one_key_one_project_and_one_run() {
+        let (mine, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let sealer = |folder: &Path| Sealer::of(&TrustStore::new(&folder.join("rawko"))).unwrap();
+        let header = |task: &str| Header {
+            format: 1,
+            rawko: String::new(),
+            session: "s".into(),
+            created_at: Timestamp(0),
+            task: task.into(),
+            config_digest: "d".into(),
+            degraded: vec![],
+            seal: None,
+            forked_from: None,
+        };
+        let seal = sealer(mine.path()).seal(&header("t"), Path::new("/p"));
+        assert_eq!(seal, sealer(mine.path()).seal(&header("t"), Path::new("/p")), "the key is kept");
+        assert_ne!(seal, sealer(mine.path()).seal(&header("u"), Path::new("/p")));
+        assert_ne!(seal, sealer(mine.path()).seal(&header("t"), Path::new("/q")));
+        assert_ne!(seal, sealer(theirs.path()).seal(&header("t"), Path::new("/p")));
+        let mode = std::fs::metadata(mine.path().join("rawko/journal.key")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
