@@ -62,8 +62,7 @@ impl Copies<'_> {
         listing: &Listing,
         forget: Option<&str>,
     ) -> Result<String, CheckpointError> {
-        create_folder(&self.contents_folder())?;
-        create_folder(&self.names_folder())?;
+        self.create_folders()?;
         let snapshot = self.read(listing, |id, content| self.store(id, content))?;
         let mut manifest = Vec::new();
         for (path, Entry { kind, id, size }) in &snapshot {
@@ -74,12 +73,22 @@ impl Copies<'_> {
         for (path, why) in &listing.skipped {
             manifest.extend(format!("{NOT_KEPT}{} ({why})\0", path.escape_ascii()).bytes());
         }
-        let digest = digest(&manifest);
-        self.store(&digest, &manifest)?;
-        let id = format!("{PREFIX}{digest}");
-        let path = self.names_folder().join(name);
-        own::write(self.folder, &path, format!("{id}\n").as_bytes())?;
+        let id = self.name(name, &manifest)?;
         forget.map_or(Ok(()), |other| remove(&self.names_folder().join(other)))?;
+        Ok(id)
+    }
+
+    pub(super) fn create_folders(&self) -> Result<(), CheckpointError> {
+        create_folder(&self.contents_folder())?;
+        create_folder(&self.names_folder())
+    }
+
+    /// Holds the tree with this manifest under `name`.
+    pub(super) fn name(&self, name: &str, manifest: &[u8]) -> Result<String, CheckpointError> {
+        let digest = digest(manifest);
+        self.store(&digest, manifest)?;
+        let id = format!("{PREFIX}{digest}");
+        own::write(self.folder, &self.names_folder().join(name), format!("{id}\n").as_bytes())?;
         Ok(id)
     }
 
@@ -120,12 +129,12 @@ impl Copies<'_> {
         ids.iter().map(|id| self.content(id)).collect()
     }
 
-    fn manifest(&self, id: &str) -> Result<Vec<u8>, CheckpointError> {
+    pub(super) fn manifest(&self, id: &str) -> Result<Vec<u8>, CheckpointError> {
         self.content(id.strip_prefix(PREFIX).unwrap_or(id))
     }
 
     /// A content is what its name says, or it is not there.
-    fn content(&self, id: &str) -> Result<Vec<u8>, CheckpointError> {
+    pub(super) fn content(&self, id: &str) -> Result<Vec<u8>, CheckpointError> {
         let gone =
             || CheckpointError::Gone { id: id.escape_debug().to_string(), store: self.folder.to_owned() };
         if !is_digest(id) {
@@ -135,7 +144,7 @@ impl Copies<'_> {
         if digest(&content) == id { Ok(content) } else { Err(gone()) }
     }
 
-    fn store(&self, id: &str, content: &[u8]) -> Result<(), CheckpointError> {
+    pub(super) fn store(&self, id: &str, content: &[u8]) -> Result<(), CheckpointError> {
         let path = self.contents_folder().join(id);
         let is_there = |found: std::fs::Metadata| found.is_file() && found.len() == content.len() as u64;
         if path.symlink_metadata().is_ok_and(is_there) {

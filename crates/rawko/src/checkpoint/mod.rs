@@ -17,6 +17,7 @@ mod place;
 mod restore;
 mod rewind;
 mod scratch;
+mod share;
 mod snapshot;
 mod store;
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl Objects<'_> {
     }
 
     /// Holds `commit` under `name`, and lets go of what was held under `forget`.
-    fn name(&self, name: &str, commit: &str, forget: Option<&str>) -> Result<(), CheckpointError> {
+    pub(super) fn name(&self, name: &str, commit: &str, forget: Option<&str>) -> Result<(), CheckpointError> {
         match self.writable_repository() {
             Some(repository) => {
                 let mut commands = format!("update {}\0{commit}\0\0", self.reference(name));
@@ -132,13 +132,17 @@ impl Objects<'_> {
                 ask.input(commands.into_bytes()).answer().map(drop)
             }
             None => {
-                let folder = self.own_names();
-                create_folder(&folder)?;
-                let path = folder.join(name);
-                own::write(self.folder, &path, format!("{commit}\n").as_bytes())?;
-                forget.map_or(Ok(()), |other| remove(&folder.join(other)))
+                self.name_own(name, commit)?;
+                forget.map_or(Ok(()), |other| remove(&self.own_names().join(other)))
             }
         }
+    }
+
+    /// Holds `commit`, of the session's own objects, under `name`.
+    pub(super) fn name_own(&self, name: &str, commit: &str) -> Result<(), CheckpointError> {
+        let folder = self.own_names();
+        create_folder(&folder)?;
+        own::write(self.folder, &folder.join(name), format!("{commit}\n").as_bytes())
     }
 
     /// All names of the session with what they hold.
@@ -159,7 +163,8 @@ impl Objects<'_> {
         Ok(names)
     }
 
-    fn own(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
+    /// The names that stand in the session's own folder.
+    pub(super) fn own(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
         let folder = self.own_names();
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -263,7 +268,7 @@ impl Objects<'_> {
         self.place.repository.as_ref().filter(|repository| repository.is_writable())
     }
 
-    fn own_objects(&self) -> PathBuf {
+    pub(super) fn own_objects(&self) -> PathBuf {
         self.folder.join("objects")
     }
 
@@ -275,14 +280,14 @@ impl Objects<'_> {
         format!("refs/rawko/{}/{name}", self.session)
     }
 
-    fn gone(&self, id: &str, error: CheckpointError) -> CheckpointError {
+    pub(super) fn gone(&self, id: &str, error: CheckpointError) -> CheckpointError {
         match error {
             CheckpointError::Git { .. } => self.lost(id),
             other => other,
         }
     }
 
-    fn lost(&self, id: &str) -> CheckpointError {
+    pub(super) fn lost(&self, id: &str) -> CheckpointError {
         let store = self.place.repository.as_ref().map_or(self.folder, |repository| &repository.dot_git);
         CheckpointError::Gone { id: id.escape_debug().to_string(), store: store.to_owned() }
     }

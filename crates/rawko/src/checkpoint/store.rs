@@ -50,12 +50,12 @@ impl Store {
         Some(Objects { git, place: &self.place, folder: &self.folder, session: &self.session })
     }
 
-    fn copies(&self) -> Copies<'_> {
+    pub(super) fn copies(&self) -> Copies<'_> {
         Copies { project: &self.place.project, folder: &self.folder }
     }
 
     /// The objects that hold `id`, which is no copy.
-    fn objects_of(&self, id: &str) -> Result<Objects<'_>, CheckpointError> {
+    pub(super) fn objects_of(&self, id: &str) -> Result<Objects<'_>, CheckpointError> {
         self.objects().ok_or_else(|| CheckpointError::Git {
             doing: "reads the kept tree",
             message: format!(

@@ -7,4 +7,5 @@ mod keeping;
 mod own;
 mod places;
 mod rewinding;
+mod sharing;
 mod without_git;

@@ -1,0 +1,78 @@
+//! Giving a session what another kept: one that was made from the other's records must not lose its trees with it.
+
+use std::path::Path;
+
+use super::Checkpoints;
+use super::copies::{Copies, is_copy};
+use super::error::CheckpointError;
+use super::objects::{self, Objects};
+use super::own::{self, create_folder};
+use super::place::ObjectFormat;
+use super::snapshot;
+use super::store::Store;
+
+impl Checkpoints {
+    /// Gives `other` the trees that its journal names and this session kept. What is gone already is passed over.
+    ///
+    /// # Errors
+    /// [`CheckpointError`]: some may not be shared then, and are gone for `other` when this session is removed.
+    pub fn share_with(&self, other: &Self) -> Result<(), CheckpointError> {
+        if other.recorded.is_empty() {
+            return Ok(());
+        }
+        let (from, to) = (self.store()?, other.store()?);
+        let _lock = objects::lock(&to.folder)?;
+        for (iteration, id) in &other.recorded {
+            match share(&from, &to, &iteration.to_string(), id) {
+                Ok(()) | Err(CheckpointError::Gone { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn share(from: &Store, to: &Store, name: &str, id: &str) -> Result<(), CheckpointError> {
+    if is_copy(id) {
+        from.copies().share_with(&to.copies(), name, id)
+    } else {
+        from.objects_of(id)?.share_with(&to.objects_of(id)?, name, id)
+    }
+}
+
+impl Copies<'_> {
+    fn share_with(&self, other: &Copies<'_>, name: &str, id: &str) -> Result<(), CheckpointError> {
+        other.create_folders()?;
+        let manifest = self.manifest(id)?;
+        for entry in snapshot::parse(&manifest).values() {
+            other.store(&entry.id, &self.content(&entry.id)?)?;
+        }
+        other.name(name, &manifest).map(drop)
+    }
+}
+
+impl Objects<'_> {
+    fn share_with(&self, other: &Objects<'_>, name: &str, id: &str) -> Result<(), CheckpointError> {
+        let scratch = self.scratch_for(id)?;
+        if !self.own()?.values().any(|own| own == id) {
+            let kind = self.read(&scratch, "looks for the kept tree").args(["cat-file", "-t", id]).line();
+            return match kind.map_err(|error| self.gone(id, error))?.as_str() {
+                "commit" => other.name(name, id, None),
+                _ => Err(self.lost(id)),
+            };
+        }
+        let list = ["rev-list", "--objects", "--no-object-names", id];
+        let answer = self.read(&scratch, "lists what was kept").args(list).answer();
+        let answer = answer.map_err(|error| self.gone(id, error))?;
+        let all = String::from_utf8_lossy(&answer);
+        for object in all.lines().filter(|object| ObjectFormat::of_id(object).is_some()) {
+            let (folder, leaf) = object.split_at(2);
+            // What is not among the session's own objects is in the repository.
+            let Some(content) = own::read(&self.own_objects().join(folder).join(leaf)) else { continue };
+            let folder = other.own_objects().join(folder);
+            create_folder(&folder)?;
+            own::write(other.folder, &folder.join(Path::new(leaf)), &content)?;
+        }
+        other.name_own(name, id)
+    }
+}
