@@ -9,7 +9,7 @@
 //!   outcome, as after a crash. Questions and reads are done again, anything else is reported as unknown.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rawko_core::session::{Effect, EffectId, Event, Session, Stamped};
 use rawko_core::setup::{AgentSetup, Setup};
@@ -17,6 +17,7 @@ use rawko_core::text::truncate;
 use serde::Serialize;
 
 use crate::assemble::Providers;
+use crate::checkpoint::Checkpoints;
 use crate::driver::now;
 use crate::error::Error;
 use crate::journal::{FORMAT, ForkedFrom, Header, Journal, JournalWriter, Record, StepRecord, fold, read};
@@ -45,6 +46,9 @@ pub struct Fork {
     /// Why no more was taken over than that, where more was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
+    /// Why the checkpoints of the shared records may be gone when the other session is removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_shared: Option<String>,
 }
 
 /// Why a record could not be taken over.
@@ -105,7 +109,20 @@ impl Rawko {
         });
         let mut writer = store.create(&header)?;
         taken.write(&mut writer)?;
-        Ok(Fork { session: id, journal: writer.path().to_owned(), from, stopped: taken.stopped })
+        let path = writer.path().to_owned();
+        let shared = self.share_checkpoints(&store.find(&from.session)?, &journal, &path);
+        let not_shared = shared.err().map(|error| error.to_string());
+        Ok(Fork { session: id, journal: path, from, stopped: taken.stopped, not_shared })
+    }
+
+    /// What the shared records kept is the fork's too, so that it outlives the other session.
+    fn share_checkpoints(&self, path: &Path, journal: &Journal, fork: &Path) -> Result<(), Error> {
+        let source = Checkpoints::of_journal(self.project(), path, journal);
+        let fork = Checkpoints::of_journal(self.project(), fork, &read(fork)?);
+        source.share_with(&fork).map_err(|error| Error::Setup {
+            message: format!("its checkpoints are not shared: {error}"),
+            hint: "keep the session that it comes from as long as they are needed".to_owned(),
+        })
     }
 
     fn take_over(&self, journal: &Journal, at: u64, options: &ForkOptions) -> Result<Taken, Error> {
