@@ -80,5 +80,8 @@ fn text(fork: &Fork) -> String {
             clean_line(&stopped.why)
         ));
     }
+    if let Some(why) = &fork.not_shared {
+        text.push_str(&format!("its checkpoints go when the other session is removed: {}\n", clean_line(why)));
+    }
     text
 }
