@@ -81,7 +81,10 @@ fn text(fork: &Fork) -> String {
         ));
     }
     if let Some(why) = &fork.not_shared {
-        text.push_str(&format!("its checkpoints go when the other session is removed: {}\n", clean_line(why)));
+        text.push_str(&format!(
+            "its checkpoints go when the other session is removed: {}\n",
+            clean_line(why)
+        ));
     }
     text
 }
