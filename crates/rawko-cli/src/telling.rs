@@ -4,14 +4,14 @@
 //! fork. What is run is the command's business.
 
 use clap::Args;
-use rawko::core::session::Status;
+use rawko::core::session::{Outcome, Status};
 use rawko::core::{ErrorCode, ErrorInfo};
 use rawko::{Run, RunEvent};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::{Detail, Format, Summary, reporter};
-use crate::watch::{Ended, block_on, failed, watch};
+use crate::watch::{Ended, block_on, watch};
 use crate::workspace::Workspace;
 
 /// Options of every command that carries a run out.
@@ -129,7 +129,7 @@ fn tell_programs(workspace: &Workspace, failure: &Failure, format: Format) {
         Exit::Success | Exit::Failed | Exit::Limited | Exit::Cancelled => ErrorCode::Unknown,
     };
     let error = ErrorInfo::new(code, failure.message());
-    let finished = RunEvent::finished("", &failed(error.clone()));
+    let finished = RunEvent::finished("", &Outcome::failed(error.clone()));
     let events = match format {
         Format::Text => Vec::new(),
         Format::Json => vec![finished],

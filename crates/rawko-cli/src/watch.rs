@@ -8,8 +8,8 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use rawko::core::session::{Outcome, Status};
-use rawko::core::{ErrorCode, ErrorInfo, Usage};
+use rawko::core::session::Outcome;
+use rawko::core::{ErrorCode, ErrorInfo};
 use rawko::{Run, RunControl, RunEvent, RunEvents};
 use tokio::sync::{mpsc, oneshot};
 
@@ -101,7 +101,7 @@ pub(crate) async fn watch(
     let AllTold { last, unwritten } = last.unwrap_or_default();
     let finished = last.unwrap_or_else(|| {
         let message = broken.as_ref().map_or("the run ended without saying how", Failure::message);
-        RunEvent::finished(&session, &failed(ErrorInfo::new(ErrorCode::Unknown, message)))
+        RunEvent::finished(&session, &Outcome::failed(ErrorInfo::new(ErrorCode::Unknown, message)))
     });
     let unwritten = unwritten.filter(|error| error.kind() != io::ErrorKind::BrokenPipe).map(Failure::from);
     Ok(Ended { finished, broken, unwritten })
@@ -182,18 +182,4 @@ fn narrate(
         .spawn(move || runtime.block_on(work))
         .map_err(|error| no_runtime(&error))?;
     Ok((tell, told))
-}
-
-/// The end of a run that did not come to anything.
-pub(crate) fn failed(error: ErrorInfo) -> Outcome {
-    Outcome {
-        status: Status::Failed,
-        summary: error.message.clone(),
-        iterations: 0,
-        usage: Usage::default(),
-        cost_usd: None,
-        files_modified: Vec::new(),
-        duration_ms: 0,
-        error: Some(error),
-    }
 }

@@ -86,7 +86,7 @@ fn close(mut writer: JournalWriter, journal: &Journal, signalled: Option<u32>) -
     }
     if let Some(undone) = unrecorded {
         writer.step(&StepRecord::of(&undone.effects, &undone.notes))?;
-        if let Some(outcome) = undone.effects.into_iter().find_map(finish) {
+        if let Some(outcome) = undone.effects.iter().find_map(Effect::outcome).cloned() {
             writer.commit()?;
             return Ok(ended(outcome));
         }
@@ -95,7 +95,7 @@ fn close(mut writer: JournalWriter, journal: &Journal, signalled: Option<u32>) -
     let stamped = Stamped { at: now(), event };
     let reaction = state.apply(&stamped);
     let step = StepRecord::of(&reaction.effects, &reaction.notes);
-    let Some(outcome) = reaction.effects.into_iter().find_map(finish) else {
+    let Some(outcome) = reaction.effects.iter().find_map(Effect::outcome).cloned() else {
         return Err(Error::Setup {
             message: format!(
                 "session {session} ended before its task was recorded: there is nothing to cancel"
@@ -115,20 +115,9 @@ fn close(mut writer: JournalWriter, journal: &Journal, signalled: Option<u32>) -
 fn recorded_end(journal: &Journal) -> Option<Outcome> {
     let Some(Record::Step(step)) = journal.records.last() else { return None };
     step.effects.iter().find_map(|effect| match effect {
-        JournaledEffect::Whole(effect) => finish(effect.clone()),
+        JournaledEffect::Whole(effect) => effect.outcome().cloned(),
         JournaledEffect::RunTool { .. } => None,
     })
-}
-
-fn finish(effect: Effect) -> Option<Outcome> {
-    match effect {
-        Effect::Finish { outcome } => Some(*outcome),
-        Effect::CallModel { .. }
-        | Effect::RunTool { .. }
-        | Effect::TakeCheckpoint { .. }
-        | Effect::StartTimer { .. }
-        | Effect::Abandon { .. } => None,
-    }
 }
 
 /// The process that works on a session.

@@ -16,6 +16,7 @@ mod driver;
 mod error;
 mod explain;
 mod fork;
+mod hex;
 mod hub;
 pub mod journal;
 mod launch;

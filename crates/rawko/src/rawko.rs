@@ -16,6 +16,7 @@ use crate::builder::RawkoBuilder;
 use crate::config::Loaded;
 use crate::driver::{Start, now};
 use crate::error::Error;
+use crate::hex::hex;
 use crate::journal::{FORMAT, Header, SessionStore};
 use crate::launch::Launch;
 use crate::reload::{Reloader, Reread};
@@ -228,10 +229,6 @@ impl std::fmt::Debug for Rawko {
 
 /// SHA-256 of everything a run is made of, in hexadecimal.
 pub(crate) fn digest(setup: &Setup) -> String {
-    use std::fmt::Write as _;
     let bytes = serde_json::to_vec(setup).unwrap_or_default();
-    Sha256::digest(&bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&Sha256::digest(&bytes))
 }

@@ -4,7 +4,6 @@
 //! cloned repository may bring a journal along. So a new journal is sealed with a key that only the user's own account
 //! holds, and one without that seal is only resumed or forked when the user says so.
 
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -13,6 +12,7 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::TrustStore;
+use crate::hex::hex;
 use crate::journal::Header;
 
 const KEY_BYTES: usize = 32;
@@ -57,10 +57,7 @@ impl Sealer {
         }
         // The key goes in at both ends, so that nobody can go on from a seal that they know.
         hash.update(self.0);
-        hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        hex(&hash.finalize())
     }
 }
 

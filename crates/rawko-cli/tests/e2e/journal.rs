@@ -31,7 +31,7 @@ pub(crate) fn ends(journal: &Journal) -> (Option<Outcome>, Option<Outcome>) {
         match record {
             Record::Event(stamped) => {
                 let reaction = session.apply(stamped);
-                folded = reaction.effects.into_iter().find_map(finish).or(folded);
+                folded = reaction.effects.iter().find_map(Effect::outcome).cloned().or(folded);
             }
             Record::Step(step) => {
                 let value = serde_json::to_value(step).unwrap();
@@ -51,15 +51,4 @@ pub(crate) fn events(journal: &Journal) -> impl Iterator<Item = &Event> {
         Record::Event(stamped) => Some(&stamped.event),
         Record::Step(_) => None,
     })
-}
-
-fn finish(effect: Effect) -> Option<Outcome> {
-    match effect {
-        Effect::Finish { outcome } => Some(*outcome),
-        Effect::CallModel { .. }
-        | Effect::RunTool { .. }
-        | Effect::TakeCheckpoint { .. }
-        | Effect::StartTimer { .. }
-        | Effect::Abandon { .. } => None,
-    }
 }

@@ -74,6 +74,19 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// How the run ended, if this is its end.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Finish { outcome } => Some(outcome),
+            Self::CallModel { .. }
+            | Self::RunTool { .. }
+            | Self::TakeCheckpoint { .. }
+            | Self::StartTimer { .. }
+            | Self::Abandon { .. } => None,
+        }
+    }
+
     /// The id by which an event answers this effect, if it expects an answer.
     #[must_use]
     pub fn awaits_answer(&self) -> Option<EffectId> {

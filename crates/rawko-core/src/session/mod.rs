@@ -29,7 +29,6 @@ use crate::message::ToolCall;
 use crate::request::ModelRequest;
 use crate::setup::Setup;
 use crate::time::Timestamp;
-use crate::usage::Usage;
 use run::Run;
 
 /// A session between two events.
@@ -105,16 +104,7 @@ impl Session {
     pub fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
         match &self.run {
             Some(run) => run.broken_off(at, error),
-            None => Outcome {
-                status: Status::Failed,
-                summary: error.message.clone(),
-                iterations: 0,
-                usage: Usage::default(),
-                cost_usd: None,
-                files_modified: Vec::new(),
-                duration_ms: 0,
-                error: Some(error),
-            },
+            None => Outcome::failed(error),
         }
     }
 

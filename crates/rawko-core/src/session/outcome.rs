@@ -59,6 +59,23 @@ pub struct Outcome {
     pub error: Option<ErrorInfo>,
 }
 
+impl Outcome {
+    /// The end of a run that did not come to anything.
+    #[must_use]
+    pub fn failed(error: ErrorInfo) -> Self {
+        Self {
+            status: Status::Failed,
+            summary: error.message.clone(),
+            iterations: 0,
+            usage: Usage::default(),
+            cost_usd: None,
+            files_modified: Vec::new(),
+            duration_ms: 0,
+            error: Some(error),
+        }
+    }
+}
+
 impl Run {
     /// What is known of a run that cannot be carried to its end: `error` ended it.
     pub(super) fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {

@@ -23,6 +23,7 @@ use super::listing::{
 };
 use super::own::{self, create_folder, remove};
 use super::snapshot::{self, Entry, EntryKind, Snapshot};
+use crate::hex::hex;
 
 /// Begins the name of every tree that is kept like this.
 const PREFIX: &str = "copy-";
@@ -291,9 +292,5 @@ fn read_file(root: &OwnedFd, path: &[u8]) -> Option<(EntryKind, Vec<u8>)> {
 }
 
 fn digest(content: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(content).iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&Sha256::digest(content))
 }

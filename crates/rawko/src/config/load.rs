@@ -25,6 +25,7 @@ use super::schema::{FileKind, Validated, validate};
 use super::settings::{LooseModel, Overrides, push_environment, push_flags};
 use super::source::{Scope, Source, list};
 use super::yaml::{Document, escape};
+use crate::hex::hex;
 
 /// Where agents of Claude Code are.
 const CLAUDE_CODE_AGENTS: &str = ".claude/agents";
@@ -396,7 +397,7 @@ impl Loader<'_> {
             hash.update((source.text.len() as u64).to_le_bytes());
             hash.update(source.text.as_bytes());
         }
-        Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(hex(&hash.finalize()))
     }
 }
 

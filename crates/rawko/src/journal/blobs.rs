@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::JournalError;
 use super::file::{open_own, sync_directory};
-use super::record::hex;
+use crate::hex::hex;
 
 /// Texts of more bytes than this leave the record.
 pub(super) const THRESHOLD: usize = 64 * 1024;

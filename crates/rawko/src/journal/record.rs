@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::hex::hex;
+
 /// The format that this rawko writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
@@ -191,10 +193,4 @@ pub(super) fn digest(parts: &[&[u8]]) -> String {
         hash.update(part);
     }
     hex(hash.finalize().get(..8).unwrap_or_default())
-}
-
-/// `bytes` in hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
