@@ -42,7 +42,7 @@ impl Exit {
     /// How a run that ended like this ends the program.
     pub(crate) fn of_run(status: Status, error: Option<&ErrorInfo>) -> Self {
         match status {
-            Status::Claimed => Self::Success,
+            Status::Verified | Status::Claimed => Self::Success,
             Status::Limited => Self::Limited,
             Status::Cancelled => Self::Cancelled,
             Status::Failed => error.map_or(Self::Failed, Self::of_error),
@@ -62,7 +62,7 @@ impl Exit {
             // A deadline can be a tool's or an agent's; it is the provider's where one is named.
             ErrorCode::Timeout | ErrorCode::Unknown if error.provider.is_some() => Self::Provider,
             ErrorCode::ConfigError => Self::Usage,
-            ErrorCode::BudgetExceeded => Self::Limited,
+            ErrorCode::BudgetExceeded | ErrorCode::Stalled => Self::Limited,
             ErrorCode::Timeout
             | ErrorCode::ToolFailure
             | ErrorCode::ValidationError

@@ -58,6 +58,8 @@ impl SoFar {
             cost_usd: self.cost_usd,
             files_modified: self.files_modified,
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            limit: None,
+            verification: None,
             error: None,
         }
     }

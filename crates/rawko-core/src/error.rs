@@ -30,6 +30,8 @@ pub enum ErrorCode {
     ContextLengthExceeded,
     /// Tokens, cost or time are used up.
     BudgetExceeded,
+    /// The run goes round in circles: the loop breaker ended it.
+    Stalled,
     /// The provider rejected the request as malformed.
     InvalidRequest,
     /// The provider does not serve this model (any more).
@@ -57,6 +59,7 @@ impl ErrorCode {
             | Self::PermissionError
             | Self::ContextLengthExceeded
             | Self::BudgetExceeded
+            | Self::Stalled
             | Self::InvalidRequest
             | Self::ModelUnavailable
             | Self::Unknown => false,
@@ -80,6 +83,7 @@ impl ErrorCode {
             | Self::PermissionError
             | Self::ContextLengthExceeded
             | Self::BudgetExceeded
+            | Self::Stalled
             | Self::InvalidRequest
             | Self::Unknown => false,
         }
@@ -100,6 +104,7 @@ impl ErrorCode {
             Self::PermissionError => "permission_error",
             Self::ContextLengthExceeded => "context_length_exceeded",
             Self::BudgetExceeded => "budget_exceeded",
+            Self::Stalled => "stalled",
             Self::InvalidRequest => "invalid_request",
             Self::ModelUnavailable => "model_unavailable",
             Self::Unknown => "unknown",

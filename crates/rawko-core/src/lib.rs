@@ -8,6 +8,7 @@ pub mod agent;
 pub mod arbiter;
 pub mod cost;
 pub mod error;
+pub mod facts;
 pub mod machine;
 pub mod message;
 pub mod policy;

@@ -22,6 +22,11 @@ pub enum Purpose {
         /// Its name.
         name: String,
     },
+    /// The middle of an agent's conversation is summed up, because it no longer fits the model's window.
+    Summarize {
+        /// Whose conversation.
+        agent: String,
+    },
 }
 
 impl std::fmt::Display for Purpose {
@@ -30,6 +35,7 @@ impl std::fmt::Display for Purpose {
             Self::Select => f.write_str("select"),
             Self::Evaluate => f.write_str("evaluate"),
             Self::Agent { name } => f.write_str(name),
+            Self::Summarize { agent } => write!(f, "{agent} (summary)"),
         }
     }
 }

@@ -38,8 +38,24 @@ pub struct Setup {
     /// Whether the tree is kept before an execution first changes it.
     #[serde(default)]
     pub checkpoints: bool,
+    /// What proves that the task is done; absent where nothing can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifySetup>,
     /// Facts about the place, for the agents' system prompt.
     pub place: Place,
+}
+
+/// The commands that prove that a task is done (`spec/tools-and-permissions.md`, "Verified completion").
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifySetup {
+    /// The command lines, in order; never empty.
+    pub commands: Vec<String>,
+    /// Longest time of one command, in milliseconds.
+    pub timeout_ms: u64,
+    /// Whether they were found by looking at the project, not configured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub found: bool,
 }
 
 /// One agent with everything resolved.
@@ -67,6 +83,9 @@ pub struct ModelChoice {
     pub model: String,
     /// Most tokens of one response.
     pub max_tokens: u32,
+    /// Most tokens of a prompt and its response together; not checked where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u32>,
     /// Sampling temperature; the provider's default where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
@@ -85,6 +104,27 @@ pub struct ArbiterSetup {
     pub model: ModelChoice,
     /// Its prompts.
     pub templates: Templates,
+    /// For which questions an answer that is known may be given in place of a model's.
+    #[serde(default, skip_serializing_if = "CacheUse::is_none")]
+    pub cache: CacheUse,
+}
+
+/// Which of the arbiter's questions may be answered from its cache (`spec/arbiter.md`, point 4).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CacheUse {
+    /// Who works next.
+    pub select: bool,
+    /// How it goes on.
+    pub evaluate: bool,
+}
+
+impl CacheUse {
+    /// Whether none may.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        !self.select && !self.evaluate
+    }
 }
 
 /// Who decides.
@@ -94,6 +134,8 @@ pub enum ArbiterMode {
     /// A model, with the rules where it gives no usable answer.
     #[default]
     Llm,
+    /// The rules where they are certain, a model where they are not.
+    Hybrid,
     /// The rules alone.
     Rules,
 }

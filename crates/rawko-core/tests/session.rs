@@ -131,7 +131,7 @@ impl Bench {
         assert!(self.session.request(effect).is_some());
         let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
         let message = Message { role: Role::Assistant, content };
-        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 5 })
+        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 5, cached: false })
     }
 
     #[track_caller]
@@ -154,7 +154,12 @@ impl Bench {
     fn fail_model(&mut self, code: ErrorCode) {
         let effect = self.take(|effect| matches!(effect, Effect::CallModel { .. }));
         let effect = effect.awaits_answer().unwrap();
-        self.give(Event::ModelFailed { effect, error: ErrorInfo::new(code, "m"), duration_ms: 5 });
+        self.give(Event::ModelFailed {
+            effect,
+            error: ErrorInfo::new(code, "m"),
+            duration_ms: 5,
+            usage: None,
+        });
     }
 
     #[track_caller]
@@ -613,7 +618,12 @@ fn event_of(kind: u8, effect: EffectId) -> Event {
         4 => reply(vec![call("r", "Report", json!({"outcome":"failure","summary":"s"}))]),
         5 => reply(vec![call("a", "Read", json!({})), call("b", "Write", json!({}))]),
         6 => reply(vec![]),
-        7 => Event::ModelFailed { effect, error: ErrorInfo::new(ErrorCode::Timeout, "m"), duration_ms: 1 },
+        7 => Event::ModelFailed {
+            effect,
+            error: ErrorInfo::new(ErrorCode::Timeout, "m"),
+            duration_ms: 1,
+            usage: None,
+        },
         8 | 9 => Event::ToolFinished { effect, outcome: ToolOutcome::ok("x") },
         10 | 11 => Event::TimerFired { effect },
         12 => Event::EffectLost { effect },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rawko_core::agent::Permissions;
 use rawko_core::arbiter::Templates;
 use rawko_core::policy::effective_permissions;
-use rawko_core::setup::{AgentSetup, ArbiterSetup, ModelChoice, Place, RunLimits, Setup};
+use rawko_core::setup::{AgentSetup, ArbiterSetup, CacheUse, ModelChoice, Place, RunLimits, Setup};
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
 
@@ -53,6 +53,7 @@ pub(crate) fn setup(
                 select: loaded.templates.select.clone().unwrap_or(built_in.select),
                 evaluate: loaded.templates.evaluate.clone().unwrap_or(built_in.evaluate),
             },
+            cache: CacheUse::default(),
         },
         fallback: fallback
             .map(|name| choice(config, registered, Some(name), None))
@@ -67,6 +68,7 @@ pub(crate) fn setup(
         checkpoints: true,
         prices: config.prices.clone(),
         tools,
+        verify: None,
         place,
     })
 }
@@ -113,6 +115,7 @@ fn choice(
         provider: name.to_owned(),
         model: model.to_owned(),
         max_tokens: settings.and_then(|settings| settings.max_tokens).unwrap_or(DEFAULT_MAX_TOKENS),
+        context_window: None,
         temperature: settings.and_then(|settings| settings.temperature),
         extra: settings.map(|settings| settings.extra.clone()).unwrap_or_default(),
     })

@@ -221,6 +221,15 @@ impl Driver {
                 let keep = Arc::clone(&self.performer).take_checkpoint(id, iteration, self.signals.clone());
                 self.tasks.insert(id, Task(tokio::spawn(keep)));
             }
+            Effect::InspectTree { id, iteration } => {
+                let look = Arc::clone(&self.performer).inspect_tree(id, iteration, self.signals.clone());
+                self.tasks.insert(id, Task(tokio::spawn(look)));
+            }
+            Effect::Verify { id, commands, timeout_ms } => {
+                let verify =
+                    Arc::clone(&self.performer).verify(id, commands, timeout_ms, self.signals.clone());
+                self.tasks.insert(id, Task(tokio::spawn(verify)));
+            }
             Effect::StartTimer { id, after_ms, purpose: _ } => {
                 let signals = self.signals.clone();
                 self.tasks.insert(

@@ -48,6 +48,12 @@ pub struct Explanation {
     pub calls: Vec<ExplainedCall>,
     /// Why the model's answers could not be used, one for each that could not.
     pub rejected: Vec<String>,
+    /// Which rule decided, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// What would have been decided, where a guard put this decision in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<Decision>,
     /// From question to decision, in milliseconds.
     pub latency_ms: u64,
     /// Tokens of those calls.
@@ -157,6 +163,9 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
                 | Note::ToolCalled { .. }
                 | Note::ToolAnswered { .. }
                 | Note::CheckpointKept { .. }
+                | Note::VerificationStarted { .. }
+                | Note::Verified { .. }
+                | Note::Compacted { .. }
                 | Note::PlanUpdated { .. }
                 | Note::Used { .. }
                 | Note::Warned { .. } => {}
@@ -193,10 +202,12 @@ fn asked(session: &Session, reaction: &Reaction, calls: &mut Calls) {
 fn answered(stamped: &Stamped, calls: &mut Calls) {
     let Some(call) = stamped.event.answers().and_then(|effect| calls.get_mut(&effect)) else { return };
     call.answer = match stamped.event.clone() {
-        Event::ModelReplied { effect: _, message, usage, stop_reason, duration_ms } => {
+        Event::ModelReplied { effect: _, message, usage, stop_reason, duration_ms, cached: _ } => {
             CallAnswer::Replied { message, stop_reason, usage, duration_ms }
         }
-        Event::ModelFailed { effect: _, error, duration_ms } => CallAnswer::Failed { error, duration_ms },
+        Event::ModelFailed { effect: _, error, duration_ms, usage: _ } => {
+            CallAnswer::Failed { error, duration_ms }
+        }
         Event::EffectLost { .. } => CallAnswer::Lost,
         _ => return,
     };
@@ -251,8 +262,19 @@ impl Place {
         session: &Session,
         calls: &mut Calls,
     ) -> Explanation {
-        let DecisionRecord { point, decision, source, input, calls: ids, rejected, latency_ms, usage } =
-            record.clone();
+        let DecisionRecord {
+            point,
+            decision,
+            source,
+            input,
+            calls: ids,
+            rejected,
+            rule,
+            instead_of,
+            cache_key: _,
+            latency_ms,
+            usage,
+        } = record.clone();
         let mut reasons = rejected.iter();
         let calls: Vec<ExplainedCall> = ids
             .into_iter()
@@ -285,6 +307,8 @@ impl Place {
             input,
             calls,
             rejected,
+            rule,
+            instead_of,
             latency_ms,
             usage,
         }

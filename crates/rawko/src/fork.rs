@@ -336,11 +336,15 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
             Effect::RunTool { agent: q, call: b, access: y, .. },
         ) => p == q && a == b && x == y,
         (Effect::TakeCheckpoint { iteration: p, .. }, Effect::TakeCheckpoint { iteration: q, .. }) => p == q,
+        (Effect::InspectTree { iteration: p, .. }, Effect::InspectTree { iteration: q, .. }) => p == q,
+        (Effect::Verify { commands: p, .. }, Effect::Verify { commands: q, .. }) => p == q,
         (Effect::StartTimer { purpose: p, .. }, Effect::StartTimer { purpose: q, .. }) => p == q,
         (
             Effect::CallModel { .. }
             | Effect::RunTool { .. }
             | Effect::TakeCheckpoint { .. }
+            | Effect::InspectTree { .. }
+            | Effect::Verify { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }
             | Effect::Finish { .. },
@@ -351,15 +355,20 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
 
 fn answering(event: Event, effect: EffectId) -> Event {
     match event {
-        Event::ModelReplied { effect: _, message, usage, stop_reason, duration_ms } => {
-            Event::ModelReplied { effect, message, usage, stop_reason, duration_ms }
+        Event::ModelReplied { effect: _, message, usage, stop_reason, duration_ms, cached } => {
+            Event::ModelReplied { effect, message, usage, stop_reason, duration_ms, cached }
         }
-        Event::ModelFailed { effect: _, error, duration_ms } => {
-            Event::ModelFailed { effect, error, duration_ms }
+        Event::ModelFailed { effect: _, error, duration_ms, usage } => {
+            Event::ModelFailed { effect, error, duration_ms, usage }
         }
         Event::ToolFinished { effect: _, outcome } => Event::ToolFinished { effect, outcome },
         Event::CheckpointTaken { effect: _, checkpoint } => Event::CheckpointTaken { effect, checkpoint },
         Event::CheckpointFailed { effect: _, message } => Event::CheckpointFailed { effect, message },
+        Event::TreeInspected { effect: _, inspection } => Event::TreeInspected { effect, inspection },
+        Event::TreeInspectionFailed { effect: _, message } => Event::TreeInspectionFailed { effect, message },
+        Event::VerificationFinished { effect: _, verification } => {
+            Event::VerificationFinished { effect, verification }
+        }
         Event::TimerFired { effect: _ } => Event::TimerFired { effect },
         Event::EffectLost { effect: _ } => Event::EffectLost { effect },
         Event::TaskStarted { .. }
@@ -376,6 +385,8 @@ fn words(effect: &Effect) -> String {
         Effect::CallModel { purpose, .. } => format!("a question of `{purpose}` to its model"),
         Effect::RunTool { agent, call, .. } => format!("a call of {} by `{agent}`", call.name),
         Effect::TakeCheckpoint { .. } => "a checkpoint of the tree".to_owned(),
+        Effect::InspectTree { .. } => "a look at the tree".to_owned(),
+        Effect::Verify { .. } => "the verification commands".to_owned(),
         Effect::StartTimer { .. } => "a timer".to_owned(),
         Effect::Abandon { .. } => "the end of an effect".to_owned(),
         Effect::Finish { .. } => "the end of the run".to_owned(),

@@ -14,6 +14,7 @@ pub mod checkpoint;
 pub mod config;
 mod driver;
 mod error;
+mod evidence;
 mod explain;
 mod fork;
 mod hex;

@@ -104,9 +104,9 @@ impl Performer {
         let duration_ms = elapsed_ms(begun);
         let event = match answer {
             Ok(Answer { message, usage, stop_reason }) => {
-                Event::ModelReplied { effect, message, usage, stop_reason, duration_ms }
+                Event::ModelReplied { effect, message, usage, stop_reason, duration_ms, cached: false }
             }
-            Err(error) => Event::ModelFailed { effect, error, duration_ms },
+            Err(error) => Event::ModelFailed { effect, error, duration_ms, usage: None },
         };
         let _ = signals.send(Signal::Happened(event));
     }
@@ -119,7 +119,7 @@ impl Performer {
     ) -> Result<Arc<AsyncMutex<Box<dyn ProviderSession>>>, ErrorInfo> {
         let slot = match purpose {
             Purpose::Select | Purpose::Evaluate => &self.arbiter,
-            Purpose::Agent { .. } => &self.agent,
+            Purpose::Agent { .. } | Purpose::Summarize { .. } => &self.agent,
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = slot.as_ref()

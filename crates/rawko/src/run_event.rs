@@ -1,8 +1,9 @@
 //! What a run tells whoever watches: one closed set of events, the same for the SDK's stream, for `stream-json` and
 //! for the terminal (`spec/cli.md`). All of it is a projection: nothing is decided by it.
 
+use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, Plan, State};
-use rawko_core::session::{DecisionPoint, DecisionSource, Note, Outcome, Status};
+use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, LimitKind, Note, Outcome, Status};
 use rawko_core::{ErrorInfo, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -111,6 +112,29 @@ pub enum RunEvent {
         /// Names what was kept.
         checkpoint: String,
     },
+    /// The verification commands are being run.
+    VerificationStarted {
+        /// The command lines.
+        commands: Vec<String>,
+    },
+    /// The verification commands were run.
+    VerificationFinished {
+        /// Whether all of them exited with 0.
+        passed: bool,
+        /// What came of it.
+        verification: Verification,
+    },
+    /// A conversation was made shorter, because it came near the model's limit.
+    ContextCompacted {
+        /// Whose conversation.
+        agent: String,
+        /// How.
+        how: Compaction,
+        /// Tokens before, roughly.
+        before: u64,
+        /// Tokens after, roughly.
+        after: u64,
+    },
     /// The plan changed.
     PlanUpdated {
         /// Who changed it.
@@ -160,6 +184,12 @@ pub enum RunEvent {
         files_modified: Vec<String>,
         /// From start to end, in milliseconds.
         duration_ms: u64,
+        /// Which limit stopped it, where one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<LimitKind>,
+        /// What the verification commands brought, on the tree as the run left it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verification: Option<Verification>,
         /// What ended the run, where an error did.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
@@ -195,6 +225,13 @@ impl RunEvent {
                 duration_ms: outcome.duration_ms,
             },
             Note::CheckpointKept { iteration, checkpoint } => Self::CheckpointKept { iteration, checkpoint },
+            Note::VerificationStarted { commands } => Self::VerificationStarted { commands },
+            Note::Verified { verification } => {
+                Self::VerificationFinished { passed: verification.passed(), verification }
+            }
+            Note::Compacted { agent, how, before, after } => {
+                Self::ContextCompacted { agent, how, before, after }
+            }
             Note::PlanUpdated { agent, plan } => Self::PlanUpdated { agent, plan },
             Note::Used { effect: _, by, usage, total, cost_usd } => {
                 Self::Usage { agent: by, usage, total, cost_usd }
@@ -206,8 +243,18 @@ impl RunEvent {
     /// The last event of a run.
     #[must_use]
     pub fn finished(session: &str, outcome: &Outcome) -> Self {
-        let Outcome { status, summary, iterations, usage, cost_usd, files_modified, duration_ms, error } =
-            outcome.clone();
+        let Outcome {
+            status,
+            summary,
+            iterations,
+            usage,
+            cost_usd,
+            files_modified,
+            duration_ms,
+            limit,
+            verification,
+            error,
+        } = outcome.clone();
         Self::SessionFinished {
             status,
             summary,
@@ -218,6 +265,8 @@ impl RunEvent {
             cost_usd,
             files_modified,
             duration_ms,
+            limit,
+            verification,
             error,
         }
     }

@@ -42,7 +42,7 @@ fn session(directory: &Path) {
     play.answer("two\n");
     let effect = play.open();
     let error = rawko::core::ErrorInfo::new(rawko::core::ErrorCode::NetworkError, "the line broke");
-    play.give(Event::ModelFailed { effect, error, duration_ms: 7 });
+    play.give(Event::ModelFailed { effect, error, duration_ms: 7, usage: None });
     let effect = play.open();
     play.give(Event::TimerFired { effect });
     play.decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "once more"}));

@@ -72,7 +72,8 @@ fn refusal(error: ScriptedError) -> Refusal {
         ErrorCode::InvalidRequest
         | ErrorCode::ToolFailure
         | ErrorCode::ValidationError
-        | ErrorCode::ConfigError => (400, "invalid_request_error"),
+        | ErrorCode::ConfigError
+        | ErrorCode::Stalled => (400, "invalid_request_error"),
         ErrorCode::Unknown => (500, "api_error"),
     };
     let message = if error.message.is_empty() { format!("scripted {}", error.code) } else { error.message };

@@ -274,6 +274,12 @@ fn issued(effect: &JournaledEffect) -> Option<(rawko::core::session::EffectId, S
                 Effect::TakeCheckpoint { iteration, .. } => {
                     format!("a checkpoint before execution {iteration}")
                 }
+                Effect::InspectTree { iteration, .. } => {
+                    format!("a look at the tree after execution {iteration}")
+                }
+                Effect::Verify { commands, .. } => {
+                    format!("the verification commands: {}", clean_line(&commands.join("; ")))
+                }
                 Effect::StartTimer { after_ms, .. } => format!("a timer of {}", duration(*after_ms)),
                 Effect::Abandon { .. } | Effect::Finish { .. } => return None,
             };
@@ -319,6 +325,7 @@ fn source(source: DecisionSource) -> &'static str {
         DecisionSource::Llm => "model",
         DecisionSource::Rule => "rules",
         DecisionSource::Fallback => "rules, for want of a usable answer",
+        DecisionSource::Cache => "an answer given before",
         DecisionSource::Human => "user",
     }
 }

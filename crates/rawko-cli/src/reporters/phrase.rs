@@ -105,6 +105,7 @@ pub(super) fn source(source: DecisionSource) -> &'static str {
         DecisionSource::Llm => "by the model",
         DecisionSource::Rule => "by rule",
         DecisionSource::Fallback => "by rule, the model gave no usable answer",
+        DecisionSource::Cache => "by an answer given before",
         DecisionSource::Human => "by you",
     }
 }

@@ -33,6 +33,8 @@ impl Summary {
                 cost_usd,
                 files_modified,
                 duration_ms,
+                limit,
+                verification,
                 error,
             } => Some(Self {
                 session,
@@ -45,6 +47,8 @@ impl Summary {
                     cost_usd,
                     files_modified,
                     duration_ms,
+                    limit,
+                    verification,
                     error,
                 },
                 dry_run,
@@ -91,12 +95,13 @@ impl Summary {
 
     fn title(&self, paint: Paint) -> String {
         match self.outcome.status {
-            Status::Claimed | Status::Limited if self.dry_run => {
+            Status::Verified | Status::Claimed | Status::Limited if self.dry_run => {
                 paint.strong("Dry run: this is how it would begin")
             }
             Status::Claimed if self.outcome.iterations == 0 => {
                 paint.warning("Claimed done without any work (nothing verified it)")
             }
+            Status::Verified => paint.good("Verified"),
             Status::Claimed => paint.good("Claimed done (nothing verified it)"),
             Status::Failed => paint.bad("Failed"),
             Status::Limited => paint.warning("Stopped by a limit"),
@@ -112,6 +117,7 @@ impl Summary {
             return "nothing was changed; run it without --dry-run to have it done".to_owned();
         }
         match status {
+            Status::Verified => "look at the change (`git diff`) and commit it".to_owned(),
             Status::Claimed if wrote => {
                 "look at the change (`git diff`) and run your checks: that it is done is what the agents say, \
                  and no command has proven it"
@@ -204,6 +210,7 @@ fn advice(error: Option<&ErrorInfo>) -> String {
         ErrorCode::ToolFailure
         | ErrorCode::ValidationError
         | ErrorCode::BudgetExceeded
+        | ErrorCode::Stalled
         | ErrorCode::Unknown => {
             "read the error above; then change the task or the configuration, and run it again".to_owned()
         }

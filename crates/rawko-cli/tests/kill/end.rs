@@ -65,6 +65,9 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
             | Event::ModelFailed { effect, .. }
             | Event::ToolFinished { effect, .. }
             | Event::CheckpointTaken { effect, .. }
+            | Event::TreeInspected { effect, .. }
+            | Event::TreeInspectionFailed { effect, .. }
+            | Event::VerificationFinished { effect, .. }
             | Event::CheckpointFailed { effect, .. }
             | Event::TimerFired { effect } => *effect,
             Event::EffectLost { effect } => {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::control::{REPORT, Report, ReportOutcome, UPDATE_PLAN, UpdatePlan};
 use super::prompt;
 use crate::error::{ErrorCode, ErrorInfo};
+use crate::facts::is_check;
 use crate::machine::{AgentResult, CommandFact, ExecutionEnd, ExecutionFacts, Plan, PlanUpdates};
 use crate::message::{Content, Message, Role, StopReason, ToolCall};
 use crate::policy::{BASH, is_control_tool};
@@ -444,13 +445,22 @@ impl Execution {
         {
             self.facts.denied_tools.push(call.name.clone());
         }
+        if !outcome.files_modified.is_empty() {
+            for fact in &mut self.facts.commands {
+                fact.before_last_write = true;
+            }
+        }
         let command = call.input.get("command").filter(|_| call.name == BASH);
         if let Some(command) = command.and_then(serde_json::Value::as_str) {
             if self.facts.commands.len() == COMMANDS_KEPT {
                 self.facts.commands.remove(0);
             }
-            let command = truncate(command, COMMAND_CHARS);
-            self.facts.commands.push(CommandFact { command, exit_code: outcome.exit_code });
+            self.facts.commands.push(CommandFact {
+                is_check: is_check(command),
+                command: truncate(command, COMMAND_CHARS),
+                exit_code: outcome.exit_code,
+                before_last_write: false,
+            });
         }
     }
 }

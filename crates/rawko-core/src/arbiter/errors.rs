@@ -18,7 +18,7 @@ pub fn category_of(code: ErrorCode) -> ErrorCategory {
         ErrorCode::ValidationError | ErrorCode::ConfigError => ErrorCategory::ValidationError,
         ErrorCode::Timeout => ErrorCategory::Timeout,
         ErrorCode::PermissionError => ErrorCategory::PermissionError,
-        ErrorCode::BudgetExceeded | ErrorCode::Unknown => ErrorCategory::Unknown,
+        ErrorCode::BudgetExceeded | ErrorCode::Stalled | ErrorCode::Unknown => ErrorCategory::Unknown,
     }
 }
 

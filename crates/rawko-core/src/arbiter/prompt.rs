@@ -200,6 +200,8 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
             Some(ExecutionEnd::EndTurn) => "the agent stopped without a report",
             Some(ExecutionEnd::MaxIterations) => "the agent used up its turns",
             Some(ExecutionEnd::Refusal) => "the model declined",
+            Some(ExecutionEnd::Stalled) => "stopped: it went round in circles",
+            Some(ExecutionEnd::Budget) => "stopped: the agent's own budget is used up",
             None => "interrupted",
         };
         let _ = write!(text, "\n    Recorded: {ended}, {} model turns", facts.turns);

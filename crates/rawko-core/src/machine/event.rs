@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::kind::EventKind;
 use super::plan::PlanUpdates;
 use crate::error::ErrorInfo;
+use crate::facts::DiffStat;
 use crate::usage::Usage;
 
 /// A decision of the arbiter (ADR-0005).
@@ -97,6 +98,9 @@ pub struct ExecutionFacts {
     /// Names of tools it called and was denied.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied_tools: Vec<String>,
+    /// What it changed in the tree; absent where that was not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<DiffStat>,
 }
 
 /// How an execution came to its end.
@@ -111,6 +115,10 @@ pub enum ExecutionEnd {
     MaxIterations,
     /// The model declined.
     Refusal,
+    /// The agent went round in circles, and was stopped.
+    Stalled,
+    /// The agent's own budget is used up.
+    Budget,
 }
 
 /// One command that was run.
@@ -122,6 +130,12 @@ pub struct CommandFact {
     /// Its exit status; absent where it was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// Whether it is known to run the project's tests or checks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_check: bool,
+    /// Whether the agent's tools wrote files after it: it says nothing of the tree as it is now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub before_last_write: bool,
 }
 
 /// Everything that can happen to the machine. Field and tag names are SPEC-0003's.

@@ -30,6 +30,10 @@ pub enum Effect {
         messages: usize,
         /// Names their content, system prompt and tools included.
         digest: String,
+        /// Names the question to the arbiter's cache: an answer that is known under it may be given in place of a
+        /// model's. Absent where none may.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cache_key: Option<String>,
     },
     /// Run a tool; answered by `ToolFinished`. The policy has allowed it.
     RunTool {
@@ -51,6 +55,23 @@ pub enum Effect {
         id: EffectId,
         /// Which execution is about to change it.
         iteration: u32,
+    },
+    /// Compare the tree with what was kept before this execution and before the run's first change; answered by
+    /// `TreeInspected` or `TreeInspectionFailed`.
+    InspectTree {
+        /// The effect.
+        id: EffectId,
+        /// The execution that has just ended.
+        iteration: u32,
+    },
+    /// Run the verification commands, in order, up to the first that fails; answered by `VerificationFinished`.
+    Verify {
+        /// The effect.
+        id: EffectId,
+        /// The command lines, as `bash -c` takes them.
+        commands: Vec<String>,
+        /// Longest time of one command, in milliseconds.
+        timeout_ms: u64,
     },
     /// Wait; answered by `TimerFired`.
     StartTimer {
@@ -82,6 +103,8 @@ impl Effect {
             Self::CallModel { .. }
             | Self::RunTool { .. }
             | Self::TakeCheckpoint { .. }
+            | Self::InspectTree { .. }
+            | Self::Verify { .. }
             | Self::StartTimer { .. }
             | Self::Abandon { .. } => None,
         }
@@ -94,6 +117,8 @@ impl Effect {
             Self::CallModel { id, .. }
             | Self::RunTool { id, .. }
             | Self::TakeCheckpoint { id, .. }
+            | Self::InspectTree { id, .. }
+            | Self::Verify { id, .. }
             | Self::StartTimer { id, .. } => Some(*id),
             Self::Abandon { .. } | Self::Finish { .. } => None,
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorInfo;
+use crate::facts::{TreeInspection, Verification};
 use crate::message::{Message, StopReason};
 use crate::setup::{AgentSetup, Setup};
 use crate::time::Timestamp;
@@ -55,6 +56,9 @@ pub enum Event {
         stop_reason: StopReason,
         /// From question to whole answer, in milliseconds.
         duration_ms: u64,
+        /// Whether no model was asked: the answer to the same question was still known.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cached: bool,
     },
     /// A model did not answer.
     ModelFailed {
@@ -64,6 +68,9 @@ pub enum Event {
         error: ErrorInfo,
         /// From question to failure, in milliseconds.
         duration_ms: u64,
+        /// What it consumed all the same, where the provider said so before it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
     },
     /// A tool answered, well or not.
     ToolFinished {
@@ -85,6 +92,27 @@ pub enum Event {
         effect: EffectId,
         /// Why.
         message: String,
+    },
+    /// The tree was compared with what was kept.
+    TreeInspected {
+        /// The `InspectTree` that this answers.
+        effect: EffectId,
+        /// What came of it.
+        inspection: TreeInspection,
+    },
+    /// The tree could not be compared; the run goes on without these facts.
+    TreeInspectionFailed {
+        /// The `InspectTree` that this answers.
+        effect: EffectId,
+        /// Why.
+        message: String,
+    },
+    /// The verification commands were run, all of them or up to the first that failed.
+    VerificationFinished {
+        /// The `Verify` that this answers.
+        effect: EffectId,
+        /// What came of it.
+        verification: Verification,
     },
     /// A process took the session up again after the one before it had gone.
     SessionResumed {
@@ -129,6 +157,9 @@ impl Event {
             Self::ToolFinished { .. } => "ToolFinished",
             Self::CheckpointTaken { .. } => "CheckpointTaken",
             Self::CheckpointFailed { .. } => "CheckpointFailed",
+            Self::TreeInspected { .. } => "TreeInspected",
+            Self::TreeInspectionFailed { .. } => "TreeInspectionFailed",
+            Self::VerificationFinished { .. } => "VerificationFinished",
             Self::SessionResumed { .. } => "SessionResumed",
             Self::TimerFired { .. } => "TimerFired",
             Self::EffectLost { .. } => "EffectLost",
@@ -147,6 +178,9 @@ impl Event {
             | Self::ToolFinished { effect, .. }
             | Self::CheckpointTaken { effect, .. }
             | Self::CheckpointFailed { effect, .. }
+            | Self::TreeInspected { effect, .. }
+            | Self::TreeInspectionFailed { effect, .. }
+            | Self::VerificationFinished { effect, .. }
             | Self::TimerFired { effect }
             | Self::EffectLost { effect } => Some(*effect),
             Self::TaskStarted { .. }

@@ -153,6 +153,7 @@ impl Run {
 
     pub(super) fn checkpoint_kept(&mut self, checkpoint: &str, reaction: &mut Reaction) {
         let iteration = self.machine.context().iteration_count;
+        self.evidence.kept_before = iteration;
         reaction.notes.push(Note::CheckpointKept { iteration, checkpoint: checkpoint.to_owned() });
         self.release_held(iteration, reaction);
     }
@@ -185,6 +186,9 @@ impl Run {
         reaction: &mut Reaction,
     ) {
         let agent = self.execution.as_ref().map(|execution| execution.agent().to_owned()).unwrap_or_default();
+        if access == ToolAccess::Mutating {
+            self.evidence.touched();
+        }
         let id = self.issue(Open::Tool { slot });
         reaction.effects.push(Effect::RunTool { id, agent, call, access, rule });
     }
@@ -193,7 +197,7 @@ impl Run {
         self.abandon_open(reaction);
         let carried = self.carried_plan.take();
         result.plan_updates = result.plan_updates.or(carried);
-        self.feed(MachineEvent::AgentComplete { result }, reaction);
+        self.execution_done(result, reaction);
     }
 
     pub(super) fn execution_failed(&mut self, error: ErrorInfo, reaction: &mut Reaction) {

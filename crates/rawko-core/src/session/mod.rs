@@ -16,12 +16,13 @@ mod note;
 mod outcome;
 mod question;
 mod run;
+mod verify;
 
 pub use conversation::{ConversationId, ConversationLog};
 pub use effect::{Effect, TimerPurpose};
 pub use event::{EffectId, Event, Override, Stamped};
-pub use note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
-pub use outcome::{Outcome, Status};
+pub use note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note};
+pub use outcome::{LimitKind, Outcome, Status};
 
 use crate::error::ErrorInfo;
 use crate::machine::{Context, State};
@@ -30,6 +31,7 @@ use crate::request::ModelRequest;
 use crate::setup::Setup;
 use crate::time::Timestamp;
 use run::Run;
+pub use verify::VERIFY;
 
 /// A session between two events.
 #[derive(Debug, Clone, Default, PartialEq)]

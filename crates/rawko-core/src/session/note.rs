@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event::EffectId;
+use crate::facts::Verification;
 use crate::machine::{Decision, Plan, State};
 use crate::message::ToolCall;
 use crate::tool::ToolOutcome;
@@ -63,6 +64,27 @@ pub enum Note {
         /// Names what was kept.
         checkpoint: String,
     },
+    /// The verification commands are being run.
+    VerificationStarted {
+        /// The command lines.
+        commands: Vec<String>,
+    },
+    /// The verification commands were run.
+    Verified {
+        /// What came of it.
+        verification: Verification,
+    },
+    /// A conversation was made shorter, because it came near the model's limit.
+    Compacted {
+        /// Whose conversation.
+        agent: String,
+        /// How.
+        how: Compaction,
+        /// Tokens before, roughly.
+        before: u64,
+        /// Tokens after, roughly.
+        after: u64,
+    },
     /// The plan changed.
     PlanUpdated {
         /// Who changed it.
@@ -90,6 +112,16 @@ pub enum Note {
     },
 }
 
+/// How a conversation was made shorter (`docs/arbiter.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compaction {
+    /// Old tool results were cut.
+    ResultsCut,
+    /// The middle was replaced by a summary.
+    Summarized,
+}
+
 /// A decision with everything that explains it (`spec/arbiter.md`, point 7).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -109,6 +141,15 @@ pub struct DecisionRecord {
     /// Why the model's answers could not be used, one for each attempt that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<String>,
+    /// Which rule decided, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// What would have been decided, where a guard put this decision in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<Decision>,
+    /// Names the question to the arbiter's cache, where it may be remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_key: Option<String>,
     /// From question to decision, in milliseconds.
     pub latency_ms: u64,
     /// Tokens of those calls.
@@ -131,8 +172,10 @@ pub enum DecisionPoint {
 pub enum DecisionSource {
     /// A model.
     Llm,
-    /// The rules, by configuration.
+    /// The rules.
     Rule,
+    /// An answer to the same question, given before.
+    Cache,
     /// The rules, because the model gave no usable answer.
     Fallback,
     /// Somebody.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::Run;
 use crate::error::{ErrorCode, ErrorInfo};
+use crate::facts::Verification;
 use crate::machine::State;
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -12,11 +13,13 @@ use crate::usage::Usage;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
+    /// The task is done, and the verification commands have proven it on the tree as it is.
+    Verified,
     /// The arbiter says the task is done; no verification command has proven it.
     Claimed,
     /// Given up.
     Failed,
-    /// Stopped by a limit: iterations, tokens, cost or time.
+    /// Stopped by a limit: iterations, tokens, cost, time, or because nothing new came any more.
     Limited,
     /// Stopped by the user.
     Cancelled,
@@ -27,12 +30,29 @@ impl Status {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Verified => "verified",
             Self::Claimed => "claimed",
             Self::Failed => "failed",
             Self::Limited => "limited",
             Self::Cancelled => "cancelled",
         }
     }
+}
+
+/// Which limit stopped a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// Executions (`constraints.maxIterations`).
+    Iterations,
+    /// Tokens (`constraints.maxTokens`).
+    Tokens,
+    /// Cost (`constraints.maxCostUsd`).
+    Cost,
+    /// Wall time (`constraints.maxDuration`).
+    Time,
+    /// Nothing new came any more: the loop breaker.
+    Stalled,
 }
 
 /// The end of a run, with what was achieved until then.
@@ -54,6 +74,12 @@ pub struct Outcome {
     pub files_modified: Vec<String>,
     /// From start to end, in milliseconds.
     pub duration_ms: u64,
+    /// Which limit stopped it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitKind>,
+    /// What the verification commands brought when they were last run, on the tree as it is now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
     /// What ended the run, where an error did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
@@ -71,6 +97,8 @@ impl Outcome {
             cost_usd: None,
             files_modified: Vec::new(),
             duration_ms: 0,
+            limit: None,
+            verification: None,
             error: Some(error),
         }
     }
@@ -88,6 +116,8 @@ impl Run {
             cost_usd: self.spent.cost_usd(),
             files_modified: self.files_modified.clone(),
             duration_ms: context.started_at.map_or(0, |start| at.since(start)),
+            limit: None,
+            verification: self.evidence.fresh().cloned(),
             error: Some(error),
         }
     }
@@ -96,10 +126,13 @@ impl Run {
     pub(super) fn outcome(&self, state: State) -> Outcome {
         let context = self.machine.context();
         let error = context.last_error.as_ref().map(|failure| failure.error.clone());
-        let out_of_budget = error.as_ref().is_some_and(|error| error.code == ErrorCode::BudgetExceeded);
+        let stops = |error: &ErrorInfo| matches!(error.code, ErrorCode::BudgetExceeded | ErrorCode::Stalled);
+        let out_of_budget = error.as_ref().is_some_and(stops);
+        let is_proven = self.evidence.fresh().is_some_and(Verification::proves);
         let status = match state {
             State::Cancelled => Status::Cancelled,
             _ if context.limited => Status::Limited,
+            State::Complete if is_proven => Status::Verified,
             State::Complete => Status::Claimed,
             _ if out_of_budget => Status::Limited,
             _ => Status::Failed,
@@ -109,8 +142,8 @@ impl Run {
             output.map(|text| format!(" Last report: {text}")).unwrap_or_default()
         };
         let summary = match (status, &context.last_decision, &error) {
-            (Status::Claimed, Some(decision), _) => decision.reason().to_owned(),
-            (Status::Claimed, None, _) => String::new(),
+            (Status::Verified | Status::Claimed, Some(decision), _) => decision.reason().to_owned(),
+            (Status::Verified | Status::Claimed, None, _) => String::new(),
             (Status::Cancelled, ..) => "Cancelled.".to_owned(),
             (Status::Limited, _, Some(error)) if out_of_budget => {
                 format!("Stopped: {}.{}", error.message, last_words())
@@ -133,6 +166,8 @@ impl Run {
             cost_usd: self.spent.cost_usd(),
             files_modified: self.files_modified.clone(),
             duration_ms: context.started_at.map_or(0, |start| self.now.since(start)),
+            limit: (status == Status::Limited).then(|| self.limit.unwrap_or(LimitKind::Iterations)),
+            verification: self.evidence.fresh().cloned(),
             error: error.filter(|_| keeps_error),
         }
     }

@@ -90,7 +90,7 @@ impl Run {
         let value = to_value(&input);
         match self.setup.arbiter.mode {
             ArbiterMode::Rules => self.decide_by_rules(DecisionPoint::Select, value, reaction),
-            ArbiterMode::Llm => {
+            ArbiterMode::Llm | ArbiterMode::Hybrid => {
                 let prompt = self.setup.arbiter.templates.select(&input);
                 self.put(DecisionPoint::Select, prompt, value, reaction);
             }
@@ -106,7 +106,7 @@ impl Run {
         let value = to_value(&input);
         match self.setup.arbiter.mode {
             ArbiterMode::Rules => self.decide_by_rules(DecisionPoint::Evaluate, value, reaction),
-            ArbiterMode::Llm => {
+            ArbiterMode::Llm | ArbiterMode::Hybrid => {
                 let agents = self.setup.agents.values().map(|agent| &agent.config);
                 let available = select_input(self.sources(), agents).available_agents;
                 let prompt = self.setup.arbiter.templates.evaluate(&input, &available);
@@ -160,13 +160,22 @@ impl Run {
         }
     }
 
-    pub(super) fn question_answered(&mut self, message: Message, usage: Usage, reaction: &mut Reaction) {
+    pub(super) fn question_answered(
+        &mut self,
+        message: Message,
+        usage: Usage,
+        cached: bool,
+        reaction: &mut Reaction,
+    ) {
         let Some(mut question) = self.question.take() else { return };
         question.usage += usage;
         let agents = &self.machine.limits().agents;
         let some_agent_ran = !self.machine.context().current_mode.is_empty();
         match read_answer(&message, agents, some_agent_ran) {
-            Ok(decision) => self.decided(question, decision, DecisionSource::Llm, reaction),
+            Ok(decision) => {
+                let source = if cached { DecisionSource::Cache } else { DecisionSource::Llm };
+                self.decided(question, decision, source, reaction);
+            }
             Err(error) => {
                 question.object(message.or_placeholder(), &error);
                 if question.rejected.len() < ATTEMPTS {
@@ -244,14 +253,18 @@ impl Run {
             input: Some(input),
             calls,
             rejected,
+            rule: None,
+            instead_of: None,
+            cache_key: None,
             latency_ms: self.now.since(asked_at),
             usage,
         })));
-        let event = match point {
-            DecisionPoint::Select => MachineEvent::AgentSelected { decision },
-            DecisionPoint::Evaluate => MachineEvent::ArbiterDecision { decision },
-        };
-        self.feed(event, reaction);
+        match decision {
+            Decision::Complete { .. } => self.completed(point, decision, reaction),
+            Decision::SelectMode { .. } | Decision::Continue { .. } | Decision::Retry { .. } => {
+                self.feed(super::verify::decided(point, decision), reaction);
+            }
+        }
     }
 }
 

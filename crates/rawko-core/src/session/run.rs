@@ -9,7 +9,8 @@ use super::effect::{Effect, TimerPurpose};
 use super::event::{EffectId, Event, Override};
 use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use super::question::Question;
-use super::{ConversationLog, Reaction};
+use super::verify::Evidence;
+use super::{ConversationLog, LimitKind, Reaction};
 use crate::agent::execution::Execution;
 use crate::arbiter::{Sources, Tally};
 use crate::cost::PriceTable;
@@ -42,6 +43,8 @@ pub(super) struct Run {
     /// Tool calls that wait until the tree is kept, and the last execution before which it was.
     pub(super) held: Vec<HeldCall>,
     pub(super) kept_before: u32,
+    pub(super) evidence: Evidence,
+    pub(super) limit: Option<LimitKind>,
     /// Machine events that follow from the one being applied.
     queue: VecDeque<MachineEvent>,
 }
@@ -56,6 +59,8 @@ pub(super) enum Open {
     Turn,
     Tool { slot: usize },
     Checkpoint,
+    Inspection,
+    Verification,
     Timer { purpose: TimerPurpose, after_ms: u64 },
 }
 
@@ -82,6 +87,8 @@ impl Run {
             files_modified: Vec::new(),
             held: Vec::new(),
             kept_before: 0,
+            evidence: Evidence::default(),
+            limit: None,
             queue: VecDeque::new(),
         };
         let mut reaction = Reaction::default();
@@ -114,11 +121,11 @@ impl Run {
         let mut reaction = Reaction::default();
         match event {
             Event::TaskStarted { .. } => reaction.ignored = true,
-            Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: _ } => {
+            Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: _, cached } => {
                 match self.open.remove(effect) {
                     Some(Open::Question) => {
                         self.account(*effect, *usage, &mut reaction);
-                        self.question_answered(message.clone(), *usage, &mut reaction);
+                        self.question_answered(message.clone(), *usage, *cached, &mut reaction);
                     }
                     Some(Open::Turn) => {
                         self.account(*effect, *usage, &mut reaction);
@@ -127,11 +134,13 @@ impl Run {
                     other => self.put_back(*effect, other, &mut reaction),
                 }
             }
-            Event::ModelFailed { effect, error, duration_ms: _ } => match self.open.remove(effect) {
-                Some(Open::Question) => self.question_failed(error.clone(), &mut reaction),
-                Some(Open::Turn) => self.turn_failed(error.clone(), &mut reaction),
-                other => self.put_back(*effect, other, &mut reaction),
-            },
+            Event::ModelFailed { effect, error, duration_ms: _, usage: _ } => {
+                match self.open.remove(effect) {
+                    Some(Open::Question) => self.question_failed(error.clone(), &mut reaction),
+                    Some(Open::Turn) => self.turn_failed(error.clone(), &mut reaction),
+                    other => self.put_back(*effect, other, &mut reaction),
+                }
+            }
             Event::ToolFinished { effect, outcome } => match self.open.remove(effect) {
                 Some(Open::Tool { slot }) => self.tool_answered(slot, outcome.clone(), &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
@@ -144,6 +153,18 @@ impl Run {
                 Some(Open::Checkpoint) => self.checkpoint_failed(message, &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
             },
+            Event::TreeInspected { effect, inspection } => match self.open.remove(effect) {
+                Some(Open::Inspection) => self.inspected(inspection, &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
+            Event::TreeInspectionFailed { effect, message } => match self.open.remove(effect) {
+                Some(Open::Inspection) => self.inspection_failed(message, &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
+            Event::VerificationFinished { effect, verification } => match self.open.remove(effect) {
+                Some(Open::Verification) => self.verification_finished(verification, &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
             Event::SessionResumed { changed_files } => resumed(changed_files, &mut reaction),
             Event::TimerFired { effect } => match self.open.remove(effect) {
                 Some(Open::Timer { purpose, .. }) => self.timer_fired(purpose, &mut reaction),
@@ -154,6 +175,8 @@ impl Run {
                 Some(Open::Turn) => self.take_turn(&mut reaction),
                 Some(Open::Tool { slot }) => self.tool_lost(slot, &mut reaction),
                 Some(Open::Checkpoint) => self.take_checkpoint(&mut reaction),
+                Some(Open::Inspection) => self.inspect(&mut reaction),
+                Some(Open::Verification) => self.verify(&mut reaction),
                 Some(Open::Timer { purpose, after_ms }) => {
                     let left = self.time_left(purpose, after_ms, before);
                     self.start_timer(purpose, left, &mut reaction);
@@ -187,6 +210,7 @@ impl Run {
             }
             TimerPurpose::RunDeadline => {
                 let message = "the run's time is up (constraints.maxDuration)";
+                self.limit = Some(LimitKind::Time);
                 self.fail_here(ErrorInfo::new(ErrorCode::BudgetExceeded, message), reaction);
             }
         }
@@ -238,6 +262,9 @@ impl Run {
             input: None,
             calls: Vec::new(),
             rejected: Vec::new(),
+            rule: None,
+            instead_of: None,
+            cache_key: None,
             latency_ms: 0,
             usage: Usage::default(),
         })));
@@ -313,6 +340,7 @@ impl Run {
     pub(super) fn abandon_open(&mut self, reaction: &mut Reaction) {
         self.question = None;
         self.held.clear();
+        self.evidence.let_go();
         self.abandon(
             |open| !matches!(open, Open::Timer { purpose: TimerPurpose::RunDeadline, .. }),
             reaction,
@@ -359,6 +387,7 @@ impl Run {
             conversation: conversation.id,
             messages: conversation.messages.len(),
             digest: conversation.digest().to_owned(),
+            cache_key: None,
         });
         Ok(id)
     }
@@ -382,7 +411,11 @@ impl Run {
         match self.open.get(&effect)? {
             Open::Question => Some(self.question.as_ref()?.request()),
             Open::Turn => self.execution.as_ref().map(Execution::request),
-            Open::Tool { .. } | Open::Checkpoint | Open::Timer { .. } => None,
+            Open::Tool { .. }
+            | Open::Checkpoint
+            | Open::Inspection
+            | Open::Verification
+            | Open::Timer { .. } => None,
         }
     }
 
@@ -393,7 +426,12 @@ impl Run {
                 let (call, _, _) = execution.running(*slot)?;
                 Some((execution.agent().to_owned(), call))
             }
-            Open::Question | Open::Turn | Open::Checkpoint | Open::Timer { .. } => None,
+            Open::Question
+            | Open::Turn
+            | Open::Checkpoint
+            | Open::Inspection
+            | Open::Verification
+            | Open::Timer { .. } => None,
         }
     }
 

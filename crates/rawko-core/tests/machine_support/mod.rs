@@ -245,11 +245,16 @@ fn facts() -> impl Strategy<Value = ExecutionFacts> {
         Some(ExecutionEnd::MaxIterations),
         Some(ExecutionEnd::Refusal),
     ]);
-    let command = prop::option::of(-1..3_i32)
-        .prop_map(|exit_code| CommandFact { command: "cargo test".to_owned(), exit_code });
+    let command = prop::option::of(-1..3_i32).prop_map(|exit_code| CommandFact {
+        command: "cargo test".to_owned(),
+        exit_code,
+        is_check: true,
+        before_last_write: false,
+    });
     (ended, 0..4_u32, prop::collection::vec("[a-z]{1,3}", 0..2), prop::collection::vec(command, 0..2))
         .prop_map(|(ended, turns, files_modified, commands)| ExecutionFacts {
             ended,
+            diff: None,
             turns,
             files_modified,
             commands,

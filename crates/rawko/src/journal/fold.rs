@@ -129,6 +129,8 @@ impl Calls {
                     self.tools.insert(*id, agent.clone());
                 }
                 Effect::TakeCheckpoint { .. }
+                | Effect::InspectTree { .. }
+                | Effect::Verify { .. }
                 | Effect::StartTimer { .. }
                 | Effect::Abandon { .. }
                 | Effect::Finish { .. } => {}

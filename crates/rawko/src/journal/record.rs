@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::hex::hex;
 
 /// The format that this rawko writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Arguments of a call that are repeated beside its effect; longer ones stand in the model's answer alone.
 const INLINE_INPUT_BYTES: usize = 512;
@@ -104,11 +104,15 @@ impl StepRecord {
 
 fn must_be_readable(note: &Note) -> bool {
     match note {
-        Note::Decided(_) | Note::Warned { .. } | Note::StateChanged { .. } | Note::CheckpointKept { .. } => {
-            true
-        }
+        Note::Decided(_)
+        | Note::Warned { .. }
+        | Note::StateChanged { .. }
+        | Note::CheckpointKept { .. }
+        | Note::Verified { .. }
+        | Note::Compacted { .. } => true,
         Note::ToolCalled { allowed, .. } => !allowed,
         Note::AgentStarted { .. }
+        | Note::VerificationStarted { .. }
         | Note::ToolAnswered { .. }
         | Note::PlanUpdated { .. }
         | Note::Used { .. } => false,
@@ -167,6 +171,8 @@ impl JournaledEffect {
             },
             Effect::CallModel { .. }
             | Effect::TakeCheckpoint { .. }
+            | Effect::InspectTree { .. }
+            | Effect::Verify { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }
             | Effect::Finish { .. } => Self::Whole(effect.clone()),

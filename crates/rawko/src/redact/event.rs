@@ -20,13 +20,30 @@ impl Redactor {
                 self.clean(task);
                 self.setup(setup);
             }
-            Event::ModelReplied { message, effect: _, usage: _, stop_reason: _, duration_ms: _ } => {
+            Event::ModelReplied {
+                message,
+                effect: _,
+                usage: _,
+                stop_reason: _,
+                duration_ms: _,
+                cached: _,
+            } => {
                 self.message(message);
             }
-            Event::ModelFailed { error, effect: _, duration_ms: _ } => self.error(error),
+            Event::ModelFailed { error, effect: _, duration_ms: _, usage: _ } => self.error(error),
             Event::ToolFinished { outcome, effect: _ } => self.outcome(outcome),
             Event::CheckpointTaken { checkpoint, effect: _ } => self.clean(checkpoint),
             Event::CheckpointFailed { message, effect: _ } => self.clean(message),
+            Event::TreeInspected { inspection, effect: _ } => {
+                self.clean_all(&mut inspection.execution.names);
+                self.clean_all(&mut inspection.run.names);
+            }
+            Event::TreeInspectionFailed { message, effect: _ } => self.clean(message),
+            Event::VerificationFinished { verification, effect: _ } => {
+                for run in &mut verification.runs {
+                    self.clean(&mut run.output);
+                }
+            }
             Event::SessionResumed { changed_files } => self.clean_all(changed_files),
             Event::OverrideRequested { command } => match command {
                 Override::ForceAgent { agent } => self.clean(agent),
@@ -170,7 +187,7 @@ mod tests {
         let words = ["assistant", "ModelReplied", "end_turn", "tool_use", "max_tokens"];
         let redactor = Redactor::new(words.map(str::to_owned), []);
         let error = ErrorInfo::new(ErrorCode::Timeout, "late");
-        let mut event = Event::ModelFailed { effect: EffectId(1), error, duration_ms: 5 };
+        let mut event = Event::ModelFailed { effect: EffectId(1), error, duration_ms: 5, usage: None };
         let before = event.clone();
         redactor.event(&mut event);
         assert_eq!(event, before);

@@ -1,12 +1,13 @@
 //! One record of every kind, with every field that it can have: written out in full, so that a new variant or field does
 //! not compile until it is thought of here.
 
+use rawko::core::facts::{CommandRun, DiffStat, TreeInspection, Verification};
 use rawko::core::machine::{Decision, State};
 use rawko::core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 use rawko::core::request::Purpose;
 use rawko::core::session::{
-    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Stamped,
-    Status, TimerPurpose,
+    Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, LimitKind, Note,
+    Outcome, Override, Stamped, Status, TimerPurpose,
 };
 use rawko::core::setup::{AgentSetup, Setup};
 use rawko::core::tool::{SeenFile, ToolAccess, ToolOutcome};
@@ -32,10 +33,13 @@ pub(crate) fn header() -> Header {
 pub(crate) fn events() -> Vec<Stamped> {
     let mut events = vec![
         Event::TaskStarted { task: "every record".into(), setup: Box::new(setup()) },
-        Event::ModelFailed { effect: EffectId(3), error: error(), duration_ms: 12 },
+        Event::ModelFailed { effect: EffectId(3), error: error(), duration_ms: 12, usage: Some(usage()) },
         Event::ToolFinished { effect: EffectId(4), outcome: outcome() },
         Event::CheckpointTaken { effect: EffectId(5), checkpoint: "c0ffee".into() },
         Event::CheckpointFailed { effect: EffectId(6), message: "no room".into() },
+        Event::TreeInspected { effect: EffectId(9), inspection: inspection() },
+        Event::TreeInspectionFailed { effect: EffectId(10), message: "no git".into() },
+        Event::VerificationFinished { effect: EffectId(11), verification: verification() },
         Event::SessionResumed { changed_files: vec!["a.txt".into(), "b/ü.txt".into()] },
         Event::TimerFired { effect: EffectId(7) },
         Event::EffectLost { effect: EffectId(8) },
@@ -58,6 +62,7 @@ pub(crate) fn events() -> Vec<Stamped> {
         usage: usage(),
         stop_reason,
         duration_ms: 900,
+        cached: false,
     }));
     for event in &events {
         // A new kind of event belongs into the list above, and changes the format.
@@ -68,6 +73,9 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::ToolFinished { .. }
             | Event::CheckpointTaken { .. }
             | Event::CheckpointFailed { .. }
+            | Event::TreeInspected { .. }
+            | Event::TreeInspectionFailed { .. }
+            | Event::VerificationFinished { .. }
             | Event::SessionResumed { .. }
             | Event::TimerFired { .. }
             | Event::EffectLost { .. }
@@ -80,9 +88,14 @@ pub(crate) fn events() -> Vec<Stamped> {
 }
 
 pub(crate) fn step() -> StepRecord {
-    let purposes =
-        [Purpose::Select, Purpose::Evaluate, Purpose::Agent { name: "developer".into() }].into_iter();
+    let purposes = [
+        Purpose::Select,
+        Purpose::Evaluate,
+        Purpose::Agent { name: "developer".into() },
+        Purpose::Summarize { agent: "developer".into() },
+    ];
     let mut effects: Vec<Effect> = purposes
+        .into_iter()
         .map(|purpose| Effect::CallModel {
             id: EffectId(1),
             purpose,
@@ -91,6 +104,7 @@ pub(crate) fn step() -> StepRecord {
             conversation: 2,
             messages: 3,
             digest: "d1".into(),
+            cache_key: Some("k1".into()),
         })
         .collect();
     for input in [json!({"file_path": "a"}), json!({"long": "x".repeat(600)})] {
@@ -103,11 +117,17 @@ pub(crate) fn step() -> StepRecord {
         });
     }
     effects.push(Effect::TakeCheckpoint { id: EffectId(3), iteration: 1 });
+    effects.push(Effect::InspectTree { id: EffectId(5), iteration: 1 });
+    effects.push(Effect::Verify {
+        id: EffectId(6),
+        commands: vec!["cargo test".into()],
+        timeout_ms: 900_000,
+    });
     for purpose in [TimerPurpose::Backoff, TimerPurpose::ExecutionDeadline, TimerPurpose::RunDeadline] {
         effects.push(Effect::StartTimer { id: EffectId(4), after_ms: 1_000, purpose });
     }
     effects.push(Effect::Abandon { id: EffectId(4) });
-    for status in [Status::Claimed, Status::Failed, Status::Limited, Status::Cancelled] {
+    for status in [Status::Verified, Status::Claimed, Status::Failed, Status::Limited, Status::Cancelled] {
         let outcome = Outcome {
             status,
             summary: "how it ended".into(),
@@ -116,6 +136,8 @@ pub(crate) fn step() -> StepRecord {
             cost_usd: Some(0.125),
             files_modified: vec!["a.txt".into()],
             duration_ms: 5_000,
+            limit: Some(LimitKind::Stalled),
+            verification: Some(verification()),
             error: Some(error()),
         };
         effects.push(Effect::Finish { outcome: Box::new(outcome) });
@@ -125,6 +147,8 @@ pub(crate) fn step() -> StepRecord {
             Effect::CallModel { .. }
             | Effect::RunTool { .. }
             | Effect::TakeCheckpoint { .. }
+            | Effect::InspectTree { .. }
+            | Effect::Verify { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }
             | Effect::Finish { .. } => {}
@@ -139,9 +163,15 @@ fn notes() -> Vec<Note> {
         Decision::Continue { reason: "r".into() },
         Decision::Retry { reason: "r".into() },
         Decision::Complete { summary: "s".into() },
+        Decision::Retry { reason: "again".into() },
     ];
-    let sources =
-        [DecisionSource::Llm, DecisionSource::Rule, DecisionSource::Fallback, DecisionSource::Human];
+    let sources = [
+        DecisionSource::Llm,
+        DecisionSource::Rule,
+        DecisionSource::Fallback,
+        DecisionSource::Human,
+        DecisionSource::Cache,
+    ];
     let mut notes: Vec<Note> = decisions
         .into_iter()
         .zip(sources)
@@ -153,6 +183,9 @@ fn notes() -> Vec<Note> {
                 input: Some(json!({"task": "t", "numbers": [1, 2.5, -3, null, true]})),
                 calls: vec![EffectId(1), EffectId(2)],
                 rejected: vec!["no JSON".into()],
+                rule: Some("planFirst".into()),
+                instead_of: Some(Decision::Continue { reason: "r".into() }),
+                cache_key: Some("k1".into()),
                 latency_ms: 40,
                 usage: usage(),
             }))
@@ -171,6 +204,10 @@ fn notes() -> Vec<Note> {
     notes.extend(states.map(|to| Note::StateChanged { from: State::Selecting, to, iteration: 2 }));
     notes.push(Note::Warned { message: "w".into() });
     notes.push(Note::CheckpointKept { iteration: 1, checkpoint: "c0ffee".into() });
+    notes.push(Note::Verified { verification: verification() });
+    for how in [Compaction::ResultsCut, Compaction::Summarized] {
+        notes.push(Note::Compacted { agent: "developer".into(), how, before: 190_000, after: 90_000 });
+    }
     notes.push(Note::ToolCalled {
         agent: "developer".into(),
         call: ToolCall {
@@ -189,6 +226,9 @@ fn notes() -> Vec<Note> {
             | Note::StateChanged { .. }
             | Note::Warned { .. }
             | Note::CheckpointKept { .. }
+            | Note::VerificationStarted { .. }
+            | Note::Verified { .. }
+            | Note::Compacted { .. }
             | Note::ToolCalled { .. }
             | Note::AgentStarted { .. }
             | Note::ToolAnswered { .. }
@@ -197,6 +237,21 @@ fn notes() -> Vec<Note> {
         }
     }
     notes
+}
+
+fn inspection() -> TreeInspection {
+    let diff = DiffStat { files: 2, insertions: 12, deletions: 3, names: vec!["a.txt +12 -3".into()] };
+    TreeInspection { tree: "abc123".into(), execution: diff.clone(), run: diff }
+}
+
+fn verification() -> Verification {
+    let run = CommandRun {
+        command: "cargo test".into(),
+        exit_code: Some(101),
+        output: "1 failed".into(),
+        duration_ms: 800,
+    };
+    Verification { runs: vec![run], tree: Some("abc123".into()), tree_changed: true }
 }
 
 fn message() -> Message {

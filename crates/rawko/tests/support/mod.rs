@@ -94,7 +94,14 @@ impl Play {
         let stop_reason = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
         let usage = Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() };
         let message = Message { role: Role::Assistant, content };
-        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 900 });
+        self.give(Event::ModelReplied {
+            effect,
+            message,
+            usage,
+            stop_reason,
+            duration_ms: 900,
+            cached: false,
+        });
     }
 
     /// The tool that was called answers this.

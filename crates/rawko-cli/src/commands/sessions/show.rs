@@ -86,6 +86,8 @@ fn told(journal: &Journal, path: &Path) -> Told {
                 }
                 Effect::RunTool { .. }
                 | Effect::TakeCheckpoint { .. }
+                | Effect::InspectTree { .. }
+                | Effect::Verify { .. }
                 | Effect::StartTimer { .. }
                 | Effect::Abandon { .. } => {}
             }
@@ -130,6 +132,9 @@ fn before(
         Event::ToolFinished { .. }
         | Event::CheckpointTaken { .. }
         | Event::CheckpointFailed { .. }
+        | Event::TreeInspected { .. }
+        | Event::TreeInspectionFailed { .. }
+        | Event::VerificationFinished { .. }
         | Event::TimerFired { .. }
         | Event::EffectLost { .. }
         | Event::OverrideRequested { .. } => None,

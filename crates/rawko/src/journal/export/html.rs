@@ -111,6 +111,10 @@ impl Page {
                 self.told("Error", &format!("{}: {}", error.code, error.message));
             }
             Happening::Warned { message } => self.told("Warning:", message),
+            Happening::Verified { verification } => self.told("Verification:", &text::verified(verification)),
+            Happening::Compacted { agent, how, before, after } => {
+                self.told("Shortened:", &text::compacted(agent, *how, *before, *after));
+            }
             Happening::Resumed => self.told("Resumed:", "another process took the session up"),
             Happening::CancelRequested { reason } => self.told("Asked to stop:", reason),
             Happening::Overridden { command } => self.told("By hand:", &text::overridden(command)),

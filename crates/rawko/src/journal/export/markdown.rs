@@ -94,6 +94,12 @@ impl Page {
                 self.paragraph(&format!("**Error** {}: {}", error.code, escape(&error.message)));
             }
             Happening::Warned { message } => self.paragraph(&format!("**Warning:** {}", escape(message))),
+            Happening::Verified { verification } => {
+                self.paragraph(&format!("**Verification:** {}", escape(&text::verified(verification))));
+            }
+            Happening::Compacted { agent, how, before, after } => {
+                self.paragraph(&format!("*{}*", escape(&text::compacted(agent, *how, *before, *after))));
+            }
             Happening::Resumed => self.paragraph("*Another process took the session up.*"),
             Happening::CancelRequested { reason } => {
                 self.paragraph(&format!("**Asked to stop:** {}", escape(reason)));

@@ -1,7 +1,8 @@
 //! Words that both readable forms share, and text made plain: bounded, and without what could act on a terminal.
 
+use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, StepStatus};
-use rawko_core::session::{DecisionPoint, DecisionSource, Outcome, Override};
+use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, Outcome, Override};
 use rawko_core::text::keep_ends;
 use serde_json::Value;
 
@@ -74,9 +75,30 @@ pub(super) fn decided_by(point: DecisionPoint, source: DecisionSource) -> String
         DecisionSource::Llm => "by the model",
         DecisionSource::Rule => "by rule",
         DecisionSource::Fallback => "by rule, the model gave no usable answer",
+        DecisionSource::Cache => "by an answer given before",
         DecisionSource::Human => "by the user",
     };
     format!("{point}, {source}")
+}
+
+/// What the verification commands brought.
+pub(super) fn verified(verification: &Verification) -> String {
+    let told = verification.runs.iter().map(|run| {
+        let how = run.exit_code.map_or_else(|| "did not end".to_owned(), |code| format!("exit {code}"));
+        format!("{}: {how}", line(&run.command))
+    });
+    let told: Vec<String> = told.collect();
+    let tree = verification.tree.as_deref().map(|tree| format!(" (tree {})", line(tree))).unwrap_or_default();
+    format!("{}{tree}", told.join("; "))
+}
+
+/// How a conversation was made shorter.
+pub(super) fn compacted(agent: &str, how: Compaction, before: u64, after: u64) -> String {
+    let what = match how {
+        Compaction::ResultsCut => "old tool results were cut",
+        Compaction::Summarized => "its middle was summed up",
+    };
+    format!("{}: {what}, about {before} to {after} tokens", line(agent))
 }
 
 /// How somebody intervened.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, Plan, State};
 use rawko_core::request::Purpose;
 use rawko_core::session::{
-    DecisionPoint, DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Session,
+    Compaction, DecisionPoint, DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Session,
 };
 use rawko_core::{ErrorInfo, Timestamp};
 use serde::Serialize;
@@ -116,6 +117,22 @@ pub enum Happening {
         iteration: u32,
         /// Under which name.
         checkpoint: String,
+    },
+    /// The verification commands were run.
+    Verified {
+        /// What came of it.
+        verification: Verification,
+    },
+    /// A conversation was made shorter.
+    Compacted {
+        /// Whose.
+        agent: String,
+        /// How.
+        how: Compaction,
+        /// Tokens before, roughly.
+        before: u64,
+        /// Tokens after, roughly.
+        after: u64,
     },
     /// A model did not answer.
     ModelFailed {
@@ -250,6 +267,9 @@ impl Telling {
             | Event::ToolFinished { .. }
             | Event::CheckpointTaken { .. }
             | Event::CheckpointFailed { .. }
+            | Event::TreeInspected { .. }
+            | Event::TreeInspectionFailed { .. }
+            | Event::VerificationFinished { .. }
             | Event::TimerFired { .. }
             | Event::EffectLost { .. } => {}
         }
@@ -292,7 +312,11 @@ impl Telling {
                 self.tell(Happening::PlanChanged { agent, plan });
             }
             Note::Warned { message } => self.tell(Happening::Warned { message }),
-            Note::StateChanged { .. } | Note::Used { .. } => {}
+            Note::Verified { verification } => self.tell(Happening::Verified { verification }),
+            Note::Compacted { agent, how, before, after } => {
+                self.tell(Happening::Compacted { agent, how, before, after });
+            }
+            Note::StateChanged { .. } | Note::Used { .. } | Note::VerificationStarted { .. } => {}
         }
     }
 
@@ -302,9 +326,14 @@ impl Telling {
                 self.asked.insert(id, name);
             }
             Effect::Finish { outcome } => self.outcome = Some(*outcome),
-            Effect::CallModel { purpose: Purpose::Select | Purpose::Evaluate, .. }
+            Effect::CallModel {
+                purpose: Purpose::Select | Purpose::Evaluate | Purpose::Summarize { .. },
+                ..
+            }
             | Effect::RunTool { .. }
             | Effect::TakeCheckpoint { .. }
+            | Effect::InspectTree { .. }
+            | Effect::Verify { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. } => {}
         }

@@ -1,0 +1,146 @@
+//! What rawko finds out for itself, as opposed to what agents claim: how the tree changed, what commands brought
+//! (`spec/tools-and-permissions.md`, "Verified completion"; `spec/arbiter.md`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How much of the tree is different, in lines and files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiffStat {
+    /// Files added, changed or removed.
+    pub files: u32,
+    /// Lines added in text files.
+    pub insertions: u64,
+    /// Lines removed from text files.
+    pub deletions: u64,
+    /// The first of those files, each with its own figures, e.g. `src/lib.rs +12 -3`. Bounded; `files` counts all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+}
+
+impl DiffStat {
+    /// Whether nothing is different.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files == 0
+    }
+}
+
+/// The tree at the end of an execution that may have changed it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TreeInspection {
+    /// Names the content of the tree.
+    pub tree: String,
+    /// What is different from the tree before the execution.
+    pub execution: DiffStat,
+    /// What is different from the tree before the run's first change.
+    pub run: DiffStat,
+}
+
+/// One command that rawko itself ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandRun {
+    /// The command line.
+    pub command: String,
+    /// Its exit status; absent where it was killed, ran out of time or could not be begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Head and tail of what it printed, bounded.
+    pub output: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl CommandRun {
+    /// Whether it exited with 0.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.exit_code == Some(0)
+    }
+}
+
+/// What the verification commands brought, and on which tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Verification {
+    /// The commands in the order they were run; those behind the first that failed were not.
+    pub runs: Vec<CommandRun>,
+    /// Names the content of the tree they ran on; absent where it could not be determined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// Whether the tree was another one after the commands than before them: what they say holds for neither.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tree_changed: bool,
+}
+
+impl Verification {
+    /// Whether every command exited with 0 on one known tree.
+    #[must_use]
+    pub fn proves(&self) -> bool {
+        self.passed() && self.tree.is_some() && !self.tree_changed
+    }
+
+    /// Whether there was a command, and every one exited with 0.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        !self.runs.is_empty() && self.runs.iter().all(CommandRun::passed)
+    }
+}
+
+/// Whether a command line is known to run tests or other checks of a project. Only a hint for the arbiter: what is
+/// not known here is shown all the same, as a command like any other.
+#[must_use]
+pub fn is_check(command: &str) -> bool {
+    let words: Vec<&str> =
+        command.split([' ', '\t', '\n', ';', '&', '|', '(', ')']).filter(|w| !w.is_empty()).collect();
+    words.iter().enumerate().any(|(at, word)| {
+        let program = word.rsplit('/').next().unwrap_or(word);
+        let arguments = || words.iter().skip(at + 1).take(3);
+        match program {
+            "pytest" | "tox" | "nox" | "jest" | "vitest" | "mocha" | "rspec" | "phpunit" | "ctest"
+            | "clippy-driver" | "ruff" | "mypy" | "eslint" | "tsc" | "test.sh" | "check.sh" => true,
+            "cargo" | "npm" | "pnpm" | "yarn" | "bun" | "deno" | "go" | "make" | "just" | "mvn"
+            | "gradle" | "gradlew" | "dotnet" | "mix" | "bundle" | "swift" | "zig" | "bazel" | "rake"
+            | "composer" => arguments().any(|word| CHECKS.contains(word)),
+            "python" | "python3" => arguments().any(|word| matches!(*word, "pytest" | "unittest")),
+            _ => false,
+        }
+    })
+}
+
+/// Subcommands, targets and scripts by which projects call their checks.
+const CHECKS: &[&str] =
+    &["test", "tests", "t", "check", "clippy", "nextest", "build", "lint", "vet", "verify", "ci", "doc"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(command: &str, expected: bool) {
+        assert_eq!(is_check(command), expected, "{command}");
+    }
+
+    #[test]
+    fn the_usual_checks_are_known() {
+        for command in [
+            "cargo test",
+            "cd x && cargo nextest run --workspace",
+            "RUST_LOG=1 cargo clippy --all-targets",
+            "npm run test",
+            "npm test 2>&1 | tail -5",
+            "python -m pytest -q",
+            "./test.sh",
+            "go test ./...",
+            "make check",
+        ] {
+            check(command, true);
+        }
+        for command in ["ls", "git status", "cargo add serde", "echo test", "npm install", "make install"] {
+            check(command, false);
+        }
+    }
+}
