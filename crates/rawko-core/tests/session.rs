@@ -23,6 +23,7 @@ fn model(name: &str) -> ModelChoice {
         provider: "p".into(),
         model: name.into(),
         max_tokens: 1_000,
+        context_window: None,
         temperature: None,
         extra: Default::default(),
     }
@@ -71,10 +72,12 @@ fn setup() -> Setup {
             mode: ArbiterMode::Llm,
             model: model("judge"),
             templates: Templates::default(),
+            cache: Default::default(),
         },
         limits: RunLimits::default(),
         prices: BTreeMap::new(),
         tools,
+        verify: None,
         place: Place { directory: "/p".into(), platform: "linux".into(), git: true },
     }
 }
@@ -608,6 +611,7 @@ fn event_of(kind: u8, effect: EffectId) -> Event {
         usage: Usage::default(),
         stop_reason: StopReason::ToolUse,
         duration_ms: 1,
+        cached: false,
     };
     match kind % 16 {
         0 | 1 => {
