@@ -100,7 +100,7 @@ impl ProviderSession for LeakySession {
                 vec![ProviderEvent::Error(ErrorInfo::new(ErrorCode::NetworkError, message))]
             }
             (Purpose::Agent { .. }, 4) => say("big ", Some(("Read", json!({"file_path": "big.txt"})))),
-            (Purpose::Agent { .. }, _) => {
+            (Purpose::Agent { .. } | Purpose::Summarize { .. }, _) => {
                 let summary = format!("did {CANARY} {}", "x".repeat(70_000));
                 say("", Some(("Report", json!({"outcome": "success", "summary": summary}))))
             }
