@@ -16,6 +16,7 @@ use bytes::Bytes;
 use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_core::request::ModelRequest;
 use rawko_core::retry::{GiveUp, Verdict};
+use rawko_core::usage::Usage;
 use reqwest::Response;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -52,6 +53,8 @@ pub(crate) struct Call<'a, W: Wire> {
     pending: Events,
     /// Something of the answer has been given out.
     answered: bool,
+    /// What attempts that failed consumed all the same.
+    wasted: Usage,
     /// Attempts that failed and count against the policy.
     failed: u32,
     /// Attempts in all.
@@ -89,6 +92,7 @@ impl<'a, W: Wire> Call<'a, W> {
             phase: Phase::Asking,
             pending: Events::new(),
             answered: false,
+            wasted: Usage::default(),
             failed: 0,
             attempt: 1,
             begun: Instant::now(),
@@ -109,7 +113,7 @@ impl<'a, W: Wire> Call<'a, W> {
                 }
                 Phase::Asking => match self.ask().await {
                     Ok(answer) => self.phase = Phase::Reading(Box::new(answer)),
-                    Err(failure) => self.fail(failure),
+                    Err(failure) => self.fail(failure, None),
                 },
                 Phase::Reading(answer) => self.read(answer).await,
             }
@@ -190,19 +194,23 @@ impl<'a, W: Wire> Call<'a, W> {
             Ok(Progress::Open | Progress::Closing) => self.phase = Phase::Reading(answer),
             Ok(Progress::Done) => {
                 let Answer { response, decoder, .. } = *answer;
-                let last = decoder.finish(&mut self.pending);
+                let mut last = decoder.finish(&mut self.pending);
+                if let ProviderEvent::MessageDone { usage, .. } = &mut last {
+                    *usage += self.wasted;
+                }
                 self.pending.push_back(last);
                 self.session.released = Some(release(response));
             }
             Err(mut failure) => {
                 failure.info.request_id = request_id(answer.response.headers());
-                self.fail(failure);
+                self.fail(failure, answer.decoder.consumed());
             }
         }
     }
 
     /// Asks again if that may help, and otherwise ends with the error.
-    fn fail(&mut self, mut failure: Failure) {
+    fn fail(&mut self, mut failure: Failure, consumed: Option<Usage>) {
+        self.wasted += consumed.unwrap_or_default();
         if self.answered {
             failure.info.message = format!("the answer was cut off: {}", failure.info.message);
             return self.end_with(*failure.info);
@@ -261,7 +269,8 @@ impl<'a, W: Wire> Call<'a, W> {
     }
 
     fn end_with(&mut self, error: ErrorInfo) {
-        self.pending.push_back(ProviderEvent::Error(self.session.remote.finished(error)));
+        let usage = (self.answered || self.wasted != Usage::default()).then_some(self.wasted);
+        self.pending.push_back(ProviderEvent::Error { error: self.session.remote.finished(error), usage });
         self.phase = Phase::Ended;
     }
 }

@@ -116,6 +116,17 @@ impl Draft {
         self.blocks.is_empty()
     }
 
+    /// What the answer has consumed so far; `None` where it has not begun. Servers count what they produced at the
+    /// end: of an answer that was cut off it is estimated, at four bytes a token.
+    pub(crate) fn consumed(&self) -> Option<Usage> {
+        if self.is_empty() && self.usage == Usage::default() {
+            return None;
+        }
+        let received: usize = self.blocks.values().map(Block::len).sum();
+        let estimate = u64::try_from(received.div_ceil(4)).unwrap_or(u64::MAX);
+        Some(Usage { output_tokens: self.usage.output_tokens.max(estimate), ..self.usage })
+    }
+
     /// The message, with every open call closed. `stop` falls back on what the message itself says.
     pub(crate) fn finish(mut self, out: &mut Events) -> ProviderEvent {
         let places: Vec<u64> = self.blocks.keys().copied().collect();
@@ -141,6 +152,15 @@ impl Draft {
 }
 
 impl Block {
+    /// Bytes of what the model produced. A signature is not of its making.
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Redacted(text) => text.len(),
+            Self::Thinking { thinking, .. } => thinking.len(),
+            Self::Tool(tool) => tool.name.len() + tool.raw.len(),
+        }
+    }
+
     fn into_content(self) -> Option<Content> {
         match self {
             Self::Text(text) => (!text.is_empty()).then_some(Content::Text { text }),

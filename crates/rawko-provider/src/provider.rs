@@ -113,5 +113,11 @@ pub enum ProviderEvent {
         stop_reason: StopReason,
     },
     /// There is no answer. Always last.
-    Error(ErrorInfo),
+    Error {
+        /// Why.
+        error: ErrorInfo,
+        /// What it consumed all the same; absent where the answer had not begun. A prompt of no tokens is one that
+        /// the server had not counted yet.
+        usage: Option<Usage>,
+    },
 }

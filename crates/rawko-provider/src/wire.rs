@@ -2,6 +2,7 @@
 
 use rawko_core::message::Message;
 use rawko_core::request::ModelRequest;
+use rawko_core::usage::Usage;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -70,6 +71,9 @@ pub(crate) trait Decoder: Send {
 
     /// How far the answer is.
     fn progress(&self) -> Progress;
+
+    /// What the answer has consumed so far; `None` where it has not begun.
+    fn consumed(&self) -> Option<Usage>;
 
     /// Closes what is open and gives the last event.
     fn finish(self, out: &mut Events) -> ProviderEvent;

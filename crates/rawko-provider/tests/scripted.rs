@@ -51,7 +51,7 @@ async fn message(provider: &Scripted, request: ModelRequest) -> (Message, Usage,
 
 async fn error(provider: &Scripted, request: ModelRequest) -> ErrorInfo {
     match ask(provider, request).await.pop() {
-        Some(ProviderEvent::Error(error)) => error,
+        Some(ProviderEvent::Error { error, .. }) => error,
         other => panic!("no error but {other:?}"),
     }
 }
@@ -127,7 +127,7 @@ async fn errors_and_reasons_to_stop_are_as_written() {
     ]));
     let events = ask(&provider, agent("a")).await;
     assert_eq!(events.first(), Some(&ProviderEvent::TextDelta("half".into())));
-    let Some(ProviderEvent::Error(first)) = events.last() else { panic!("{events:?}") };
+    let Some(ProviderEvent::Error { error: first, .. }) = events.last() else { panic!("{events:?}") };
     assert_eq!(
         (first.code, first.message.as_str(), first.retry_after_ms),
         (ErrorCode::RateLimited, "slow", Some(9))

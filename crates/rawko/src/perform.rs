@@ -99,14 +99,14 @@ impl Performer {
         let answer = asked.catch_unwind().await.unwrap_or_else(|_| {
             let message =
                 format!("the provider `{provider}` broke: a fault of the provider, not of the request");
-            Err(ErrorInfo::new(ErrorCode::Unknown, message))
+            Err(ErrorInfo::new(ErrorCode::Unknown, message).into())
         });
         let duration_ms = elapsed_ms(begun);
         let event = match answer {
             Ok(Answer { message, usage, stop_reason }) => {
                 Event::ModelReplied { effect, message, usage, stop_reason, duration_ms, cached: false }
             }
-            Err(error) => Event::ModelFailed { effect, error, duration_ms, usage: None },
+            Err(Unanswered { error, usage }) => Event::ModelFailed { effect, error, duration_ms, usage },
         };
         let _ = signals.send(Signal::Happened(event));
     }
@@ -199,13 +199,25 @@ struct Answer {
     stop_reason: rawko_core::message::StopReason,
 }
 
+/// A question without an answer, and what it consumed all the same.
+struct Unanswered {
+    error: ErrorInfo,
+    usage: Option<rawko_core::Usage>,
+}
+
+impl From<ErrorInfo> for Unanswered {
+    fn from(error: ErrorInfo) -> Self {
+        Self { error, usage: None }
+    }
+}
+
 async fn answer(
     session: &mut dyn ProviderSession,
     request: ModelRequest,
     speaker: &str,
     signals: &Signals,
     redactor: &Redactor,
-) -> Result<Answer, ErrorInfo> {
+) -> Result<Answer, Unanswered> {
     let mut pieces = Pieces::new(redactor);
     let tell = |text: String| {
         if !text.is_empty() {
@@ -234,10 +246,10 @@ async fn answer(
                 tell(pieces.finish());
                 return Ok(Answer { message, usage, stop_reason });
             }
-            ProviderEvent::Error(error) => return Err(error),
+            ProviderEvent::Error { error, usage } => return Err(Unanswered { error, usage }),
         }
     }
-    Err(ErrorInfo::new(ErrorCode::NetworkError, "the provider's stream ended without an answer"))
+    Err(ErrorInfo::new(ErrorCode::NetworkError, "the provider's stream ended without an answer").into())
 }
 
 fn elapsed_ms(begun: Instant) -> u64 {

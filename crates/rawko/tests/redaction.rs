@@ -97,7 +97,10 @@ impl ProviderSession for LeakySession {
             }
             (Purpose::Agent { .. }, 3) => {
                 let message = format!("the server says {CANARY}");
-                vec![ProviderEvent::Error(ErrorInfo::new(ErrorCode::NetworkError, message))]
+                vec![ProviderEvent::Error {
+                    error: ErrorInfo::new(ErrorCode::NetworkError, message),
+                    usage: None,
+                }]
             }
             (Purpose::Agent { .. }, 4) => say("big ", Some(("Read", json!({"file_path": "big.txt"})))),
             (Purpose::Agent { .. } | Purpose::Summarize { .. }, _) => {

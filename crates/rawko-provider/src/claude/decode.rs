@@ -79,6 +79,10 @@ impl Decoder for ClaudeDecoder {
         }
     }
 
+    fn consumed(&self) -> Option<Usage> {
+        self.draft.consumed()
+    }
+
     fn finish(self, out: &mut Events) -> ProviderEvent {
         self.draft.finish(out)
     }

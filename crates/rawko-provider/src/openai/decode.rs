@@ -84,6 +84,10 @@ impl Decoder for OpenAiDecoder {
         }
     }
 
+    fn consumed(&self) -> Option<Usage> {
+        self.draft.consumed().or_else(|| (!self.calls.is_empty()).then(Usage::default))
+    }
+
     fn finish(mut self, out: &mut Events) -> ProviderEvent {
         self.announce_all(out);
         self.draft.finish(out)

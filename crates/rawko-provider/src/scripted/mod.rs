@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use rawko_core::error::ErrorInfo;
 use rawko_core::request::{ModelRequest, Purpose, ToolChoice};
+use rawko_core::usage::Usage;
 use serde_json::Value;
 
 use crate::draft::{Draft, Events};
@@ -103,10 +104,10 @@ impl ScriptedSession {
             Ok(reply) => (reply.delay_ms, stage.events(reply, request, &self.name)),
             Err(error) => (
                 0,
-                Events::from([ProviderEvent::Error(ErrorInfo {
-                    provider: Some(self.name.clone()),
-                    ..error
-                })]),
+                Events::from([ProviderEvent::Error {
+                    error: ErrorInfo { provider: Some(self.name.clone()), ..error },
+                    usage: None,
+                }]),
             ),
         }
     }
@@ -146,11 +147,14 @@ impl Stage {
         if let Some(error) = reply.error {
             let message =
                 if error.message.is_empty() { format!("scripted {}", error.code) } else { error.message };
-            out.push_back(ProviderEvent::Error(ErrorInfo {
-                provider: Some(provider.to_owned()),
-                retry_after_ms: error.retry_after_ms,
-                ..ErrorInfo::new(error.code, message)
-            }));
+            out.push_back(ProviderEvent::Error {
+                error: ErrorInfo {
+                    provider: Some(provider.to_owned()),
+                    retry_after_ms: error.retry_after_ms,
+                    ..ErrorInfo::new(error.code, message)
+                },
+                usage: (reply.usage != Usage::default()).then_some(reply.usage),
+            });
             return out;
         }
         draft.usage = reply.usage;

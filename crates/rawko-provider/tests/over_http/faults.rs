@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use rawko_core::error::ErrorCode;
+use rawko_core::usage::Usage;
 use rawko_provider::{ProviderEvent, ProviderSettings, RetryPolicy, Timeouts};
-use testkit::{Answer, Cut, Delivery, Framing, ModelServer, Pieces, Wire};
+use testkit::{Answer, Cut, Delivery, Framing, ModelServer, Pieces, Say, Wire};
 
 use super::trial::{BOTH, LONG, ask, provider, question, try_answers, try_with};
 
@@ -91,6 +92,53 @@ async fn a_cut_before_the_first_word_is_tried_again() {
         assert_eq!(trial.message().0.text(), "said");
         assert_eq!(trial.retry_codes(), [ErrorCode::NetworkError; 2], "{wire:?}");
         assert_eq!(server.exchanges().len(), 3);
+    }
+}
+
+/// What the server says the question consumes.
+const USED: Usage =
+    Usage { input_tokens: 700, output_tokens: 50, cache_read_tokens: 200, cache_write_tokens: 100 };
+
+fn billed(text: &str, cut: Option<Cut>) -> Answer {
+    let say = Say { text: text.to_owned(), usage: USED, ..Say::default() };
+    Answer::from(say).delivered(Delivery { cut, ..Delivery::default() })
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_off_says_what_it_consumed() {
+    for (wire, prompt) in
+        [(Wire::Claude, Usage { output_tokens: 0, ..USED }), (Wire::OpenAi, Usage::default())]
+    {
+        let cut = billed("a rather long text", Some(Cut::Events(preamble(wire) + 2)));
+        let (trial, _server) = try_answers(wire, vec![cut]).await;
+        assert_eq!(trial.text, "a rather long ");
+        // Fourteen bytes were received: at four a token, the last one begun.
+        assert_eq!(trial.wasted, Some(Usage { output_tokens: 4, ..prompt }), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn attempts_that_were_cut_before_the_first_word_are_paid_for_too() {
+    let cut = || billed("never said", Some(Cut::Events(preamble(Wire::Claude))));
+    let (trial, _server) = try_answers(Wire::Claude, vec![cut(), billed("said", None)]).await;
+    let twice =
+        Usage { output_tokens: 51, input_tokens: 1_400, cache_read_tokens: 400, cache_write_tokens: 200 };
+    assert_eq!(trial.message().1, twice);
+    let (trial, _server) = try_with(Wire::Claude, vec![cut()], question(), once).await;
+    assert_eq!(trial.wasted, Some(Usage { output_tokens: 1, ..USED }));
+}
+
+#[tokio::test]
+async fn what_never_began_consumed_nothing() {
+    for wire in BOTH {
+        for answer in [
+            Answer::HangUp,
+            Answer::refuse(401, "authentication_error", "no"),
+            Answer::refuse(529, "overloaded_error", "later"),
+        ] {
+            let (trial, _server) = try_with(wire, vec![answer], question(), once).await;
+            assert_eq!((trial.error().provider.as_deref(), trial.wasted), (Some("test"), None), "{wire:?}");
+        }
     }
 }
 

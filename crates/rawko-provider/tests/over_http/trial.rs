@@ -72,6 +72,8 @@ pub(crate) struct Trial {
     pub(crate) events: Vec<ProviderEvent>,
     /// What failed before each further attempt.
     pub(crate) retries: Vec<(ErrorInfo, u64)>,
+    /// What a question without an answer consumed.
+    pub(crate) wasted: Option<Usage>,
     pub(crate) end: Option<Result<(Message, Usage, StopReason), ErrorInfo>>,
 }
 
@@ -114,7 +116,8 @@ pub(crate) async fn ask(session: &mut dyn ProviderSession, request: ModelRequest
                 trial.end = Some(Ok((message.clone(), *usage, *stop_reason)));
                 continue;
             }
-            ProviderEvent::Error(error) => {
+            ProviderEvent::Error { error, usage } => {
+                trial.wasted = *usage;
                 trial.end = Some(Err(error.clone()));
                 continue;
             }
