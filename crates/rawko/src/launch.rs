@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rawko_core::policy::effective_permissions;
 use rawko_core::setup::Setup;
-use rawko_tools::FileTracker;
+use rawko_tools::{CommandRunner, FileTracker};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -57,6 +58,7 @@ impl Rawko {
             self.project().to_owned(),
             &setup.agents,
             checkpoints,
+            self.runner(),
             Arc::clone(&redactor),
         );
         let reloader = self.reloader(setup);
@@ -78,6 +80,13 @@ impl Rawko {
                     .with_scratch(scratch)
             }),
         })
+    }
+
+    /// What runs the verification commands: with the variables that the project's agents may see.
+    fn runner(&self) -> CommandRunner {
+        let config = &self.loaded.config;
+        let granted = effective_permissions(&config.permissions, None, Some(&self.builder.permissions));
+        CommandRunner::new(self.project(), granted.env.unwrap_or_default())
     }
 
     /// What keeps secrets out of the journal: those of the providers, of the environment, and of the embedder.

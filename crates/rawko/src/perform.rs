@@ -14,7 +14,7 @@ use rawko_core::setup::AgentSetup;
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
-use rawko_tools::{ToolContext, ToolRegistry};
+use rawko_tools::{CommandRunner, ToolContext, ToolRegistry};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::checkpoint::Checkpoints;
@@ -31,7 +31,9 @@ pub(crate) struct Performer {
     tools: ToolRegistry,
     root: std::path::PathBuf,
     grants: Mutex<Grants>,
-    checkpoints: Checkpoints,
+    pub(crate) checkpoints: Checkpoints,
+    /// Runs the verification commands.
+    pub(crate) runner: CommandRunner,
     redactor: Arc<Redactor>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
     /// one, so that nothing is kept that cannot be continued.
@@ -55,6 +57,7 @@ impl Performer {
         root: std::path::PathBuf,
         agents: &BTreeMap<String, AgentSetup>,
         checkpoints: Checkpoints,
+        runner: CommandRunner,
         redactor: Arc<Redactor>,
     ) -> Self {
         Self {
@@ -63,6 +66,7 @@ impl Performer {
             root,
             grants: Mutex::new(grants_of(agents)),
             checkpoints,
+            runner,
             redactor,
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),

@@ -65,12 +65,7 @@ impl Copies<'_> {
     ) -> Result<String, CheckpointError> {
         self.create_folders()?;
         let snapshot = self.read(listing, |id, content| self.store(id, content))?;
-        let mut manifest = Vec::new();
-        for (path, Entry { kind, id, size }) in &snapshot {
-            manifest.extend(format!("{} blob {id} {size}\t", kind.mode()).bytes());
-            manifest.extend(path);
-            manifest.push(0);
-        }
+        let mut manifest = manifest_of(&snapshot);
         for (path, why) in &listing.skipped {
             manifest.extend(format!("{NOT_KEPT}{} ({why})\0", path.escape_ascii()).bytes());
         }
@@ -96,6 +91,16 @@ impl Copies<'_> {
     /// The tree as it is, with nothing kept.
     pub(super) fn present(&self, listing: &Listing) -> Result<Snapshot, CheckpointError> {
         self.read(listing, |_, _| Ok(()))
+    }
+
+    /// Names a tree, whatever may be missing of it.
+    pub(super) fn name_of(&self, snapshot: &Snapshot) -> String {
+        format!("{PREFIX}{}", digest(&manifest_of(snapshot)))
+    }
+
+    /// The content of a file as it is now.
+    pub(super) fn present_content(&self, path: &[u8]) -> Option<Vec<u8>> {
+        read_file(&open_root(self.project).ok()?, path).map(|(_, content)| content)
     }
 
     /// All names with what they hold.
@@ -289,6 +294,16 @@ fn read_file(root: &OwnedFd, path: &[u8]) -> Option<(EntryKind, Vec<u8>)> {
     file.take(MAX_FILE).read_to_end(&mut content).ok()?;
     let kind = if metadata.mode() & 0o100 == 0 { EntryKind::File } else { EntryKind::Executable };
     Some((kind, content))
+}
+
+fn manifest_of(snapshot: &Snapshot) -> Vec<u8> {
+    let mut manifest = Vec::new();
+    for (path, Entry { kind, id, size }) in snapshot {
+        manifest.extend(format!("{} blob {id} {size}\t", kind.mode()).bytes());
+        manifest.extend(path);
+        manifest.push(0);
+    }
+    manifest
 }
 
 fn digest(content: &[u8]) -> String {

@@ -10,6 +10,7 @@ mod copies;
 mod diff;
 mod error;
 mod git;
+mod inspect;
 mod listing;
 mod objects;
 mod own;

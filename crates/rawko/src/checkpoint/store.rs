@@ -1,7 +1,7 @@
 //! Where the trees of a session are kept, and the operations that both ways of keeping have.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::copies::{self, Copies, is_copy};
 use super::diff::{self, ChangeKind, Detail, FileChange};
@@ -45,7 +45,7 @@ impl Store {
         Ok(Self { git, place, folder, session: of.session.clone(), never, user: of.user.clone() })
     }
 
-    fn objects(&self) -> Option<Objects<'_>> {
+    pub(super) fn objects(&self) -> Option<Objects<'_>> {
         let git = self.git.as_ref()?;
         Some(Objects { git, place: &self.place, folder: &self.folder, session: &self.session })
     }
@@ -145,7 +145,7 @@ impl Store {
     }
 
     /// Writes the tree as it is now into `scratch`. What the session's index remembers spares reading most files.
-    fn tree_now(
+    pub(super) fn tree_now(
         &self,
         objects: &Objects<'_>,
         scratch: &Scratch,
@@ -155,7 +155,7 @@ impl Store {
         let known = self.folder.join("index");
         if known.symlink_metadata().is_ok_and(|found| found.is_file()) {
             // A mere help: without it, all files are read.
-            let _ = std::fs::copy(&known, &index);
+            let _ = copy_with_time(&known, &index);
         }
         objects.tree(scratch, listing, &index, &scratch.objects())
     }
@@ -205,8 +205,16 @@ impl Store {
     }
 }
 
+/// Copies an index. Git takes a file that is no older than the index for one that may have changed unnoticed, and reads
+/// it: a copy must not look newer than what it was copied from.
+fn copy_with_time(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::copy(from, to)?;
+    let written = from.metadata()?.modified()?;
+    std::fs::OpenOptions::new().write(true).open(to)?.set_modified(written)
+}
+
 /// Without git, which files differ is all that is told.
-fn of_snapshots(before: &Snapshot, after: &Snapshot) -> Vec<FileChange> {
+pub(super) fn of_snapshots(before: &Snapshot, after: &Snapshot) -> Vec<FileChange> {
     let paths: BTreeSet<&TreePath> = before.keys().chain(after.keys()).collect();
     let change = |path: &TreePath| {
         let kind = match (before.get(path), after.get(path)) {

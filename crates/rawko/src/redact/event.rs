@@ -41,6 +41,7 @@ impl Redactor {
             Event::TreeInspectionFailed { message, effect: _ } => self.clean(message),
             Event::VerificationFinished { verification, effect: _ } => {
                 for run in &mut verification.runs {
+                    self.clean(&mut run.command);
                     self.clean(&mut run.output);
                 }
             }
@@ -65,6 +66,10 @@ impl Redactor {
         }
         for tool in &mut setup.tools {
             self.clean(&mut tool.description);
+        }
+        for verify in &mut setup.verify {
+            // A command that holds a secret will fail without it, and say so. It would otherwise be kept for ever.
+            self.clean_all(&mut verify.commands);
         }
     }
 
@@ -166,6 +171,14 @@ mod tests {
             "code": "authentication_failed", "message": format!("bad key {CANARY}"), "requestId": CANARY, "tool": CANARY}}));
         check(json!({"type": "CheckpointTaken", "effect": 3, "checkpoint": CANARY}));
         check(json!({"type": "CheckpointFailed", "effect": 3, "message": CANARY}));
+        check(json!({"type": "TreeInspectionFailed", "effect": 3, "message": CANARY}));
+        let figures =
+            json!({"files": 1, "insertions": 1, "deletions": 0, "names": [format!("{CANARY} +1 -0")]});
+        check(
+            json!({"type": "TreeInspected", "effect": 3, "inspection": {"tree": "t", "execution": figures, "run": figures}}),
+        );
+        check(json!({"type": "VerificationFinished", "effect": 3, "verification": {
+            "runs": [{"command": format!("curl -u {CANARY}"), "exitCode": 1, "output": CANARY, "durationMs": 1}]}}));
         check(json!({"type": "SessionResumed", "changedFiles": [CANARY]}));
         check(json!({"type": "CancelRequested", "reason": CANARY}));
         check(json!({"type": "OverrideRequested", "command": {"type": "force_agent", "agent": CANARY}}));
@@ -177,6 +190,7 @@ mod tests {
         check(json!({"type": "TaskStarted", "task": CANARY, "setup": {
             "agents": agents, "fallback": [choice], "limits": {"maxIterations": 1, "maxConsecutiveFailures": 1},
             "arbiter": {"mode": "llm", "model": choice, "templates": {"select": CANARY, "evaluate": CANARY}},
+            "verify": {"commands": [CANARY], "timeoutMs": 1},
             "tools": [{"name": "T", "description": CANARY, "inputSchema": {}, "access": "read_only"}],
             "place": {"directory": "/p", "platform": "linux", "git": false}}}));
     }

@@ -3,6 +3,7 @@
 mod bench;
 mod changes;
 mod hostile;
+mod inspecting;
 mod keeping;
 mod own;
 mod places;
