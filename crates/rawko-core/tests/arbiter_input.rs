@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use rawko_core::agent::{AgentConfig, OneOrMany, builtin_agents};
-use rawko_core::arbiter::{Sources, Tally, Templates, evaluate_input, select_input};
+use rawko_core::arbiter::{RunFacts, Sources, Tally, Templates, evaluate_input, select_input};
 use rawko_core::machine::{
     CommandFact, Context, ExecutionEnd, ExecutionFacts, ExecutionStatus, FailureRecord, HistoryEntry, Limits,
     Plan, PlanStep, StepStatus,
@@ -47,7 +47,8 @@ fn with_sources<T>(context: &Context, build: impl FnOnce(Sources<'_>) -> T) -> T
     tally.update(&context.history);
     let limits = limits();
     let now = Timestamp(1_769_160_720_000);
-    build(Sources { context, limits: &limits, tally: &tally, tokens_used: 4_200, now })
+    let facts = RunFacts::default();
+    build(Sources { context, limits: &limits, tally: &tally, tokens_used: 4_200, facts: &facts, now })
 }
 
 use ExecutionStatus::{Cancelled, Failure as F, Success as S, Timeout};

@@ -2,218 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
+mod session_support;
 
 use proptest::prelude::*;
-use rawko_core::agent::{AgentConfig, AgentLimits, OneOrMany, Transitions, control_tools};
-use rawko_core::arbiter::{DECIDE, Templates};
+use rawko_core::arbiter::DECIDE;
+use rawko_core::facts::{DiffStat, TreeInspection};
 use rawko_core::machine::State;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
 use rawko_core::session::{
-    DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Reaction, Session, Stamped, Status,
-    TimerPurpose,
+    DecisionSource, Effect, EffectId, Event, Note, Override, Session, Stamped, Status, TimerPurpose,
 };
-use rawko_core::setup::{AgentSetup, ArbiterMode, ArbiterSetup, ModelChoice, Place, RunLimits, Setup};
-use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+use rawko_core::setup::ModelChoice;
+use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
-use serde_json::{Value, json};
+use serde_json::json;
 
-fn model(name: &str) -> ModelChoice {
-    ModelChoice {
-        provider: "p".into(),
-        model: name.into(),
-        max_tokens: 1_000,
-        context_window: None,
-        temperature: None,
-        extra: Default::default(),
-    }
-}
-
-fn agent(name: &str, max_turns: u32) -> (String, AgentSetup) {
-    let config = AgentConfig {
-        name: name.into(),
-        display_name: None,
-        when_to_use: OneOrMany::One(format!("for {name} work")),
-        system_prompt: format!("You are {name}."),
-        tools: Default::default(),
-        transitions: Transitions::default(),
-        limits: AgentLimits { max_iterations: Some(max_turns), ..Default::default() },
-        provider: Default::default(),
-        memory: Default::default(),
-        permissions: None,
-        metadata: Default::default(),
-    };
-    (
-        name.into(),
-        AgentSetup { config, source: "test".into(), model: model("m"), permissions: Default::default() },
-    )
-}
-
-fn tool(name: &str, access: ToolAccess) -> ToolSpec {
-    let input_schema = json!({"type": "object"});
-    ToolSpec { name: name.into(), description: name.into(), input_schema, access }
-}
-
-fn setup() -> Setup {
-    let mut tools = control_tools();
-    tools.extend([
-        tool("Read", ToolAccess::ReadOnly),
-        tool("Grep", ToolAccess::ReadOnly),
-        tool("Write", ToolAccess::Mutating),
-        tool("Bash", ToolAccess::Mutating),
-    ]);
-    Setup {
-        agents: BTreeMap::from([agent("planner", 4), agent("developer", 6)]),
-        default_agent: None,
-        first_agent: None,
-        fallback: vec![],
-        checkpoints: false,
-        arbiter: ArbiterSetup {
-            mode: ArbiterMode::Llm,
-            model: model("judge"),
-            templates: Templates::default(),
-            cache: Default::default(),
-        },
-        limits: RunLimits::default(),
-        prices: BTreeMap::new(),
-        tools,
-        verify: None,
-        place: Place { directory: "/p".into(), platform: "linux".into(), git: true },
-    }
-}
-
-/// A driver in miniature: keeps the open effects in order and the events given, as a journal would.
-struct Bench {
-    session: Session,
-    clock: u64,
-    journal: Vec<Stamped>,
-    open: Vec<Effect>,
-    notes: Vec<Note>,
-    outcome: Option<Outcome>,
-}
-
-impl Bench {
-    fn start(setup: Setup) -> Self {
-        let mut bench = Self {
-            session: Session::new(),
-            clock: 1_000,
-            journal: vec![],
-            open: vec![],
-            notes: vec![],
-            outcome: None,
-        };
-        bench.give(Event::TaskStarted { task: "make it work".into(), setup: Box::new(setup) });
-        bench
-    }
-
-    fn give(&mut self, event: Event) -> Reaction {
-        self.clock += 10;
-        let stamped = Stamped { at: Timestamp(self.clock), event };
-        let reaction = self.session.apply(&stamped);
-        self.journal.push(stamped);
-        for effect in &reaction.effects {
-            match effect {
-                Effect::Abandon { id } => self.open.retain(|open| open.awaits_answer() != Some(*id)),
-                Effect::Finish { outcome } => self.outcome = Some(*outcome.clone()),
-                other => self.open.push(other.clone()),
-            }
-        }
-        self.notes.extend(reaction.notes.clone());
-        reaction
-    }
-
-    fn take(&mut self, which: impl Fn(&Effect) -> bool) -> Effect {
-        let at = self.open.iter().position(which).unwrap_or_else(|| panic!("not open: {:#?}", self.open));
-        self.open.remove(at)
-    }
-
-    #[track_caller]
-    fn reply(&mut self, content: Vec<Content>, stop_reason: StopReason) -> Reaction {
-        let effect = self.take(|effect| matches!(effect, Effect::CallModel { .. }));
-        let effect = effect.awaits_answer().unwrap();
-        assert!(self.session.request(effect).is_some());
-        let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
-        let message = Message { role: Role::Assistant, content };
-        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 5, cached: false })
-    }
-
-    #[track_caller]
-    fn decide(&mut self, input: Value) -> Reaction {
-        self.reply(vec![call("d", DECIDE, input)], StopReason::ToolUse)
-    }
-
-    #[track_caller]
-    fn select(&mut self, mode: &str) {
-        self.decide(json!({"decision": "SELECT_MODE", "mode": mode, "reason": "r"}));
-    }
-
-    #[track_caller]
-    fn report(&mut self, outcome: &str) {
-        let input = json!({"outcome": outcome, "summary": format!("{outcome} it was")});
-        self.reply(vec![call("r", "Report", input)], StopReason::ToolUse);
-    }
-
-    #[track_caller]
-    fn fail_model(&mut self, code: ErrorCode) {
-        let effect = self.take(|effect| matches!(effect, Effect::CallModel { .. }));
-        let effect = effect.awaits_answer().unwrap();
-        self.give(Event::ModelFailed {
-            effect,
-            error: ErrorInfo::new(code, "m"),
-            duration_ms: 5,
-            usage: None,
-        });
-    }
-
-    #[track_caller]
-    fn fire(&mut self, wanted: TimerPurpose) {
-        let timer =
-            self.take(|effect| matches!(effect, Effect::StartTimer { purpose, .. } if *purpose == wanted));
-        self.give(Event::TimerFired { effect: timer.awaits_answer().unwrap() });
-    }
-
-    fn running(&self) -> Vec<(EffectId, String)> {
-        self.open
-            .iter()
-            .filter_map(|effect| match effect {
-                Effect::RunTool { id, call, .. } => Some((*id, call.name.clone())),
-                _ => None,
-            })
-            .collect()
-    }
-
-    fn finish_tool(&mut self, effect: EffectId, outcome: ToolOutcome) {
-        self.open.retain(|open| open.awaits_answer() != Some(effect));
-        self.give(Event::ToolFinished { effect, outcome });
-    }
-
-    /// The request that is open, as text.
-    #[track_caller]
-    fn asked(&self) -> String {
-        let effect = self.open.iter().find(|effect| matches!(effect, Effect::CallModel { .. }));
-        let request = self.session.request(effect.unwrap().awaits_answer().unwrap()).unwrap();
-        format!("{}\n{:#?}", request.system, request.messages)
-    }
-
-    #[track_caller]
-    fn ended(&self, status: Status) -> &Outcome {
-        let outcome = self.outcome.as_ref().expect("the run should be over");
-        assert_eq!(outcome.status, status, "{outcome:?}");
-        assert!(self.open.is_empty(), "{:?}", self.open);
-        assert_eq!(self.session.open_effects().count(), 0);
-        // The fold of the journal is the state, and giving it again changes nothing.
-        let mut folded = Session::new();
-        for stamped in &self.journal {
-            let _ = folded.apply(stamped);
-        }
-        assert_eq!(folded, self.session);
-        outcome
-    }
-}
-
-fn call(id: &str, name: &str, input: Value) -> Content {
-    Content::ToolUse(ToolCall { id: id.into(), name: name.into(), input, invalid_input: None })
-}
+use session_support::{Bench, call, model, setup};
 
 #[test]
 fn a_task_from_start_to_claimed() {
@@ -539,6 +343,17 @@ fn the_tree_is_kept_once_before_an_execution_changes_it() {
     let (write, _) = bench.running()[0].clone();
     bench.finish_tool(write, ToolOutcome::ok("done"));
     bench.report("success");
+    let lost = bench.take(|effect| matches!(effect, Effect::InspectTree { iteration: 1, .. }));
+    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    let names = vec!["a.txt +1 -0".to_owned()];
+    let change = DiffStat { files: 1, insertions: 1, deletions: 0, names };
+    let inspection = TreeInspection { tree: "t1".into(), execution: change.clone(), run: change.clone() };
+    bench.answer(
+        |effect| matches!(effect, Effect::InspectTree { .. }),
+        |effect| Event::TreeInspected { effect, inspection },
+    );
+    assert_eq!(bench.session.context().unwrap().history[0].facts.diff, Some(change));
+    assert!(bench.asked().contains("1 files, +1 -0: a.txt +1 -0"), "the arbiter is told: {}", bench.asked());
     bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
     bench.reply(vec![call("d", "Bash", json!({}))], StopReason::ToolUse);
     let next = bench.take(|effect| matches!(effect, Effect::TakeCheckpoint { iteration: 2, .. }));

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rawko::core::agent::builtin_agents;
-use rawko::core::arbiter::{Sources, Tally, Templates, evaluate_input, select_input};
+use rawko::core::arbiter::{RunFacts, Sources, Tally, Templates, evaluate_input, select_input};
+use rawko::core::facts::DiffStat;
 use rawko::core::machine::{AgentResult, Decision, Limits, Machine, MachineEvent};
 use rawko::core::session::{EffectId, Event, Stamped};
 use rawko::core::tool::ToolOutcome;
@@ -60,11 +61,21 @@ fn prompts(entries: usize) -> f64 {
     }
     assert!(machine.context().history.len() >= entries, "{} entries", machine.context().history.len());
     let templates = Templates::default();
+    let facts = RunFacts {
+        changes: Some(DiffStat {
+            files: 40,
+            insertions: 900,
+            deletions: 300,
+            names: vec!["src/a.rs +20 -7".into(); 20],
+        }),
+        ..RunFacts::default()
+    };
     let sources = || Sources {
         context: machine.context(),
         limits: machine.limits(),
         tally: &tally,
         tokens_used: 5,
+        facts: &facts,
         now: Timestamp(entries as u64 * 10),
     };
     each(|| {

@@ -37,6 +37,10 @@ pub struct Execution {
     calls: Vec<Slot>,
     /// Content that waits for the next user message: results of calls behind which the agent stopped.
     unsaid: Vec<Content>,
+    /// Calls of the last turn that were refused, until somebody takes notice of them.
+    refused: Vec<(ToolCall, ToolOutcome)>,
+    /// Said behind the results of the turn.
+    remarks: Vec<String>,
     report: Option<Report>,
     plan: Option<PlanUpdates>,
     facts: ExecutionFacts,
@@ -114,6 +118,8 @@ impl Execution {
             max_turns: agent.config.max_turns(),
             calls: Vec::new(),
             unsaid: Vec::new(),
+            refused: Vec::new(),
+            remarks: Vec::new(),
             report: None,
             plan: None,
             facts: ExecutionFacts::default(),
@@ -327,6 +333,9 @@ impl Execution {
             Ok(access) => SlotState::Waiting { access, rule },
             Err(outcome) => {
                 notes.push(answered(&self.agent, &call, &outcome));
+                if outcome.is_error {
+                    self.refused.push((call.clone(), outcome.clone()));
+                }
                 SlotState::Done(outcome)
             }
         };
@@ -410,9 +419,25 @@ impl Execution {
             self.unsaid = content;
             return self.out_of_turns();
         }
+        content.extend(std::mem::take(&mut self.remarks).into_iter().map(Content::text));
         content.extend(prompt::turns_left(self.max_turns - self.facts.turns).map(Content::text));
         self.conversation.push(Message { role: Role::User, content });
         Step::Ask
+    }
+
+    /// Says this to the agent, behind the results of the turn.
+    pub fn remark(&mut self, words: String) {
+        self.remarks.push(words);
+    }
+
+    /// The calls that were refused since this was last asked.
+    pub fn take_refused(&mut self) -> Vec<(ToolCall, ToolOutcome)> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Ends it between two turns: somebody else decided so.
+    pub fn stop(&mut self, how: ExecutionEnd, words: String) -> AgentResult {
+        self.result(how, false, words)
     }
 
     /// Not a failure: the agent may have been making progress, and the arbiter is told how it ended.
@@ -423,14 +448,18 @@ impl Execution {
     }
 
     fn end(&mut self, how: ExecutionEnd, success: bool, output: String) -> Step {
+        Step::End(Box::new(self.result(how, success, output)))
+    }
+
+    fn result(&mut self, how: ExecutionEnd, success: bool, output: String) -> AgentResult {
         self.facts.ended = Some(how);
-        Step::End(Box::new(AgentResult {
+        AgentResult {
             success,
             output,
             plan_updates: self.plan.clone(),
             usage: Some(self.usage),
             facts: self.facts.clone(),
-        }))
+        }
     }
 
     /// Facts are what the tools recorded.

@@ -79,7 +79,7 @@ pub enum AnswerError {
         /// The names, comma-separated.
         known: String,
     },
-    /// CONTINUE or RETRY where no agent has worked yet.
+    /// COMPLETE, CONTINUE or RETRY where no agent has worked yet.
     #[error("{kind} is not possible: no agent has worked yet; choose one with SELECT_MODE")]
     NobodyYet {
         /// The decision.
@@ -175,6 +175,8 @@ fn to_decision(
                 Err(AnswerError::UnknownAgent { mode: truncate(&mode, 100), known: known() })
             }
         }
+        // The arbiter has seen nothing of the project yet: that the task is done already it cannot know.
+        DecisionKind::Complete if !some_agent_ran => Err(AnswerError::NobodyYet { kind: "COMPLETE" }),
         DecisionKind::Complete => {
             let summary = answer.summary.map(|s| truncate(s.trim(), REASON_CHARS)).filter(|s| !s.is_empty());
             Ok(Decision::Complete { summary: summary.unwrap_or(reason) })

@@ -4,7 +4,7 @@
 use super::errors::{category_of, recovery_actions, recovery_options};
 use super::input::{
     AgentDescription, ConstraintContext, ErrorContext, ErrorSummary, ErrorSurroundings,
-    EvaluateProgressInput, ExecutionSummary, OutputSummary, RecentPerformance, RecordedFacts,
+    EvaluateProgressInput, ExecutionSummary, OutputSummary, RecentPerformance, RecordedFacts, RunFacts,
     SelectAgentInput, TokenCounts, ToolLists,
 };
 use super::tally::{AgentTally, Tally};
@@ -43,6 +43,8 @@ pub struct Sources<'a> {
     pub tally: &'a Tally,
     /// Tokens of all model calls so far.
     pub tokens_used: u64,
+    /// What the run knows for itself.
+    pub facts: &'a RunFacts,
     /// The clock value.
     pub now: Timestamp,
 }
@@ -53,7 +55,7 @@ pub fn select_input<'a>(
     sources: Sources<'_>,
     agents: impl Iterator<Item = &'a AgentConfig>,
 ) -> SelectAgentInput {
-    let Sources { context, tally, .. } = sources;
+    let Sources { context, tally, facts, .. } = sources;
     SelectAgentInput {
         task: context.task.clone(),
         plan: context.plan.clone(),
@@ -61,13 +63,14 @@ pub fn select_input<'a>(
         last_error: context.last_error.as_ref().map(|failure| error_context(failure, context)),
         available_agents: agents.map(|agent| describe(agent, tally.agent(&agent.name))).collect(),
         constraints: constraints(sources),
+        facts: facts.clone(),
     }
 }
 
 /// Input for judging the last execution; `None` where there was none yet.
 #[must_use]
 pub fn evaluate_input(sources: Sources<'_>) -> Option<EvaluateProgressInput> {
-    let Sources { context, tally, .. } = sources;
+    let Sources { context, tally, facts, .. } = sources;
     let last = context.history.last()?;
     Some(EvaluateProgressInput {
         task: context.task.clone(),
@@ -75,6 +78,7 @@ pub fn evaluate_input(sources: Sources<'_>) -> Option<EvaluateProgressInput> {
         last_execution: summarize(last, Detail::Full),
         history: recent_history(context, tally, EVALUATE_HISTORY),
         constraints: constraints(sources),
+        facts: facts.clone(),
     })
 }
 
@@ -132,6 +136,7 @@ fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
         turns: facts.turns,
         commands: facts.commands.clone(),
         denied_tools: bounded(&facts.denied_tools),
+        diff: facts.diff.clone(),
     };
     ExecutionSummary {
         agent: entry.agent.clone(),
@@ -209,7 +214,7 @@ fn performance(tally: &AgentTally) -> RecentPerformance {
 }
 
 fn constraints(sources: Sources<'_>) -> ConstraintContext {
-    let Sources { context, limits, tally, tokens_used, now } = sources;
+    let Sources { context, limits, tally, tokens_used, facts: _, now } = sources;
     let iterations_remaining = limits.max_iterations.saturating_sub(context.iteration_count);
     let steps_left = match &context.plan {
         None => u64::from(iterations_remaining),

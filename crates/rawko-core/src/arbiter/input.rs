@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Transitions;
+use crate::facts::{CommandRun, DiffStat};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus, Plan};
 
 /// Input for choosing the next agent, in `selecting`.
@@ -23,6 +24,9 @@ pub struct SelectAgentInput {
     pub available_agents: Vec<AgentDescription>,
     /// Limits and how far they are used up.
     pub constraints: ConstraintContext,
+    /// What rawko knows for itself of the run, beyond SPEC-0006; absent where there is nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub facts: RunFacts,
 }
 
 /// Input for judging progress, in `evaluating`.
@@ -39,6 +43,63 @@ pub struct EvaluateProgressInput {
     pub history: Vec<ExecutionSummary>,
     /// Limits and how far they are used up.
     pub constraints: ConstraintContext,
+    /// What rawko knows for itself of the run, beyond SPEC-0006; absent where there is nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub facts: RunFacts,
+}
+
+/// What rawko knows for itself of the run as a whole, as opposed to what agents claim.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunFacts {
+    /// What is different from the tree before the run's first change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<DiffStat>,
+    /// What the verification commands brought when they were last run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<VerificationFacts>,
+    /// Something that comes again and again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
+    /// Agents that cannot work now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub barred: Vec<BarredAgent>,
+}
+
+/// What the verification commands brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerificationFacts {
+    /// Whether all of them exited with 0.
+    pub passed: bool,
+    /// Whether something may have been written since.
+    pub is_stale: bool,
+    /// The commands that were run, with the end of what they printed.
+    pub commands: Vec<CommandRun>,
+}
+
+/// Something that comes again and again without any change in tree or plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Repetition {
+    /// What.
+    pub what: String,
+    /// How often by now.
+    pub times: u32,
+    /// How often until another agent must work.
+    pub change_at: u32,
+    /// How often until the run stops.
+    pub stop_at: u32,
+}
+
+/// An agent that cannot work now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BarredAgent {
+    /// Its name.
+    pub agent: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// One execution, in short.
@@ -119,6 +180,9 @@ pub struct RecordedFacts {
     /// Tools that it was denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied_tools: Vec<String>,
+    /// What it changed in the tree; absent where that was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<DiffStat>,
 }
 
 /// Tokens of an execution.

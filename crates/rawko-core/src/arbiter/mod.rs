@@ -4,6 +4,7 @@
 mod answer;
 mod construct;
 mod errors;
+mod facts;
 mod input;
 mod prompt;
 mod rules;
@@ -15,9 +16,10 @@ pub(crate) use construct::recent_history;
 pub use construct::{EVALUATE_HISTORY, SELECT_HISTORY, Sources, evaluate_input, select_input};
 pub use errors::{category_of, recovery_actions, recovery_options};
 pub use input::{
-    AgentDescription, ConstraintContext, ErrorCategory, ErrorContext, ErrorSummary, ErrorSurroundings,
-    EvaluateProgressInput, ExecutionSummary, OutputSummary, RecentPerformance, RecordedFacts, RecoveryAction,
-    RecoveryOption, SelectAgentInput, TokenCounts, ToolLists,
+    AgentDescription, BarredAgent, ConstraintContext, ErrorCategory, ErrorContext, ErrorSummary,
+    ErrorSurroundings, EvaluateProgressInput, ExecutionSummary, OutputSummary, RecentPerformance,
+    RecordedFacts, RecoveryAction, RecoveryOption, Repetition, RunFacts, SelectAgentInput, TokenCounts,
+    ToolLists, VerificationFacts,
 };
 pub use prompt::{Prompt, Templates};
 pub(crate) use prompt::{execution as execution_text, plan as plan_text};

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::facts;
 use super::input::{
     AgentDescription, ConstraintContext, ErrorContext, EvaluateProgressInput, ExecutionSummary,
     SelectAgentInput,
@@ -56,6 +57,8 @@ impl Templates {
             error: &error,
             last_execution: "",
             constraints: &constraints(&input.constraints),
+            facts: &facts::text(&input.facts),
+            performance: &facts::performance(&input.available_agents),
             iteration: input.constraints.current_iteration,
             max_iterations: input.constraints.max_iterations,
         }
@@ -73,6 +76,8 @@ impl Templates {
             error: "",
             last_execution: &execution(&input.last_execution),
             constraints: &constraints(&input.constraints),
+            facts: &facts::text(&input.facts),
+            performance: &facts::performance(available),
             iteration: input.constraints.current_iteration,
             max_iterations: input.constraints.max_iterations,
         }
@@ -89,6 +94,8 @@ struct Slots<'a> {
     error: &'a str,
     last_execution: &'a str,
     constraints: &'a str,
+    facts: &'a str,
+    performance: &'a str,
     iteration: u32,
     max_iterations: u32,
 }
@@ -105,6 +112,8 @@ impl Slots<'_> {
                 "error" | "lastError" => self.error,
                 "lastExecution" => self.last_execution,
                 "constraints" => self.constraints,
+                "facts" => self.facts,
+                "performance" => self.performance,
                 "iteration" => &iteration,
                 "maxIterations" => &max,
                 _ => return None,
@@ -208,7 +217,12 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
         for fact in &facts.commands {
             let exit =
                 fact.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
-            let _ = write!(text, "\n    Recorded command: {exit}: {}", one_line(&fact.command));
+            let what = if fact.is_check { "check" } else { "command" };
+            let when = if fact.before_last_write { " (before the last write)" } else { "" };
+            let _ = write!(text, "\n    Recorded {what}: {exit}{when}: {}", one_line(&fact.command));
+        }
+        if let Some(diff) = &facts.diff {
+            let _ = write!(text, "\n    Recorded change of the tree: {}", facts::diff(diff));
         }
         if !facts.denied_tools.is_empty() {
             let _ = write!(text, "\n    Recorded denials: {}", one_line(&facts.denied_tools.join(", ")));
@@ -234,7 +248,7 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
 }
 
 /// Commands, names of files and tools: what agents choose, on one line, so that it cannot forge a line of the prompt.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "&lt;")
 }
 

@@ -40,6 +40,17 @@ impl Rules<'_> {
         Some(Decision::SelectMode { mode, reason })
     }
 
+    /// Who of these agents works in place of one that cannot; `None` where nobody is left.
+    #[must_use]
+    pub fn another(&self, context: &Context) -> Option<String> {
+        [self.transition(context), Some("developer"), self.default]
+            .into_iter()
+            .flatten()
+            .find(|name| self.agents.contains_key(*name))
+            .map(str::to_owned)
+            .or_else(|| self.agents.keys().next().cloned())
+    }
+
     /// How it goes on after an execution.
     #[must_use]
     pub fn evaluate(&self, context: &Context) -> Decision {

@@ -25,6 +25,12 @@ impl Run {
             let error = ErrorInfo::new(ErrorCode::ConfigError, message);
             return self.execution_failed(error, reaction);
         };
+        let last = self.machine.context().history.last();
+        let before = last.map(|entry| entry.agent.clone()).unwrap_or_default();
+        if let Err(error) = self.begins(&before, name) {
+            self.execution = None;
+            return self.execution_failed(error, reaction);
+        }
         let plan = self.effective_plan();
         let reason = self.machine.context().last_decision.as_ref().map_or("", |decision| decision.reason());
         let kept = self.execution.take().filter(|execution| {
@@ -81,6 +87,7 @@ impl Run {
         let agent = setup.agents.get(execution.agent());
         let judge = |call: &ToolCall| judge(agent, setup, call);
         let step = execution.replied(message, usage, stop_reason, plan.as_ref(), judge, &mut reaction.notes);
+        self.watch_refused();
         self.follow(step, reaction);
     }
 
@@ -107,6 +114,10 @@ impl Run {
                 self.files_modified.push(file.clone());
             }
         }
+        let running = self.execution.as_ref().and_then(|execution| execution.running(slot));
+        if let Some((call, access, _)) = running {
+            self.watch_call(&call, access, &outcome);
+        }
         let Some(execution) = self.execution.as_mut() else { return };
         let step = execution.tool_finished(slot, outcome, &mut reaction.notes);
         self.follow(step, reaction);
@@ -125,6 +136,7 @@ impl Run {
 
     fn follow(&mut self, step: Step, reaction: &mut Reaction) {
         match step {
+            Step::Ask if self.breaks_circle(reaction) => {}
             Step::Ask => self.take_turn(reaction),
             Step::Wait => {}
             Step::Run(calls) => self.run_or_hold(calls, reaction),
@@ -193,7 +205,7 @@ impl Run {
         reaction.effects.push(Effect::RunTool { id, agent, call, access, rule });
     }
 
-    fn execution_ended(&mut self, mut result: AgentResult, reaction: &mut Reaction) {
+    pub(super) fn execution_ended(&mut self, mut result: AgentResult, reaction: &mut Reaction) {
         self.abandon_open(reaction);
         let carried = self.carried_plan.take();
         result.plan_updates = result.plan_updates.or(carried);

@@ -7,11 +7,13 @@
 //! Every effect is answered at most once: an answer to an effect that is not open (answered, abandoned, or never
 //! issued) changes nothing and is reported as ignored.
 
+mod breaker;
 mod budget;
 mod conversation;
 mod effect;
 mod event;
 mod execute;
+mod guard;
 mod note;
 mod outcome;
 mod question;
@@ -21,6 +23,7 @@ mod verify;
 pub use conversation::{ConversationId, ConversationLog};
 pub use effect::{Effect, TimerPurpose};
 pub use event::{EffectId, Event, Override, Stamped};
+pub use guard::GUARD_RULE;
 pub use note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note};
 pub use outcome::{LimitKind, Outcome, Status};
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::event::EffectId;
+use super::guard::{GUARD_RULE, Guarded};
 use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use super::run::{Open, Run};
-use super::{ConversationLog, Reaction};
+use super::{ConversationLog, LimitKind, Reaction};
 use crate::agent::AgentConfig;
 use crate::arbiter::{
     AnswerError, DECIDE, Prompt, Rules, decide_tool, evaluate_input, read_answer, select_input,
@@ -86,6 +87,7 @@ impl Question {
 
 impl Run {
     pub(super) fn ask_select(&mut self, reaction: &mut Reaction) {
+        self.gather_facts();
         let input = select_input(self.sources(), self.setup.agents.values().map(|agent| &agent.config));
         let value = to_value(&input);
         match self.setup.arbiter.mode {
@@ -98,6 +100,7 @@ impl Run {
     }
 
     pub(super) fn ask_evaluate(&mut self, reaction: &mut Reaction) {
+        self.gather_facts();
         let Some(input) = evaluate_input(self.sources()) else {
             let message = "there is no execution to judge";
             let error = ErrorInfo::new(ErrorCode::Unknown, message);
@@ -196,6 +199,10 @@ impl Run {
             self.question = Some(question);
             return self.ask(reaction);
         }
+        self.question_broken(&question, error, reaction);
+    }
+
+    fn question_broken(&mut self, question: &Question, error: ErrorInfo, reaction: &mut Reaction) {
         let event = match question.point {
             DecisionPoint::Select => MachineEvent::AgentSelectionFailed { error },
             DecisionPoint::Evaluate => MachineEvent::ArbiterError { error },
@@ -245,6 +252,18 @@ impl Run {
         source: DecisionSource,
         reaction: &mut Reaction,
     ) {
+        let (decision, instead_of) = match self.guarded(question.point, decision) {
+            Guarded::Stands(decision) => (decision, None),
+            Guarded::Replaced { by, instead_of } => (by, Some(instead_of)),
+            Guarded::Nobody(error) => {
+                self.limit = Some(LimitKind::Stalled);
+                return self.question_broken(&question, error, reaction);
+            }
+        };
+        let (source, rule) = match instead_of {
+            Some(_) => (DecisionSource::Rule, Some(GUARD_RULE.to_owned())),
+            None => (source, None),
+        };
         let Question { point, input, asked_at, calls, rejected, usage, .. } = question;
         reaction.notes.push(Note::Decided(Box::new(DecisionRecord {
             point,
@@ -253,8 +272,8 @@ impl Run {
             input: Some(input),
             calls,
             rejected,
-            rule: None,
-            instead_of: None,
+            rule,
+            instead_of,
             cache_key: None,
             latency_ms: self.now.since(asked_at),
             usage,

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::breaker::Breaker;
 use super::budget::Spent;
 use super::conversation::ConversationId;
 use super::effect::{Effect, TimerPurpose};
@@ -12,7 +13,7 @@ use super::question::Question;
 use super::verify::Evidence;
 use super::{ConversationLog, LimitKind, Reaction};
 use crate::agent::execution::Execution;
-use crate::arbiter::{Sources, Tally};
+use crate::arbiter::{RunFacts, Sources, Tally};
 use crate::cost::PriceTable;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Context, Decision, Limits, Machine, MachineEffect, MachineEvent, PlanUpdates, State};
@@ -45,6 +46,12 @@ pub(super) struct Run {
     pub(super) kept_before: u32,
     pub(super) evidence: Evidence,
     pub(super) limit: Option<LimitKind>,
+    pub(super) breaker: Breaker,
+    /// What the run knows for itself, as it was when the arbiter was last asked.
+    pub(super) facts: RunFacts,
+    /// The loop breaker wants another agent at work, or the end.
+    pub(super) must_change: bool,
+    pub(super) must_stop: bool,
     /// Machine events that follow from the one being applied.
     queue: VecDeque<MachineEvent>,
 }
@@ -89,6 +96,10 @@ impl Run {
             kept_before: 0,
             evidence: Evidence::default(),
             limit: None,
+            breaker: Breaker::default(),
+            facts: RunFacts::default(),
+            must_change: false,
+            must_stop: false,
             queue: VecDeque::new(),
         };
         let mut reaction = Reaction::default();
@@ -287,9 +298,13 @@ impl Run {
 
     fn step(&mut self, event: &MachineEvent, reaction: &mut Reaction) -> Vec<MachineEffect> {
         let from = self.machine.state();
+        let executions = self.machine.context().history.len();
         let step = self.machine.apply(self.now, event);
         reaction.ignored |= step.ignored;
         let context = self.machine.context();
+        if context.history.len() > executions {
+            self.breaker.execution_ended(context.plan.as_ref());
+        }
         self.tally.update(&context.history);
         let to = self.machine.state();
         if from != to {
@@ -403,6 +418,7 @@ impl Run {
             limits: self.machine.limits(),
             tally: &self.tally,
             tokens_used: self.spent.usage.total_tokens(),
+            facts: &self.facts,
             now: self.now,
         }
     }

@@ -111,12 +111,17 @@ impl Run {
             }
             return self.feed(decided(point, decision), reaction);
         }
-        let error = failure(verification);
+        let alarm = self.breaker.verification_failed(verification);
+        let stalled = self.heed_verification(alarm);
+        let is_stalled = stalled.is_some();
+        let error = stalled.unwrap_or_else(|| failure(verification));
         let context = self.machine.context();
         let at_limit = context.iteration_count >= self.machine.limits().max_iterations;
         let event = match point {
             // The machine ends here whatever is decided. As a failure it would hide that a limit ended it.
-            DecisionPoint::Evaluate if at_limit && self.machine.state() == State::Evaluating => {
+            DecisionPoint::Evaluate
+                if at_limit && !is_stalled && self.machine.state() == State::Evaluating =>
+            {
                 MachineEvent::ArbiterDecision { decision: Decision::Retry { reason: error.message } }
             }
             DecisionPoint::Evaluate => MachineEvent::ArbiterError { error },

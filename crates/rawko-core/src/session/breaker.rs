@@ -1,0 +1,357 @@
+//! The loop breaker (`spec/tools-and-permissions.md`, "Guards"): notices that a run goes round in circles.
+//!
+//! It counts fingerprints: of tool calls as (tool, input, result, tree), of agent switches as (from, to, tree, plan),
+//! of failed verifications as (commands, output, tree). "Tree" is what the run itself has done to it: the set of
+//! distinct changes made so far. A change that was made before brings nothing new, so doing and undoing is a circle
+//! too. Only progress (a change or a plan that was not there before) sets counts back: no permission, override or
+//! resume does. It decides nothing beyond "how bad": what follows is the session's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::arbiter::Repetition;
+use crate::facts::Verification;
+use crate::machine::Plan;
+use crate::message::ToolCall;
+use crate::text::truncate;
+use crate::tool::{ToolAccess, ToolOutcome};
+
+/// How often something may come again until it is told, until another agent must work, and until the run stops.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    nudge: u32,
+    change: u32,
+    stop: u32,
+}
+
+/// The same call with the same result on the same tree.
+const CALLS: Bounds = Bounds { nudge: 3, change: 6, stop: 9 };
+/// The same switch of agents on the same tree and plan.
+const SWITCHES: Bounds = Bounds { nudge: 3, change: 5, stop: 7 };
+/// Executions in a row that changed neither tree nor plan.
+const FRUITLESS: Bounds = Bounds { nudge: 4, change: 6, stop: 9 };
+/// The same failed verification of the same tree.
+const VERIFICATIONS: Bounds = Bounds { nudge: 2, change: 3, stop: 5 };
+
+/// Characters of a call that are told.
+const CALL_CHARS: usize = 160;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Alarm {
+    /// Nothing came again too often.
+    Calm,
+    /// The arbiter and the agent should know.
+    Nudge,
+    /// Another agent must work.
+    Change,
+    /// The run must stop.
+    Stop,
+}
+
+type Print = [u8; 16];
+
+/// What a run has done and how often.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Breaker {
+    /// How often each call and each switch was seen since the last progress.
+    seen: BTreeMap<Print, u32>,
+    /// Failed verifications by tree. Their tree is the real one: progress in anything else does not excuse them.
+    failed: BTreeMap<Print, u32>,
+    /// Distinct changes made so far.
+    changes: BTreeSet<Print>,
+    /// Plans there have been.
+    plans: BTreeSet<Print>,
+    /// Executions in a row without progress.
+    fruitless: u32,
+    /// Whether the execution at work brought something new.
+    progressed: bool,
+    noticed: Option<Repetition>,
+}
+
+impl Breaker {
+    /// A tool answered.
+    pub(super) fn call(&mut self, call: &ToolCall, access: ToolAccess, outcome: &ToolOutcome) -> Alarm {
+        let changes = access == ToolAccess::Mutating && (outcome.exit_code.is_some() || !outcome.is_error);
+        if changes && self.changes.insert(print(&[&call.name, &call.input.to_string()])) {
+            self.progress();
+        }
+        self.repeated(call, outcome)
+    }
+
+    /// A call was refused, by the policy or because it had not the required form.
+    pub(super) fn refused(&mut self, call: &ToolCall, outcome: &ToolOutcome) -> Alarm {
+        self.repeated(call, outcome)
+    }
+
+    fn repeated(&mut self, call: &ToolCall, outcome: &ToolOutcome) -> Alarm {
+        let input = call.input.to_string();
+        let print = print(&["call", &call.name, &input, &without_figures(&outcome.content)]);
+        let times = self.count(print);
+        let what = format!("{} {} with the same result", call.name, truncate(&input, CALL_CHARS));
+        self.judge(times, CALLS, what)
+    }
+
+    /// `to` begins to work after `from`.
+    pub(super) fn switched(&mut self, from: &str, to: &str) -> Alarm {
+        let times = self.count(switch(from, to));
+        let switch = self.judge(times, SWITCHES, switch_words(from, to));
+        let fruitless = self.judge(self.fruitless + 1, FRUITLESS, fruitless_words());
+        switch.max(fruitless)
+    }
+
+    /// How bad it would be if `to` worked now, after `from`.
+    pub(super) fn if_switched(&self, from: &str, to: &str) -> Alarm {
+        let times = self.seen.get(&switch(from, to)).copied().unwrap_or_default() + 1;
+        SWITCHES.alarm(times).max(FRUITLESS.alarm(self.fruitless + 1))
+    }
+
+    /// An execution is over, and this is the plan now.
+    pub(super) fn execution_ended(&mut self, plan: Option<&Plan>) {
+        if let Some(plan) = plan
+            && self.plans.insert(print_of_plan(plan))
+        {
+            self.progress();
+        }
+        self.fruitless = if self.progressed { 0 } else { self.fruitless + 1 };
+        self.progressed = false;
+    }
+
+    /// The task was said to be done, and the verification commands say it is not.
+    pub(super) fn verification_failed(&mut self, verification: &Verification) -> Alarm {
+        let tree = verification.tree.as_deref().unwrap_or_default();
+        let mut parts = vec!["verification".to_owned(), tree.to_owned()];
+        for run in &verification.runs {
+            parts.extend([run.command.clone(), format!("{:?}", run.exit_code), without_figures(&run.output)]);
+        }
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let times = self.failed.entry(print(&parts)).or_default();
+        *times += 1;
+        let times = *times;
+        self.judge(
+            times,
+            VERIFICATIONS,
+            "COMPLETE while the verification fails alike on the same tree".to_owned(),
+        )
+    }
+
+    /// The worst that was noticed since the last progress, for the arbiter.
+    pub(super) fn noticed(&self) -> Option<&Repetition> {
+        self.noticed.as_ref()
+    }
+
+    fn progress(&mut self) {
+        self.progressed = true;
+        self.fruitless = 0;
+        self.seen.clear();
+        self.noticed = None;
+    }
+
+    fn count(&mut self, print: Print) -> u32 {
+        let times = self.seen.entry(print).or_default();
+        *times += 1;
+        *times
+    }
+
+    fn judge(&mut self, times: u32, bounds: Bounds, what: String) -> Alarm {
+        let alarm = bounds.alarm(times);
+        if alarm > Alarm::Calm {
+            self.noticed = Some(Repetition { what, times, change_at: bounds.change, stop_at: bounds.stop });
+        }
+        alarm
+    }
+}
+
+impl Bounds {
+    fn alarm(self, times: u32) -> Alarm {
+        match times {
+            times if times >= self.stop => Alarm::Stop,
+            times if times >= self.change => Alarm::Change,
+            times if times >= self.nudge => Alarm::Nudge,
+            _ => Alarm::Calm,
+        }
+    }
+}
+
+fn switch(from: &str, to: &str) -> Print {
+    print(&["switch", from, to])
+}
+
+fn switch_words(from: &str, to: &str) -> String {
+    match from {
+        "" => format!("{to} begins, and neither the tree nor the plan changes"),
+        from if from == to => format!("{to} works again, and neither the tree nor the plan changes"),
+        from => format!("{from} hands over to {to}, and neither the tree nor the plan changes"),
+    }
+}
+
+fn fruitless_words() -> String {
+    "an execution that changes neither the tree nor the plan".to_owned()
+}
+
+fn print_of_plan(plan: &Plan) -> Print {
+    let steps: Vec<String> =
+        plan.steps.iter().map(|step| format!("{:?} {}", step.status, step.description)).collect();
+    print(&steps.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Names a list of texts. Lengths go in too, so that no text can pass for the border between two.
+fn print(parts: &[&str]) -> Print {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut print = Print::default();
+    print.copy_from_slice(&hash.finalize()[..16]);
+    print
+}
+
+/// Without numbers: times, durations, process ids and counters differ where nothing else does.
+fn without_figures(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut in_figure = false;
+    for character in text.chars() {
+        let is_figure = character.is_ascii_digit();
+        if is_figure && !in_figure {
+            plain.push('#');
+        }
+        in_figure = is_figure || (in_figure && matches!(character, '.' | ',' | ':'));
+        if !in_figure {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{PlanStep, StepStatus};
+    use serde_json::json;
+
+    /// One step of a run: `r` reads, `w` writes, `b` runs a command (each with its argument), `p` plans.
+    fn play(breaker: &mut Breaker, step: &str) -> Alarm {
+        let (kind, argument) = step.split_at(1);
+        let call = |name: &str| ToolCall {
+            id: "c".into(),
+            name: name.into(),
+            input: json!({ "argument": argument }),
+            invalid_input: None,
+        };
+        match kind {
+            "r" => breaker.call(&call("Read"), ToolAccess::ReadOnly, &ToolOutcome::ok("text")),
+            "w" => breaker.call(&call("Write"), ToolAccess::Mutating, &ToolOutcome::ok("written")),
+            "b" => {
+                let outcome =
+                    ToolOutcome { exit_code: Some(1), is_error: true, ..ToolOutcome::ok("took 0.31 s") };
+                breaker.call(&call("Bash"), ToolAccess::Mutating, &outcome)
+            }
+            "d" => breaker.refused(&call("Bash"), &ToolOutcome::ok("denied")),
+            "s" => {
+                let (from, to) = argument.split_once('>').unwrap();
+                breaker.switched(from, to)
+            }
+            "e" => {
+                breaker.execution_ended(None);
+                Alarm::Calm
+            }
+            "p" => {
+                let step = PlanStep {
+                    index: 1,
+                    description: argument.into(),
+                    status: StepStatus::Pending,
+                    agent_used: None,
+                };
+                breaker.execution_ended(Some(&Plan { steps: vec![step], ..Plan::default() }));
+                Alarm::Calm
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    /// The alarms that the steps bring, when they are repeated until the first `Stop` or for 40 rounds.
+    #[track_caller]
+    fn check(round: &[&str], expected: &[(usize, Alarm)]) {
+        let mut breaker = Breaker::default();
+        let mut first = Vec::new();
+        for number in 1..=40 {
+            let worst = round.iter().map(|step| play(&mut breaker, step)).max().unwrap();
+            if first.last().map_or(Alarm::Calm, |(_, alarm)| *alarm) < worst {
+                first.push((number, worst));
+            }
+        }
+        assert_eq!(first, expected, "{round:?}");
+    }
+
+    #[test]
+    fn what_comes_again_and_again_is_told_then_changed_then_stopped() {
+        use Alarm::{Change, Nudge, Stop};
+        check(&["ra"], &[(3, Nudge), (6, Change), (9, Stop)]);
+        check(&["bx"], &[(3, Nudge), (6, Change), (9, Stop)]);
+        check(&["dx"], &[(3, Nudge), (6, Change), (9, Stop)]);
+        // Doing and undoing, in any number of calls.
+        check(&["wa", "wb"], &[(3, Nudge), (6, Change), (9, Stop)]);
+        check(&["sa>a", "e"], &[(3, Nudge), (5, Change), (7, Stop)]);
+        // Two agents that hand over to each other: what they do not change counts.
+        check(&["sa>b", "e", "sb>a", "e"], &[(2, Nudge), (3, Change), (5, Stop)]);
+        // A plan that is made again and again is no progress; nor is one that goes back and forth.
+        check(&["sa>a", "pone"], &[(4, Nudge), (6, Change), (8, Stop)]);
+        check(&["sa>a", "pone", "sa>a", "ptwo"], &[(3, Nudge), (4, Change), (5, Stop)]);
+    }
+
+    #[test]
+    fn progress_sets_the_counts_back() {
+        let mut breaker = Breaker::default();
+        for number in 0..100 {
+            for step in ["btest", "ra", "btest", "sa>b", "e"] {
+                assert_eq!(play(&mut breaker, step), Alarm::Calm, "{number}: {step}");
+            }
+            play(&mut breaker, &format!("w{number}"));
+        }
+        assert_eq!(breaker.noticed(), None);
+    }
+
+    #[test]
+    fn what_was_noticed_is_told_until_there_is_progress() {
+        let mut breaker = Breaker::default();
+        for _ in 0..4 {
+            play(&mut breaker, "ra");
+        }
+        let noticed = breaker.noticed().unwrap();
+        assert_eq!((noticed.times, noticed.change_at, noticed.stop_at), (4, 6, 9));
+        assert!(noticed.what.contains("Read"), "{noticed:?}");
+        play(&mut breaker, "wnew");
+        assert_eq!(breaker.noticed(), None);
+    }
+
+    #[test]
+    fn a_verification_that_fails_alike_on_the_same_tree_is_a_circle_whatever_else_is_done() {
+        let verification = |tree: &str, output: &str| Verification {
+            runs: vec![crate::facts::CommandRun {
+                command: "cargo test".into(),
+                exit_code: Some(101),
+                output: output.into(),
+                duration_ms: 1,
+            }],
+            tree: Some(tree.into()),
+            tree_changed: false,
+        };
+        let mut breaker = Breaker::default();
+        let mut alarms = Vec::new();
+        for number in 0..5 {
+            play(&mut breaker, &format!("b{number}"));
+            alarms.push(breaker.verification_failed(&verification("t", &format!("failed in 0.{number} s"))));
+        }
+        use Alarm::{Calm, Change, Nudge, Stop};
+        assert_eq!(alarms, [Calm, Nudge, Change, Change, Stop]);
+        assert_eq!(breaker.verification_failed(&verification("u", "failed")), Calm);
+    }
+
+    #[test]
+    fn figures_do_not_matter() {
+        assert_eq!(without_figures("3 passed in 0.12s at 10:22:01."), "# passed in #s at #");
+        assert_eq!(without_figures("no figures: none."), "no figures: none.");
+    }
+}

@@ -1,0 +1,290 @@
+//! Honest endings: a COMPLETE is proven before it is believed, and a run that goes round in circles is stopped.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod session_support;
+
+use rawko_core::arbiter::DECIDE;
+use rawko_core::facts::{CommandRun, Verification};
+use rawko_core::message::StopReason;
+use rawko_core::session::{DecisionSource, Effect, Event, LimitKind, Note, Override, Status};
+use rawko_core::setup::{Setup, VerifySetup};
+use rawko_core::tool::ToolOutcome;
+use serde_json::{Value, json};
+use session_support::{Bench, call, setup};
+
+fn complete() -> Value {
+    json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"})
+}
+
+fn verifying() -> Setup {
+    let commands = vec!["cargo test".to_owned()];
+    Setup { verify: Some(VerifySetup { commands, timeout_ms: 1_000, found: false }), ..setup() }
+}
+
+fn verification(exit_code: i32, output: &str, tree: &str) -> Verification {
+    let run = CommandRun {
+        command: "cargo test".into(),
+        exit_code: Some(exit_code),
+        output: output.into(),
+        duration_ms: 7,
+    };
+    Verification { runs: vec![run], tree: Some(tree.into()), tree_changed: false }
+}
+
+/// Answers the open verification.
+#[track_caller]
+fn verified(bench: &mut Bench, verification: Verification) {
+    bench.answer(
+        |effect| matches!(effect, Effect::Verify { .. }),
+        |effect| Event::VerificationFinished { effect, verification },
+    );
+}
+
+fn write(bench: &mut Bench, argument: &str) {
+    bench.reply(vec![call("w", "Write", json!({ "content": argument }))], StopReason::ToolUse);
+    let (write, _) = bench.running()[0].clone();
+    bench.finish_tool(write, ToolOutcome::ok("written"));
+}
+
+#[test]
+fn done_is_verified_when_the_commands_say_so() {
+    let mut bench = Bench::start(verifying());
+    bench.select("developer");
+    bench.report("success");
+    bench.decide(complete());
+    assert!(bench.outcome.is_none(), "nothing is believed before it is proven");
+    let lost = bench.take(|effect| matches!(effect, Effect::Verify { .. }));
+    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    verified(&mut bench, verification(0, "ok", "t1"));
+    let outcome = bench.ended(Status::Verified);
+    assert_eq!(outcome.summary, "all done");
+    assert_eq!(outcome.verification.as_ref().unwrap().tree.as_deref(), Some("t1"));
+}
+
+/// Commands that passed prove nothing of a tree that nobody knows or that they changed themselves.
+#[test]
+fn commands_that_pass_on_no_certain_tree_leave_it_claimed() {
+    for unproven in [
+        Verification { tree: None, ..verification(0, "", "") },
+        Verification { tree_changed: true, ..verification(0, "", "t") },
+    ] {
+        let mut bench = Bench::start(verifying());
+        bench.select("developer");
+        bench.report("success");
+        bench.decide(complete());
+        verified(&mut bench, unproven);
+        bench.ended(Status::Claimed);
+        let warned = |note: &Note| matches!(note, Note::Warned { message } if message.contains("claimed"));
+        assert!(bench.notes.iter().any(warned));
+    }
+}
+
+#[test]
+fn a_failed_verification_is_a_fact_and_a_failure() {
+    let mut bench = Bench::start(verifying());
+    bench.select("developer");
+    bench.report("success");
+    bench.decide(complete());
+    verified(&mut bench, verification(101, "test x ... FAILED", "t1"));
+    // No pause: nothing is short of supply.
+    let asked = bench.asked();
+    for part in [
+        "exited with 101",
+        "test x ... FAILED",
+        "FAILED, and nothing was written since",
+        "Consecutive failures: 1",
+    ] {
+        assert!(asked.contains(part), "{part:?} is missing in {asked}");
+    }
+    bench.select("developer");
+    write(&mut bench, "mended");
+    bench.report("success");
+    assert!(bench.asked().contains("FAILED when it was last run"), "{}", bench.asked());
+    bench.decide(complete());
+    verified(&mut bench, verification(0, "ok", "t2"));
+    assert_eq!(bench.ended(Status::Verified).iterations, 2);
+}
+
+#[test]
+fn what_was_proven_is_not_proven_again_and_what_was_written_since_is() {
+    let mut bench = Bench::start(verifying());
+    bench.select("developer");
+    bench.report("success");
+    bench.decide(complete());
+    verified(&mut bench, verification(1, "no", "t1"));
+    // Said again at once, without a change: the commands are not run again, and it is a failure again.
+    bench.decide(complete());
+    assert!(!bench.open.iter().any(|effect| matches!(effect, Effect::Verify { .. })));
+    assert!(bench.asked().contains("Consecutive failures: 2"));
+    bench.decide(complete());
+    let outcome = bench.ended(Status::Failed);
+    assert!(outcome.error.as_ref().unwrap().message.contains("exited with 1"), "{outcome:?}");
+}
+
+#[test]
+fn a_verification_that_fails_at_the_limit_ends_limited() {
+    let mut setup = verifying();
+    setup.limits.max_iterations = 1;
+    let mut bench = Bench::start(setup);
+    bench.select("developer");
+    bench.report("success");
+    bench.decide(complete());
+    verified(&mut bench, verification(1, "no", "t1"));
+    assert_eq!(bench.ended(Status::Limited).limit, Some(LimitKind::Iterations));
+}
+
+#[test]
+fn nobody_is_waited_for_when_a_run_is_cancelled_during_its_verification() {
+    let mut bench = Bench::start(verifying());
+    bench.select("developer");
+    bench.report("success");
+    bench.decide(complete());
+    let open = bench.open.iter().find_map(Effect::awaits_answer).unwrap();
+    bench.give(Event::CancelRequested { reason: "enough".into() });
+    bench.ended(Status::Cancelled);
+    let late =
+        bench.give(Event::VerificationFinished { effect: open, verification: verification(0, "", "t") });
+    assert!(late.ignored);
+}
+
+#[test]
+fn nothing_is_complete_before_anybody_has_worked() {
+    let mut bench = Bench::start(setup());
+    bench.decide(complete());
+    assert!(bench.asked().contains("COMPLETE is not possible: no agent has worked yet"), "{}", bench.asked());
+    bench.decide(complete());
+    let decided = bench.notes.iter().rev().find_map(|note| match note {
+        Note::Decided(record) => Some(record.clone()),
+        _ => None,
+    });
+    assert_eq!(decided.unwrap().source, DecisionSource::Fallback);
+    assert_eq!(bench.session.context().unwrap().current_mode, "planner");
+}
+
+/// Plays a run in which the arbiter gives `answers` in turn, for ever, and agents do what `work` does.
+#[track_caller]
+fn runaway(answers: &[Value], work: impl Fn(&mut Bench, u32)) -> Bench {
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    for round in 0..200 {
+        work(&mut bench, round);
+        let mut asked = 0;
+        while bench.outcome.is_none() && bench.asked().contains(DECIDE) && is_arbiters(&bench) {
+            bench.decide(answers[(round as usize + asked) % answers.len()].clone());
+            asked += 1;
+        }
+        if bench.outcome.is_some() {
+            break;
+        }
+    }
+    let outcome = bench.ended(Status::Limited);
+    assert_eq!(outcome.limit, Some(LimitKind::Stalled), "{outcome:?}");
+    bench
+}
+
+fn is_arbiters(bench: &Bench) -> bool {
+    bench.open.iter().any(|effect| {
+        matches!(effect, Effect::CallModel { purpose, .. } if ["select", "evaluate"].contains(&purpose.to_string().as_str()))
+    })
+}
+
+fn changes_of_agent(bench: &Bench) -> usize {
+    let replaced = |note: &&Note| matches!(note, Note::Decided(record) if record.instead_of.is_some());
+    bench.notes.iter().filter(replaced).count()
+}
+
+/// No more executions than this may pass without any change of tree or plan (`docs/arbiter.md`).
+const MOST_FRUITLESS: u32 = 9;
+
+#[test]
+fn arbiters_that_find_no_end_are_stopped() {
+    let report = |bench: &mut Bench, _: u32| bench.report("success");
+    let select = |mode: &str| json!({"decision": "SELECT_MODE", "mode": mode, "reason": "r"});
+    let go_on = json!({"decision": "CONTINUE", "reason": "r"});
+    let retry = json!({"decision": "RETRY", "reason": "r"});
+    for answers in [
+        vec![go_on.clone()],
+        vec![retry.clone()],
+        vec![retry, go_on],
+        vec![select("planner"), select("developer")],
+        vec![select("developer")],
+    ] {
+        let bench = runaway(&answers, report);
+        let outcome = bench.outcome.as_ref().unwrap();
+        assert!(outcome.iterations <= MOST_FRUITLESS, "{answers:?}: {outcome:?}");
+        assert!(outcome.summary.contains("circles"), "{outcome:?}");
+        assert!(changes_of_agent(&bench) > 0, "another agent was tried first: {answers:?}");
+    }
+}
+
+#[test]
+fn the_same_command_for_ever_ends_the_turn_and_then_the_run() {
+    let work = |bench: &mut Bench, _: u32| {
+        for _ in 0..20 {
+            if bench.outcome.is_some() || is_arbiters(bench) {
+                return;
+            }
+            bench.reply(vec![call("b", "Bash", json!({"command": "make"}))], StopReason::ToolUse);
+            let Some((bash, _)) = bench.running().first().cloned() else { continue };
+            bench.finish_tool(
+                bash,
+                ToolOutcome { exit_code: Some(2), is_error: true, ..ToolOutcome::ok("no rule, 0.3 s") },
+            );
+        }
+    };
+    let bench = runaway(&[json!({"decision": "CONTINUE", "reason": "r"})], work);
+    let calls =
+        bench.journal.iter().filter(|stamped| matches!(stamped.event, Event::ToolFinished { .. })).count();
+    assert_eq!(calls, 9, "the ninth time is the last");
+    assert!(changes_of_agent(&bench) > 0);
+}
+
+#[test]
+fn the_agent_is_told_that_it_repeats_itself() {
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    for times in 1..=3 {
+        bench.reply(vec![call("r", "Read", json!({"file_path": "a"}))], StopReason::ToolUse);
+        let (read, _) = bench.running()[0].clone();
+        bench.finish_tool(read, ToolOutcome::ok("text"));
+        assert_eq!(bench.asked().contains("nothing changed in between"), times == 3, "{times}");
+    }
+    bench.report("success");
+    assert!(
+        bench.asked().contains("Going round in circles, 3 times"),
+        "so is the arbiter: {}",
+        bench.asked()
+    );
+}
+
+#[test]
+fn no_override_sets_the_counts_back() {
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    for _ in 0..20 {
+        if bench.outcome.is_some() {
+            break;
+        }
+        bench.give(Event::OverrideRequested { command: Override::ForceAgent { agent: "developer".into() } });
+    }
+    assert_eq!(bench.ended(Status::Limited).limit, Some(LimitKind::Stalled));
+}
+
+#[test]
+fn progress_is_never_stopped() {
+    let mut setup = setup();
+    setup.limits.max_iterations = 60;
+    let mut bench = Bench::start(setup);
+    bench.select("developer");
+    for round in 0..60 {
+        write(&mut bench, &format!("line {round}"));
+        bench.report("success");
+        if round < 59 {
+            bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
+        }
+    }
+    bench.decide(complete());
+    bench.ended(Status::Claimed);
+    assert_eq!(changes_of_agent(&bench), 0);
+}
