@@ -6,8 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rawko_core::agent::AgentConfig;
-use rawko_core::arbiter::Rules;
 use rawko_core::cost::PriceTable;
 use rawko_core::machine::{Decision, State};
 use rawko_core::message::{Message, StopReason};
@@ -234,12 +232,11 @@ impl Before {
         let (Some(setup), Some(context)) = (session.setup(), session.context()) else {
             return Self { select: None, evaluate: None, some_agent_ran: false, iteration: 0 };
         };
-        let agents: BTreeMap<String, &AgentConfig> =
-            setup.agents.iter().map(|(name, agent)| (name.clone(), &agent.config)).collect();
-        let rules = Rules { agents: &agents, default: setup.default_agent.as_deref() };
+        let fallback =
+            |point| session.inquiry(point).and_then(|asked| asked.fallback(setup.default_agent.as_deref()));
         Self {
-            select: rules.select(context),
-            evaluate: Some(rules.evaluate(context)),
+            select: fallback(DecisionPoint::Select),
+            evaluate: fallback(DecisionPoint::Evaluate),
             some_agent_ran: !context.current_mode.is_empty(),
             iteration: context.iteration_count,
         }

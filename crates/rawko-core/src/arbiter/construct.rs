@@ -32,6 +32,9 @@ const NAME_CHARS: usize = 200;
 /// Characters of an error message.
 const ERROR_CHARS: usize = 1_000;
 
+/// Whom an error before the first agent is ascribed to (SPEC-0006).
+pub(super) const NOBODY: &str = "arbiter";
+
 /// Everything the inputs are built from.
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
@@ -177,7 +180,7 @@ fn error_context(failure: &FailureRecord, context: &Context) -> ErrorContext {
         (None, None) => truncate(&context.task, SUMMARY_CHARS),
     };
     ErrorContext {
-        agent: if failure.agent.is_empty() { "arbiter".to_owned() } else { failure.agent.clone() },
+        agent: if failure.agent.is_empty() { NOBODY.to_owned() } else { failure.agent.clone() },
         tool: failure.error.tool.clone(),
         plan_step: step.map(|step| step.index),
         attempted,
@@ -192,7 +195,8 @@ fn error_context(failure: &FailureRecord, context: &Context) -> ErrorContext {
     }
 }
 
-fn describe(agent: &AgentConfig, tally: Option<&AgentTally>) -> AgentDescription {
+/// An agent as the arbiter sees it.
+pub(super) fn describe(agent: &AgentConfig, tally: Option<&AgentTally>) -> AgentDescription {
     AgentDescription {
         name: agent.name.clone(),
         display_name: agent.display_name().to_owned(),

@@ -4,25 +4,30 @@
 mod answer;
 mod construct;
 mod errors;
+mod evidence;
 mod facts;
+mod fallback;
 mod input;
+mod inquiry;
 mod prompt;
-mod rules;
 mod tally;
 mod template;
+#[cfg(test)]
+mod testing;
 
 pub use answer::{AnswerError, ArbiterAnswer, DECIDE, DecisionKind, decide_tool, read_answer};
 pub(crate) use construct::recent_history;
 pub use construct::{EVALUATE_HISTORY, SELECT_HISTORY, Sources, evaluate_input, select_input};
 pub use errors::{category_of, recovery_actions, recovery_options};
+pub use fallback::{COMPLETE, Fallback, another, follow};
 pub use input::{
     AgentDescription, BarredAgent, ConstraintContext, ErrorCategory, ErrorContext, ErrorSummary,
     ErrorSurroundings, EvaluateProgressInput, ExecutionSummary, OutputSummary, RecentPerformance,
     RecordedFacts, RecoveryAction, RecoveryOption, Repetition, RunFacts, SelectAgentInput, TokenCounts,
     ToolLists, VerificationFacts,
 };
+pub use inquiry::Inquiry;
 pub use prompt::{Prompt, Templates};
 pub(crate) use prompt::{execution as execution_text, plan as plan_text};
-pub use rules::{COMPLETE, Rules};
 pub use tally::{AgentTally, Tally};
 pub use template::{VOLATILE, fence, fill};

@@ -275,7 +275,7 @@ fn error(error: &ErrorContext) -> String {
     text
 }
 
-fn category_word(category: super::input::ErrorCategory) -> &'static str {
+pub(super) fn category_word(category: super::input::ErrorCategory) -> &'static str {
     use super::input::ErrorCategory as Category;
     match category {
         Category::ToolFailure => "tool_failure",

@@ -1,16 +1,13 @@
 //! Who may not work now, and what is done about a decision that names such an agent: the loop breaker's and the
 //! budgets' say over the arbiter's (`spec/tools-and-permissions.md`, "Guards").
 
-use std::collections::BTreeMap;
-
 use super::LimitKind;
 use super::Reaction;
 use super::breaker::Alarm;
 use super::note::{DecisionPoint, Note};
 use super::run::Run;
 use super::verify::Freshness;
-use crate::agent::AgentConfig;
-use crate::arbiter::{BarredAgent, Repetition, Rules, RunFacts, VerificationFacts};
+use crate::arbiter::{BarredAgent, Repetition, RunFacts, VerificationFacts, another, follow};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::CommandRun;
 use crate::machine::{Decision, ExecutionEnd};
@@ -91,22 +88,20 @@ impl Run {
             }
         };
         let Some(reason) = self.bar(target) else { return Guarded::Stands(decision) };
-        let mut others: BTreeMap<String, &AgentConfig> = self
-            .setup
-            .agents
-            .iter()
-            .filter(|(name, _)| name.as_str() != target)
-            .map(|(name, agent)| (name.clone(), &agent.config))
-            .collect();
+        let mut others: Vec<&str> =
+            self.setup.agents.keys().map(String::as_str).filter(|name| *name != target).collect();
         // Whoever has just worked is no change; but rather he than nobody.
         if others.len() > 1 {
-            others.remove(current);
+            others.retain(|name| *name != current);
         }
-        others.retain(|name, _| self.bar_but_for_circles(name).is_none());
-        let rules = Rules { agents: &others, default: self.setup.default_agent.as_deref() };
-        match rules.another(self.machine.context()) {
+        others.retain(|name| self.bar_but_for_circles(name).is_none());
+        let last = self.machine.context().history.last();
+        let successor = last.and_then(|last| {
+            follow(&self.setup.agents.get(&last.agent)?.config.transitions, last.facts.ended, last.result)
+        });
+        match another(&others, successor, self.setup.default_agent.as_deref()) {
             Some(mode) => Guarded::Replaced {
-                by: Decision::SelectMode { mode, reason: format!("not {target}: {reason}") },
+                by: Decision::SelectMode { mode: mode.to_owned(), reason: format!("not {target}: {reason}") },
                 instead_of: decision,
             },
             None => Guarded::Nobody(ErrorInfo::new(

@@ -7,6 +7,7 @@
 //! Every effect is answered at most once: an answer to an effect that is not open (answered, abandoned, or never
 //! issued) changes nothing and is reported as ignored.
 
+mod asking;
 mod breaker;
 mod budget;
 mod conversation;
@@ -20,6 +21,7 @@ mod question;
 mod run;
 mod verify;
 
+pub use asking::{Asking, Heard};
 pub use conversation::{ConversationId, ConversationLog};
 pub use effect::{Effect, TimerPurpose};
 pub use event::{EffectId, Event, Override, Stamped};
@@ -27,6 +29,7 @@ pub use guard::GUARD_RULE;
 pub use note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note};
 pub use outcome::{LimitKind, Outcome, Status};
 
+use crate::arbiter::Inquiry;
 use crate::error::ErrorInfo;
 use crate::machine::{Context, State};
 use crate::message::ToolCall;
@@ -102,6 +105,16 @@ impl Session {
     #[must_use]
     pub fn setup(&self) -> Option<&Setup> {
         self.run.as_ref().map(Run::setup)
+    }
+
+    /// What the arbiter would be asked now at `point`, once a task has begun; nothing is judged before an execution.
+    #[must_use]
+    pub fn inquiry(&self, point: DecisionPoint) -> Option<Inquiry> {
+        let run = self.run.as_ref()?;
+        match point {
+            DecisionPoint::Select => Some(run.inquiry_for_selection()),
+            DecisionPoint::Evaluate => run.inquiry_for_evaluation(),
+        }
     }
 
     /// The end of a session that the driver cannot carry on, with what was done and used until then.

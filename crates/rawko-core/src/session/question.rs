@@ -1,29 +1,21 @@
 //! The arbiter's part of a run: a question to a model, one repair, then the rules (`spec/arbiter.md`).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use serde_json::Value;
 
+use super::asking::{Asking, Heard};
 use super::event::EffectId;
 use super::guard::{GUARD_RULE, Guarded};
 use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use super::run::{Open, Run};
-use super::{ConversationLog, LimitKind, Reaction};
-use crate::agent::AgentConfig;
-use crate::arbiter::{
-    AnswerError, DECIDE, Prompt, Rules, decide_tool, evaluate_input, read_answer, select_input,
-};
+use super::{LimitKind, Reaction};
+use crate::arbiter::{Inquiry, evaluate_input, select_input};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Decision, MachineEvent};
-use crate::message::{Content, Message, Role};
-use crate::request::{ModelRequest, Purpose, ToolChoice};
+use crate::message::Message;
+use crate::request::{ModelRequest, Purpose};
 use crate::setup::{ArbiterMode, ModelChoice};
 use crate::time::Timestamp;
 use crate::usage::Usage;
-
-/// Attempts at a usable answer: the first and one repair.
-const ATTEMPTS: usize = 2;
 
 /// A question to the arbiter's model that is not answered yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,11 +23,10 @@ pub(super) struct Question {
     point: DecisionPoint,
     model: ModelChoice,
     alternatives: Vec<ModelChoice>,
-    conversation: ConversationLog,
-    input: Value,
+    inquiry: Inquiry,
+    asking: Asking,
     asked_at: Timestamp,
     calls: Vec<EffectId>,
-    rejected: Vec<String>,
     usage: Usage,
 }
 
@@ -52,91 +43,66 @@ impl Question {
     }
 
     pub(super) fn request(&self) -> ModelRequest {
-        let choice = &self.model;
-        ModelRequest {
-            purpose: self.purpose(),
-            model: choice.model.clone(),
-            system: Arc::clone(&self.conversation.system),
-            tools: Arc::clone(&self.conversation.tools),
-            messages: self.conversation.messages.clone(),
-            tool_choice: ToolChoice::Tool { name: DECIDE.to_owned() },
-            max_tokens: choice.max_tokens,
-            temperature: choice.temperature,
-            extra: choice.extra.clone(),
-        }
-    }
-
-    /// States what is wrong with `answer`, in the same conversation. Calls in it are answered, as providers demand.
-    fn object(&mut self, answer: Message, error: &AnswerError) {
-        let words = format!("That cannot be used: {error}. Call `{DECIDE}` again, corrected.");
-        let mut content: Vec<Content> = answer
-            .tool_calls()
-            .map(|call| Content::ToolResult {
-                tool_use_id: call.id.clone(),
-                content: error.to_string(),
-                is_error: true,
-                images: Vec::new(),
-            })
-            .collect();
-        content.push(Content::text(words));
-        self.conversation.push(answer);
-        self.conversation.push(Message { role: Role::User, content });
-        self.rejected.push(error.to_string());
+        self.asking.request(self.purpose(), &self.model)
     }
 }
 
 impl Run {
     pub(super) fn ask_select(&mut self, reaction: &mut Reaction) {
         self.gather_facts();
-        let input = select_input(self.sources(), self.setup.agents.values().map(|agent| &agent.config));
-        let value = to_value(&input);
-        match self.setup.arbiter.mode {
-            ArbiterMode::Rules => self.decide_by_rules(DecisionPoint::Select, value, reaction),
-            ArbiterMode::Llm | ArbiterMode::Hybrid => {
-                let prompt = self.setup.arbiter.templates.select(&input);
-                self.put(DecisionPoint::Select, prompt, value, reaction);
-            }
-        }
+        let inquiry = self.inquiry_for_selection();
+        self.inquire(inquiry, reaction);
     }
 
     pub(super) fn ask_evaluate(&mut self, reaction: &mut Reaction) {
         self.gather_facts();
-        let Some(input) = evaluate_input(self.sources()) else {
+        let Some(inquiry) = self.inquiry_for_evaluation() else {
             let message = "there is no execution to judge";
             let error = ErrorInfo::new(ErrorCode::Unknown, message);
             return self.feed(MachineEvent::ArbiterError { error }, reaction);
         };
-        let value = to_value(&input);
+        self.inquire(inquiry, reaction);
+    }
+
+    /// What is asked where an agent is to be chosen, with the facts as they were gathered last.
+    pub(super) fn inquiry_for_selection(&self) -> Inquiry {
+        let agents = self.setup.agents.values().map(|agent| &agent.config);
+        Inquiry::Select(Box::new(select_input(self.sources(), agents)))
+    }
+
+    /// What is asked where the last execution is to be judged; `None` where there was none yet.
+    pub(super) fn inquiry_for_evaluation(&self) -> Option<Inquiry> {
+        let input = evaluate_input(self.sources())?;
+        let agents = self.setup.agents.values().map(|agent| &agent.config);
+        let agents = select_input(self.sources(), agents).available_agents;
+        Some(Inquiry::Evaluate { input: Box::new(input), agents })
+    }
+
+    fn inquire(&mut self, inquiry: Inquiry, reaction: &mut Reaction) {
         match self.setup.arbiter.mode {
-            ArbiterMode::Rules => self.decide_by_rules(DecisionPoint::Evaluate, value, reaction),
+            ArbiterMode::Rules => self.decide_by_rules(inquiry, reaction),
             ArbiterMode::Llm | ArbiterMode::Hybrid => {
-                let agents = self.setup.agents.values().map(|agent| &agent.config);
-                let available = select_input(self.sources(), agents).available_agents;
-                let prompt = self.setup.arbiter.templates.evaluate(&input, &available);
-                self.put(DecisionPoint::Evaluate, prompt, value, reaction);
+                let prompt = inquiry.prompt(&self.setup.arbiter.templates);
+                let asking = Asking::new(self.new_conversation(), prompt);
+                self.question = Some(self.question(inquiry, asking));
+                self.ask(reaction);
             }
         }
     }
 
-    fn put(&mut self, point: DecisionPoint, prompt: Prompt, input: Value, reaction: &mut Reaction) {
-        let id = self.new_conversation();
-        let mut conversation = ConversationLog::new(id, prompt.system, [decide_tool()].into());
-        conversation.push(Message::user(prompt.user));
-        self.question = Some(self.question(point, conversation, input));
-        self.ask(reaction);
-    }
-
-    fn question(&self, point: DecisionPoint, conversation: ConversationLog, input: Value) -> Question {
+    fn question(&self, inquiry: Inquiry, asking: Asking) -> Question {
         let model = self.setup.arbiter.model.clone();
         Question {
-            point,
+            point: match inquiry {
+                Inquiry::Select(_) => DecisionPoint::Select,
+                Inquiry::Evaluate { .. } => DecisionPoint::Evaluate,
+            },
             alternatives: self.setup.alternatives(&model),
             model,
-            conversation,
-            input,
+            inquiry,
+            asking,
             asked_at: self.now,
             calls: Vec::new(),
-            rejected: Vec::new(),
             usage: Usage::default(),
         }
     }
@@ -147,7 +113,7 @@ impl Run {
         let asked = self.call_model(
             question.purpose(),
             &question.model,
-            &question.conversation,
+            question.asking.conversation(),
             Open::Question,
             reaction,
         );
@@ -174,20 +140,16 @@ impl Run {
         question.usage += usage;
         let agents = &self.machine.limits().agents;
         let some_agent_ran = !self.machine.context().current_mode.is_empty();
-        match read_answer(&message, agents, some_agent_ran) {
-            Ok(decision) => {
+        match question.asking.hear(message, agents, some_agent_ran) {
+            Heard::Decision(decision) => {
                 let source = if cached { DecisionSource::Cache } else { DecisionSource::Llm };
                 self.decided(question, decision, source, reaction);
             }
-            Err(error) => {
-                question.object(message.or_placeholder(), &error);
-                if question.rejected.len() < ATTEMPTS {
-                    self.question = Some(question);
-                    self.ask(reaction);
-                } else {
-                    self.fall_back(question, reaction);
-                }
+            Heard::Objection => {
+                self.question = Some(question);
+                self.ask(reaction);
             }
+            Heard::Nothing => self.fall_back(question, reaction),
         }
     }
 
@@ -211,10 +173,10 @@ impl Run {
     }
 
     fn fall_back(&mut self, question: Question, reaction: &mut Reaction) {
-        let why = question.rejected.last().cloned().unwrap_or_default();
+        let why = question.asking.rejected().last().cloned().unwrap_or_default();
         let message = format!("the arbiter gave no usable answer ({why}); the rules decide");
         reaction.notes.push(Note::Warned { message });
-        match self.by_rules(question.point) {
+        match question.inquiry.fallback(self.setup.default_agent.as_deref()) {
             Some(decision) => self.decided(question, decision, DecisionSource::Fallback, reaction),
             None => {
                 self.question = Some(question);
@@ -223,25 +185,15 @@ impl Run {
         }
     }
 
-    fn decide_by_rules(&mut self, point: DecisionPoint, input: Value, reaction: &mut Reaction) {
-        let unasked = ConversationLog::new(0, String::new(), [].into());
-        let question = self.question(point, unasked, input);
-        match self.by_rules(point) {
+    fn decide_by_rules(&mut self, inquiry: Inquiry, reaction: &mut Reaction) {
+        let fallback = inquiry.fallback(self.setup.default_agent.as_deref());
+        let question = self.question(inquiry, Asking::unasked());
+        match fallback {
             Some(decision) => self.decided(question, decision, DecisionSource::Rule, reaction),
             None => {
                 self.question = Some(question);
                 self.question_failed(no_agents(), reaction);
             }
-        }
-    }
-
-    fn by_rules(&self, point: DecisionPoint) -> Option<Decision> {
-        let agents: BTreeMap<String, &AgentConfig> =
-            self.setup.agents.iter().map(|(name, agent)| (name.clone(), &agent.config)).collect();
-        let rules = Rules { agents: &agents, default: self.setup.default_agent.as_deref() };
-        match point {
-            DecisionPoint::Select => rules.select(self.machine.context()),
-            DecisionPoint::Evaluate => Some(rules.evaluate(self.machine.context())),
         }
     }
 
@@ -264,14 +216,14 @@ impl Run {
             Some(_) => (DecisionSource::Rule, Some(GUARD_RULE.to_owned())),
             None => (source, None),
         };
-        let Question { point, input, asked_at, calls, rejected, usage, .. } = question;
+        let Question { point, inquiry, asking, asked_at, calls, usage, .. } = question;
         reaction.notes.push(Note::Decided(Box::new(DecisionRecord {
             point,
             decision: decision.clone(),
             source,
-            input: Some(input),
+            input: Some(input_of(&inquiry)),
             calls,
-            rejected,
+            rejected: asking.rejected().to_vec(),
             rule,
             instead_of,
             cache_key: None,
@@ -298,6 +250,10 @@ fn no_agents() -> ErrorInfo {
 }
 
 /// The inputs have string keys and finite numbers: encoding them cannot fail.
-fn to_value<T: serde::Serialize>(input: &T) -> Value {
-    serde_json::to_value(input).unwrap_or(Value::Null)
+fn input_of(inquiry: &Inquiry) -> Value {
+    let encoded = match inquiry {
+        Inquiry::Select(input) => serde_json::to_value(input),
+        Inquiry::Evaluate { input, agents: _ } => serde_json::to_value(input),
+    };
+    encoded.unwrap_or(Value::Null)
 }

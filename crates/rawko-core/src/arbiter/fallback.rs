@@ -1,0 +1,183 @@
+//! Deciding when a model gave no usable answer: ADR-0005's fallback, completed by the agents' own transitions
+//! (`spec/arbiter.md`, point 3).
+//!
+//! Owns the least that always holds. It weighs nothing: what the record says in detail is the rules' business.
+
+use super::input::{AgentDescription, EvaluateProgressInput, ExecutionSummary, SelectAgentInput};
+use super::inquiry::some_agent_ran;
+use super::prompt::category_word;
+use crate::agent::Transitions;
+use crate::machine::{Decision, ExecutionEnd, ExecutionStatus};
+
+/// A transition target that means the end, not an agent.
+pub const COMPLETE: &str = "complete";
+
+/// The agents that can be chosen and the one to fall back on.
+#[derive(Debug, Clone, Copy)]
+pub struct Fallback<'a> {
+    /// The agents, by name.
+    pub agents: &'a [AgentDescription],
+    /// `agents.default` of the configuration.
+    pub default: Option<&'a str>,
+}
+
+impl Fallback<'_> {
+    /// Who works next: no plan, the planner; an error, the last agent again; else the developer. Names that are
+    /// not in the set fall to the last agent's own transitions, then to the default, then to the first by name.
+    /// `None` only where there is no agent at all.
+    #[must_use]
+    pub fn select(&self, input: &SelectAgentInput) -> Option<Decision> {
+        let (wanted, reason) = match (&input.plan, &input.last_error) {
+            (None, _) => ("planner", "No plan exists".to_owned()),
+            (Some(_), Some(error)) if some_agent_ran(input) => {
+                let reason = format!("Error occurred: {}", category_word(error.category));
+                return Some(Decision::Retry { reason });
+            }
+            (Some(_), _) => ("developer", "There is a plan and no error".to_owned()),
+        };
+        let transition = input.history.last().and_then(|last| self.transition(last));
+        let mode = [Some(wanted), transition, self.default]
+            .into_iter()
+            .flatten()
+            .find(|name| self.knows(name))
+            .or_else(|| self.agents.iter().map(|agent| agent.name.as_str()).min())?;
+        Some(Decision::SelectMode { mode: mode.to_owned(), reason })
+    }
+
+    /// How it goes on after an execution.
+    #[must_use]
+    pub fn evaluate(&self, input: &EvaluateProgressInput) -> Decision {
+        let last = &input.last_execution;
+        match self.transition(last) {
+            Some(COMPLETE) => Decision::Complete { summary: said(last) },
+            Some(name) if self.knows(name) => Decision::SelectMode {
+                mode: name.to_owned(),
+                reason: format!("{} names {name} as its successor", last.agent),
+            },
+            _ if last.ended() == Some(ExecutionEnd::MaxIterations) => {
+                Decision::Continue { reason: "It used up its turns and was not done".to_owned() }
+            }
+            _ => Decision::Retry { reason: format!("{} names no successor", last.agent) },
+        }
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        self.agents.iter().any(|agent| agent.name == name)
+    }
+
+    /// Where the agent's own transitions lead.
+    fn transition(&self, last: &ExecutionSummary) -> Option<&str> {
+        let agent = self.agents.iter().find(|agent| agent.name == last.agent)?;
+        follow(&agent.transitions, last.ended(), last.status)
+    }
+}
+
+/// Where an execution that ended like this leads: to an agent, or to [`COMPLETE`].
+#[must_use]
+pub fn follow(
+    transitions: &Transitions,
+    ended: Option<ExecutionEnd>,
+    status: ExecutionStatus,
+) -> Option<&str> {
+    let target = match (ended, status) {
+        (Some(ExecutionEnd::MaxIterations), _) => transitions.on_max_iterations.as_ref(),
+        (_, ExecutionStatus::Cancelled) => None,
+        (_, ExecutionStatus::Success) => transitions.on_success.as_ref(),
+        (_, ExecutionStatus::Failure | ExecutionStatus::Timeout) => transitions.on_failure.as_ref(),
+    };
+    target.map(String::as_str)
+}
+
+/// Who of `agents` works in place of one that cannot; `None` where nobody is left.
+#[must_use]
+pub fn another<'a>(agents: &[&'a str], successor: Option<&str>, default: Option<&str>) -> Option<&'a str> {
+    let known = |wanted: &str| agents.iter().copied().find(|name| *name == wanted);
+    let wanted = [successor, Some("developer"), default];
+    wanted.into_iter().flatten().find_map(known).or_else(|| agents.iter().copied().min())
+}
+
+/// What an agent said of its work, for the summary of a run that ends with it.
+pub(super) fn said(last: &ExecutionSummary) -> String {
+    let output = last.output.as_ref();
+    let text = output.and_then(|output| output.full.clone()).or_else(|| Some(output?.summary.clone()));
+    text.filter(|text| !text.is_empty())
+        .unwrap_or_else(|| format!("{} ended and names no successor but the end", last.agent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arbiter::testing::{Scene, builtin, execution};
+    use serde_json::json;
+
+    #[track_caller]
+    fn check_select(scene: Scene, agents: &[&str], default: Option<&str>, expected: &str) {
+        let described = builtin();
+        // Names that are not built in borrow the developer's description, transitions included.
+        let described: Vec<AgentDescription> = agents
+            .iter()
+            .map(|name| {
+                let own = described.iter().find(|agent| agent.name == *name);
+                AgentDescription { name: (*name).to_owned(), ..own.unwrap_or(&described[1]).clone() }
+            })
+            .collect();
+        let chosen = match (Fallback { agents: &described, default }).select(&scene.select()) {
+            Some(Decision::SelectMode { mode, .. }) => mode,
+            Some(other) => other.kind().to_owned(),
+            None => "nobody".to_owned(),
+        };
+        assert_eq!(chosen, expected);
+    }
+
+    #[track_caller]
+    fn check_evaluate(agent: &str, status: &str, ended: &str, expected: &str) {
+        let last = execution(agent, json!({"status": status, "facts": {"ended": ended, "turns": 1}}));
+        let input = Scene::default().history([last]).evaluate();
+        let decision = match (Fallback { agents: &builtin(), default: None }).evaluate(&input) {
+            Decision::SelectMode { mode, .. } => mode,
+            other => other.kind().to_owned(),
+        };
+        assert_eq!(decision, expected, "{agent} {status}");
+    }
+
+    const BUILT_IN: &[&str] = &["planner", "developer", "tester", "reviewer"];
+
+    #[test]
+    fn selection_is_the_fallback_of_adr_0005() {
+        let plan = || Scene::default().plan(&["pending"]);
+        let developer = || [execution("developer", json!({}))];
+        check_select(Scene::default(), BUILT_IN, None, "planner");
+        check_select(
+            Scene::default().error("developer", "network").history(developer()),
+            BUILT_IN,
+            None,
+            "planner",
+        );
+        check_select(plan(), BUILT_IN, None, "developer");
+        check_select(plan().error("developer", "network").history(developer()), BUILT_IN, None, "RETRY");
+        check_select(plan().error("developer", "network"), BUILT_IN, None, "RETRY");
+        check_select(plan().error("arbiter", "network"), BUILT_IN, None, "developer");
+    }
+
+    #[test]
+    fn missing_names_fall_to_transitions_then_default_then_the_first() {
+        let tester = || Scene::default().history([execution("tester", json!({}))]);
+        let agents = &["tester", "reviewer", "writer"];
+        check_select(tester(), agents, None, "reviewer");
+        check_select(Scene::default(), agents, Some("writer"), "writer");
+        check_select(Scene::default(), agents, None, "reviewer");
+        check_select(Scene::default(), &[], None, "nobody");
+    }
+
+    #[test]
+    fn evaluation_follows_the_agents_transitions() {
+        check_evaluate("planner", "success", "reported", "developer");
+        check_evaluate("developer", "success", "reported", "tester");
+        check_evaluate("tester", "failure", "reported", "developer");
+        check_evaluate("reviewer", "success", "reported", "COMPLETE");
+        check_evaluate("reviewer", "failure", "reported", "developer");
+        check_evaluate("developer", "success", "max_iterations", "developer");
+        check_evaluate("developer", "cancelled", "reported", "RETRY");
+        check_evaluate("nobody", "success", "max_iterations", "CONTINUE");
+    }
+}
