@@ -90,6 +90,21 @@ impl Verification {
     }
 }
 
+/// What is left of a run's budgets; absent where there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetFacts {
+    /// Tokens of model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_left: Option<u64>,
+    /// Cost of model calls, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd_left: Option<f64>,
+    /// Wall time, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_left_ms: Option<u64>,
+}
+
 /// Whether a command line is known to run tests or other checks of a project. Only a hint for the arbiter: what is
 /// not known here is shown all the same, as a command like any other.
 #[must_use]

@@ -18,9 +18,11 @@ pub mod session;
 pub mod setup;
 pub mod text;
 pub mod time;
+pub mod time_span;
 pub mod tool;
 pub mod usage;
 
 pub use error::{ErrorCode, ErrorInfo};
 pub use time::Timestamp;
+pub use time_span::{NotATimeSpan, TimeSpan};
 pub use usage::Usage;

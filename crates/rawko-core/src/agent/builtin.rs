@@ -131,6 +131,7 @@ impl Builtin {
                 custom: Vec::new(),
             },
             limits: AgentLimits { max_iterations: Some(self.max_iterations), ..AgentLimits::default() },
+            budget: Default::default(),
             provider: AgentProvider::default(),
             memory: AgentMemory::default(),
             permissions: None,

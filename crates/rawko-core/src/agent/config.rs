@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::time_span::TimeSpan;
+
 /// Model turns of one execution where the agent does not say (`limits.maxIterations`).
 pub const DEFAULT_MAX_TURNS: u32 = 10;
 
@@ -35,6 +37,9 @@ pub struct AgentConfig {
     /// Bounds of one execution.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: AgentLimits,
+    /// What it may use up in a run, over all its executions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub budget: AgentBudget,
     /// Provider and model, where they differ from the project's.
     #[serde(default, skip_serializing_if = "is_default")]
     pub provider: AgentProvider,
@@ -175,6 +180,28 @@ pub struct AgentLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
+}
+
+/// `budget:` of an agent: over all its executions in one run. An absent one does not limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub struct AgentBudget {
+    /// Most executions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_iterations: Option<u32>,
+    /// Most tokens of all its model calls together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u64>,
+    /// Most cost of all its model calls together, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub max_cost_usd: Option<f64>,
+    /// Longest time of all its executions together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_duration: Option<TimeSpan>,
 }
 
 /// `provider:` of an agent.

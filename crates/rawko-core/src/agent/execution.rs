@@ -447,6 +447,17 @@ impl Execution {
         self.end(ExecutionEnd::MaxIterations, true, words.trim().to_owned())
     }
 
+    /// Not a failure either: the agent was at work, and its own budget is used up.
+    pub fn out_of_budget(&mut self, why: &str) -> AgentResult {
+        let words = format!("Stopped: {why}. {}", self.last_text);
+        self.result(ExecutionEnd::Budget, true, words.trim().to_owned())
+    }
+
+    /// Tokens were used for it that brought no answer.
+    pub fn consumed(&mut self, usage: Usage) {
+        self.usage += usage;
+    }
+
     fn end(&mut self, how: ExecutionEnd, success: bool, output: String) -> Step {
         Step::End(Box::new(self.result(how, success, output)))
     }

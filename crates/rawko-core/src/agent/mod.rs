@@ -8,7 +8,7 @@ pub mod prompt;
 
 pub use builtin::{BUILTIN_AGENTS, builtin_agents};
 pub use config::{
-    AgentConfig, AgentLimits, AgentMemory, AgentProvider, BashFilter, CustomTransition, DEFAULT_MAX_TURNS,
-    Importance, OneOrMany, Permissions, ToolFilter, Transitions,
+    AgentBudget, AgentConfig, AgentLimits, AgentMemory, AgentProvider, BashFilter, CustomTransition,
+    DEFAULT_MAX_TURNS, Importance, OneOrMany, Permissions, ToolFilter, Transitions,
 };
 pub use control::{REPORT, Report, ReportOutcome, StepInput, UPDATE_PLAN, UpdatePlan, control_tools};

@@ -133,6 +133,8 @@ pub enum TimerPurpose {
     Backoff,
     /// The end of an execution's time (`limits.timeout`).
     ExecutionDeadline,
+    /// The end of an agent's time, over all its executions (`budget.maxDuration` of the agent).
+    AgentBudget,
     /// The end of the run's time (`constraints.maxDuration`).
     RunDeadline,
 }

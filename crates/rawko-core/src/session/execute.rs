@@ -1,5 +1,6 @@
 //! The agents' part of a run: starting and resuming executions, judging their tool calls, taking in the answers.
 
+use super::budget::Refusal;
 use super::effect::{Effect, TimerPurpose};
 use super::note::Note;
 use super::question::switched;
@@ -56,6 +57,10 @@ impl Run {
         self.execution = Some(execution);
         let iteration = self.machine.context().iteration_count;
         reaction.notes.push(Note::AgentStarted { agent: name.to_owned(), iteration, continued });
+        if let Some(why) = self.barred_by_budget(name) {
+            return self.agent_stopped(why, reaction);
+        }
+        self.begin_shift(name, reaction);
         if let Some(after_ms) = agent.config.limits.timeout {
             self.start_timer(TimerPurpose::ExecutionDeadline, after_ms, reaction);
         }
@@ -69,8 +74,10 @@ impl Run {
         let asked =
             self.call_model(purpose, execution.model(), execution.conversation(), Open::Turn, reaction);
         self.execution = Some(execution);
-        if let Err(error) = asked {
-            self.execution_failed(error, reaction);
+        match asked {
+            Ok(_) => {}
+            Err(Refusal::Run(error)) => self.execution_failed(error, reaction),
+            Err(Refusal::Agent(why)) => self.agent_stopped(why, reaction),
         }
     }
 

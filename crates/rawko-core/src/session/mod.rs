@@ -7,6 +7,7 @@
 //! Every effect is answered at most once: an answer to an effect that is not open (answered, abandoned, or never
 //! issued) changes nothing and is reported as ignored.
 
+mod agent_budget;
 mod asking;
 mod breaker;
 mod budget;
@@ -31,6 +32,7 @@ pub use outcome::{LimitKind, Outcome, Status};
 
 use crate::arbiter::Inquiry;
 use crate::error::ErrorInfo;
+use crate::facts::BudgetFacts;
 use crate::machine::{Context, State};
 use crate::message::ToolCall;
 use crate::request::ModelRequest;
@@ -115,6 +117,12 @@ impl Session {
             DecisionPoint::Select => Some(run.inquiry_for_selection()),
             DecisionPoint::Evaluate => run.inquiry_for_evaluation(),
         }
+    }
+
+    /// What is left of the run's budgets, once a task has begun.
+    #[must_use]
+    pub fn remaining(&self) -> Option<BudgetFacts> {
+        self.run.as_ref().map(Run::remaining)
     }
 
     /// The end of a session that the driver cannot carry on, with what was done and used until then.

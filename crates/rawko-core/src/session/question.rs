@@ -38,12 +38,13 @@ impl Question {
         }
     }
 
-    pub(super) fn model(&self) -> &ModelChoice {
-        &self.model
-    }
-
     pub(super) fn request(&self) -> ModelRequest {
         self.asking.request(self.purpose(), &self.model)
+    }
+
+    /// Tokens were used for it that brought no answer.
+    pub(super) fn consumed(&mut self, usage: Usage) {
+        self.usage += usage;
     }
 }
 
@@ -122,9 +123,9 @@ impl Run {
                 question.calls.push(id);
                 self.question = Some(question);
             }
-            Err(error) => {
+            Err(refusal) => {
                 self.question = Some(question);
-                self.question_failed(error, reaction);
+                self.question_failed(refusal.into_error(), reaction);
             }
         }
     }

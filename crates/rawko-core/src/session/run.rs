@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::breaker::Breaker;
-use super::budget::Spent;
+use super::budget::{Refusal, Spent};
 use super::conversation::ConversationId;
 use super::effect::{Effect, TimerPurpose};
 use super::event::{EffectId, Event, Override};
@@ -135,7 +135,11 @@ impl Run {
             Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: _, cached } => {
                 match self.open.remove(effect) {
                     Some(Open::Question) => {
-                        self.account(*effect, *usage, &mut reaction);
+                        if *cached {
+                            self.account_cached(*effect);
+                        } else {
+                            self.account(*effect, *usage, &mut reaction);
+                        }
                         self.question_answered(message.clone(), *usage, *cached, &mut reaction);
                     }
                     Some(Open::Turn) => {
@@ -145,13 +149,17 @@ impl Run {
                     other => self.put_back(*effect, other, &mut reaction),
                 }
             }
-            Event::ModelFailed { effect, error, duration_ms: _, usage: _ } => {
-                match self.open.remove(effect) {
-                    Some(Open::Question) => self.question_failed(error.clone(), &mut reaction),
-                    Some(Open::Turn) => self.turn_failed(error.clone(), &mut reaction),
-                    other => self.put_back(*effect, other, &mut reaction),
+            Event::ModelFailed { effect, error, duration_ms: _, usage } => match self.open.remove(effect) {
+                Some(Open::Question) => {
+                    self.account_failed(*effect, *usage, &mut reaction);
+                    self.question_failed(error.clone(), &mut reaction);
                 }
-            }
+                Some(Open::Turn) => {
+                    self.account_failed(*effect, *usage, &mut reaction);
+                    self.turn_failed(error.clone(), &mut reaction);
+                }
+                other => self.put_back(*effect, other, &mut reaction),
+            },
             Event::ToolFinished { effect, outcome } => match self.open.remove(effect) {
                 Some(Open::Tool { slot }) => self.tool_answered(slot, outcome.clone(), &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
@@ -176,20 +184,29 @@ impl Run {
                 Some(Open::Verification) => self.verification_finished(verification, &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
             },
-            Event::SessionResumed { changed_files } => resumed(changed_files, &mut reaction),
+            Event::SessionResumed { changed_files } => {
+                self.spent.paused(at.since(before));
+                resumed(changed_files, &mut reaction);
+            }
             Event::TimerFired { effect } => match self.open.remove(effect) {
                 Some(Open::Timer { purpose, .. }) => self.timer_fired(purpose, &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
             },
             Event::EffectLost { effect } => match self.open.remove(effect) {
-                Some(Open::Question) => self.ask(&mut reaction),
-                Some(Open::Turn) => self.take_turn(&mut reaction),
+                Some(Open::Question) => {
+                    self.account_abandoned(*effect, &mut reaction);
+                    self.ask(&mut reaction);
+                }
+                Some(Open::Turn) => {
+                    self.account_abandoned(*effect, &mut reaction);
+                    self.take_turn(&mut reaction);
+                }
                 Some(Open::Tool { slot }) => self.tool_lost(slot, &mut reaction),
                 Some(Open::Checkpoint) => self.take_checkpoint(&mut reaction),
                 Some(Open::Inspection) => self.inspect(&mut reaction),
                 Some(Open::Verification) => self.verify(&mut reaction),
                 Some(Open::Timer { purpose, after_ms }) => {
-                    let left = self.time_left(purpose, after_ms, before);
+                    let left = self.time_left(purpose, after_ms);
                     self.start_timer(purpose, left, &mut reaction);
                 }
                 None => reaction.ignored = true,
@@ -199,6 +216,7 @@ impl Run {
             Event::AgentsReloaded { agents } => {
                 self.machine.set_agents(agents.keys().cloned().collect());
                 self.setup.agents.clone_from(agents);
+                self.budgets_changed();
             }
         }
         reaction
@@ -219,6 +237,7 @@ impl Run {
                 let message = "the agent's time for one execution is up (limits.timeout)";
                 self.execution_failed(ErrorInfo::new(ErrorCode::Timeout, message), reaction);
             }
+            TimerPurpose::AgentBudget => self.agent_time_is_up(reaction),
             TimerPurpose::RunDeadline => {
                 let message = "the run's time is up (constraints.maxDuration)";
                 self.limit = Some(LimitKind::Time);
@@ -340,12 +359,15 @@ impl Run {
 
     /// What a timer that was lost still had to run. The run's time is that of its work: the pause in which no process
     /// carried it does not count, and what was used before it is not given again.
-    fn time_left(&self, purpose: TimerPurpose, after_ms: u64, last_event: Timestamp) -> u64 {
+    fn time_left(&self, purpose: TimerPurpose, after_ms: u64) -> u64 {
         match purpose {
             TimerPurpose::RunDeadline => {
-                let begun = self.machine.context().started_at.unwrap_or(last_event);
                 let whole = self.setup.limits.max_duration_ms.unwrap_or(after_ms);
-                whole.saturating_sub(last_event.since(begun)).max(1)
+                whole.saturating_sub(self.elapsed_ms()).max(1)
+            }
+            TimerPurpose::AgentBudget => {
+                let agent = self.execution.as_ref().map_or("", Execution::agent);
+                self.agent_time_left(agent).unwrap_or(after_ms).max(1)
             }
             TimerPurpose::Backoff | TimerPurpose::ExecutionDeadline => after_ms,
         }
@@ -353,6 +375,7 @@ impl Run {
 
     /// Ends every open effect but the run's deadline.
     pub(super) fn abandon_open(&mut self, reaction: &mut Reaction) {
+        self.end_shift();
         self.question = None;
         self.held.clear();
         self.evidence.let_go();
@@ -367,6 +390,7 @@ impl Run {
             self.open.iter().filter(|(_, open)| which(open)).map(|(id, _)| *id).collect();
         for id in ids {
             self.open.remove(&id);
+            self.account_abandoned(id, reaction);
             reaction.effects.push(Effect::Abandon { id });
         }
     }
@@ -391,9 +415,10 @@ impl Run {
         conversation: &ConversationLog,
         open: Open,
         reaction: &mut Reaction,
-    ) -> Result<EffectId, ErrorInfo> {
-        self.reserve(&choice.model, conversation.estimated_tokens())?;
+    ) -> Result<EffectId, Refusal> {
+        let reservation = self.reserve(&purpose, choice, conversation.estimated_tokens())?;
         let id = self.issue(open);
+        self.spent.hold(id, reservation);
         reaction.effects.push(Effect::CallModel {
             id,
             purpose,
@@ -424,15 +449,17 @@ impl Run {
     }
 
     pub(super) fn request(&self, effect: EffectId) -> Option<ModelRequest> {
-        match self.open.get(&effect)? {
-            Open::Question => Some(self.question.as_ref()?.request()),
-            Open::Turn => self.execution.as_ref().map(Execution::request),
+        let mut request = match self.open.get(&effect)? {
+            Open::Question => self.question.as_ref()?.request(),
+            Open::Turn => self.execution.as_ref()?.request(),
             Open::Tool { .. }
             | Open::Checkpoint
             | Open::Inspection
             | Open::Verification
-            | Open::Timer { .. } => None,
-        }
+            | Open::Timer { .. } => return None,
+        };
+        self.spent.limit_answer(effect, &mut request);
+        Some(request)
     }
 
     pub(super) fn open_call(&self, effect: EffectId) -> Option<(String, ToolCall)> {

@@ -45,6 +45,7 @@ pub(crate) fn agent(name: &str, max_turns: u32) -> (String, AgentSetup) {
         tools: Default::default(),
         transitions: Transitions::default(),
         limits: AgentLimits { max_iterations: Some(max_turns), ..Default::default() },
+        budget: Default::default(),
         provider: Default::default(),
         memory: Default::default(),
         permissions: None,

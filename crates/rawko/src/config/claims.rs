@@ -15,13 +15,13 @@ use serde_json::Value;
 use super::agent_file::AgentFile;
 use super::config_rules::host_of;
 use super::diagnostic::printable;
-use super::duration::TimeSpan;
 use super::layers::{Layers, Origin};
 use super::model::Config;
 use super::place::Place;
 use super::schema::dotted;
 use super::source::{Scope, Source};
 use super::yaml::escape;
+use rawko_core::TimeSpan;
 
 /// One thing that a project's configuration wants and only a trusted folder gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -105,6 +105,7 @@ pub(super) fn translate(
         tools: ToolFilter { allowed: allowed.map(|names| names.tools), blocked, bash_filter },
         transitions: rawko_core::agent::Transitions::default(),
         limits: AgentLimits { max_iterations: max_turns.filter(|n| *n > 0), ..AgentLimits::default() },
+        budget: Default::default(),
         provider: AgentProvider { name: None, model },
         memory: rawko_core::agent::AgentMemory::default(),
         permissions: None,

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::duration::TimeSpan;
+use rawko_core::TimeSpan;
 
 /// Everything that `config.yaml` can say, defaults filled in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,8 +5,8 @@
 use serde_json::Value;
 
 use super::diagnostic::Diagnostic;
-use super::duration::TimeSpan;
 use super::layers::{Layers, Origin};
+use rawko_core::TimeSpan;
 
 /// What the command line says. Absent fields leave the setting to the other sources.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -52,7 +52,7 @@ impl FromStr for TimeSpan {
     fn from_str(text: &str) -> Result<Self, NotATimeSpan> {
         parse(text.trim())
             .and_then(Self::from_ms)
-            .ok_or_else(|| NotATimeSpan { text: rawko_core::text::truncate(text, 40) })
+            .ok_or_else(|| NotATimeSpan { text: crate::text::truncate(text, 40) })
     }
 }
 

@@ -1,0 +1,488 @@
+//! Budgets as a driver meets them: what is held back before a call, what is counted after it, and what a run or an
+//! agent without budget does.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use rawko_core::agent::{AgentBudget, control_tools};
+use rawko_core::cost::Price;
+use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko_core::session::{
+    Effect, EffectId, Event, LimitKind, Note, Outcome, Session, Stamped, Status, TimerPurpose,
+};
+use rawko_core::setup::Setup;
+use rawko_core::tool::ToolOutcome;
+use rawko_core::{ErrorCode, ErrorInfo, TimeSpan, Timestamp, Usage};
+use serde_json::{Value, json};
+
+/// Dollars for a million tokens: dear prompts and dearer answers, so that sums are easy to see.
+const PRICE: Price = Price {
+    input: 100.0,
+    output: 1_000.0,
+    cache_read: Some(10.0),
+    cache_write: Some(125.0),
+    long_prompt: None,
+};
+
+fn setup(change: impl FnOnce(&mut Setup)) -> Setup {
+    let model = json!({"provider": "p", "model": "m", "maxTokens": 1_000});
+    let agent = |name: &str| {
+        json!({
+            "config": {"name": name, "systemPrompt": "Work.", "limits": {"maxIterations": 100}},
+            "source": "test",
+            "model": model,
+        })
+    };
+    let mut tools = control_tools();
+    tools.push(
+        serde_json::from_value(json!({
+            "name": "Read", "description": "r", "inputSchema": {"type": "object"}, "access": "read_only",
+        }))
+        .unwrap(),
+    );
+    let mut setup: Setup = serde_json::from_value(json!({
+        "agents": {"developer": agent("developer"), "tester": agent("tester")},
+        "arbiter": {"mode": "llm", "model": model, "templates": {"select": "Who? {task}", "evaluate": "How? {task}"}},
+        "limits": {"maxIterations": 50, "maxConsecutiveFailures": 3},
+        "prices": {"m": PRICE},
+        "tools": tools,
+        "place": {"directory": "/p", "platform": "linux", "git": false},
+    }))
+    .unwrap();
+    change(&mut setup);
+    setup
+}
+
+/// A driver in miniature, and a provider that says what it is told to have used.
+struct Bench {
+    session: Session,
+    clock: u64,
+    journal: Vec<Stamped>,
+    open: BTreeMap<EffectId, Effect>,
+    notes: Vec<Note>,
+    outcome: Option<Outcome>,
+}
+
+impl Bench {
+    fn start(setup: Setup) -> Self {
+        let mut bench = Self {
+            session: Session::new(),
+            clock: 0,
+            journal: Vec::new(),
+            open: BTreeMap::new(),
+            notes: Vec::new(),
+            outcome: None,
+        };
+        bench.give(Event::TaskStarted { task: "do it".into(), setup: Box::new(setup) });
+        bench
+    }
+
+    fn give(&mut self, event: Event) {
+        self.clock += 10;
+        let stamped = Stamped { at: Timestamp(self.clock), event };
+        if let Some(effect) = stamped.event.answers() {
+            self.open.remove(&effect);
+        }
+        let reaction = self.session.apply(&stamped);
+        self.journal.push(stamped);
+        for effect in reaction.effects {
+            match effect {
+                Effect::Abandon { id } => {
+                    self.open.remove(&id);
+                }
+                Effect::Finish { outcome } => self.outcome = Some(*outcome),
+                other => {
+                    self.open.insert(other.awaits_answer().unwrap(), other);
+                }
+            }
+        }
+        self.notes.extend(reaction.notes);
+    }
+
+    /// The model call that is open, with the most that its answer may have.
+    #[track_caller]
+    fn call(&self) -> (EffectId, u32) {
+        let call = self.open.iter().find(|(_, effect)| matches!(effect, Effect::CallModel { .. }));
+        let (id, _) = call.unwrap_or_else(|| panic!("nothing is asked: {:?} {:?}", self.open, self.outcome));
+        (*id, self.session.request(*id).unwrap().max_tokens)
+    }
+
+    #[track_caller]
+    fn reply(&mut self, name: &str, input: Value, usage: Usage) {
+        let (effect, _) = self.call();
+        let id = format!("c{effect}");
+        let call = ToolCall { id, name: name.into(), input, invalid_input: None };
+        let message = Message { role: Role::Assistant, content: vec![Content::ToolUse(call)] };
+        let stop_reason = StopReason::ToolUse;
+        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 1, cached: false });
+    }
+
+    #[track_caller]
+    fn decide(&mut self, input: Value) {
+        self.reply("decide", input, used(10, 10));
+    }
+
+    #[track_caller]
+    fn select(&mut self, agent: &str) {
+        self.decide(json!({"decision": "SELECT_MODE", "mode": agent, "reason": "r"}));
+    }
+
+    /// One turn of an agent that reads on and on.
+    #[track_caller]
+    fn turn(&mut self, usage: Usage) {
+        self.reply("Read", json!({}), usage);
+        self.read();
+    }
+
+    fn read(&mut self) {
+        let tool = self.open.iter().find(|(_, effect)| matches!(effect, Effect::RunTool { .. }));
+        let effect = *tool.unwrap().0;
+        self.give(Event::ToolFinished { effect, outcome: ToolOutcome::ok("text") });
+    }
+
+    fn report(&mut self) {
+        self.reply("Report", json!({"outcome": "success", "summary": "did it"}), used(10, 10));
+    }
+
+    /// What the last call was said to have used, and by whom.
+    fn last_used(&self) -> (String, Usage) {
+        let used = self.notes.iter().rev().find_map(|note| match note {
+            Note::Used { by, usage, .. } => Some((by.clone(), *usage)),
+            _ => None,
+        });
+        used.unwrap()
+    }
+
+    /// How the run ended; folding what happened again leads to the same.
+    #[track_caller]
+    fn limited(&self, limit: LimitKind) -> &Outcome {
+        let outcome = self.outcome.as_ref().expect("the run should be over");
+        assert_eq!((outcome.status, outcome.limit), (Status::Limited, Some(limit)), "{outcome:?}");
+        let mut folded = Session::new();
+        for stamped in &self.journal {
+            let _ = folded.apply(stamped);
+        }
+        assert_eq!(folded, self.session);
+        outcome
+    }
+}
+
+fn used(input_tokens: u64, output_tokens: u64) -> Usage {
+    Usage { input_tokens, output_tokens, ..Usage::default() }
+}
+
+/// Tokens of the prompt that is being asked, roughly: what the core holds back for it.
+#[track_caller]
+fn estimate(bench: &mut Bench) -> u64 {
+    let before = bench.session.clone();
+    let (effect, _) = bench.call();
+    let lost =
+        bench.session.apply(&Stamped { at: Timestamp(bench.clock), event: Event::EffectLost { effect } });
+    bench.session = before;
+    let used = lost.notes.iter().find_map(|note| match note {
+        Note::Used { usage, .. } => Some(usage.input_tokens),
+        _ => None,
+    });
+    used.unwrap()
+}
+
+#[test]
+fn an_answer_is_asked_for_only_as_long_as_the_budget_allows() {
+    let mut bench = Bench::start(setup(|setup| setup.limits.max_tokens = Some(5_000)));
+    assert_eq!(bench.call().1, 1_000, "there is room for the whole answer");
+    bench.select("developer");
+    let prompt = estimate(&mut bench);
+    bench.turn(used(5_000 - 20 - prompt - 600, 0));
+    // What is left fits the next prompt, a little longer than the last one, and a short answer.
+    let (_, answer) = bench.call();
+    let next = estimate(&mut bench);
+    assert_eq!(u64::from(answer), prompt + 600 - next);
+    assert!((256..600).contains(&answer), "{answer}");
+    bench.turn(used(next, answer.into()));
+    let outcome = bench.limited(LimitKind::Tokens);
+    assert_eq!(outcome.usage.total_tokens(), 5_000, "not one token more");
+    assert_eq!(outcome.error.as_ref().unwrap().code, ErrorCode::BudgetExceeded);
+    assert!(outcome.summary.contains("constraints.maxTokens"), "{}", outcome.summary);
+}
+
+#[test]
+fn dollars_are_kept_back_for_the_dearest_prompt() {
+    let mut bench = Bench::start(setup(|setup| setup.limits.max_cost_usd = Some(1.0)));
+    bench.select("developer");
+    // 10 tokens in and 10 out cost $0.011; the prompt counts as if all of it were written to the cache.
+    let prompt = estimate(&mut bench) as f64 * 125.0 / 1e6;
+    let affordable = ((1.0 - 0.011 - prompt) * 1e6 / 1_000.0) as u32;
+    let (_, answer) = bench.call();
+    assert!(answer.abs_diff(affordable) <= 1, "{answer} for {affordable}");
+    bench.turn(used(0, answer.into()));
+    bench.limited(LimitKind::Cost);
+}
+
+#[test]
+fn what_a_failed_call_used_counts() {
+    let fail = |usage| {
+        let mut bench = Bench::start(setup(|_| {}));
+        let prompt = estimate(&mut bench);
+        let (effect, _) = bench.call();
+        let error = ErrorInfo::new(ErrorCode::NetworkError, "cut");
+        bench.give(Event::ModelFailed { effect, error, duration_ms: 1, usage });
+        (bench, prompt)
+    };
+    let (bench, _) = fail(Some(used(300, 7)));
+    assert_eq!(bench.last_used(), ("select".to_owned(), used(300, 7)));
+    let (bench, prompt) = fail(Some(used(0, 7)));
+    assert_eq!(bench.last_used().1, used(prompt, 7), "nobody counted the prompt: the estimate stands for it");
+    let (bench, _) = fail(None);
+    assert!(!bench.notes.iter().any(|note| matches!(note, Note::Used { .. })), "nothing had begun");
+    assert_eq!(bench.session.remaining().unwrap(), Default::default());
+}
+
+#[test]
+fn a_call_that_nobody_waits_for_any_more_is_paid_for() {
+    let mut bench = Bench::start(setup(|setup| setup.limits.max_tokens = Some(100_000)));
+    bench.select("developer");
+    let prompt = estimate(&mut bench);
+    let left = bench.session.remaining().unwrap().tokens_left.unwrap();
+    assert_eq!(left, 100_000 - 20 - prompt - 1_000, "held back for the call that is open");
+    let (effect, _) = bench.call();
+    bench.give(Event::CancelRequested { reason: "enough".into() });
+    let outcome = bench.outcome.as_ref().unwrap();
+    assert_eq!((outcome.status, outcome.usage.total_tokens()), (Status::Cancelled, 20 + prompt));
+    let before = bench.session.clone();
+    let error = ErrorInfo::new(ErrorCode::NetworkError, "late");
+    bench.give(Event::ModelFailed { effect, error, duration_ms: 1, usage: Some(used(5, 5)) });
+    assert_eq!(bench.session.remaining(), before.remaining(), "nobody pays twice");
+}
+
+#[test]
+fn a_call_that_was_lost_is_paid_for_and_made_again() {
+    let mut bench = Bench::start(setup(|setup| setup.limits.max_tokens = Some(100_000)));
+    let prompt = estimate(&mut bench);
+    let (effect, _) = bench.call();
+    bench.give(Event::SessionResumed { changed_files: vec![] });
+    bench.give(Event::EffectLost { effect });
+    assert_eq!(bench.last_used(), ("select".to_owned(), used(prompt, 0)));
+    let left = bench.session.remaining().unwrap().tokens_left.unwrap();
+    assert_eq!(left, 100_000 - 2 * prompt - 1_000);
+}
+
+#[test]
+fn a_cached_answer_costs_nothing() {
+    let mut bench = Bench::start(setup(|setup| setup.limits.max_tokens = Some(100_000)));
+    let (effect, _) = bench.call();
+    let input = json!({"decision": "SELECT_MODE", "mode": "nobody", "reason": "r"});
+    let call = ToolCall { id: "c".into(), name: "decide".into(), input, invalid_input: None };
+    let message = Message { role: Role::Assistant, content: vec![Content::ToolUse(call)] };
+    let (usage, stop_reason) = (Usage::default(), StopReason::ToolUse);
+    bench.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 1, cached: true });
+    assert!(!bench.notes.iter().any(|note| matches!(note, Note::Used { .. })));
+    let prompt = estimate(&mut bench);
+    let left = bench.session.remaining().unwrap().tokens_left.unwrap();
+    assert_eq!(left, 100_000 - prompt - 1_000, "only the call that is open now is held back");
+}
+
+#[test]
+fn reasoning_is_not_cut_down_to_nothing() {
+    let mut bench = Bench::start(setup(|setup| {
+        setup.limits.max_tokens = Some(4_000);
+        let model = &mut setup.agents.get_mut("developer").unwrap().model;
+        model.max_tokens = 2_500;
+        model.extra =
+            json!({"thinking": {"type": "enabled", "budget_tokens": 2_000}}).as_object().unwrap().clone();
+    }));
+    bench.select("developer");
+    assert!(bench.call().1 >= 2_256, "{}", bench.call().1);
+    bench.turn(used(700, 200));
+    bench.limited(LimitKind::Tokens);
+}
+
+#[test]
+fn a_limit_in_the_providers_own_words_is_lowered_too() {
+    let mut bench = Bench::start(setup(|setup| {
+        setup.limits.max_tokens = Some(2_000);
+        let model = &mut setup.agents.get_mut("developer").unwrap().model;
+        model.extra = json!({"max_tokens": 4_000}).as_object().unwrap().clone();
+    }));
+    bench.select("developer");
+    let (effect, answer) = bench.call();
+    assert!(answer > 1_000 && answer < 2_000, "{answer}");
+    assert_eq!(bench.session.request(effect).unwrap().extra["max_tokens"], answer);
+}
+
+/// Has the developer work under `budget` until it cannot go on; gives what the arbiter is told of it.
+#[track_caller]
+fn check_agent(budget: AgentBudget, reason: &str, work: impl FnOnce(&mut Bench)) {
+    let mut bench = Bench::start(setup(|setup| {
+        setup.agents.get_mut("developer").unwrap().config.budget = budget;
+    }));
+    bench.select("developer");
+    work(&mut bench);
+    let history = &bench.session.context().unwrap().history;
+    let entry = history.last().expect("an execution that is over");
+    let output = entry.output.as_deref().unwrap();
+    assert!(output.contains(reason), "{output}");
+    assert_eq!(entry.facts.ended.map(|end| json!(end)), Some(json!("budget")));
+    assert!(!entry.result.is_failure() && bench.outcome.is_none(), "it is no failure, and the run goes on");
+    // Chosen all the same, it does nothing at all.
+    let asked = bench.session.context().unwrap().iteration_count;
+    bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
+    let context = bench.session.context().unwrap();
+    assert_eq!(context.iteration_count, asked + 1);
+    assert_eq!(context.history.len() as u32, asked + 1);
+    // Others have budgets of their own.
+    bench.select("tester");
+    bench.turn(used(10, 10));
+    assert_eq!(bench.last_used().0, "tester");
+}
+
+#[test]
+fn tokens_of_an_agent() {
+    let budget = AgentBudget { max_tokens: Some(3_000), ..AgentBudget::default() };
+    check_agent(budget, "budget.maxTokens", |bench| {
+        bench.turn(used(800, 600));
+        let (_, answer) = bench.call();
+        assert!(answer < 1_000, "{answer}");
+        bench.turn(used(300, answer.into()));
+    });
+}
+
+#[test]
+fn cost_of_an_agent() {
+    let budget = AgentBudget { max_cost_usd: Some(1.0), ..AgentBudget::default() };
+    check_agent(budget, "budget.maxCostUsd", |bench| bench.turn(used(0, 900)));
+}
+
+#[test]
+fn time_of_an_agent_over_its_executions_and_without_pauses() {
+    let budget = AgentBudget { max_duration: TimeSpan::from_ms(100), ..AgentBudget::default() };
+    check_agent(budget, "budget.maxDuration", |bench| {
+        let timer = |bench: &Bench| {
+            let timers = bench.open.iter().filter_map(|(id, effect)| match effect {
+                Effect::StartTimer { after_ms, purpose: TimerPurpose::AgentBudget, .. } => {
+                    Some((*id, *after_ms))
+                }
+                _ => None,
+            });
+            timers.collect::<Vec<_>>()
+        };
+        assert_eq!(timer(bench).iter().map(|(_, ms)| *ms).collect::<Vec<_>>(), [100]);
+        bench.report();
+        assert!(timer(bench).is_empty(), "nobody works");
+        bench.clock += 5_000;
+        bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
+        let (id, left) = timer(bench)[0];
+        assert_eq!(left, 90, "ten were used by the first execution");
+        bench.clock += 60_000;
+        bench.give(Event::SessionResumed { changed_files: vec![] });
+        bench.give(Event::EffectLost { effect: id });
+        let (id, left) = timer(bench)[0];
+        assert_eq!(left, 80, "the pause does not count");
+        bench.give(Event::TimerFired { effect: id });
+    });
+}
+
+#[test]
+fn executions_of_an_agent() {
+    let budget = AgentBudget { max_iterations: Some(1), ..AgentBudget::default() };
+    check_agent(budget, "budget.maxIterations", |bench| {
+        bench.report();
+        bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
+    });
+}
+
+#[test]
+fn the_end_of_the_runs_budget_goes_before_the_end_of_an_agents() {
+    let mut bench = Bench::start(setup(|setup| {
+        setup.limits.max_tokens = Some(3_000);
+        setup.agents.get_mut("developer").unwrap().config.budget.max_tokens = Some(3_000);
+    }));
+    bench.select("developer");
+    bench.turn(used(2_900, 0));
+    bench.limited(LimitKind::Tokens);
+}
+
+#[test]
+fn the_pause_between_two_processes_is_not_the_runs_time() {
+    let mut bench = Bench::start(setup(|setup| setup.limits.max_duration_ms = Some(1_000)));
+    let mut deadline = EffectId(1);
+    for expected in [980, 960] {
+        bench.clock += 60_000;
+        bench.give(Event::SessionResumed { changed_files: vec![] });
+        bench.give(Event::EffectLost { effect: deadline });
+        let timers = bench.open.iter().filter_map(|(id, effect)| match effect {
+            Effect::StartTimer { after_ms, .. } => Some((*id, *after_ms)),
+            _ => None,
+        });
+        let timers: Vec<_> = timers.collect();
+        assert!(timers.len() == 1 && timers[0].1.abs_diff(expected) <= 20, "{timers:?}");
+        deadline = timers[0].0;
+    }
+}
+
+/// How far above the estimate a prompt of these tests is at most, in tokens.
+const ERROR: u64 = 40;
+
+proptest! {
+    /// Whatever the calls use, within their estimate's error and the answer they were granted: no budget is exceeded
+    /// by more than the error of the last call.
+    #[test]
+    fn no_budget_is_exceeded_by_more_than_an_estimate_was_wrong(
+        turns in proptest::collection::vec((0_u64..=ERROR, 0.0_f64..=1.0, 0_u8..12), 1..40),
+        max_tokens in proptest::option::of(500_u64..20_000),
+        max_cost_usd in proptest::option::of(0.1_f64..8.0),
+        own_tokens in proptest::option::of(500_u64..20_000),
+    ) {
+        let mut bench = Bench::start(setup(|setup| {
+            setup.limits.max_tokens = max_tokens;
+            setup.limits.max_cost_usd = max_cost_usd;
+            setup.agents.get_mut("developer").unwrap().config.budget.max_tokens = own_tokens;
+        }));
+        let mut of_developer = 0;
+        for (error, share, what) in turns {
+            if bench.outcome.is_some() {
+                break;
+            }
+            let prompt = estimate(&mut bench) + error;
+            let (effect, answer) = bench.call();
+            let usage = Usage {
+                cache_write_tokens: prompt,
+                output_tokens: (f64::from(answer) * share) as u64,
+                ..Usage::default()
+            };
+            let asked = bench.open.get(&effect).unwrap();
+            let Effect::CallModel { purpose, .. } = asked else { unreachable!() };
+            let who = purpose.to_string();
+            match (who.as_str(), what) {
+                (_, 0) => {
+                    let error = ErrorInfo::new(ErrorCode::InvalidRequest, "no");
+                    bench.give(Event::ModelFailed { effect, error, duration_ms: 1, usage: Some(usage) });
+                }
+                (_, 1) => bench.give(Event::EffectLost { effect }),
+                ("select", _) => bench.reply("decide", json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}), usage),
+                ("evaluate", _) => bench.reply("decide", json!({"decision": "CONTINUE", "reason": "r"}), usage),
+                (_, 2) => bench.reply("Report", json!({"outcome": "success", "summary": "s"}), usage),
+                _ => {
+                    bench.reply("Read", json!({}), usage);
+                    bench.read();
+                }
+            }
+            if who == "developer" {
+                of_developer += bench.last_used().1.total_tokens();
+            }
+            let Some(Note::Used { total, cost_usd, .. }) =
+                bench.notes.iter().rev().find(|note| matches!(note, Note::Used { .. })) else { unreachable!() };
+            if let Some(max) = max_tokens {
+                prop_assert!(total.total_tokens() <= max + ERROR, "{} of {max}", total.total_tokens());
+            }
+            if let Some(max) = max_cost_usd {
+                let error = ERROR as f64 * 125.0 / 1e6;
+                prop_assert!(cost_usd.unwrap() <= max + error + 1e-9, "{cost_usd:?} of {max}");
+            }
+            if let Some(max) = own_tokens {
+                prop_assert!(of_developer <= max + ERROR, "{of_developer} of {max}");
+            }
+        }
+    }
+}
