@@ -7,8 +7,8 @@ use crate::requests;
 use crate::script::Script;
 use crate::world::{World, copy, each};
 
-use rawko::core::session::Effect;
-use rawko::journal::JournaledEffect;
+use rawko::core::session::{Effect, Event};
+use rawko::journal::{JournaledEffect, Record};
 
 /// One state of the world.
 #[derive(Debug, Clone, Copy)]
@@ -96,8 +96,10 @@ fn conversation(effect: &JournaledEffect) -> Option<u64> {
 /// The world as the kill leaves it.
 fn state(baseline: &Baseline, case: Case) -> World {
     let world = World::copy_of(&baseline.before);
-    if case.torn {
-        // What the run had kept of the tree by its end: more than it had by then, which must do no harm.
+    // What the journal says was kept is there. In every second world so is what the run had kept of the tree by its
+    // end: more than it had by then, which must do no harm.
+    let kept = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::CheckpointTaken { .. }));
+    if case.torn || baseline.records(case.records).iter().any(kept) {
         std::fs::remove_dir_all(world.project().join(".git")).unwrap();
         copy(&baseline.after.project().join(".git"), &world.project().join(".git"));
     }
