@@ -2,6 +2,7 @@
 //! when it gives none. Asking the model is an effect and happens elsewhere.
 
 mod answer;
+mod cache;
 mod construct;
 mod errors;
 mod evidence;
@@ -16,6 +17,7 @@ mod template;
 mod testing;
 
 pub use answer::{AnswerError, ArbiterAnswer, DECIDE, DecisionKind, decide_tool, read_answer};
+pub use cache::{PROMPT_VERSION, cache_key, cached_answer, is_cacheable};
 pub(crate) use construct::recent_history;
 pub use construct::{EVALUATE_HISTORY, SELECT_HISTORY, Sources, evaluate_input, select_input};
 pub use errors::{category_of, recovery_actions, recovery_options};

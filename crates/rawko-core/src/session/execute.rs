@@ -72,7 +72,7 @@ impl Run {
         let Some(execution) = self.execution.take() else { return };
         let purpose = Purpose::Agent { name: execution.agent().to_owned() };
         let asked =
-            self.call_model(purpose, execution.model(), execution.conversation(), Open::Turn, reaction);
+            self.call_model(purpose, execution.model(), execution.conversation(), Open::Turn, None, reaction);
         self.execution = Some(execution);
         match asked {
             Ok(_) => {}

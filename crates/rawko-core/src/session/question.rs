@@ -8,7 +8,7 @@ use super::guard::{GUARD_RULE, Guarded};
 use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use super::run::{Open, Run};
 use super::{LimitKind, Reaction};
-use crate::arbiter::{Inquiry, evaluate_input, select_input};
+use crate::arbiter::{Inquiry, cache_key, evaluate_input, select_input};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Decision, MachineEvent};
 use crate::message::Message;
@@ -26,6 +26,8 @@ pub(super) struct Question {
     inquiry: Inquiry,
     asking: Asking,
     asked_at: Timestamp,
+    /// Names it to the arbiter's cache; absent where it may not be answered from there.
+    cache_key: Option<String>,
     calls: Vec<EffectId>,
     usage: Usage,
 }
@@ -85,10 +87,20 @@ impl Run {
             ArbiterMode::Llm | ArbiterMode::Hybrid => {
                 let prompt = inquiry.prompt(&self.setup.arbiter.templates);
                 let asking = Asking::new(self.new_conversation(), prompt);
-                self.question = Some(self.question(inquiry, asking));
+                let cache_key = self.cache_key(&inquiry);
+                self.question = Some(Question { cache_key, ..self.question(inquiry, asking) });
                 self.ask(reaction);
             }
         }
+    }
+
+    fn cache_key(&self, inquiry: &Inquiry) -> Option<String> {
+        let arbiter = &self.setup.arbiter;
+        let is_used = match inquiry {
+            Inquiry::Select(_) => arbiter.cache.select,
+            Inquiry::Evaluate { .. } => arbiter.cache.evaluate,
+        };
+        is_used.then(|| cache_key(inquiry, &arbiter.model, &arbiter.templates))
     }
 
     fn question(&self, inquiry: Inquiry, asking: Asking) -> Question {
@@ -103,6 +115,7 @@ impl Run {
             inquiry,
             asking,
             asked_at: self.now,
+            cache_key: None,
             calls: Vec::new(),
             usage: Usage::default(),
         }
@@ -116,6 +129,7 @@ impl Run {
             &question.model,
             question.asking.conversation(),
             Open::Question,
+            question.cache_key.clone(),
             reaction,
         );
         match asked {
@@ -147,6 +161,8 @@ impl Run {
                 self.decided(question, decision, source, reaction);
             }
             Heard::Objection => {
+                // What is asked from here on is no longer the question of that name.
+                question.cache_key = None;
                 self.question = Some(question);
                 self.ask(reaction);
             }
@@ -158,6 +174,7 @@ impl Run {
         let Some(mut question) = self.question.take() else { return };
         if error.code.is_of_provider() && !question.alternatives.is_empty() {
             question.model = question.alternatives.remove(0);
+            question.cache_key = None;
             reaction.notes.push(switched(&error, &question.model));
             self.question = Some(question);
             return self.ask(reaction);
@@ -217,7 +234,7 @@ impl Run {
             Some(_) => (DecisionSource::Rule, Some(GUARD_RULE.to_owned())),
             None => (source, None),
         };
-        let Question { point, inquiry, asking, asked_at, calls, usage, .. } = question;
+        let Question { point, inquiry, asking, asked_at, calls, cache_key, usage, .. } = question;
         reaction.notes.push(Note::Decided(Box::new(DecisionRecord {
             point,
             decision: decision.clone(),
@@ -227,7 +244,7 @@ impl Run {
             rejected: asking.rejected().to_vec(),
             rule,
             instead_of,
-            cache_key: None,
+            cache_key: cache_key.filter(|_| matches!(source, DecisionSource::Llm | DecisionSource::Cache)),
             latency_ms: self.now.since(asked_at),
             usage,
         })));

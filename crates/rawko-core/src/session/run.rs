@@ -414,6 +414,7 @@ impl Run {
         choice: &ModelChoice,
         conversation: &ConversationLog,
         open: Open,
+        cache_key: Option<String>,
         reaction: &mut Reaction,
     ) -> Result<EffectId, Refusal> {
         let reservation = self.reserve(&purpose, choice, conversation.estimated_tokens())?;
@@ -427,7 +428,7 @@ impl Run {
             conversation: conversation.id,
             messages: conversation.messages.len(),
             digest: conversation.digest().to_owned(),
-            cache_key: None,
+            cache_key,
         });
         Ok(id)
     }

@@ -1,0 +1,276 @@
+//! The arbiter's cache (`spec/arbiter.md`, point 4): under which name an answer is remembered, and how a remembered
+//! one is given.
+//!
+//! Owns what makes two questions the same: everything that is known but for what differs from run to run without
+//! mattering (instants, durations), who can be chosen, who is asked, and in which words. Where answers are kept, and
+//! for how long, is not known here. COMPLETE is never remembered: whether a task is done depends on the tree, which
+//! no question holds.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::answer::DECIDE;
+use super::inquiry::Inquiry;
+use super::prompt::Templates;
+use crate::machine::Decision;
+use crate::message::{Content, Message, Role, ToolCall};
+use crate::setup::ModelChoice;
+
+/// Counts up with every change of the built-in wording around a template, of what an input means, or of how an answer
+/// is read: what was answered before it is not taken for an answer to what is asked now.
+pub const PROMPT_VERSION: u32 = 1;
+
+/// Names of fields that tell when something was or how long it took.
+const VOLATILE: [&str; 11] = [
+    "completedAt",
+    "durationMs",
+    "duration_ms",
+    "estimatedTimeRemaining",
+    "lastFailure",
+    "lastSuccess",
+    "startedAt",
+    "timeElapsedMs",
+    "timeLeft",
+    "timeLeftMs",
+    "timestamp",
+];
+
+/// Names the question `inquiry` as it is put to `choice` with these templates: SHA-256 in hexadecimal.
+#[must_use]
+pub fn cache_key(inquiry: &Inquiry, choice: &ModelChoice, templates: &Templates) -> String {
+    let (point, input, template) = match inquiry {
+        Inquiry::Select(input) => ("select", serde_json::to_value(input), &templates.select),
+        Inquiry::Evaluate { input, .. } => ("evaluate", serde_json::to_value(input), &templates.evaluate),
+    };
+    let question = json!({
+        "version": PROMPT_VERSION,
+        "point": point,
+        // The inputs have string keys and finite numbers: encoding them cannot fail.
+        "input": input.unwrap_or(Value::Null),
+        "agents": serde_json::to_value(inquiry.agents()).unwrap_or(Value::Null),
+        "provider": choice.provider,
+        "model": choice.model,
+        "temperature": choice.temperature,
+        "extra": choice.extra,
+        "template": hex(&Sha256::digest(template.as_bytes())),
+    });
+    hex(&Sha256::digest(canonical(lasting(question)).as_bytes()))
+}
+
+/// Whether the decision may be given again to the same question.
+#[must_use]
+pub fn is_cacheable(decision: &Decision) -> bool {
+    match decision {
+        Decision::SelectMode { .. } | Decision::Continue { .. } | Decision::Retry { .. } => true,
+        Decision::Complete { .. } => false,
+    }
+}
+
+/// The answer of a model that decided so, to be read like any other.
+#[must_use]
+pub fn cached_answer(decision: &Decision) -> Message {
+    let input = match decision {
+        Decision::SelectMode { mode, reason } => {
+            json!({"decision": "SELECT_MODE", "mode": mode, "reason": reason})
+        }
+        Decision::Continue { reason } => json!({"decision": "CONTINUE", "reason": reason}),
+        Decision::Retry { reason } => json!({"decision": "RETRY", "reason": reason}),
+        Decision::Complete { summary } => json!({"decision": "COMPLETE", "summary": summary}),
+    };
+    let call = ToolCall { id: "cached".to_owned(), name: DECIDE.to_owned(), input, invalid_input: None };
+    Message { role: Role::Assistant, content: vec![Content::ToolUse(call)] }
+}
+
+/// Without the fields that tell of time, at any depth. Their names stand for nothing else in an input.
+fn lasting(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().filter(|(name, _)| !VOLATILE.contains(&name.as_str()));
+            Value::Object(fields.map(|(name, value)| (name, lasting(value))).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(lasting).collect()),
+        other => other,
+    }
+}
+
+/// JSON with its keys in order, whatever order the map keeps them in.
+fn canonical(value: Value) -> String {
+    fn write(value: Value, out: &mut String) {
+        match value {
+            Value::Object(fields) => {
+                let mut fields: Vec<(String, Value)> = fields.into_iter().collect();
+                fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+                out.push('{');
+                for (at, (name, value)) in fields.into_iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    out.push_str(&Value::String(name).to_string());
+                    out.push(':');
+                    write(value, out);
+                }
+                out.push('}');
+            }
+            Value::Array(items) => {
+                out.push('[');
+                for (at, item) in items.into_iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    write(item, out);
+                }
+                out.push(']');
+            }
+            other => out.push_str(&other.to_string()),
+        }
+    }
+    let mut out = String::new();
+    write(value, &mut out);
+    out
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_answer;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn select() -> Value {
+        json!({
+            "task": "fix it",
+            "plan": null,
+            "history": [{
+                "agent": "developer", "iteration": 1, "status": "failure", "duration_ms": 1,
+                "output": {"summary": "tried"},
+                "startedAt": "2026-01-01T00:00:00.000Z", "completedAt": "2026-01-01T00:00:01.000Z",
+            }],
+            "lastError": {
+                "agent": "developer", "attempted": "it", "message": "no", "category": "timeout",
+                "recoveryOptions": [], "timestamp": "2026-01-01T00:00:01.000Z", "context": {},
+            },
+            "availableAgents": [{
+                "name": "developer", "displayName": "Developer", "whenToUse": "to write code", "tools": {},
+                "recentPerformance": {
+                    "lastSuccess": "2026-01-01T00:00:01.000Z", "lastFailure": "2026-01-01T00:00:01.000Z",
+                    "successRate": 50.0, "iterationAverage": 2.0,
+                },
+            }],
+            "constraints": {
+                "maxIterations": 50, "currentIteration": 1, "iterationsRemaining": 49, "consecutiveFailures": 1,
+                "maxConsecutiveFailures": 3, "estimatedTokensUsed": 100, "timeElapsedMs": 5,
+                "estimatedTimeRemaining": 7,
+            },
+        })
+    }
+
+    fn choice(model: &str) -> ModelChoice {
+        serde_json::from_value(json!({"provider": "p", "model": model, "maxTokens": 100})).unwrap()
+    }
+
+    fn key(input: Value) -> String {
+        let inquiry = Inquiry::Select(Box::new(serde_json::from_value(input).unwrap()));
+        cache_key(&inquiry, &choice("m"), &Templates::default())
+    }
+
+    #[track_caller]
+    fn check(pointer: &str, value: Value, matters: bool) {
+        let mut input = select();
+        let at = input.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}"));
+        assert_ne!(*at, value, "{pointer}: the same value proves nothing");
+        *at = value;
+        assert_eq!(key(input) != key(select()), matters, "{pointer}");
+    }
+
+    #[test]
+    fn what_differs_from_run_to_run_does_not_matter() {
+        let later = || json!("2027-07-07T07:07:07.777Z");
+        for pointer in [
+            "/history/0/startedAt",
+            "/history/0/completedAt",
+            "/lastError/timestamp",
+            "/availableAgents/0/recentPerformance/lastSuccess",
+            "/availableAgents/0/recentPerformance/lastFailure",
+        ] {
+            check(pointer, later(), false);
+        }
+        for pointer in
+            ["/history/0/duration_ms", "/constraints/timeElapsedMs", "/constraints/estimatedTimeRemaining"]
+        {
+            check(pointer, json!(77_777), false);
+        }
+    }
+
+    #[test]
+    fn everything_else_does() {
+        check("/task", json!("fix that"), true);
+        check("/plan", json!({"steps": [], "currentStepIndex": 0, "isComplete": false}), true);
+        check("/history/0/status", json!("success"), true);
+        check("/history/0/output/summary", json!("2026-01-01T00:00:00.000Z"), true);
+        check("/lastError/message", json!("yes"), true);
+        check("/availableAgents/0/whenToUse", json!("never"), true);
+        check("/availableAgents/0/recentPerformance/successRate", json!(100.0), true);
+        check("/availableAgents", json!([]), true);
+        check("/constraints/iterationsRemaining", json!(1), true);
+    }
+
+    #[test]
+    fn who_is_asked_and_how_does_too() {
+        let inquiry = Inquiry::Select(Box::new(serde_json::from_value(select()).unwrap()));
+        let templates = Templates::default();
+        let usual = cache_key(&inquiry, &choice("m"), &templates);
+        assert_eq!(usual.len(), 64);
+        assert_ne!(usual, cache_key(&inquiry, &choice("n"), &templates));
+        let other = ModelChoice { provider: "q".into(), ..choice("m") };
+        assert_ne!(usual, cache_key(&inquiry, &other, &templates));
+        let select = format!("{} ", templates.select);
+        assert_ne!(usual, cache_key(&inquiry, &choice("m"), &Templates { select, ..templates.clone() }));
+        let evaluate = format!("{} ", templates.evaluate);
+        assert_eq!(usual, cache_key(&inquiry, &choice("m"), &Templates { evaluate, ..templates }));
+    }
+
+    #[test]
+    fn a_remembered_answer_is_read_like_any_other() {
+        let reason = "because".to_owned();
+        let agents = ["developer".to_owned()];
+        for (decision, cacheable) in [
+            (Decision::SelectMode { mode: "developer".into(), reason: reason.clone() }, true),
+            (Decision::Continue { reason: reason.clone() }, true),
+            (Decision::Retry { reason }, true),
+            (Decision::Complete { summary: "done".into() }, false),
+        ] {
+            assert_eq!(read_answer(&cached_answer(&decision), &agents, true).unwrap(), decision);
+            assert_eq!(is_cacheable(&decision), cacheable);
+        }
+        let unknown = Decision::SelectMode { mode: "nobody".into(), reason: String::new() };
+        assert!(read_answer(&cached_answer(&unknown), &agents, true).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn two_tasks_have_two_keys(a in "\\PC{0,40}", b in "\\PC{0,40}") {
+            let with = |task: &str| {
+                let mut input = select();
+                input["task"] = json!(task);
+                key(input)
+            };
+            prop_assert_eq!(with(&a) == with(&b), a == b);
+        }
+
+        #[test]
+        fn canonical_json_is_the_same_json(text in "\\PC{0,20}", number in any::<i64>(), flag in any::<bool>()) {
+            let value = json!({"z": [number, {"b": text, "a": flag}], "a": null});
+            let written = canonical(value.clone());
+            prop_assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
+            let in_order = written.starts_with("{\"a\":null,\"z\":[");
+            prop_assert!(in_order);
+        }
+    }
+}
