@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod arbiter;
+pub mod context_window;
 pub mod cost;
 pub mod error;
 pub mod facts;

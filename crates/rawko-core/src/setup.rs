@@ -94,6 +94,14 @@ pub struct ModelChoice {
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
+impl ModelChoice {
+    /// Most tokens of one response that are asked for: never so many that half the window is theirs.
+    #[must_use]
+    pub fn answer_tokens(&self) -> u32 {
+        self.context_window.map_or(self.max_tokens, |window| self.max_tokens.min(window / 2))
+    }
+}
+
 /// How the arbiter works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

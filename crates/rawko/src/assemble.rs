@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
 use rawko_core::arbiter::Templates;
+use rawko_core::context_window::context_window;
 use rawko_core::policy::effective_permissions;
 use rawko_core::setup::{AgentSetup, ArbiterSetup, CacheUse, ModelChoice, Place, RunLimits, Setup};
 use rawko_core::tool::ToolSpec;
@@ -111,11 +112,13 @@ fn choice(
         message: format!("provider `{name}` has no default model, and none is configured"),
         hint: format!("name one: --model MODEL, RAWKO_MODEL, or provider.{name}.model in .rawko/config.yaml; `rawko providers models {name}` lists what it serves"),
     })?;
+    let window = settings.and_then(|settings| settings.context_window).or_else(|| context_window(model));
+    let usual = window.map_or(DEFAULT_MAX_TOKENS, |window| DEFAULT_MAX_TOKENS.min(window / 4));
     Ok(ModelChoice {
         provider: name.to_owned(),
         model: model.to_owned(),
-        max_tokens: settings.and_then(|settings| settings.max_tokens).unwrap_or(DEFAULT_MAX_TOKENS),
-        context_window: None,
+        max_tokens: settings.and_then(|settings| settings.max_tokens).unwrap_or(usual),
+        context_window: window,
         temperature: settings.and_then(|settings| settings.temperature),
         extra: settings.map(|settings| settings.extra.clone()).unwrap_or_default(),
     })

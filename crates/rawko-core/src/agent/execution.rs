@@ -3,6 +3,8 @@
 //! Pure like everything here: each method takes what happened and says what is to be done next. Ids, timers and
 //! budgets are the session's.
 
+mod window;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -19,6 +21,8 @@ use crate::setup::{AgentSetup, ModelChoice};
 use crate::text::truncate;
 use crate::tool::{ToolAccess, ToolOutcome};
 use crate::usage::Usage;
+use window::Window;
+pub(crate) use window::{Shortened, Shortening};
 
 /// Commands remembered as facts.
 const COMMANDS_KEPT: usize = 5;
@@ -33,6 +37,7 @@ pub struct Execution {
     /// Where it goes on when the model's provider fails for good.
     alternatives: Vec<ModelChoice>,
     conversation: ConversationLog,
+    window: Window,
     max_turns: u32,
     calls: Vec<Slot>,
     /// Content that waits for the next user message: results of calls behind which the agent stopped.
@@ -61,8 +66,8 @@ pub enum Step {
     Wait,
     /// It is over.
     End(Box<AgentResult>),
-    /// It broke.
-    Fail(ErrorInfo),
+    /// The turn came to nothing, because the conversation fills the model's window.
+    TooLong(ErrorInfo),
 }
 
 /// What the session decides about a call before it may run.
@@ -115,6 +120,7 @@ impl Execution {
             model: agent.model.clone(),
             alternatives,
             conversation,
+            window: Window::default(),
             max_turns: agent.config.max_turns(),
             calls: Vec::new(),
             unsaid: Vec::new(),
@@ -135,6 +141,7 @@ impl Execution {
         let mut content = std::mem::take(&mut self.unsaid);
         content.push(Content::text(continuation));
         self.conversation.push(Message { role: Role::User, content });
+        self.window.let_go();
         self.max_turns = max_turns;
         self.calls.clear();
         self.report = None;
@@ -172,6 +179,7 @@ impl Execution {
             return None;
         }
         self.model = self.alternatives.remove(0);
+        self.window.forget_limits();
         Some(&self.model)
     }
 
@@ -185,7 +193,7 @@ impl Execution {
             tools: Arc::clone(&self.conversation.tools),
             messages: self.conversation.messages.clone(),
             tool_choice: ToolChoice::Auto,
-            max_tokens: self.model.max_tokens,
+            max_tokens: self.model.answer_tokens(),
             temperature: self.model.temperature,
             extra: self.model.extra.clone(),
         }
@@ -219,8 +227,15 @@ impl Execution {
         mut judge: impl FnMut(&ToolCall) -> Judgement,
         notes: &mut Vec<Note>,
     ) -> Step {
-        self.facts.turns += 1;
         self.usage += usage;
+        if stop_reason == StopReason::ContextWindow && message.tool_calls().next().is_none() {
+            // A sentence that broke off is not kept: the turn is put again, in a shorter conversation.
+            return Step::TooLong(ErrorInfo::new(
+                ErrorCode::ContextLengthExceeded,
+                "the conversation filled the model's context window",
+            ));
+        }
+        self.facts.turns += 1;
         let text = message.text();
         let message = message.or_placeholder();
         if !text.trim().is_empty() {
@@ -228,18 +243,10 @@ impl Execution {
         }
         let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
         self.conversation.push(message);
-        match stop_reason {
-            StopReason::Refusal => {
-                let words = format!("The model declined to answer. {}", self.last_text);
-                return self.end(ExecutionEnd::Refusal, false, words.trim().to_owned());
-            }
-            StopReason::ContextWindow if calls.is_empty() => {
-                return Step::Fail(ErrorInfo::new(
-                    ErrorCode::ContextLengthExceeded,
-                    "the conversation filled the model's context window",
-                ));
-            }
-            _ => {}
+        self.window.counted(usage, self.conversation.bytes());
+        if stop_reason == StopReason::Refusal {
+            let words = format!("The model declined to answer. {}", self.last_text);
+            return self.end(ExecutionEnd::Refusal, false, words.trim().to_owned());
         }
         if calls.is_empty() {
             return self.turn_without_calls(stop_reason);

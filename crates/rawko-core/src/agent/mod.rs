@@ -1,6 +1,7 @@
 //! Agents: what configuration says of them, and the four that come built in.
 
 mod builtin;
+mod compaction;
 mod config;
 mod control;
 pub mod execution;

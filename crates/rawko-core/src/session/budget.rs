@@ -293,7 +293,7 @@ impl Call<'_> {
     /// The longest answer that is wanted.
     fn wanted(&self) -> u32 {
         let configured = ANSWER_LIMITS.iter().filter_map(|name| self.choice.extra.get(*name)?.as_u64()).max();
-        configured.map_or(self.choice.max_tokens, |limit| u32::try_from(limit).unwrap_or(u32::MAX))
+        configured.map_or(self.choice.answer_tokens(), |limit| u32::try_from(limit).unwrap_or(u32::MAX))
     }
 
     /// The shortest answer that is worth the call. Reasoning that is asked for comes out of the answer's tokens, and

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::message::Message;
+use crate::message::{Content, Message};
 use crate::tool::ToolSpec;
 
 /// Number of a conversation within a session, from 1.
 pub type ConversationId = u64;
+
+/// Bytes that a picture counts for: it is paid by its size on the screen, not by that of its file.
+const IMAGE_BYTES: usize = 6_400;
 
 /// A conversation so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,13 +45,33 @@ impl ConversationLog {
 
     /// Adds a message.
     pub fn push(&mut self, message: Message) {
-        let encoded = json(&message);
+        self.push_shared(Arc::new(message));
+    }
+
+    fn push_shared(&mut self, message: Arc<Message>) {
+        let encoded = json(&*message);
         let mut hash = Sha256::new();
         hash.update(self.digest.as_bytes());
         hash.update(&encoded);
         self.digest = hex(&hash.finalize());
-        self.bytes += encoded.len();
-        self.messages.push(Arc::new(message));
+        self.bytes += without_images(&message, encoded.len());
+        self.messages.push(message);
+    }
+
+    /// Another conversation with the same system prompt and tools: what a shorter form of this one goes on in.
+    #[must_use]
+    pub fn rewritten(&self, id: ConversationId, messages: Vec<Arc<Message>>) -> Self {
+        let mut log = Self::new(id, self.system.to_string(), Arc::clone(&self.tools));
+        for message in messages {
+            log.push_shared(message);
+        }
+        log
+    }
+
+    /// How long it is: its encoded bytes, a picture counted as if it were a page of text.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Names the conversation's content: system prompt, tools and every message, chained. A replay that derives
@@ -63,6 +86,23 @@ impl ConversationLog {
     pub fn estimated_tokens(&self) -> u64 {
         (self.bytes / 4) as u64
     }
+}
+
+/// How long a message is, measured like [`ConversationLog::bytes`].
+#[must_use]
+pub(crate) fn weight(message: &Message) -> usize {
+    without_images(message, json(message).len())
+}
+
+fn without_images(message: &Message, encoded: usize) -> usize {
+    let images = message.content.iter().flat_map(|block| match block {
+        Content::ToolResult { images, .. } => images.as_slice(),
+        Content::Text { .. }
+        | Content::Thinking { .. }
+        | Content::RedactedThinking { .. }
+        | Content::ToolUse(_) => &[],
+    });
+    images.fold(encoded, |bytes, image| bytes.saturating_sub(image.data.len()) + IMAGE_BYTES)
 }
 
 /// The types serialised here have string keys and no floats out of range: encoding them cannot fail.

@@ -67,8 +67,15 @@ impl Run {
         self.take_turn(reaction);
     }
 
-    /// Asks the agent's model, or asks it again.
+    /// Asks the agent's model, or asks it again; a conversation that no longer fits is made shorter before.
     pub(super) fn take_turn(&mut self, reaction: &mut Reaction) {
+        if self.execution.as_ref().is_some_and(Execution::is_too_long) {
+            return self.make_room(None, reaction);
+        }
+        self.ask_turn(reaction);
+    }
+
+    pub(super) fn ask_turn(&mut self, reaction: &mut Reaction) {
         let Some(execution) = self.execution.take() else { return };
         let purpose = Purpose::Agent { name: execution.agent().to_owned() };
         let asked =
@@ -100,6 +107,9 @@ impl Run {
 
     /// Another provider may do better; where there is none, the execution is over.
     pub(super) fn turn_failed(&mut self, error: ErrorInfo, reaction: &mut Reaction) {
+        if error.code == ErrorCode::ContextLengthExceeded {
+            return self.refused_as_too_long(error, reaction);
+        }
         let other = self
             .execution
             .as_mut()
@@ -148,7 +158,7 @@ impl Run {
             Step::Wait => {}
             Step::Run(calls) => self.run_or_hold(calls, reaction),
             Step::End(result) => self.execution_ended(*result, reaction),
-            Step::Fail(error) => self.execution_failed(error, reaction),
+            Step::TooLong(error) => self.refused_as_too_long(error, reaction),
         }
     }
 
@@ -240,6 +250,19 @@ impl Run {
             Some(carried) => {
                 let mut merged = plan.cloned().unwrap_or_default();
                 merged.merge(carried.clone());
+                Some(merged)
+            }
+        }
+    }
+
+    /// The same with what the agent at work has changed.
+    pub(super) fn plan_of_execution(&self) -> Option<Plan> {
+        let plan = self.effective_plan();
+        match self.execution.as_ref().and_then(Execution::plan_so_far) {
+            None => plan,
+            Some(draft) => {
+                let mut merged = plan.unwrap_or_default();
+                merged.merge(draft.clone());
                 Some(merged)
             }
         }

@@ -11,6 +11,7 @@ mod agent_budget;
 mod asking;
 mod breaker;
 mod budget;
+mod compact;
 mod conversation;
 mod effect;
 mod event;
@@ -23,6 +24,7 @@ mod run;
 mod verify;
 
 pub use asking::{Asking, Heard};
+pub(crate) use conversation::weight;
 pub use conversation::{ConversationId, ConversationLog};
 pub use effect::{Effect, TimerPurpose};
 pub use event::{EffectId, Event, Override, Stamped};

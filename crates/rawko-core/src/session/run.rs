@@ -64,6 +64,7 @@ pub(super) type HeldCall = (usize, ToolCall, ToolAccess, String);
 pub(super) enum Open {
     Question,
     Turn,
+    Summary,
     Tool { slot: usize },
     Checkpoint,
     Inspection,
@@ -146,6 +147,10 @@ impl Run {
                         self.account(*effect, *usage, &mut reaction);
                         self.turn_answered(message.clone(), *usage, *stop_reason, &mut reaction);
                     }
+                    Some(Open::Summary) => {
+                        self.account(*effect, *usage, &mut reaction);
+                        self.summary_answered(message, *usage, *stop_reason, &mut reaction);
+                    }
                     other => self.put_back(*effect, other, &mut reaction),
                 }
             }
@@ -157,6 +162,10 @@ impl Run {
                 Some(Open::Turn) => {
                     self.account_failed(*effect, *usage, &mut reaction);
                     self.turn_failed(error.clone(), &mut reaction);
+                }
+                Some(Open::Summary) => {
+                    self.account_failed(*effect, *usage, &mut reaction);
+                    self.summary_failed(error.clone(), &mut reaction);
                 }
                 other => self.put_back(*effect, other, &mut reaction),
             },
@@ -200,6 +209,10 @@ impl Run {
                 Some(Open::Turn) => {
                     self.account_abandoned(*effect, &mut reaction);
                     self.take_turn(&mut reaction);
+                }
+                Some(Open::Summary) => {
+                    self.account_abandoned(*effect, &mut reaction);
+                    self.ask_summary(&mut reaction);
                 }
                 Some(Open::Tool { slot }) => self.tool_lost(slot, &mut reaction),
                 Some(Open::Checkpoint) => self.take_checkpoint(&mut reaction),
@@ -453,6 +466,7 @@ impl Run {
         let mut request = match self.open.get(&effect)? {
             Open::Question => self.question.as_ref()?.request(),
             Open::Turn => self.execution.as_ref()?.request(),
+            Open::Summary => self.execution.as_ref()?.summary_request()?,
             Open::Tool { .. }
             | Open::Checkpoint
             | Open::Inspection
@@ -472,6 +486,7 @@ impl Run {
             }
             Open::Question
             | Open::Turn
+            | Open::Summary
             | Open::Checkpoint
             | Open::Inspection
             | Open::Verification

@@ -116,6 +116,10 @@ pub struct ProviderConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
+    /// Most tokens that its models take in and answer together, whichever model it is. Known for many models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1_000))]
+    pub context_window: Option<u32>,
     /// Sampling temperature; the provider's own default where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 2.0))]
