@@ -45,7 +45,7 @@ impl Run {
     pub(super) fn ask_summary(&mut self, reaction: &mut Reaction) {
         let Some(execution) = self.execution.take() else { return };
         let asked = execution.summary_question().map(|(question, choice)| {
-            self.call_model(execution.purpose(), &choice, question, Open::Summary, reaction)
+            self.call_model(execution.purpose(), &choice, question, Open::Summary, None, reaction)
         });
         self.execution = Some(execution);
         match asked {
