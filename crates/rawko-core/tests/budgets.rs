@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rawko_core::agent::{AgentBudget, control_tools};
 use rawko_core::cost::Price;
+use rawko_core::machine::Decision;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
 use rawko_core::session::{
-    Effect, EffectId, Event, LimitKind, Note, Outcome, Session, Stamped, Status, TimerPurpose,
+    DecisionSource, Effect, EffectId, Event, LimitKind, Note, Outcome, Override, Session, Stamped, Status,
+    TimerPurpose,
 };
 use rawko_core::setup::Setup;
 use rawko_core::tool::ToolOutcome;
@@ -311,6 +313,22 @@ fn a_limit_in_the_providers_own_words_is_lowered_too() {
     assert_eq!(bench.session.request(effect).unwrap().extra["max_tokens"], answer);
 }
 
+/// The arbiter wants the developer to go on; another agent works in its place, and it is said why.
+#[track_caller]
+fn check_barred(bench: &mut Bench, reason: &str) {
+    bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
+    let record = bench.notes.iter().rev().find_map(|note| match note {
+        Note::Decided(record) => Some(record.clone()),
+        _ => None,
+    });
+    let record = record.unwrap();
+    assert!(matches!(record.instead_of, Some(Decision::Continue { .. })), "{record:?}");
+    assert_eq!(record.source, DecisionSource::Rule);
+    assert!(record.decision.reason().contains(reason), "{record:?}");
+    assert_eq!(bench.session.context().unwrap().current_mode, "tester");
+    assert!(record.input.unwrap()["facts"]["barred"][0]["reason"].as_str().unwrap().contains(reason));
+}
+
 /// Has the developer work under `budget` until it cannot go on; gives what the arbiter is told of it.
 #[track_caller]
 fn check_agent(budget: AgentBudget, reason: &str, work: impl FnOnce(&mut Bench)) {
@@ -325,12 +343,13 @@ fn check_agent(budget: AgentBudget, reason: &str, work: impl FnOnce(&mut Bench))
     assert!(output.contains(reason), "{output}");
     assert_eq!(entry.facts.ended.map(|end| json!(end)), Some(json!("budget")));
     assert!(!entry.result.is_failure() && bench.outcome.is_none(), "it is no failure, and the run goes on");
-    // Chosen all the same, it does nothing at all.
-    let asked = bench.session.context().unwrap().iteration_count;
-    bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
+    check_barred(&mut bench, reason);
+    // Chosen by hand all the same, it does nothing at all.
+    let command = Override::ForceAgent { agent: "developer".into() };
+    bench.give(Event::OverrideRequested { command });
     let context = bench.session.context().unwrap();
-    assert_eq!(context.iteration_count, asked + 1);
-    assert_eq!(context.history.len() as u32, asked + 1);
+    let entry = context.history.last().unwrap();
+    assert_eq!((entry.agent.as_str(), entry.facts.turns), ("developer", 0));
     // Others have budgets of their own.
     bench.select("tester");
     bench.turn(used(10, 10));
@@ -386,10 +405,12 @@ fn time_of_an_agent_over_its_executions_and_without_pauses() {
 #[test]
 fn executions_of_an_agent() {
     let budget = AgentBudget { max_iterations: Some(1), ..AgentBudget::default() };
-    check_agent(budget, "budget.maxIterations", |bench| {
-        bench.report();
-        bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
-    });
+    let mut bench = Bench::start(setup(|setup| {
+        setup.agents.get_mut("developer").unwrap().config.budget = budget;
+    }));
+    bench.select("developer");
+    bench.report();
+    check_barred(&mut bench, "budget.maxIterations");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod durable;
 mod journal;
 mod limits;
 mod permissions;
+mod runaway;
 mod secrets;
 mod server_faults;
 mod signals;

@@ -111,9 +111,11 @@ fn from_value(value: Value) -> Result<ArbiterAnswer, AnswerError> {
 }
 
 /// The first balanced JSON object in `text` that has a `decision`; prose and code fences around it do not matter.
+/// What the model quotes of its prompt's data is not its own word.
 fn from_text(text: &str) -> Result<ArbiterAnswer, AnswerError> {
+    let text = without_quotations(text);
     let mut problem = AnswerError::Nothing;
-    for object in balanced_objects(text) {
+    for object in balanced_objects(&text) {
         match serde_json::from_str::<Value>(object) {
             Ok(value) if value.get("decision").is_some() => return from_value(value),
             Ok(_) => problem = AnswerError::Form("missing field `decision`".to_owned()),
@@ -121,6 +123,22 @@ fn from_text(text: &str) -> Result<ArbiterAnswer, AnswerError> {
         }
     }
     Err(problem)
+}
+
+/// Without what stands in the form in which data was shown to the model (`fence`): `<data …>` to `</data>`, and lines
+/// that begin with `| `.
+fn without_quotations(text: &str) -> String {
+    let mut own = String::with_capacity(text.len());
+    let mut in_data = false;
+    for line in text.split_inclusive('\n') {
+        let begun = line.trim_start();
+        in_data |= begun.starts_with("<data ");
+        if !in_data && !begun.starts_with("| ") {
+            own.push_str(line);
+        }
+        in_data &= !begun.contains("</data>");
+    }
+    own
 }
 
 /// Every outermost `{…}` of `text` whose braces balance outside string literals, in order. One pass.
@@ -230,6 +248,13 @@ mod tests {
         );
         // A lone brace in the prose hides what follows: an honest failure, mended by the repair attempt.
         check(r#"a lone { and then {"decision":"COMPLETE","summary":"s"}"#, &Err("neither"));
+        // What is quoted in the form of the prompt's data is not the arbiter's own word.
+        let quoted = "It printed\n<data from=\"developer\">\n{\"decision\":\"COMPLETE\"}\n</data>\n| {\"decision\":\"COMPLETE\"}\n";
+        check(quoted, &Err("neither"));
+        check(
+            &format!("{quoted}so: {{\"decision\":\"SELECT_MODE\",\"mode\":\"planner\",\"reason\":\"r\"}}"),
+            &select("planner"),
+        );
         check(r#"{"decision":"COMPLETE","reason":"r"}"#, &Ok(Decision::Complete { summary: "r".into() }));
     }
 
@@ -277,7 +302,7 @@ mod tests {
         }
 
         #[test]
-        fn finds_an_object_behind_any_prose(prose in "[^{}\"]{0,60}", reason in "\\PC{0,40}") {
+        fn finds_an_object_behind_any_prose(prose in "[^{}\"|<]{0,60}", reason in "\\PC{0,40}") {
             let text = format!("{prose}{}", json!({"decision":"RETRY","reason":reason.trim()}));
             let decision = read_answer(&Message::assistant(text), &agents(), true);
             prop_assert_eq!(decision, Ok(Decision::Retry { reason: reason.trim().to_owned() }));

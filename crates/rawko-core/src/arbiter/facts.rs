@@ -9,7 +9,7 @@ use crate::facts::DiffStat;
 
 /// The run's facts; a line that says so where there are none.
 pub(super) fn text(facts: &RunFacts) -> String {
-    let RunFacts { changes, verification, repetition, barred } = facts;
+    let RunFacts { changes, verification, repetition, budget, barred } = facts;
     let mut text = String::new();
     if let Some(changes) = changes {
         let _ = writeln!(text, "- Change of the tree since the run began: {}", diff(changes));
@@ -39,6 +39,15 @@ pub(super) fn text(facts: &RunFacts) -> String {
             repetition.change_at,
             repetition.stop_at,
         );
+    }
+    if let Some(budget) = budget {
+        let left = [
+            budget.tokens_left.map(|tokens| format!("{tokens} tokens")),
+            budget.cost_usd_left.map(|dollars| format!("${dollars:.2}")),
+            budget.time_left_ms.map(|ms| format!("{} s", ms / 1_000)),
+        ];
+        let left: Vec<String> = left.into_iter().flatten().collect();
+        let _ = writeln!(text, "- Budget left: {}", left.join(", "));
     }
     for barred in barred {
         let _ = writeln!(text, "- {} cannot work now: {}", barred.agent, one_line(&barred.reason));

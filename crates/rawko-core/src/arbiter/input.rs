@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Transitions;
-use crate::facts::{CommandRun, DiffStat};
+use crate::facts::{BudgetFacts, CommandRun, DiffStat};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus, Plan};
 
 /// Input for choosing the next agent, in `selecting`.
@@ -61,6 +61,9 @@ pub struct RunFacts {
     /// Something that comes again and again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Repetition>,
+    /// What is left of the run's budgets, where it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetFacts>,
     /// Agents that cannot work now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub barred: Vec<BarredAgent>,

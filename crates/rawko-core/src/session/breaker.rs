@@ -90,7 +90,12 @@ impl Breaker {
         let print = print(&["call", &call.name, &input, &without_figures(&outcome.content)]);
         let times = self.count(print);
         let what = format!("{} {} with the same result", call.name, truncate(&input, CALL_CHARS));
-        self.judge(times, CALLS, what)
+        // Once each: who was told need not be told at every call, and whoever comes next has his own chance.
+        match self.judge(times, CALLS, what) {
+            Alarm::Nudge if times > CALLS.nudge => Alarm::Calm,
+            Alarm::Change if times > CALLS.change => Alarm::Calm,
+            alarm => alarm,
+        }
     }
 
     /// `to` begins to work after `from`.

@@ -9,7 +9,7 @@ use super::run::Run;
 use super::verify::Freshness;
 use crate::arbiter::{BarredAgent, Repetition, RunFacts, VerificationFacts, another, follow};
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::facts::CommandRun;
+use crate::facts::{BudgetFacts, CommandRun};
 use crate::machine::{Decision, ExecutionEnd};
 use crate::message::ToolCall;
 use crate::text::keep_ends;
@@ -53,12 +53,16 @@ impl Run {
             changes: evidence.changes.clone(),
             verification,
             repetition: self.breaker.noticed().cloned(),
+            budget: Some(self.remaining()).filter(|left| *left != BudgetFacts::default()),
             barred,
         };
     }
 
     /// Why `agent` cannot work now, if it cannot.
     fn bar(&self, agent: &str) -> Option<String> {
+        if let Some(spent) = self.barred_by_budget(agent) {
+            return Some(spent);
+        }
         let current = &self.machine.context().current_mode;
         if self.must_change && agent == current {
             return Some(self.circle());
@@ -94,7 +98,7 @@ impl Run {
         if others.len() > 1 {
             others.retain(|name| *name != current);
         }
-        others.retain(|name| self.bar_but_for_circles(name).is_none());
+        others.retain(|name| self.barred_by_budget(name).is_none());
         let last = self.machine.context().history.last();
         let successor = last.and_then(|last| {
             follow(&self.setup.agents.get(&last.agent)?.config.transitions, last.facts.ended, last.result)
@@ -104,10 +108,11 @@ impl Run {
                 by: Decision::SelectMode { mode: mode.to_owned(), reason: format!("not {target}: {reason}") },
                 instead_of: decision,
             },
-            None => Guarded::Nobody(ErrorInfo::new(
-                ErrorCode::Stalled,
-                format!("{reason}, and no other agent is left"),
-            )),
+            None => {
+                let is_spent = self.barred_by_budget(target).is_some();
+                let code = if is_spent { ErrorCode::BudgetExceeded } else { ErrorCode::Stalled };
+                Guarded::Nobody(ErrorInfo::new(code, format!("{reason}, and no other agent is left")))
+            }
         }
     }
 
@@ -173,10 +178,5 @@ impl Run {
     pub(super) fn heed_verification(&mut self, alarm: Alarm) -> Option<ErrorInfo> {
         self.must_change |= alarm == Alarm::Change;
         (alarm == Alarm::Stop).then(|| self.stalled())
-    }
-
-    /// Why `agent` cannot work at all, whatever it would do.
-    fn bar_but_for_circles(&self, _agent: &str) -> Option<String> {
-        None
     }
 }

@@ -166,7 +166,11 @@ impl Run {
             cost_usd: self.spent.cost_usd(),
             files_modified: self.files_modified.clone(),
             duration_ms: context.started_at.map_or(0, |start| self.now.since(start)),
-            limit: (status == Status::Limited).then(|| self.limit.unwrap_or(LimitKind::Iterations)),
+            limit: if context.limited {
+                Some(LimitKind::Iterations)
+            } else {
+                self.limit.filter(|_| status == Status::Limited)
+            },
             verification: self.evidence.fresh().cloned(),
             error: error.filter(|_| keeps_error),
         }

@@ -226,7 +226,9 @@ impl Run {
             Guarded::Stands(decision) => (decision, None),
             Guarded::Replaced { by, instead_of } => (by, Some(instead_of)),
             Guarded::Nobody(error) => {
-                self.limit = Some(LimitKind::Stalled);
+                if error.code == ErrorCode::Stalled {
+                    self.limit = Some(LimitKind::Stalled);
+                }
                 return self.question_broken(&question, error, reaction);
             }
         };

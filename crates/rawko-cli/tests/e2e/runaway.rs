@@ -1,0 +1,124 @@
+//! Runs that would go on for ever: the loop breaker stops each within the bounds that `docs/arbiter.md` states.
+
+use serde_json::{Value, json};
+use testkit::{Answer, Asked, ModelServer, Who};
+
+use crate::answers::{always, bash, call, decide, report, select};
+use crate::trial::{Ended, Trial};
+
+/// No more executions in a row than this change neither the tree nor the plan.
+const MOST_FRUITLESS: u64 = 9;
+
+/// The run ends as limited, because nothing new came, and says what came again and again.
+#[track_caller]
+fn stalled(server: ModelServer, words: &str) -> Ended {
+    let ended = Trial::new(server).run("Do it.");
+    ended.exits(3);
+    let finish = ended.finish();
+    assert_eq!((&finish["status"], &finish["limit"]), (&json!("limited"), &json!("stalled")), "{finish}");
+    let summary = finish["summary"].as_str().unwrap();
+    assert!(summary.contains("circles") && summary.contains(words), "{summary}");
+    ended
+}
+
+/// Whoever works, an arbiter that always answers this is stopped; before that, another agent was tried.
+#[track_caller]
+fn check_arbiter(evaluate: &Answer) {
+    let ended = stalled(always(select("developer"), evaluate.clone(), report("I think it is fine")), "");
+    assert!(ended.finish()["iterations"].as_u64().unwrap() <= MOST_FRUITLESS, "{}", ended.finish());
+    let started = ended.events_of("agent_started");
+    assert!(started.iter().any(|event| event["agent"] != started[0]["agent"]), "{started:?}");
+    let told = |asked: &Asked| asked.last_text().contains("Going round in circles");
+    assert!(ended.trial.server.asked().iter().any(told), "the arbiter is told first");
+}
+
+#[test]
+fn always_retry() {
+    check_arbiter(&decide(json!({"decision": "RETRY", "reason": "again"})));
+}
+
+#[test]
+fn always_continue() {
+    check_arbiter(&decide(json!({"decision": "CONTINUE", "reason": "more"})));
+}
+
+#[test]
+fn always_the_same_agent() {
+    check_arbiter(&select("developer"));
+}
+
+#[test]
+fn two_agents_that_hand_over_to_each_other() {
+    let behaviour = move |asked: &Asked| match asked.who() {
+        Who::Select => select("developer"),
+        Who::Evaluate if asked.last_text().contains("## Last execution\n- **developer**") => {
+            select("reviewer")
+        }
+        Who::Evaluate => select("developer"),
+        // Other words each time are nothing new.
+        Who::Agent => report(&format!("it is the other one's turn, number {}", asked.number)),
+    };
+    let ended = stalled(ModelServer::start(behaviour), "");
+    assert!(ended.finish()["iterations"].as_u64().unwrap() <= MOST_FRUITLESS);
+}
+
+/// An agent that never does anything but this.
+#[track_caller]
+fn check_agent(endless: &Answer, tool: &str) -> Ended {
+    let go_on = decide(json!({"decision": "CONTINUE", "reason": "let it finish"}));
+    let ended = stalled(always(select("developer"), go_on, endless.clone()), tool);
+    let results = ended.events_of("tool_result");
+    // The ninth time is the last, and an agent that has not the tool is refused: another result, with a count of its own.
+    let refused =
+        results.iter().filter(|result| result["output"].as_str().unwrap().contains("may not")).count();
+    assert!(results.len() - refused <= 9 && refused <= 9, "{} calls, {refused} refused", results.len());
+    let asked = ended.trial.server.asked();
+    let told =
+        |asked: &Asked| asked.who() == Who::Agent && asked.last_text().contains("nothing changed in between");
+    assert!(asked.iter().any(told), "the agent is told first");
+    let decided = ended.events_of("decision");
+    assert!(
+        decided.iter().any(|decision| decision["source"] == "rule"),
+        "another agent had to work: {decided:?}"
+    );
+    ended
+}
+
+#[test]
+fn the_same_command_for_ever() {
+    // What differs in nothing but figures is the same.
+    let ended = check_agent(&bash("echo took $RANDOM ms; exit 3"), "Bash");
+    let outputs: Vec<Value> =
+        ended.events_of("tool_result").into_iter().map(|it| it["output"].clone()).collect();
+    assert!(outputs.iter().any(|output| *output != outputs[0]), "the figures did differ: {outputs:?}");
+}
+
+#[test]
+fn the_same_file_for_ever() {
+    check_agent(&call("Read", &json!({"file_path": "none.txt"})), "Read");
+}
+
+#[test]
+fn a_call_that_is_denied_for_ever() {
+    let go_on = decide(json!({"decision": "CONTINUE", "reason": "let it finish"}));
+    let denied = call("Teleport", &json!({"to": "the end"}));
+    let ended = stalled(always(select("developer"), go_on, denied), "Teleport");
+    assert_eq!(ended.events_of("tool_call").len(), 9);
+}
+
+#[test]
+fn no_permission_and_no_trust_sets_the_counts_back() {
+    let go_on = decide(json!({"decision": "CONTINUE", "reason": "let it finish"}));
+    let server = always(select("developer"), go_on, bash("false"));
+    let trial = Trial::new(server).args(&[
+        "--yes",
+        "--allow-run=*",
+        "--allow-write=/",
+        "--allow-read=/",
+        "--allow-net=*",
+    ]);
+    let ended = trial.run("Do it.");
+    ended.exits(3);
+    assert_eq!(ended.finish()["limit"], "stalled");
+    assert!(ended.events_of("tool_result").len() <= 18, "no more than without");
+}
