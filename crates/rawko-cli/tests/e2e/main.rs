@@ -10,6 +10,7 @@ mod answers;
 mod arbiter;
 mod beginnings;
 mod checkpoints;
+mod context_window;
 mod durable;
 mod journal;
 mod limits;

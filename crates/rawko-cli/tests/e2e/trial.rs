@@ -178,11 +178,8 @@ impl Trial {
         command
     }
 
-    /// Starts `rawko run` with this task.
-    pub(crate) fn start(self, task: &str) -> Running {
-        let config = self.folder.path().join("home/config/rawko/config.yaml");
-        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
-        std::fs::write(&config, self.user_config.to_string()).unwrap();
+    /// The binary, told where the server is.
+    fn asking(&self) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_rawko"));
         let (url, key) = match self.wire {
             Wire::Claude => ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
@@ -193,6 +190,22 @@ impl Trial {
             command.env(key, CANARY);
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Takes the last session up again: exit status, standard output and standard error.
+    pub(crate) fn resume(&self) -> (Option<i32>, String, String) {
+        let output = self.asking().args(["resume", "--output", self.output]).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    /// Starts `rawko run` with this task.
+    pub(crate) fn start(self, task: &str) -> Running {
+        let config = self.folder.path().join("home/config/rawko/config.yaml");
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        std::fs::write(&config, self.user_config.to_string()).unwrap();
+        let mut command = self.asking();
         command.args(["run", "--output", self.output]).args(&self.arguments);
         if !task.is_empty() {
             command.args(["--", task]);
