@@ -67,11 +67,15 @@ fn two_agents_that_hand_over_to_each_other() {
 fn check_agent(endless: &Answer, tool: &str) -> Ended {
     let go_on = decide(json!({"decision": "CONTINUE", "reason": "let it finish"}));
     let ended = stalled(always(select("developer"), go_on, endless.clone()), tool);
-    let results = ended.events_of("tool_result");
-    // The ninth time is the last, and an agent that has not the tool is refused: another result, with a count of its own.
-    let refused =
-        results.iter().filter(|result| result["output"].as_str().unwrap().contains("may not")).count();
-    assert!(results.len() - refused <= 9 && refused <= 9, "{} calls, {refused} refused", results.len());
+    // The ninth time is the last. An agent that may not do it is refused: another result, with a count of its own.
+    let calls = ended.events_of("tool_call");
+    let refused = calls.iter().filter(|call| call["allowed"] == false).count();
+    assert!(
+        calls.len() - refused <= 9 && refused <= 9,
+        "{} calls, {refused} refused: {:#?}",
+        calls.len(),
+        ended.events_of("tool_result")
+    );
     let asked = ended.trial.server.asked();
     let told =
         |asked: &Asked| asked.who() == Who::Agent && asked.last_text().contains("nothing changed in between");
