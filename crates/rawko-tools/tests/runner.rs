@@ -6,7 +6,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::processes::settled;
+use common::processes::{processes_with, settled, sleeper, until};
 use rawko_tools::CommandRunner;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ async fn exit_status_and_output_are_what_they_are() {
         (
             "no-such-program-at-all",
             Some(127),
-            "bash: line 1: no-such-program-at-all: command not found\n".to_owned(),
+            "/bin/bash: line 1: no-such-program-at-all: command not found\n".to_owned(),
         ),
     ] {
         let run = runner.run(command, LONG).await;
@@ -49,30 +49,29 @@ async fn nothing_secret_reaches_them() {
 async fn what_takes_too_long_is_ended_with_all_it_started() {
     let dir = tempfile::tempdir().unwrap();
     let runner = CommandRunner::new(dir.path(), Vec::new());
+    let seconds = sleeper(1);
     let begun = Instant::now();
-    let run = runner.run("sleep 600 & echo $! > child; sleep 600", Duration::from_millis(300)).await;
+    let command = format!("(setsid sleep {seconds} &); echo on; sleep {seconds}");
+    let run = runner.run(&command, Duration::from_millis(300)).await;
     assert_eq!(run.exit_code, None);
-    assert!(run.output.contains("[timed out: the command did not end within 0.3 s"), "{}", run.output);
+    let expected =
+        "on\n[timed out: the command did not end within 0.3 s and was killed with everything it started]";
+    assert_eq!(run.output, expected);
     assert!(begun.elapsed() < Duration::from_secs(20));
-    let child = std::fs::read_to_string(dir.path().join("child")).unwrap();
-    assert!(!std::path::Path::new("/proc").join(child.trim()).exists(), "{child} lives");
+    assert_eq!(processes_with(&seconds), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn what_nobody_waits_for_is_ended() {
     let dir = tempfile::tempdir().unwrap();
     let runner = CommandRunner::new(dir.path(), Vec::new());
-    let ready = dir.path().join("child");
-    let waits = async {
-        while std::fs::read_to_string(&ready).unwrap_or_default().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
+    let seconds = sleeper(2);
+    let command = format!("sleep {seconds} & touch ready; wait");
+    let ready = dir.path().join("ready");
     tokio::select! {
-        run = runner.run("sleep 600 & echo $! > child; wait", LONG) => assert!(run.passed(), "it ended: {run:?}"),
-        () = waits => {}
+        run = runner.run(&command, LONG) => assert!(run.passed(), "it ended: {run:?}"),
+        ready = until(|| ready.exists()) => assert!(ready, "it never started"),
     }
     assert_eq!(settled().await, 0);
-    let child = std::fs::read_to_string(ready).unwrap();
-    assert!(!std::path::Path::new("/proc").join(child.trim()).exists(), "{child} lives");
+    assert_eq!(processes_with(&seconds), Vec::<String>::new());
 }
