@@ -84,6 +84,7 @@ impl Overriding {
             max_iterations: self.max_iterations,
             max_cost_usd: self.max_cost,
             timeout: self.timeout,
+            verify: None,
         }
     }
 }

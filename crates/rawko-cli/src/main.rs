@@ -13,6 +13,7 @@ mod exit;
 mod failure;
 mod output;
 mod privacy;
+mod proving;
 mod reporters;
 mod signals;
 mod so_far;

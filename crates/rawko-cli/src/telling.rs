@@ -4,12 +4,14 @@
 //! fork. What is run is the command's business.
 
 use clap::Args;
+use rawko::core::facts::Verification;
 use rawko::core::session::{Outcome, Status};
 use rawko::core::{ErrorCode, ErrorInfo};
 use rawko::{Run, RunEvent};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::proving::Proving;
 use crate::reporters::{Detail, Format, Summary, reporter};
 use crate::watch::{Ended, block_on, watch};
 use crate::workspace::Workspace;
@@ -27,6 +29,8 @@ pub(crate) struct Telling {
     /// Tell nothing but the result
     #[arg(long, short)]
     quiet: bool,
+    #[command(flatten)]
+    pub(crate) proving: Proving,
 }
 
 impl Telling {
@@ -95,8 +99,22 @@ impl Telling {
                 failure.tell(&workspace.console);
                 Ok(failure.exit())
             }
-            None => Ok(exit_of(&ended.finished, dry_run)),
+            None => self.judge(workspace, &ended.finished, dry_run),
         }
+    }
+
+    /// How the program ends, and why where that is not what the run's end says.
+    fn judge(&self, workspace: &Workspace, finished: &RunEvent, dry_run: bool) -> Result<Exit, Failure> {
+        let exit = exit_of(finished, dry_run);
+        let RunEvent::SessionFinished { status: Status::Claimed, verification, .. } = finished else {
+            return Ok(exit);
+        };
+        if dry_run || !self.proving.is_required() {
+            return Ok(exit);
+        }
+        let failure = unproven(verification.as_ref());
+        failure.tell(&workspace.console);
+        Ok(failure.exit())
     }
 }
 
@@ -119,6 +137,22 @@ pub(crate) fn exit_of(finished: &RunEvent, dry_run: bool) -> Exit {
         RunEvent::SessionFinished { status, error, .. } => Exit::of_run(*status, error.as_ref()),
         _ => Exit::Failed,
     }
+}
+
+/// A claim where proof was asked for.
+fn unproven(verification: Option<&Verification>) -> Failure {
+    let (why, hint) = match verification {
+        None => (
+            "no command verified it",
+            "say what does: --verify \"cargo test\", or `verify:` in .rawko/config.yaml; `rawko doctor` tells what was found",
+        ),
+        Some(_) => (
+            "its verification commands passed, but not on a tree that is known and was left as it is",
+            "let the commands leave the tree as they find it: have git ignore what they make",
+        ),
+    };
+    let message = format!("the run ended as claimed, and verified was required: {why}");
+    Failure::new(Exit::Failed, message).with_hint(hint)
 }
 
 fn tell_programs(workspace: &Workspace, failure: &Failure, format: Format) {

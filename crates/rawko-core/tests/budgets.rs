@@ -263,7 +263,7 @@ fn a_call_that_was_lost_is_paid_for_and_made_again() {
     let mut bench = Bench::start(setup(|setup| setup.limits.max_tokens = Some(100_000)));
     let prompt = estimate(&mut bench);
     let (effect, _) = bench.call();
-    bench.give(Event::SessionResumed { changed_files: vec![] });
+    bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
     bench.give(Event::EffectLost { effect });
     assert_eq!(bench.last_used(), ("select".to_owned(), used(prompt, 0)));
     let left = bench.session.remaining().unwrap().tokens_left.unwrap();
@@ -394,7 +394,7 @@ fn time_of_an_agent_over_its_executions_and_without_pauses() {
         let (id, left) = timer(bench)[0];
         assert_eq!(left, 90, "ten were used by the first execution");
         bench.clock += 60_000;
-        bench.give(Event::SessionResumed { changed_files: vec![] });
+        bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
         bench.give(Event::EffectLost { effect: id });
         let (id, left) = timer(bench)[0];
         assert_eq!(left, 80, "the pause does not count");
@@ -430,7 +430,7 @@ fn the_pause_between_two_processes_is_not_the_runs_time() {
     let mut deadline = EffectId(1);
     for expected in [980, 960] {
         bench.clock += 60_000;
-        bench.give(Event::SessionResumed { changed_files: vec![] });
+        bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
         bench.give(Event::EffectLost { effect: deadline });
         let timers = bench.open.iter().filter_map(|(id, effect)| match effect {
             Effect::StartTimer { after_ms, .. } => Some((*id, *after_ms)),

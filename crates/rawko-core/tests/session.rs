@@ -370,7 +370,7 @@ fn a_resumed_run_does_not_get_its_time_again() {
     bench.clock += 20_000;
     bench.select("developer");
     bench.clock += 3_600_000;
-    bench.give(Event::SessionResumed { changed_files: vec![] });
+    bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
     let lost = bench.take(|effect| matches!(effect, Effect::StartTimer { .. }));
     bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
     let left = bench.open.iter().find_map(|effect| match effect {

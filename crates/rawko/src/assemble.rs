@@ -8,7 +8,9 @@ use rawko_core::agent::Permissions;
 use rawko_core::arbiter::Templates;
 use rawko_core::context_window::context_window;
 use rawko_core::policy::effective_permissions;
-use rawko_core::setup::{AgentSetup, ArbiterSetup, CacheUse, ModelChoice, Place, RunLimits, Setup};
+use rawko_core::setup::{
+    AgentSetup, ArbiterSetup, CacheUse, ModelChoice, Place, RunLimits, Setup, VerifySetup,
+};
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
 
@@ -30,6 +32,7 @@ pub(crate) fn setup(
     registered: &Providers,
     cli: &Permissions,
     tools: Vec<ToolSpec>,
+    verify: Option<VerifySetup>,
     place: Place,
     first_agent: Option<String>,
 ) -> Result<Setup, Error> {
@@ -69,7 +72,7 @@ pub(crate) fn setup(
         checkpoints: true,
         prices: config.prices.clone(),
         tools,
-        verify: None,
+        verify,
         place,
     })
 }

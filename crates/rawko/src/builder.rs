@@ -89,6 +89,14 @@ impl RawkoBuilder {
         self
     }
 
+    /// Commands that prove that a task is done, over what the configuration says and what would be found; an empty list
+    /// for none.
+    #[must_use]
+    pub fn verify(mut self, commands: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.overrides.verify = Some(commands.into_iter().map(Into::into).collect());
+        self
+    }
+
     /// Permissions that speak over the project's, as `--allow-*` flags do. Agents still narrow them.
     #[must_use]
     pub fn permissions(mut self, permissions: Permissions) -> Self {

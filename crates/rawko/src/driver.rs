@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{Effect, EffectId, Event, Note, Outcome, Reaction, Session, Stamped};
+use rawko_core::setup::VerifySetup;
 use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -41,6 +42,8 @@ pub(crate) enum Start {
         folded: Box<Folded>,
         /// Files that agents had seen and that somebody has changed since.
         changed_files: Vec<String>,
+        /// What verifies from now on, where that was said anew.
+        verify: Option<VerifySetup>,
         /// Bytes of half a record at the journal's end, which were dropped.
         torn_bytes: usize,
     },
@@ -133,20 +136,20 @@ impl Driver {
     fn begin(&mut self, start: Start) -> Result<Option<Outcome>, Error> {
         match start {
             Start::New(event) => self.happened(event),
-            Start::Resumed { folded, changed_files, torn_bytes } => {
+            Start::Resumed { folded, changed_files, verify, torn_bytes } => {
                 if torn_bytes > 0 {
                     let message =
                         format!("the journal ended in half a record ({torn_bytes} bytes), which was dropped");
                     self.hub.tell(&RunEvent::Warning { message });
                 }
-                self.take_up(*folded, changed_files)
+                self.take_up(*folded, Event::SessionResumed { changed_files, verify })
             }
         }
     }
 
     /// Goes on where a journal ends: what was recorded and not answered is lost; what was not even recorded was not
     /// done, and is done now.
-    fn take_up(&mut self, folded: Folded, changed_files: Vec<String>) -> Result<Option<Outcome>, Error> {
+    fn take_up(&mut self, folded: Folded, resumed: Event) -> Result<Option<Outcome>, Error> {
         self.session = folded.session;
         let undone = folded.unrecorded.unwrap_or_default();
         let undone_ids: Vec<EffectId> = undone.effects.iter().filter_map(Effect::awaits_answer).collect();
@@ -156,8 +159,9 @@ impl Driver {
             self.performer.clear_up(&agent, &call);
         }
         let mut outcome = self.settle(undone)?;
-        let resumed = std::iter::once(Event::SessionResumed { changed_files });
-        for event in resumed.chain(lost.into_iter().map(|effect| Event::EffectLost { effect })) {
+        for event in
+            std::iter::once(resumed).chain(lost.into_iter().map(|effect| Event::EffectLost { effect }))
+        {
             if outcome.is_none() {
                 outcome = self.happened(event)?;
             }

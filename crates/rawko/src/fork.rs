@@ -187,6 +187,9 @@ impl Rawko {
             setup.fallback = today.fallback;
             setup.prices.extend(today.prices);
         }
+        if overrides.verify.is_some() {
+            setup.verify = self.verify_setup();
+        }
         let limits = &mut setup.limits;
         limits.max_iterations = overrides.max_iterations.unwrap_or(limits.max_iterations);
         limits.max_cost_usd = overrides.max_cost_usd.or(limits.max_cost_usd);

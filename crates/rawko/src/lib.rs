@@ -1,7 +1,7 @@
 //! The rawko SDK: carries a software task from a sentence to a verified change with several agents in turn.
 //!
 //! [`Rawko::builder`] reads and checks a project's configuration; [`Rawko::run`] prepares a run; awaiting it carries
-//! the task to its end, which is always the truth: claimed, failed, limited or cancelled. [`Run::events`] tells what
+//! the task to its end, which is always the truth: verified, claimed, failed, limited or cancelled. [`Run::events`] tells what
 //! happens, [`Run::control`] steers and stops it, and the journal under `.rawko/sessions/` keeps every step.
 //!
 //! Every decision is `rawko-core`'s. This crate drives it: it journals, performs, and tells. It knows nothing of the
@@ -17,6 +17,7 @@ mod error;
 mod evidence;
 mod explain;
 mod fork;
+mod found;
 mod hex;
 mod hub;
 pub mod journal;
@@ -31,12 +32,14 @@ mod run;
 mod run_event;
 mod seal;
 mod session_id;
+mod verification;
 
 pub use builder::RawkoBuilder;
 pub use cancel::{Cancelled, cancel};
 pub use error::Error;
 pub use explain::{AlternativeAgent, Alternatives, CallAnswer, ExplainedCall, Explanation, explain};
 pub use fork::{Fork, ForkOptions, Stopped};
+pub use found::FoundCommand;
 pub use hub::RunEvents;
 pub use rawko::Rawko;
 pub use rawko_core as core;
@@ -46,3 +49,4 @@ pub use rawko_tools as tools;
 pub use replay::{Counts, Difference, Replay, replay, replay_with};
 pub use run::{Run, RunControl};
 pub use run_event::RunEvent;
+pub use verification::Verifying;

@@ -117,6 +117,7 @@ impl Rawko {
             setup.limits.max_iterations = 1;
             setup.tools.retain(|tool| tool.access == ToolAccess::ReadOnly);
             setup.checkpoints = false;
+            setup.verify = None;
         }
         let id = session_id::new(now());
         // A dry run changes nothing: its journal is kept apart, and removed with the run.
@@ -174,7 +175,8 @@ impl Rawko {
             git: builder.project.ancestors().any(|folder| folder.join(".git").exists()),
         };
         let first = builder.first_agent.clone();
-        assemble::setup(&self.loaded, &builder.providers, &builder.permissions, tools, place, first)
+        let verify = self.verify_setup();
+        assemble::setup(&self.loaded, &builder.providers, &builder.permissions, tools, verify, place, first)
     }
 
     /// A budget in dollars cannot be kept for a model whose price nobody knows.

@@ -74,7 +74,12 @@ impl Rawko {
             setup: &setup,
             providers,
             tracker,
-            start: Start::Resumed { folded: Box::new(folded), changed_files, torn_bytes: old.torn_bytes },
+            start: Start::Resumed {
+                folded: Box::new(folded),
+                changed_files,
+                verify: self.verify_anew(),
+                torn_bytes: old.torn_bytes,
+            },
             scratch: None,
         })
     }
@@ -99,6 +104,7 @@ impl Rawko {
         if self.builder.trusted {
             return Ok(());
         }
+        let unknown = self.unknown_verification(setup);
         let today = self.setup()?.agents;
         let beyond = setup.agents.iter().filter(|(name, recorded)| {
             !today.get(*name).is_some_and(|now| {
@@ -112,6 +118,7 @@ impl Rawko {
                      (--allow-…) again"
                 )
             })
+            .chain(unknown)
             .collect();
         if reasons.is_empty() {
             return Ok(());

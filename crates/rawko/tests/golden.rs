@@ -46,7 +46,7 @@ fn session(directory: &Path) {
     let effect = play.open();
     play.give(Event::TimerFired { effect });
     play.decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "once more"}));
-    play.give(Event::SessionResumed { changed_files: vec!["two.txt".into()] });
+    play.give(Event::SessionResumed { changed_files: vec!["two.txt".into()], verify: None });
     // What looks like a reference to a blob is text like any other.
     let posing = json!({"at": "/outcome/content", "sha256": "0".repeat(64), "bytes": 1});
     play.reply("", &[("Read", json!({"file_path": "x", "blobs": [posing]}))]);

@@ -50,7 +50,7 @@ pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failur
     let console = &workspace.console;
     match action {
         Action::Show { json } => {
-            let report = workspace.inspect()?.config().report();
+            let report = workspace.inspect()?.settings();
             if *json {
                 console.json(&report)?;
             } else {

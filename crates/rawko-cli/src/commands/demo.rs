@@ -8,7 +8,7 @@ use rawko::provider::Scripted;
 use rawko::{Rawko, RunEvent};
 use serde_json::json;
 
-use crate::demo::{Project, TASK, TestRun, script};
+use crate::demo::{Project, TASK, TEST_COMMAND, TestRun, script};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, clean, indent};
@@ -57,6 +57,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
         .project(project.folder())
         .env(|_| None)
         .trusted(true)
+        .verify([TEST_COMMAND])
         .provider(Arc::new(Scripted::new(script)))
         .build()?;
     let run = rawko.run(TASK)?;
@@ -137,12 +138,13 @@ fn tests(run: &TestRun, paint: Paint) -> String {
 
 /// How the run ended, and what the demonstration itself knows beyond that: it ran the tests.
 fn verdict(finished: &RunEvent, after: &TestRun, paint: Paint) -> String {
-    let claimed = matches!(finished, RunEvent::SessionFinished { status: Status::Claimed, .. });
-    match (claimed, after.is_green()) {
-        (true, true) => format!("{}\n\n", paint.good("The agents claim to be done, and the tests agree")),
-        (true, false) => format!("{}\n\n", paint.bad("The agents claim to be done, but the tests disagree")),
-        (false, _) => format!("{}\n\n", paint.bad("The run did not come to its end")),
-    }
+    let verified = matches!(finished, RunEvent::SessionFinished { status: Status::Verified, .. });
+    let text = match (verified, after.is_green()) {
+        (true, true) => paint.good("Verified: the agents say that it is done, and the tests agree"),
+        (true, false) => paint.bad("The run ended as verified, but the tests disagree"),
+        (false, _) => paint.bad("The run did not come to a verified end"),
+    };
+    format!("{text}\n\n")
 }
 
 fn colored(diff: &str, paint: Paint) -> String {

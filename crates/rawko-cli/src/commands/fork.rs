@@ -42,7 +42,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Exit, F
     let options = ForkOptions { at, task };
     let detail = telling.detail();
     let make = || -> Result<(Rawko, Fork), Failure> {
-        let rawko = overriding.builder(workspace).permissions(allow.permissions()).trusted(yes).build()?;
+        let builder = overriding.builder(workspace).permissions(allow.permissions()).trusted(yes);
+        let rawko = telling.proving.over(builder).build()?;
         if detail != Detail::Quiet {
             workspace.warn(&rawko);
         }

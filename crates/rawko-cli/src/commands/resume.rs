@@ -30,11 +30,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
 }
 
 fn prepare(workspace: &Workspace, arguments: &Arguments) -> Result<Run, Failure> {
-    let rawko = workspace
-        .builder()
-        .trusted(arguments.yes)
-        .permissions(arguments.allow.clone().permissions())
-        .build()?;
+    let builder =
+        workspace.builder().trusted(arguments.yes).permissions(arguments.allow.clone().permissions());
+    let rawko = arguments.telling.proving.over(builder).build()?;
     if arguments.telling.detail() != Detail::Quiet {
         workspace.warn(&rawko);
     }

@@ -59,7 +59,7 @@ fn prepare(workspace: &Workspace, arguments: Arguments) -> Result<Run, Failure> 
     if let Some(agent) = agent {
         builder = builder.first_agent(agent);
     }
-    let rawko = builder.build()?;
+    let rawko = telling.proving.over(builder).build()?;
     if telling.detail() != Detail::Quiet {
         workspace.warn(&rawko);
     }

@@ -6,5 +6,5 @@
 mod project;
 mod script;
 
-pub(crate) use project::{Project, TestRun};
+pub(crate) use project::{Project, TEST_COMMAND, TestRun};
 pub(crate) use script::{TASK, script};

@@ -17,6 +17,9 @@ const FILES: [(&str, &str); 3] = [
     ("tests/run.sh", include_str!("files/tests/run.sh")),
 ];
 
+/// Runs the project's tests.
+pub(crate) const TEST_COMMAND: &str = "bash tests/run.sh";
+
 /// The project. Its folder goes with it.
 #[derive(Debug)]
 pub(crate) struct Project {

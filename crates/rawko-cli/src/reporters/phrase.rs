@@ -1,7 +1,8 @@
 //! Events as short phrases, in one place for all who show them to people. Everything they quote is made harmless.
 
+use rawko::core::facts::{CommandRun, Verification};
 use rawko::core::machine::{Decision, Plan, PlanStep, StepStatus};
-use rawko::core::session::{DecisionPoint, DecisionSource};
+use rawko::core::session::{Compaction, DecisionPoint, DecisionSource};
 use rawko::core::text::truncate;
 use rawko::core::{ErrorInfo, Usage};
 use serde_json::Value;
@@ -12,6 +13,8 @@ use crate::output::{clean, clean_line, cost, duration, tokens};
 const ARGUMENT_CHARS: usize = 120;
 /// Characters of a reason that are shown.
 const REASON_CHARS: usize = 200;
+/// Characters of a tree's name that are shown.
+const TREE_CHARS: usize = 12;
 /// Lines of a tool's output that `--verbose` shows.
 const HEAD_LINES: usize = 12;
 
@@ -151,6 +154,44 @@ pub(super) fn error(error: &ErrorInfo) -> String {
         text.push_str(&format!(" ({})", known.join(", ")));
     }
     text
+}
+
+/// What came of one verification command: `cargo test: exit 0, 12 lines, 35 ms`.
+pub(super) fn command_run(run: &CommandRun) -> String {
+    let result = result(&run.output, run.exit_code.is_none(), run.exit_code, run.duration_ms);
+    format!("{}: {result}", commands(std::slice::from_ref(&run.command)))
+}
+
+/// Command lines, as they may be shown.
+pub(super) fn commands(commands: &[String]) -> String {
+    let shown: Vec<String> = commands.iter().map(|it| truncate(&clean_line(it), ARGUMENT_CHARS)).collect();
+    shown.join(", ")
+}
+
+/// What a verification comes to.
+pub(super) fn verdict(verification: &Verification) -> String {
+    match (verification.passed(), &verification.tree) {
+        (false, _) => "not verified: the agents go on".to_owned(),
+        (true, None) => "passed, but the tree they ran on could not be read: not verified".to_owned(),
+        (true, Some(_)) if verification.tree_changed => {
+            "passed, but they change the tree whenever they run: not verified".to_owned()
+        }
+        (true, Some(tree)) => format!("verified on tree {}", short_tree(tree)),
+    }
+}
+
+/// A tree's name, as long as people need it.
+pub(super) fn short_tree(tree: &str) -> String {
+    clean_line(tree).trim_start_matches("copy-").chars().take(TREE_CHARS).collect()
+}
+
+/// How a conversation was made shorter.
+pub(super) fn compaction(how: Compaction, before: u64, after: u64) -> String {
+    let how = match how {
+        Compaction::ResultsCut => "old tool results were cut",
+        Compaction::Summarized => "its middle was summarised",
+    };
+    format!("{how}: about {} tokens, {} before", tokens(after), tokens(before))
 }
 
 /// Tokens of a call and of all calls so far.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use rawko::RunEvent;
 use rawko::core::agent::UPDATE_PLAN;
+use rawko::core::facts::Verification;
 use rawko::core::policy::is_control_tool;
 
 use super::{Detail, Reporter, phrase};
@@ -72,6 +73,25 @@ impl<W: Write> Plain<W> {
         }
         let text = format!("{}: {line}", clean_line(&self.speech.agent));
         self.line(&text)
+    }
+
+    fn verified(&mut self, verification: &Verification) -> io::Result<()> {
+        for run in &verification.runs {
+            let mut line = format!("verify< {}", phrase::command_run(run));
+            if !run.passed()
+                && !self.verbose()
+                && let Some(told) = phrase::telling_line(&run.output)
+            {
+                line.push_str(&format!(": {told}"));
+            }
+            self.line(&line)?;
+            if self.verbose() {
+                for line in phrase::head(&run.output).lines() {
+                    self.line(&format!("  | {line}"))?;
+                }
+            }
+        }
+        self.line(&format!("verification: {}", phrase::verdict(verification)))
     }
 
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
@@ -170,6 +190,14 @@ impl<W: Write> Plain<W> {
                     self.line(&format!("  {} {}. {}", phrase::mark(step), step.index, phrase::step(step)))?;
                 }
                 Ok(())
+            }
+            RunEvent::VerificationStarted { commands } => {
+                self.line(&format!("verifying: {}", phrase::commands(commands)))
+            }
+            RunEvent::VerificationFinished { passed: _, verification } => self.verified(verification),
+            RunEvent::ContextCompacted { agent, how, before, after } => {
+                let how = phrase::compaction(*how, *before, *after);
+                self.line(&format!("context: {}: {how}", clean_line(agent)))
             }
             RunEvent::Usage { agent, usage, total, cost_usd } if verbose => self.line(&format!(
                 "usage: {}: {}",

@@ -4,6 +4,7 @@ use rawko::core::session::Status;
 use rawko::core::{ErrorCode, ErrorInfo, Usage};
 use rawko::{Outcome, RunEvent};
 
+use super::phrase;
 use crate::output::{Paint, clean, clean_line, cost, duration, indent, tokens};
 
 /// Everything that the end of a run says.
@@ -101,11 +102,32 @@ impl Summary {
             Status::Claimed if self.outcome.iterations == 0 => {
                 paint.warning("Claimed done without any work (nothing verified it)")
             }
-            Status::Verified => paint.good("Verified"),
-            Status::Claimed => paint.good("Claimed done (nothing verified it)"),
+            Status::Verified => paint.good(&self.proof()),
+            Status::Claimed => paint.good(&format!("Claimed done ({})", self.why_claimed())),
             Status::Failed => paint.bad("Failed"),
             Status::Limited => paint.warning("Stopped by a limit"),
             Status::Cancelled => paint.warning("Cancelled"),
+        }
+    }
+
+    /// What proves it, in words.
+    fn proof(&self) -> String {
+        let Some(verification) = &self.outcome.verification else { return "Verified".to_owned() };
+        let commands: Vec<String> = verification.runs.iter().map(|run| run.command.clone()).collect();
+        let commands = phrase::commands(&commands);
+        let tree = verification.tree.as_deref().map(phrase::short_tree).unwrap_or_default();
+        let each = if verification.runs.len() == 1 { "" } else { " each" };
+        format!("Verified: {commands} exited with 0{each} on tree {tree}")
+    }
+
+    /// Why it is no more than a claim.
+    fn why_claimed(&self) -> &'static str {
+        match &self.outcome.verification {
+            None => "nothing verified it",
+            Some(verification) if verification.tree_changed => {
+                "its checks passed, but they change the tree whenever they run"
+            }
+            Some(_) => "its checks passed, but the tree they ran on could not be read",
         }
     }
 
@@ -118,9 +140,12 @@ impl Summary {
         }
         match status {
             Status::Verified => "look at the change (`git diff`) and commit it".to_owned(),
+            Status::Claimed if self.outcome.verification.is_some() => {
+                "let the checks leave the tree as they find it: have git ignore what they make".to_owned()
+            }
             Status::Claimed if wrote => {
                 "look at the change (`git diff`) and run your checks: that it is done is what the agents say, \
-                 and no command has proven it"
+                 and no command has proven it (--verify CMD would)"
                     .to_owned()
             }
             Status::Claimed => {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use rawko::RunEvent;
 use rawko::core::agent::UPDATE_PLAN;
+use rawko::core::facts::Verification;
 use rawko::core::machine::{Plan, StepStatus};
 use rawko::core::policy::is_control_tool;
 
@@ -192,6 +193,24 @@ impl<W: Write> Terminal<W> {
         self.live.print(&line)
     }
 
+    fn verified(&mut self, verification: &Verification) -> io::Result<()> {
+        let paint = self.paint;
+        for run in &verification.runs {
+            let mark = if run.passed() { paint.good("✓") } else { paint.bad("✗") };
+            let mut line = format!("    {mark} {}", phrase::command_run(run));
+            let told = phrase::telling_line(&run.output).filter(|_| !run.passed() && !self.verbose());
+            let told = told.or_else(|| self.verbose().then(|| phrase::head(&run.output)));
+            if let Some(told) = told.filter(|told| !told.is_empty()) {
+                let faint: Vec<String> = indent(&told, 6).lines().map(|line| paint.faint(line)).collect();
+                line.push_str(&format!("\n{}", faint.join("\n")));
+            }
+            self.live.print(&line)?;
+        }
+        let verdict = phrase::verdict(verification);
+        let verdict = if verification.proves() { paint.good(&verdict) } else { paint.warning(&verdict) };
+        self.live.print(&format!("  {verdict}"))
+    }
+
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         let paint = self.paint;
         match event {
@@ -255,6 +274,16 @@ impl<W: Write> Terminal<W> {
             }
             RunEvent::ToolResult { .. } => self.result(event),
             RunEvent::PlanUpdated { agent: _, plan } => self.print_plan(plan),
+            RunEvent::VerificationStarted { commands } => {
+                let commands = phrase::commands(commands);
+                self.now.doing = format!("verifying · {commands}");
+                self.live.print(&format!("{} {commands}", paint.strong("verifying")))
+            }
+            RunEvent::VerificationFinished { passed: _, verification } => self.verified(verification),
+            RunEvent::ContextCompacted { agent, how, before, after } => {
+                let how = phrase::compaction(*how, *before, *after);
+                self.live.print(&paint.faint(&format!("  {}: {how}", clean_line(agent))))
+            }
             RunEvent::Usage { agent, usage, total, cost_usd } => {
                 self.now.tokens = total.total_tokens();
                 self.now.cost_usd = *cost_usd;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ErrorInfo;
 use crate::facts::{TreeInspection, Verification};
 use crate::message::{Message, StopReason};
-use crate::setup::{AgentSetup, Setup};
+use crate::setup::{AgentSetup, Setup, VerifySetup};
 use crate::time::Timestamp;
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
@@ -118,6 +118,9 @@ pub enum Event {
     SessionResumed {
         /// Files that agents had seen and that somebody has changed since.
         changed_files: Vec<String>,
+        /// What proves from now on that the task is done, where somebody said so anew; without a command, nothing does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verify: Option<VerifySetup>,
     },
     /// A timer ran out.
     TimerFired {

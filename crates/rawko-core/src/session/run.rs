@@ -193,8 +193,9 @@ impl Run {
                 Some(Open::Verification) => self.verification_finished(verification, &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
             },
-            Event::SessionResumed { changed_files } => {
+            Event::SessionResumed { changed_files, verify } => {
                 self.spent.paused(at.since(before));
+                self.verify_with(verify.as_ref());
                 resumed(changed_files, &mut reaction);
             }
             Event::TimerFired { effect } => match self.open.remove(effect) {

@@ -8,6 +8,7 @@ use super::run::{Open, Run};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::{CommandRun, DiffStat, TreeInspection, Verification};
 use crate::machine::{AgentResult, Decision, MachineEvent, State};
+use crate::setup::VerifySetup;
 use crate::text::keep_ends;
 
 /// The tool name under which a failed verification is reported.
@@ -77,9 +78,22 @@ impl Run {
         self.verify(reaction);
     }
 
+    /// Other commands from now on: what those before them proved does not count.
+    pub(super) fn verify_with(&mut self, commands: Option<&VerifySetup>) {
+        let Some(commands) = commands else { return };
+        self.setup.verify = Some(commands.clone()).filter(|verify| !verify.commands.is_empty());
+        self.evidence.touched();
+    }
+
     /// Runs the verification commands, or runs them again.
     pub(super) fn verify(&mut self, reaction: &mut Reaction) {
-        let Some(verify) = self.setup.verify.clone() else { return };
+        let Some(verify) = self.setup.verify.clone() else {
+            // Taken away since: a COMPLETE that waited for them is believed.
+            if let Some((point, decision)) = self.evidence.held.take() {
+                self.feed(decided(point, decision), reaction);
+            }
+            return;
+        };
         let id = self.issue(Open::Verification);
         reaction.effects.push(Effect::Verify {
             id,

@@ -55,6 +55,8 @@ pub enum ClaimKind {
     Script,
     /// A program is run as a tool.
     CustomTool,
+    /// A command is run to verify that a task is done.
+    Verification,
     /// More may be touched than by default, or than the user's own configuration allows.
     Permission,
     /// A limit that the user set is raised.
@@ -74,6 +76,7 @@ pub(super) fn of(
     let mut claims = Claims { layers, found: Vec::new() };
     claims.providers(config);
     claims.tools(config);
+    claims.verification(config);
     claims.permissions(config, project);
     claims.limits();
     let mut found = claims.found;
@@ -171,6 +174,14 @@ impl Claims<'_> {
             let command = tool.command.join(" ");
             let message = format!("the tool `{}` would run `{}`", tool.name, printable(&command));
             self.add(ClaimKind::CustomTool, &format!("/tools/{n}/command"), message);
+        }
+    }
+
+    fn verification(&mut self, config: &Config) {
+        let list = if self.layers.get("/verify").is_some_and(Value::is_array) { "" } else { "/commands" };
+        for (n, command) in config.verify.commands.iter().flatten().enumerate() {
+            let message = format!("`{}` would be run to verify that a task is done", printable(command));
+            self.add(ClaimKind::Verification, &format!("/verify{list}/{n}"), message);
         }
     }
 

@@ -14,6 +14,9 @@ use super::provider::kind_of;
 use super::unsupported;
 use super::yaml::escape;
 
+/// Most bytes of a command: what one argument of a program may hold, with room to spare.
+const MAX_COMMAND: usize = 100_000;
+
 /// What exists besides the configuration.
 pub(super) struct Known<'a> {
     /// Names of all agents, those of broken files included.
@@ -60,6 +63,7 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
     }
     rules.permissions(&config.permissions);
     rules.tools(known.tools);
+    rules.verification(config);
     for (model, price) in &config.prices {
         let amounts = [Some(price.input), Some(price.output), price.cache_read, price.cache_write];
         if amounts.into_iter().flatten().any(|amount| !amount.is_finite() || amount < 0.0) {
@@ -187,6 +191,22 @@ impl Rules<'_> {
                 format!("this is no address: {wants}"),
                 Some(help.to_owned()),
             );
+        }
+    }
+
+    fn verification(&mut self, config: &Config) {
+        let list = if self.layers.get("/verify").is_some_and(Value::is_array) { "" } else { "/commands" };
+        for (n, command) in config.verify.commands.iter().flatten().enumerate() {
+            let (message, help) = if command.trim().is_empty() {
+                ("there is no command here", "remove it; `verify: []` runs nothing")
+            } else if command.contains('\0') {
+                ("the command contains a NUL", "remove it")
+            } else if command.len() > MAX_COMMAND {
+                ("the command is too long", "put it into a script of the project, and call that")
+            } else {
+                continue;
+            };
+            self.find(&format!("/verify{list}/{n}"), message.to_owned(), Some(help.to_owned()));
         }
     }
 

@@ -40,6 +40,11 @@ pub enum Origin {
         /// Its name, e.g. `--model`.
         name: String,
     },
+    /// Nobody said anything, and these files of the project suggest it.
+    Found {
+        /// The files, relative to the project.
+        signs: Vec<String>,
+    },
 }
 
 impl fmt::Display for Origin {
@@ -49,6 +54,7 @@ impl fmt::Display for Origin {
             Self::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
             Self::Environment { name } => f.write_str(name),
             Self::Flag { name } => f.write_str(name),
+            Self::Found { signs } => write!(f, "found: {}", signs.join(", ")),
         }
     }
 }
@@ -200,7 +206,7 @@ impl Layers {
                 Some(file) => file.source.finding(file.document.place(pointer), message, help),
                 None => Diagnostic::of_file(path, message, help),
             },
-            Origin::Default => {
+            Origin::Default | Origin::Found { .. } => {
                 let named =
                     self.files.iter().rev().find(|file| file.document.value.pointer(pointer).is_some());
                 match named {

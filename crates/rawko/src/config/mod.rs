@@ -35,6 +35,7 @@ mod settings;
 mod source;
 mod trust;
 mod unsupported;
+mod verify;
 mod violation;
 mod yaml;
 
@@ -61,3 +62,4 @@ pub use schema::{agent_schema, config_schema};
 pub use settings::{Overrides, environment_variables};
 pub use source::Scope;
 pub use trust::{TrustError, TrustStore};
+pub use verify::VerifyConfig;

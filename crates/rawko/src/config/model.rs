@@ -17,6 +17,8 @@ use serde_json::{Map, Value};
 
 use rawko_core::TimeSpan;
 
+use super::verify::VerifyConfig;
+
 /// Everything that `config.yaml` can say, defaults filled in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -39,6 +41,9 @@ pub struct Config {
     /// Custom tools: programs that read JSON on standard input and print JSON.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<CustomTool>,
+    /// What proves that a task is done.
+    #[serde(skip_serializing_if = "VerifyConfig::is_empty")]
+    pub verify: VerifyConfig,
     /// Prices by model name, in US dollars per million tokens, over the built-in ones. A name stands for every model
     /// whose name begins with it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -21,6 +21,8 @@ pub struct Overrides {
     pub max_cost_usd: Option<f64>,
     /// `--timeout`.
     pub timeout: Option<TimeSpan>,
+    /// `--verify`, once for each command; empty for `--no-verify`.
+    pub verify: Option<Vec<String>>,
 }
 
 /// One setting outside of the files.
@@ -128,6 +130,10 @@ pub(super) fn push_flags(
                 errors.push(Diagnostic::of_flag(flag, message, None));
             }
         }
+    }
+    if let Some(commands) = &overrides.verify {
+        let name = if commands.is_empty() { "--no-verify" } else { "--verify" };
+        layers.set("/verify/commands", commands.clone().into(), Origin::Flag { name: name.to_owned() });
     }
     let model = overrides.model.as_ref().filter(|model| !model.trim().is_empty())?;
     Some(LooseModel { model: model.trim().to_owned(), origin: Origin::Flag { name: "--model".to_owned() } })

@@ -12,7 +12,6 @@ pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
         (FileKind::Config, "/observability") => Some(
             "remove it; every session's journal records what happened, and `--output stream-json` prints it",
         ),
-        (FileKind::Config, "/verify") => Some("remove it; the tester runs the project's checks"),
         (FileKind::Config, "/permissions/require" | "/arbiter/cache") => Some(NOT_YET),
         (FileKind::Agent, "/mcp" | "/mcpServers" | "/hooks" | "/skills") => Some(NOT_YET),
         _ => None,

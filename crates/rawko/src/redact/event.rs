@@ -7,7 +7,7 @@ use rawko_core::ErrorInfo;
 use rawko_core::agent::OneOrMany;
 use rawko_core::message::{Content, Message, ToolCall};
 use rawko_core::session::{Event, Override};
-use rawko_core::setup::{AgentSetup, Setup};
+use rawko_core::setup::{AgentSetup, Setup, VerifySetup};
 use rawko_core::tool::ToolOutcome;
 
 use super::Redactor;
@@ -45,7 +45,10 @@ impl Redactor {
                     self.clean(&mut run.output);
                 }
             }
-            Event::SessionResumed { changed_files } => self.clean_all(changed_files),
+            Event::SessionResumed { changed_files, verify } => {
+                self.clean_all(changed_files);
+                self.verify(verify);
+            }
             Event::OverrideRequested { command } => match command {
                 Override::ForceAgent { agent } => self.clean(agent),
                 Override::SkipStep | Override::Retry => {}
@@ -67,8 +70,12 @@ impl Redactor {
         for tool in &mut setup.tools {
             self.clean(&mut tool.description);
         }
-        for verify in &mut setup.verify {
-            // A command that holds a secret will fail without it, and say so. It would otherwise be kept for ever.
+        self.verify(&mut setup.verify);
+    }
+
+    /// A command that holds a secret will fail without it, and show that. It would otherwise be kept for ever.
+    fn verify(&self, verify: &mut Option<VerifySetup>) {
+        if let Some(verify) = verify {
             self.clean_all(&mut verify.commands);
         }
     }
@@ -179,7 +186,8 @@ mod tests {
         );
         check(json!({"type": "VerificationFinished", "effect": 3, "verification": {
             "runs": [{"command": format!("curl -u {CANARY}"), "exitCode": 1, "output": CANARY, "durationMs": 1}]}}));
-        check(json!({"type": "SessionResumed", "changedFiles": [CANARY]}));
+        check(json!({"type": "SessionResumed", "changedFiles": [CANARY],
+            "verify": {"commands": [CANARY], "timeoutMs": 1}}));
         check(json!({"type": "CancelRequested", "reason": CANARY}));
         check(json!({"type": "OverrideRequested", "command": {"type": "force_agent", "agent": CANARY}}));
         let choice =

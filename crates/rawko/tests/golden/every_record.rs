@@ -40,7 +40,14 @@ pub(crate) fn events() -> Vec<Stamped> {
         Event::TreeInspected { effect: EffectId(9), inspection: inspection() },
         Event::TreeInspectionFailed { effect: EffectId(10), message: "no git".into() },
         Event::VerificationFinished { effect: EffectId(11), verification: verification() },
-        Event::SessionResumed { changed_files: vec!["a.txt".into(), "b/ü.txt".into()] },
+        Event::SessionResumed {
+            changed_files: vec!["a.txt".into(), "b/ü.txt".into()],
+            verify: Some(rawko_core::setup::VerifySetup {
+                commands: vec!["make test".into()],
+                timeout_ms: 1,
+                found: false,
+            }),
+        },
         Event::TimerFired { effect: EffectId(7) },
         Event::EffectLost { effect: EffectId(8) },
         Event::OverrideRequested { command: Override::ForceAgent { agent: "tester".into() } },

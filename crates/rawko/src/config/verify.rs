@@ -1,0 +1,76 @@
+//! `verify:` of `config.yaml`: what proves that a task is done, as people write it.
+//!
+//! Owns the two forms, a list of command lines and a mapping. Which commands stand in where it says nothing is found
+//! out by [`crate::found`].
+
+use std::borrow::Cow;
+
+use rawko_core::TimeSpan;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// `verify:`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyConfig {
+    /// The command lines, as `bash -c` takes them; empty: nothing is run. Found by looking at the project where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Vec<String>>,
+    /// Longest time of one command (default 15m).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<TimeSpan>,
+}
+
+impl VerifyConfig {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl<'de> Deserialize<'de> for VerifyConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            List(Vec<String>),
+            Mapping(Mapping),
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        struct Mapping {
+            #[serde(default)]
+            commands: Option<Vec<String>>,
+            #[serde(default)]
+            timeout: Option<TimeSpan>,
+        }
+        Ok(match Written::deserialize(deserializer)? {
+            Written::List(commands) => Self { commands: Some(commands), timeout: None },
+            Written::Mapping(Mapping { commands, timeout }) => Self { commands, timeout },
+        })
+    }
+}
+
+impl JsonSchema for VerifyConfig {
+    fn schema_name() -> Cow<'static, str> {
+        "VerifyConfig".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let time = generator.subschema_for::<TimeSpan>();
+        let commands = |text: &str| json_schema!({ "description": text, "type": "array", "items": { "type": "string", "minLength": 1 } });
+        json_schema!({
+            "description": "a list of command lines (`[cargo test]`, `[]` for none), or a mapping with `commands` and `timeout`",
+            "anyOf": [
+                commands("The command lines."),
+                {
+                    "type": "object",
+                    "additionalProperties": false,
+                    "properties": {
+                        "commands": commands("The command lines, as `bash -c` takes them; found by looking at the project where absent."),
+                        "timeout": { "description": "Longest time of one command (default 15m).", "allOf": [time] }
+                    }
+                }
+            ]
+        })
+    }
+}
