@@ -100,11 +100,14 @@ impl Performer {
             let mut session = session.lock().await;
             answer(session.as_mut(), request, &speaker, &signals, &self.redactor).await
         });
-        let answer = asked.catch_unwind().await.unwrap_or_else(|_| {
-            let message =
-                format!("the provider `{provider}` broke: a fault of the provider, not of the request");
-            Err(ErrorInfo::new(ErrorCode::Unknown, message).into())
-        });
+        let answer = match asked.catch_unwind().await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let message =
+                    format!("the provider `{provider}` broke: a fault of the provider, not of the request");
+                Err(ErrorInfo::new(ErrorCode::Unknown, message).into())
+            }
+        };
         let duration_ms = elapsed_ms(begun);
         let event = match answer {
             Ok(Answer { message, usage, stop_reason }) => {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use rawko::Rawko;
 use rawko::config::ProviderType;
+use rawko::{Rawko, Verifying};
 use rustix::fs::{Access, access};
 use serde::Serialize;
 use serde_json::json;
@@ -15,7 +15,7 @@ use super::providers::{self, Key};
 use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, clean, indent, wrap};
+use crate::output::{Paint, clean, clean_line, indent, wrap};
 use crate::workspace::Workspace;
 
 /// Where the words of a finding begin.
@@ -89,6 +89,7 @@ fn examine(workspace: &Workspace) -> Vec<Finding> {
             findings.push(configuration(&rawko));
             findings.push(trust(workspace, &rawko));
             findings.extend(models(workspace, &rawko));
+            findings.push(verification(&rawko));
             findings.push(folder(rawko.project()));
             findings.push(git(workspace.environment, rawko.project()));
             findings.push(bash());
@@ -165,6 +166,54 @@ fn models(workspace: &Workspace, rawko: &Rawko) -> Vec<Finding> {
         findings.push(Finding::ok("other keys", others.join(", ")));
     }
     findings
+}
+
+/// What would prove that a task is done, and who says so.
+fn verification(rawko: &Rawko) -> Finding {
+    const NAME: &str = "verification";
+    let Verifying { commands, origin, found, .. } = rawko.verifying();
+    let listed = commands.iter().map(|command| format!("`{}`", clean_line(command)));
+    let listed = listed.collect::<Vec<_>>().join(", ");
+    let missing: Vec<String> = found
+        .iter()
+        .filter_map(|found| {
+            let program = found.missing.as_ref()?;
+            Some(format!("{} suggests `{}`, but there is no {program} in PATH", found.because, found.command))
+        })
+        .collect();
+    let claimed = "a run ends as claimed: no command proves that it is done";
+    match (origin, commands.is_empty(), missing.is_empty()) {
+        (Some(origin), false, _) => Finding::ok(NAME, format!("{listed}, said by {origin}")),
+        (Some(origin), true, _) => Finding::ok(NAME, format!("turned off by {origin}: {claimed}")),
+        (None, false, true) => {
+            let signs: Vec<&str> = found.iter().map(|found| found.because.as_str()).collect();
+            Finding::ok(NAME, format!("{listed}, found by {}", signs.join(", ")))
+        }
+        (None, false, false) => {
+            let detail = format!("{listed}, found in the project; {}", missing.join("; "));
+            Finding::warning(
+                NAME,
+                detail,
+                "install what is missing, or say what verifies: `verify:` in .rawko/config.yaml",
+            )
+        }
+        (None, true, false) => {
+            let detail = format!("{}: {claimed}", missing.join("; "));
+            Finding::warning(
+                NAME,
+                detail,
+                "install it, or say what verifies: `verify:` in .rawko/config.yaml",
+            )
+        }
+        (None, true, true) => {
+            let detail = format!("nothing was found that verifies this project: {claimed}");
+            Finding::warning(
+                NAME,
+                detail,
+                "say what does: `verify: [COMMAND]` in .rawko/config.yaml, or --verify CMD",
+            )
+        }
+    }
 }
 
 /// Whether sessions can be kept: looked at on the nearest folder that is there, so that nothing is written.

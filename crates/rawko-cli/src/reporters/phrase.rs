@@ -171,7 +171,7 @@ pub(super) fn commands(commands: &[String]) -> String {
 /// What a verification comes to.
 pub(super) fn verdict(verification: &Verification) -> String {
     match (verification.passed(), &verification.tree) {
-        (false, _) => "not verified: the agents go on".to_owned(),
+        (false, _) => "not verified: a command failed".to_owned(),
         (true, None) => "passed, but the tree they ran on could not be read: not verified".to_owned(),
         (true, Some(_)) if verification.tree_changed => {
             "passed, but they change the tree whenever they run: not verified".to_owned()

@@ -50,6 +50,17 @@ fn events() -> Vec<RunEvent> {
         {"type": "warning", "message": "rate_limited: slow down; attempt 2 in 1.0 s"},
         {"type": "error", "error": {"code": "network_error", "message": "the connection broke", "provider": "claude", "status": 502,
          "requestId": "req_1"}},
+        {"type": "context_compacted", "agent": "developer\u{7}", "how": "results_cut", "before": 120_000, "after": 60_400},
+        {"type": "verification_started", "commands": ["cargo test", "npm\u{1b}[2J test"]},
+        {"type": "verification_finished", "passed": false, "verification": {"tree": "0123456789abcdef", "runs": [
+            {"command": "cargo test", "exitCode": 0, "output": "ok\n", "durationMs": 2000},
+            {"command": "npm\u{1b}[2J test", "exitCode": 1, "output": "1 failed: \u{1b}]0;x\u{7}sum\n", "durationMs": 300}]}},
+        {"type": "verification_finished", "passed": false, "verification": {"runs": [
+            {"command": "cargo test", "output": "[timed out: the command did not end within 900 s]", "durationMs": 900_000}]}},
+        {"type": "verification_finished", "passed": true, "verification": {"tree": "0123456789abcdef", "treeChanged": true,
+            "runs": [{"command": "make test", "exitCode": 0, "output": "", "durationMs": 5}]}},
+        {"type": "verification_finished", "passed": true, "verification": {"tree": "copy-0123456789abcdef",
+            "runs": [{"command": "make test", "exitCode": 0, "output": "", "durationMs": 5}]}},
         finished("failed", json!({"code": "network_error", "message": "the connection broke", "provider": "claude"})),
     ]);
     serde_json::from_value(lines).expect("events")
@@ -127,6 +138,24 @@ fn the_last_line_says_what_is_going_on() {
 fn the_end_is_told_truly() {
     let auth = json!({"code": "authentication_failed", "message": "no", "provider": "claude"});
     let mut told = String::new();
+    let proof = |changed: bool, tree: Option<&str>| {
+        let run =
+            |command: &str| json!({"command": command, "exitCode": 0, "output": "ok\n", "durationMs": 5});
+        json!({"runs": [run("cargo test"), run("npm \u{1b}[1mtest")], "tree": tree, "treeChanged": changed})
+    };
+    for (status, verification) in [
+        ("verified", proof(false, Some("0123456789abcdef"))),
+        ("claimed", proof(true, Some("0123456789abcdef"))),
+        ("claimed", proof(false, None)),
+    ] {
+        let mut event = finished(status, Value::Null);
+        if let Value::Object(fields) = &mut event {
+            fields.insert("verification".to_owned(), verification);
+        }
+        let event: RunEvent = serde_json::from_value(event).unwrap();
+        let summary = Summary::of(&event, None, false).unwrap().text(Paint::new(false));
+        told.push_str(&format!("{summary}---\n"));
+    }
     for (status, error, dry_run) in [
         ("claimed", Value::Null, false),
         ("failed", auth, false),

@@ -140,7 +140,7 @@ impl Summary {
         }
         match status {
             Status::Verified => "look at the change (`git diff`) and commit it".to_owned(),
-            Status::Claimed if self.outcome.verification.is_some() => {
+            Status::Claimed if self.outcome.verification.as_ref().is_some_and(|it| it.tree_changed) => {
                 "let the checks leave the tree as they find it: have git ignore what they make".to_owned()
             }
             Status::Claimed if wrote => {

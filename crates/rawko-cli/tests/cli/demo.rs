@@ -60,7 +60,12 @@ fn the_project_stays_on_request() {
     let demo = place.rawko(&["demo", "--keep", "--json"]).ends(0);
     let told = demo.json();
     assert_eq!((&told["before"]["exitCode"], &told["after"]["exitCode"]), (&json!(1), &json!(0)));
-    assert_eq!(told["finished"]["status"], "claimed");
+    assert_eq!(told["finished"]["status"], "verified");
+    let proof = &told["finished"]["verification"];
+    assert_eq!(
+        (&proof["runs"][0]["command"], &proof["runs"][0]["exitCode"]),
+        (&json!("bash tests/run.sh"), &json!(0))
+    );
     let folder = std::path::Path::new(told["folder"].as_str().unwrap());
     assert!(folder.join("slugify.sh").exists() && folder.join(".git").exists());
     assert!(folder.starts_with(place.tmp()), "it goes with this place");

@@ -6,7 +6,9 @@ use crate::place::Place;
 
 fn place() -> Place {
     Place::scripted(&json!([
-        {"for": "select", "repeat": true, "decision": {"decision": "COMPLETE", "reason": "nothing to do"}},
+        {"for": "select", "repeat": true, "decision": {"decision": "SELECT_MODE", "mode": "planner", "reason": "look"}},
+        {"for": "planner", "repeat": true, "tools": [{"name": "Report", "input": {"outcome": "success", "summary": "Seen."}}]},
+        {"for": "evaluate", "repeat": true, "decision": {"decision": "COMPLETE", "reason": "nothing to do"}},
     ]))
 }
 
