@@ -13,8 +13,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::error::Error;
+use crate::explain::explain;
 use crate::hub::Hub;
-use crate::journal::{Folded, JournalWriter, StepRecord};
+use crate::journal::{Folded, JournalWriter, StepRecord, read};
 use crate::perform::Performer;
 use crate::redact::Redactor;
 use crate::reload::{Change, Reloader};
@@ -101,17 +102,22 @@ impl Driver {
         let result = self.run(start).await;
         self.end_tasks().await;
         Arc::clone(&self.performer).keep_end().await;
-        match &result {
-            Ok(outcome) => {
-                self.hub.tell(&RunEvent::finished(&self.id, outcome).of_dry_run(self.scratch.is_some()));
-            }
+        let finished = match &result {
+            Ok(outcome) => RunEvent::finished(&self.id, outcome),
             Err(error) => {
                 // The journal cannot take the end: the watchers are still told, truthfully, that there is one.
                 let error = ErrorInfo::new(ErrorCode::Unknown, error.to_string());
-                let outcome = self.session.broken_off(now(), error);
-                self.hub.tell(&RunEvent::finished(&self.id, &outcome).of_dry_run(self.scratch.is_some()));
+                RunEvent::finished(&self.id, &self.session.broken_off(now(), error))
             }
-        }
+        };
+        // A dry run's journal goes with it: what it decided, and on what grounds, is told with its end.
+        let finished = match &self.scratch {
+            Some(_) => {
+                finished.of_dry_run(read(self.journal.path()).map(|it| explain(&it)).unwrap_or_default())
+            }
+            None => finished,
+        };
+        self.hub.tell(&finished);
         result
     }
 

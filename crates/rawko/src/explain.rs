@@ -14,13 +14,13 @@ use rawko_core::session::{
     DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, Note, Reaction, Session, Stamped,
 };
 use rawko_core::{ErrorInfo, Timestamp, Usage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::journal::{Journal, Record};
 
 /// One decision of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// Which decision of the run, from 1.
@@ -40,31 +40,31 @@ pub struct Explanation {
     /// Where it came from.
     pub source: DecisionSource,
     /// What the arbiter was told, as SPEC-0006 defines it; absent for a human's decision.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// The model calls that led to it, in order.
     pub calls: Vec<ExplainedCall>,
     /// Why the model's answers could not be used, one for each that could not.
     pub rejected: Vec<String>,
     /// Which rule decided, where one did.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// What would have been decided, where a guard put this decision in its place.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<Decision>,
     /// From question to decision, in milliseconds.
     pub latency_ms: u64,
     /// Tokens of those calls.
     pub usage: Usage,
     /// What they cost, in US dollars; absent where a price is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// What else was possible.
     pub alternatives: Alternatives,
 }
 
 /// A question to the arbiter's model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedCall {
     /// The effect.
@@ -80,12 +80,12 @@ pub struct ExplainedCall {
     /// What came back.
     pub answer: CallAnswer,
     /// Why the answer could not be used, if it could not.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
 }
 
 /// What came back from a model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum CallAnswer {
     /// An answer.
@@ -113,20 +113,20 @@ pub enum CallAnswer {
 }
 
 /// What else was possible.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Alternatives {
     /// Agents that were not chosen.
     pub agents: Vec<AlternativeAgent>,
     /// Kinds of decision that would have been accepted, the one that was taken left out.
-    pub kinds: Vec<&'static str>,
+    pub kinds: Vec<String>,
     /// What the rules say, who would have decided without a model.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Decision>,
 }
 
 /// An agent that was not chosen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AlternativeAgent {
     /// Its name.
@@ -348,10 +348,10 @@ fn alternatives(
         None => point == DecisionPoint::Evaluate,
     };
     let kinds = ["SELECT_MODE", "CONTINUE", "RETRY", "COMPLETE"].into_iter();
-    let kinds = kinds.filter(|kind| some_agent_ran || !matches!(*kind, "CONTINUE" | "RETRY"));
+    let kinds = kinds.filter(|kind| some_agent_ran || *kind == "SELECT_MODE");
     Alternatives {
         agents: agents.collect(),
-        kinds: kinds.filter(|kind| *kind != taken.kind()).collect(),
+        kinds: kinds.filter(|kind| *kind != taken.kind()).map(str::to_owned).collect(),
         rules,
     }
 }

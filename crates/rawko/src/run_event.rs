@@ -8,6 +8,8 @@ use rawko_core::{ErrorInfo, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::explain::Explanation;
+
 /// One thing to tell. In JSON `type` comes first, in snake_case; all other names are camelCase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -193,6 +195,9 @@ pub enum RunEvent {
         /// What ended the run, where an error did.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
+        /// The decisions with the exact input and prompt of each; only of a dry run, whose journal is not kept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        decisions: Vec<Explanation>,
     },
 }
 
@@ -268,14 +273,16 @@ impl RunEvent {
             limit,
             verification,
             error,
+            decisions: Vec::new(),
         }
     }
 
-    /// The same, told of a dry run.
+    /// The same, told of a dry run that led to these decisions.
     #[must_use]
-    pub(crate) fn of_dry_run(mut self, is_dry: bool) -> Self {
-        if let Self::SessionFinished { dry_run, .. } | Self::SessionStarted { dry_run, .. } = &mut self {
-            *dry_run = is_dry;
+    pub(crate) fn of_dry_run(mut self, explained: Vec<Explanation>) -> Self {
+        if let Self::SessionFinished { dry_run, decisions, .. } = &mut self {
+            *dry_run = true;
+            *decisions = explained;
         }
         self
     }

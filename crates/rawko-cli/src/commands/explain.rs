@@ -79,20 +79,25 @@ fn list(journal: &Journal, decisions: &[Explanation], paint: Paint) -> String {
     format!("{}\nmore about one: rawko explain {session} NUMBER\n", table.render(paint))
 }
 
-fn told(one: &Explanation, of: usize, paint: Paint) -> String {
+/// One decision, for people.
+pub(crate) fn told(one: &Explanation, of: usize, paint: Paint) -> String {
     let point = match one.point {
         DecisionPoint::Select => "who works next",
         DecisionPoint::Evaluate => "how it goes on",
     };
     let title = format!("Decision {} of {of}: {}", one.number, decision(&one.decision));
     let mut text = format!("{}\n{}\n\n", paint.strong(&title), indent(&clean(one.decision.reason()), 2));
-    let rows = [
+    let by_rule = one.rule.as_deref().map(|rule| format!(", `{}`", clean_line(rule))).unwrap_or_default();
+    let mut rows = vec![
         ("Question:", format!("{point} (in {}, {} executions begun)", one.state, one.iteration)),
-        ("Source:", source(one.source).to_owned()),
+        ("Source:", format!("{}{by_rule}", source(one.source))),
         ("Record:", format!("{}, at {}", one.record, one.at.to_rfc3339())),
         ("Took:", duration(one.latency_ms)),
         ("Used:", used(one)),
     ];
+    if let Some(other) = &one.instead_of {
+        rows.insert(2, ("In place:", format!("of {} ({})", decision(other), clean_line(other.reason()))));
+    }
     for (name, value) in rows {
         text.push_str(&format!("{} {value}\n", paint.faint(&format!("{name:<10}"))));
     }
@@ -160,7 +165,7 @@ fn alternatives(one: &Explanation, paint: Paint) -> String {
         text.push_str(format!("  SELECT_MODE {name}  {}", paint.faint(&when)).trim_end());
         text.push('\n');
     }
-    for kind in one.alternatives.kinds.iter().filter(|kind| **kind != "SELECT_MODE") {
+    for kind in one.alternatives.kinds.iter().filter(|kind| *kind != "SELECT_MODE") {
         text.push_str(&format!("  {kind}\n"));
     }
     match (&one.alternatives.rules, one.source) {

@@ -1,10 +1,12 @@
 //! The end of a run in words: the truth about how it ended, what came of it, and what to do next.
 
+use rawko::Explanation;
 use rawko::core::session::Status;
 use rawko::core::{ErrorCode, ErrorInfo, Usage};
 use rawko::{Outcome, RunEvent};
 
 use super::phrase;
+use crate::commands::explain;
 use crate::output::{Paint, clean, clean_line, cost, duration, indent, tokens};
 
 /// Everything that the end of a run says.
@@ -18,6 +20,8 @@ pub(crate) struct Summary {
     pub(crate) outcome: Outcome,
     /// Whether it was only a rehearsal.
     pub(crate) dry_run: bool,
+    /// Of a dry run: what it decided, with the exact input and prompt.
+    pub(crate) decisions: Vec<Explanation>,
 }
 
 impl Summary {
@@ -37,6 +41,7 @@ impl Summary {
                 limit,
                 verification,
                 error,
+                decisions,
             } => Some(Self {
                 session,
                 journal: journal.filter(|_| !dry_run),
@@ -53,6 +58,7 @@ impl Summary {
                     error,
                 },
                 dry_run,
+                decisions,
             }),
             _ => None,
         }
@@ -61,7 +67,10 @@ impl Summary {
     /// As text for people.
     pub(crate) fn text(&self, paint: Paint) -> String {
         let next = self.next().replace('\n', "\n      ");
-        format!("{}\n\n{}\n{} {next}\n", self.title(paint), self.facts(paint), paint.hint("next:"))
+        let of = self.decisions.len();
+        let first = self.decisions.first().map(|one| format!("{}\n", explain::told(one, of, paint)));
+        let first = first.unwrap_or_default();
+        format!("{first}{}\n\n{}\n{} {next}\n", self.title(paint), self.facts(paint), paint.hint("next:"))
     }
 
     /// What the agents say, and the figures.

@@ -168,6 +168,27 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
+fn a_dry_run_shows_the_exact_input_and_prompt_of_the_first_decision() {
+    let place = Place::scripted(&done());
+    let run = place.rawko(&["--yes", "--dry-run", "write it"]).ends(0);
+    run.says(&[
+        "Decision 1 of",
+        "## How to decide",
+        "## Execution history",
+        "Nothing has been done yet",
+        "\"availableAgents\"",
+    ]);
+    let finished = place.rawko(&["--yes", "--dry-run", "--output", "json", "write it"]).ends(0).json();
+    let first = &finished["decisions"][0];
+    assert_eq!((&first["point"], &first["input"]["task"]), (&"select".into(), &"write it".into()));
+    let question = first["calls"][0]["messages"][0]["content"][0]["text"].as_str().unwrap();
+    assert!(question.starts_with("## Task\nwrite it"), "{question}");
+    assert!(first["calls"][0]["system"].as_str().unwrap().contains("## Agents"));
+    let kept = place.rawko(&["--yes", "--output", "json", "write it"]).ends(0).json();
+    assert!(kept.get("decisions").is_none(), "a run that is kept has its journal");
+}
+
+#[test]
 fn broken_configuration_is_told_whole_before_anything_runs() {
     let place = Place::new();
     place.write(".rawko/config.yaml", "constraints:\n  maxIteratons: 5\n");

@@ -26,6 +26,8 @@ pub(crate) use window::{Shortened, Shortening};
 
 /// Commands remembered as facts.
 const COMMANDS_KEPT: usize = 5;
+/// Files remembered as accessed.
+const FILES_KEPT: usize = 50;
 /// Characters of a remembered command.
 const COMMAND_CHARS: usize = 200;
 
@@ -491,6 +493,12 @@ impl Execution {
             && !self.facts.denied_tools.contains(&call.name)
         {
             self.facts.denied_tools.push(call.name.clone());
+        }
+        let seen = outcome.files_seen.iter().map(|file| &file.path);
+        for file in seen.chain(&outcome.files_modified) {
+            if self.facts.files_accessed.len() < FILES_KEPT && !self.facts.files_accessed.contains(file) {
+                self.facts.files_accessed.push(file.clone());
+            }
         }
         if !outcome.files_modified.is_empty() {
             for fact in &mut self.facts.commands {

@@ -172,6 +172,7 @@ fn bounded(names: &[String]) -> Vec<String> {
 fn error_context(failure: &FailureRecord, context: &Context) -> ErrorContext {
     let category = category_of(failure.error.code);
     let last = context.history.last().filter(|entry| entry.agent == failure.agent);
+    let usage = last.and_then(|entry| entry.usage);
     let command = last.and_then(|entry| entry.facts.commands.last()).map(|fact| fact.command.clone());
     let step = context.plan.as_ref().and_then(|plan| plan.steps.get(plan.current_step_index));
     let attempted = match (&command, step) {
@@ -189,8 +190,10 @@ fn error_context(failure: &FailureRecord, context: &Context) -> ErrorContext {
         recovery_options: recovery_options(category, failure.error.code),
         timestamp: failure.at.to_rfc3339(),
         context: ErrorSurroundings {
-            files_accessed: last.map(|entry| bounded(&entry.facts.files_modified)).unwrap_or_default(),
+            files_accessed: last.map(|entry| bounded(&entry.facts.files_accessed)).unwrap_or_default(),
             command_executed: command,
+            input_size: usage.map(|usage| usage.prompt_tokens()),
+            output_size: usage.map(|usage| usage.output_tokens),
         },
     }
 }

@@ -229,12 +229,18 @@ pub struct ErrorContext {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorSurroundings {
-    /// Files the execution wrote.
+    /// Files the execution read or wrote.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_accessed: Vec<String>,
     /// The last command it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_executed: Option<String>,
+    /// Tokens of the prompts that led to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_size: Option<u64>,
+    /// Tokens of the answers that led to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_size: Option<u64>,
 }
 
 /// Kind of an error, coarsely.

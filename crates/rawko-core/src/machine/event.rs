@@ -92,6 +92,9 @@ pub struct ExecutionFacts {
     /// Files its tools wrote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
+    /// Files its tools read or wrote, the first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files_accessed: Vec<String>,
     /// Its last commands with their exit codes, bounded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandFact>,

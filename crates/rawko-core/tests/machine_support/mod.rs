@@ -255,6 +255,7 @@ fn facts() -> impl Strategy<Value = ExecutionFacts> {
         .prop_map(|(ended, turns, files_modified, commands)| ExecutionFacts {
             ended,
             diff: None,
+            files_accessed: Vec::new(),
             turns,
             files_modified,
             commands,
