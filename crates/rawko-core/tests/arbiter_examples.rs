@@ -66,7 +66,8 @@ fn built(context: &Context, select: bool) -> Value {
     let limits = Limits::default();
     let facts = RunFacts::default();
     let now = Timestamp(START + 900_000);
-    let sources = Sources { context, limits: &limits, tally: &tally, tokens_used: 0, facts: &facts, now };
+    let sources =
+        Sources { context, draft: None, limits: &limits, tally: &tally, tokens_used: 0, facts: &facts, now };
     let agents = agents();
     if select {
         serde_json::to_value(select_input(sources, agents.iter())).unwrap()

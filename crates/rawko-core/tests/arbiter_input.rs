@@ -48,7 +48,15 @@ fn with_sources<T>(context: &Context, build: impl FnOnce(Sources<'_>) -> T) -> T
     let limits = limits();
     let now = Timestamp(1_769_160_720_000);
     let facts = RunFacts::default();
-    build(Sources { context, limits: &limits, tally: &tally, tokens_used: 4_200, facts: &facts, now })
+    build(Sources {
+        context,
+        draft: None,
+        limits: &limits,
+        tally: &tally,
+        tokens_used: 4_200,
+        facts: &facts,
+        now,
+    })
 }
 
 use ExecutionStatus::{Cancelled, Failure as F, Success as S, Timeout};

@@ -71,6 +71,7 @@ fn old_results_are_cut_first() {
     assert!((2..=8).contains(&told.len()), "not at every turn: {told:?}");
     let text = bench.text();
     assert!(text.contains("bytes of this result were cut") && text.contains("make it work"));
+    assert!(text.contains("[in progress] first thing"), "the plan as it was told stays");
     bench.check_fold();
 }
 

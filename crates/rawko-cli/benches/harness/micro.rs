@@ -72,6 +72,7 @@ fn prompts(entries: usize) -> f64 {
     };
     let sources = || Sources {
         context: machine.context(),
+        draft: None,
         limits: machine.limits(),
         tally: &tally,
         tokens_used: 5,

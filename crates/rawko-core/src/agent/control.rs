@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::replan::{Replanned, replan};
 use crate::machine::{Plan, PlanStep, PlanUpdates, StepStatus};
 use crate::tool::{ToolAccess, ToolSpec};
 
@@ -13,7 +14,7 @@ pub const UPDATE_PLAN: &str = "UpdatePlan";
 pub const REPORT: &str = "Report";
 
 /// Most steps of a plan: it is shown whole in every prompt.
-const MAX_STEPS: usize = 50;
+pub(super) const MAX_STEPS: usize = 50;
 /// Most characters of a step.
 const MAX_STEP_CHARS: usize = 1_000;
 
@@ -33,13 +34,9 @@ pub struct StepInput {
     /// What is to be done: one verifiable piece of work, in at most 1,000 characters.
     #[schemars(length(min = 1, max = 1_000))]
     pub description: String,
-    /// How far it is; `pending` where absent.
-    #[serde(default = "pending")]
-    pub status: StepStatus,
-}
-
-fn pending() -> StepStatus {
-    StepStatus::Pending
+    /// How far it is. Where absent: as it was, and `pending` for a new step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<StepStatus>,
 }
 
 /// Arguments of `Report`.
@@ -73,7 +70,8 @@ pub fn control_tools() -> Vec<ToolSpec> {
             name: UPDATE_PLAN.to_owned(),
             description: "Sets the shared plan: all of its steps, in order, with their statuses. Call it when you \
                           make a plan, when you begin a step (in_progress) and when you finish one (complete or \
-                          failed). Steps that are already complete stay in the list."
+                          failed). What is complete or skipped stays, also where you leave it out; to open such a step again, \
+                          list it with another status."
                 .to_owned(),
             input_schema: schemars::schema_for!(UpdatePlan).to_value(),
             access: ToolAccess::ReadOnly,
@@ -113,44 +111,38 @@ impl UpdatePlan {
         Ok(())
     }
 
-    /// The plan that this makes of `current`. Steps that were complete keep the agent that did them.
-    #[must_use]
-    pub fn to_updates(&self, current: Option<&Plan>, agent: &str) -> PlanUpdates {
+    /// The plan that this makes of `current`, and what the agent is told about it. Finished steps stay, with the
+    /// agent that did them.
+    ///
+    /// # Errors
+    /// A step that is listed twice, or too many steps with those that stay.
+    pub fn to_updates(&self, current: Option<&Plan>, agent: &str) -> Result<(PlanUpdates, String), String> {
         let before = current.map(|plan| plan.steps.as_slice()).unwrap_or_default();
-        let steps: Vec<PlanStep> = self
-            .steps
-            .iter()
-            .enumerate()
-            .map(|(position, step)| {
-                let old = before.iter().find(|old| old.description == step.description);
-                let did = match step.status {
-                    StepStatus::Pending | StepStatus::Skipped => None,
-                    StepStatus::InProgress | StepStatus::Complete | StepStatus::Failed => {
-                        Some(agent.to_owned())
-                    }
-                };
-                PlanStep {
-                    index: position + 1,
-                    description: step.description.clone(),
-                    status: step.status,
-                    agent_used: match old {
-                        Some(old) if old.status == step.status => old.agent_used.clone().or(did),
-                        _ => did,
-                    },
-                }
-            })
-            .collect();
+        let Replanned { steps, kept, reopened } = replan(before, &self.steps, agent)?;
         let position_of = |wanted| steps.iter().position(|step| step.status == wanted);
         let current_step_index = position_of(StepStatus::InProgress)
             .or_else(|| position_of(StepStatus::Pending))
+            .or_else(|| position_of(StepStatus::Failed))
             .unwrap_or(steps.len().saturating_sub(1));
-        let is_complete =
-            steps.iter().all(|step| matches!(step.status, StepStatus::Complete | StepStatus::Skipped));
-        PlanUpdates {
+        let is_complete = steps.iter().all(PlanStep::is_settled);
+        let mut words = String::new();
+        for (what, numbers) in [
+            ("Kept, because they are finished: ", kept),
+            ("Open again, although they were finished: ", reopened),
+        ] {
+            if !numbers.is_empty() {
+                let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+                words.push_str(what);
+                words.push_str(&numbers.join(", "));
+                words.push('\n');
+            }
+        }
+        let updates = PlanUpdates {
             steps: Some(steps),
             current_step_index: Some(current_step_index),
             is_complete: Some(is_complete),
-        }
+        };
+        Ok((updates, words))
     }
 }
 
@@ -163,10 +155,10 @@ mod tests {
         let update = UpdatePlan {
             steps: steps
                 .iter()
-                .map(|(text, status)| StepInput { description: (*text).to_owned(), status: *status })
+                .map(|(text, status)| StepInput { description: (*text).to_owned(), status: Some(*status) })
                 .collect(),
         };
-        let updates = update.to_updates(None, "developer");
+        let (updates, _) = update.to_updates(None, "developer").unwrap();
         assert_eq!(updates.current_step_index, Some(current));
         assert_eq!(updates.is_complete, Some(complete));
         assert_eq!(updates.steps.map(|s| s.len()), Some(steps.len()));
@@ -180,11 +172,12 @@ mod tests {
         check(&[("a", Pending), ("b", InProgress)], 1, false);
         check(&[("a", Complete), ("b", Skipped)], 1, true);
         check(&[("a", Complete), ("b", Failed)], 1, false);
+        check(&[("a", Failed), ("b", Complete)], 0, false);
     }
 
     #[test]
     fn plans_are_bounded() {
-        let step = |text: String| StepInput { description: text, status: StepStatus::Pending };
+        let step = |text: String| StepInput { description: text, status: None };
         let check = |steps: Vec<StepInput>| UpdatePlan { steps }.check();
         assert_eq!(check(vec![step("ü".repeat(1_000))]), Ok(()));
         assert!(check(vec![step("x".repeat(1_001))]).unwrap_err().contains("step 1"));
@@ -193,11 +186,20 @@ mod tests {
     }
 
     #[test]
-    fn finished_steps_keep_their_agent() {
-        let step = |status| StepInput { description: "a".to_owned(), status };
-        let first = UpdatePlan { steps: vec![step(StepStatus::Complete)] }.to_updates(None, "developer");
-        let plan = Plan { steps: first.steps.unwrap(), ..Plan::default() };
-        let second = UpdatePlan { steps: vec![step(StepStatus::Complete)] }.to_updates(Some(&plan), "tester");
-        assert_eq!(second.steps.unwrap()[0].agent_used.as_deref(), Some("developer"));
+    fn the_agent_is_told_what_stays_and_what_is_open_again() {
+        let step = |text: &str, status| StepInput { description: text.to_owned(), status };
+        let first = UpdatePlan { steps: vec![step("a", Some(StepStatus::Complete)), step("b", None)] };
+        let (updates, words) = first.to_updates(None, "developer").unwrap();
+        assert_eq!(words, "");
+        let plan = Plan { steps: updates.steps.unwrap(), ..Plan::default() };
+        let (updates, words) =
+            UpdatePlan { steps: vec![step("c", None)] }.to_updates(Some(&plan), "tester").unwrap();
+        assert_eq!(words, "Kept, because they are finished: 1\n");
+        assert_eq!(updates.steps.unwrap()[0].agent_used.as_deref(), Some("developer"));
+        let (updates, words) = UpdatePlan { steps: vec![step("A", Some(StepStatus::Failed))] }
+            .to_updates(Some(&plan), "tester")
+            .unwrap();
+        assert_eq!(words, "Open again, although they were finished: 1\n");
+        assert_eq!(updates.steps.unwrap()[0].agent_used.as_deref(), Some("tester"));
     }
 }

@@ -255,7 +255,7 @@ impl Execution {
         }
         self.was_silent = false;
         self.calls = calls.into_iter().map(|call| self.slot(call, plan, &mut judge, notes)).collect();
-        self.advance()
+        self.advance(notes)
     }
 
     /// A tool call was answered.
@@ -270,7 +270,7 @@ impl Execution {
         if let Some(entry) = self.calls.get_mut(slot) {
             entry.state = SlotState::Done(outcome);
         }
-        self.advance()
+        self.advance(notes)
     }
 
     /// A tool call is to be made again: its answer was lost, and it only reads.
@@ -341,7 +341,10 @@ impl Execution {
         let state = match verdict {
             Ok(access) => SlotState::Waiting { access, rule },
             Err(outcome) => {
-                notes.push(answered(&self.agent, &call, &outcome));
+                // Whether a report counts is known when the other calls of its turn are answered.
+                if call.name != REPORT || outcome.is_error {
+                    notes.push(answered(&self.agent, &call, &outcome));
+                }
                 if outcome.is_error {
                     self.refused.push((call.clone(), outcome.clone()));
                 }
@@ -369,12 +372,17 @@ impl Execution {
             if let Some(draft) = &self.plan {
                 merged.merge(draft.clone());
             }
-            let updates = update.to_updates(Some(&merged), &self.agent);
+            let (updates, words) = match update.to_updates(Some(&merged), &self.agent) {
+                Ok(made) => made,
+                Err(problem) => {
+                    return ToolOutcome::error(ErrorCode::ValidationError, format!("UpdatePlan: {problem}"));
+                }
+            };
             merged.merge(updates.clone());
-            let count = merged.steps.len();
+            let told = format!("{words}The plan as it is now. {}", prompt::plan(&merged));
             notes.push(Note::PlanUpdated { agent: self.agent.clone(), plan: merged });
             self.plan = Some(updates);
-            return ToolOutcome::ok(format!("The plan has {count} steps now."));
+            return ToolOutcome::ok(told);
         }
         debug_assert_eq!(call.name, REPORT);
         match serde_json::from_value::<Report>(call.input.clone()) {
@@ -387,7 +395,7 @@ impl Execution {
     }
 
     /// Runs what may run now: the reads at the front side by side, a call that may change something alone.
-    fn advance(&mut self) -> Step {
+    fn advance(&mut self, notes: &mut Vec<Note>) -> Step {
         if self.calls.iter().any(|slot| matches!(slot.state, SlotState::Running { .. })) {
             return Step::Wait;
         }
@@ -404,11 +412,33 @@ impl Execution {
                 break;
             }
         }
-        if batch.is_empty() { self.turn_is_over() } else { Step::Run(batch) }
+        if batch.is_empty() { self.turn_is_over(notes) } else { Step::Run(batch) }
+    }
+
+    /// A report of success was written before its agent could see what became of the calls beside it. Where one of
+    /// them failed it does not count, and the agent is told to look.
+    fn weigh_report(&mut self, notes: &mut Vec<Note>) {
+        let failed: Vec<String> = self.calls.iter().filter_map(Slot::failure).collect();
+        let claims = self.report.as_ref().is_some_and(|report| report.outcome == ReportOutcome::Success);
+        let counts = failed.is_empty() || !claims;
+        for slot in &mut self.calls {
+            let SlotState::Done(outcome) = &mut slot.state else { continue };
+            if slot.call.name != REPORT || outcome.is_error {
+                continue;
+            }
+            if !counts {
+                *outcome = ToolOutcome::error(ErrorCode::ValidationError, prompt::report_too_early(&failed));
+            }
+            notes.push(answered(&self.agent, &slot.call, outcome));
+        }
+        if !counts {
+            self.report = None;
+        }
     }
 
     /// All calls of the turn are answered.
-    fn turn_is_over(&mut self) -> Step {
+    fn turn_is_over(&mut self, notes: &mut Vec<Note>) -> Step {
+        self.weigh_report(notes);
         let results = std::mem::take(&mut self.calls).into_iter().filter_map(|slot| match slot.state {
             SlotState::Done(outcome) => Some(Content::ToolResult {
                 tool_use_id: slot.call.id,
@@ -516,6 +546,23 @@ impl Execution {
                 exit_code: outcome.exit_code,
                 before_last_write: false,
             });
+        }
+    }
+}
+
+impl Slot {
+    /// What went wrong with it, in a few words, if it is a call for work.
+    fn failure(&self) -> Option<String> {
+        let SlotState::Done(outcome) = &self.state else { return None };
+        let name = truncate(&self.call.name, COMMAND_CHARS);
+        if is_control_tool(&self.call.name) {
+            return None;
+        }
+        match (outcome.is_error, outcome.exit_code, outcome.error_code) {
+            (_, Some(code), _) if code != 0 => Some(format!("{name} (exit {code})")),
+            (true, _, Some(ErrorCode::PermissionError)) => Some(format!("{name} (denied)")),
+            (true, _, _) => Some(format!("{name} (failed)")),
+            (false, _, _) => None,
         }
     }
 }

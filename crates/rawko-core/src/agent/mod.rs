@@ -6,6 +6,7 @@ mod config;
 mod control;
 pub mod execution;
 pub mod prompt;
+mod replan;
 
 pub use builtin::{BUILTIN_AGENTS, builtin_agents};
 pub use config::{

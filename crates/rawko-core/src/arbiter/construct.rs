@@ -9,7 +9,7 @@ use super::input::{
 };
 use super::tally::{AgentTally, Tally};
 use crate::agent::AgentConfig;
-use crate::machine::{Context, FailureRecord, HistoryEntry, Limits, StepStatus};
+use crate::machine::{Context, FailureRecord, HistoryEntry, Limits, Plan, StepStatus};
 use crate::text::truncate;
 use crate::time::Timestamp;
 
@@ -40,6 +40,8 @@ pub(super) const NOBODY: &str = "arbiter";
 pub struct Sources<'a> {
     /// The machine's memory.
     pub context: &'a Context,
+    /// The plan with what an execution drafted that broke; absent where the machine's is up to date.
+    pub draft: Option<&'a Plan>,
     /// The machine's limits.
     pub limits: &'a Limits,
     /// Figures over the history, up to date with it.
@@ -52,6 +54,12 @@ pub struct Sources<'a> {
     pub now: Timestamp,
 }
 
+impl Sources<'_> {
+    fn plan(&self) -> Option<&Plan> {
+        self.draft.or(self.context.plan.as_ref())
+    }
+}
+
 /// Input for choosing among `agents`.
 #[must_use]
 pub fn select_input<'a>(
@@ -61,9 +69,12 @@ pub fn select_input<'a>(
     let Sources { context, tally, facts, .. } = sources;
     SelectAgentInput {
         task: context.task.clone(),
-        plan: context.plan.clone(),
+        plan: sources.plan().cloned(),
         history: recent_history(context, tally, SELECT_HISTORY),
-        last_error: context.last_error.as_ref().map(|failure| error_context(failure, context)),
+        last_error: context
+            .last_error
+            .as_ref()
+            .map(|failure| error_context(failure, context, sources.plan())),
         available_agents: agents.map(|agent| describe(agent, tally.agent(&agent.name))).collect(),
         constraints: constraints(sources),
         facts: facts.clone(),
@@ -77,7 +88,7 @@ pub fn evaluate_input(sources: Sources<'_>) -> Option<EvaluateProgressInput> {
     let last = context.history.last()?;
     Some(EvaluateProgressInput {
         task: context.task.clone(),
-        plan: context.plan.clone(),
+        plan: sources.plan().cloned(),
         last_execution: summarize(last, Detail::Full),
         history: recent_history(context, tally, EVALUATE_HISTORY),
         constraints: constraints(sources),
@@ -169,12 +180,12 @@ fn bounded(names: &[String]) -> Vec<String> {
     shown
 }
 
-fn error_context(failure: &FailureRecord, context: &Context) -> ErrorContext {
+fn error_context(failure: &FailureRecord, context: &Context, plan: Option<&Plan>) -> ErrorContext {
     let category = category_of(failure.error.code);
     let last = context.history.last().filter(|entry| entry.agent == failure.agent);
     let usage = last.and_then(|entry| entry.usage);
     let command = last.and_then(|entry| entry.facts.commands.last()).map(|fact| fact.command.clone());
-    let step = context.plan.as_ref().and_then(|plan| plan.steps.get(plan.current_step_index));
+    let step = plan.and_then(|plan| plan.steps.get(plan.current_step_index));
     let attempted = match (&command, step) {
         (Some(command), _) => command.clone(),
         (None, Some(step)) => truncate(&step.description, SUMMARY_CHARS),
@@ -221,9 +232,9 @@ fn performance(tally: &AgentTally) -> RecentPerformance {
 }
 
 fn constraints(sources: Sources<'_>) -> ConstraintContext {
-    let Sources { context, limits, tally, tokens_used, facts: _, now } = sources;
+    let Sources { context, draft: _, limits, tally, tokens_used, facts: _, now } = sources;
     let iterations_remaining = limits.max_iterations.saturating_sub(context.iteration_count);
-    let steps_left = match &context.plan {
+    let steps_left = match sources.plan() {
         None => u64::from(iterations_remaining),
         Some(plan) => plan
             .steps

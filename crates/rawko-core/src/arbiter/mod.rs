@@ -30,6 +30,6 @@ pub use input::{
 };
 pub use inquiry::Inquiry;
 pub use prompt::{Prompt, Templates};
-pub(crate) use prompt::{execution as execution_text, plan as plan_text};
+pub(crate) use prompt::{execution as execution_text, one_line, plan as plan_text};
 pub use tally::{AgentTally, Tally};
 pub use template::{VOLATILE, fence, fill};

@@ -248,7 +248,7 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
 }
 
 /// Commands, names of files and tools: what agents choose, on one line, so that it cannot forge a line of the prompt.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "&lt;")
 }
 

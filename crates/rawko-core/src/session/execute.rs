@@ -10,7 +10,7 @@ use crate::agent::execution::{Execution, Judgement, Step, unknown_outcome};
 use crate::agent::prompt;
 use crate::arbiter::{EVALUATE_HISTORY, recent_history};
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::machine::{AgentResult, Conversation, MachineEvent, Plan};
+use crate::machine::{AgentResult, Conversation, MachineEvent};
 use crate::message::{Message, StopReason, ToolCall};
 use crate::policy::{self, Verdict};
 use crate::request::Purpose;
@@ -24,6 +24,7 @@ impl Run {
             // The machine only names known agents; a reload may have removed one since.
             let message = format!("the agent `{name}` is not configured any more");
             let error = ErrorInfo::new(ErrorCode::ConfigError, message);
+            self.execution = None;
             return self.execution_failed(error, reaction);
         };
         let last = self.machine.context().history.last();
@@ -32,7 +33,7 @@ impl Run {
             self.execution = None;
             return self.execution_failed(error, reaction);
         }
-        let plan = self.effective_plan();
+        let plan = self.effective_plan().cloned();
         let reason = self.machine.context().last_decision.as_ref().map_or("", |decision| decision.reason());
         let kept = self.execution.take().filter(|execution| {
             conversation == Conversation::Same && execution.agent() == name && execution.can_resume()
@@ -95,7 +96,7 @@ impl Run {
         stop_reason: StopReason,
         reaction: &mut Reaction,
     ) {
-        let plan = self.effective_plan();
+        let plan = self.effective_plan().cloned();
         let Self { setup, execution, .. } = self;
         let Some(execution) = execution.as_mut() else { return };
         let agent = setup.agents.get(execution.agent());
@@ -224,48 +225,15 @@ impl Run {
 
     pub(super) fn execution_ended(&mut self, mut result: AgentResult, reaction: &mut Reaction) {
         self.abandon_open(reaction);
-        let carried = self.carried_plan.take();
-        result.plan_updates = result.plan_updates.or(carried);
+        self.hand_draft_over(&mut result);
         self.execution_done(result, reaction);
     }
 
     pub(super) fn execution_failed(&mut self, error: ErrorInfo, reaction: &mut Reaction) {
         self.abandon_open(reaction);
-        self.keep_plan_of_broken_execution();
+        self.keep_draft();
         let (facts, usage) = self.execution.as_ref().map(Execution::facts_so_far).unwrap_or_default();
         self.feed(MachineEvent::AgentError { error, facts, usage: Some(usage) }, reaction);
-    }
-
-    pub(super) fn keep_plan_of_broken_execution(&mut self) {
-        if let Some(updates) = self.execution.as_ref().and_then(Execution::plan_so_far) {
-            self.carried_plan = Some(updates.clone());
-        }
-    }
-
-    /// The plan as an agent should see it: the machine's, with what a broken execution had already changed.
-    fn effective_plan(&self) -> Option<Plan> {
-        let plan = self.machine.context().plan.as_ref();
-        match &self.carried_plan {
-            None => plan.cloned(),
-            Some(carried) => {
-                let mut merged = plan.cloned().unwrap_or_default();
-                merged.merge(carried.clone());
-                Some(merged)
-            }
-        }
-    }
-
-    /// The same with what the agent at work has changed.
-    pub(super) fn plan_of_execution(&self) -> Option<Plan> {
-        let plan = self.effective_plan();
-        match self.execution.as_ref().and_then(Execution::plan_so_far) {
-            None => plan,
-            Some(draft) => {
-                let mut merged = plan.unwrap_or_default();
-                merged.merge(draft.clone());
-                Some(merged)
-            }
-        }
     }
 }
 

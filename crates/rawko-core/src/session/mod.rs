@@ -19,6 +19,7 @@ mod execute;
 mod guard;
 mod note;
 mod outcome;
+mod plan;
 mod question;
 mod run;
 mod verify;

@@ -16,7 +16,7 @@ use crate::agent::execution::Execution;
 use crate::arbiter::{RunFacts, Sources, Tally};
 use crate::cost::PriceTable;
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::machine::{Context, Decision, Limits, Machine, MachineEffect, MachineEvent, PlanUpdates, State};
+use crate::machine::{Context, Decision, Limits, Machine, MachineEffect, MachineEvent, Plan, State};
 use crate::message::ToolCall;
 use crate::request::{ModelRequest, Purpose};
 use crate::setup::{ModelChoice, Setup};
@@ -34,8 +34,8 @@ pub(super) struct Run {
     pub(super) tally: Tally,
     pub(super) question: Option<Question>,
     pub(super) execution: Option<Execution>,
-    /// Plan updates of an execution that broke: the next one that completes hands them to the machine.
-    pub(super) carried_plan: Option<PlanUpdates>,
+    /// The plan with what executions drafted that broke: the next one that completes hands it to the machine.
+    pub(super) drafted_plan: Option<Plan>,
     open: BTreeMap<EffectId, Open>,
     last_effect: u64,
     last_conversation: ConversationId,
@@ -87,7 +87,7 @@ impl Run {
             tally: Tally::default(),
             question: None,
             execution: None,
-            carried_plan: None,
+            drafted_plan: None,
             open: BTreeMap::new(),
             last_effect: 0,
             last_conversation: 0,
@@ -329,11 +329,19 @@ impl Run {
         }
     }
 
+    /// Whether the machine is at this event.
+    pub(super) fn is_on(&self, event: &MachineEvent) -> bool {
+        self.queue.front() == Some(event)
+    }
+
     fn step(&mut self, event: &MachineEvent, reaction: &mut Reaction) -> Vec<MachineEffect> {
         let from = self.machine.state();
         let executions = self.machine.context().history.len();
         let step = self.machine.apply(self.now, event);
         reaction.ignored |= step.ignored;
+        if !step.ignored {
+            self.drop_draft_behind(event);
+        }
         let context = self.machine.context();
         if context.history.len() > executions {
             self.breaker.execution_ended(context.plan.as_ref());
@@ -359,8 +367,8 @@ impl Run {
                 self.execute(&agent, conversation, reaction);
             }
             MachineEffect::EvaluateProgress => self.ask_evaluate(reaction),
-            MachineEffect::Abandon { state: _ } => {
-                self.keep_plan_of_broken_execution();
+            MachineEffect::Abandon { state } => {
+                self.keep_draft_on_leaving(state);
                 self.abandon_open(reaction);
             }
             MachineEffect::Finish { state } => {
@@ -455,6 +463,7 @@ impl Run {
     pub(super) fn sources(&self) -> Sources<'_> {
         Sources {
             context: self.machine.context(),
+            draft: self.drafted_plan.as_ref(),
             limits: self.machine.limits(),
             tally: &self.tally,
             tokens_used: self.spent.usage.total_tokens(),

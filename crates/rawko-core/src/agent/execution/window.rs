@@ -24,6 +24,8 @@ const LEAST_ANSWER: u64 = 1_024;
 const SUMMARY_TOKENS: u32 = 4_096;
 /// Most bytes of what is to be summed up, whatever the window could take: it is paid for.
 const TRANSCRIPT_BYTES: usize = 200_000;
+/// Bytes of the opening that are shown to the one who sums up.
+const OPENING_BYTES: usize = 6_000;
 
 /// What an execution knows of the window it works in.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -182,8 +184,10 @@ impl Execution {
 
     fn prepare_summary(&mut self, id: ConversationId, start: usize, middle: usize, room: Room) {
         let messages = &self.conversation.messages;
-        let max = (self.bytes_of(room.limit) / 2).min(TRANSCRIPT_BYTES);
+        // A third, because the fence makes short lines up to twice as long.
+        let max = (self.bytes_of(room.limit) / 3).min(TRANSCRIPT_BYTES);
         let opening = messages.first().map(|first| first.text()).unwrap_or_default();
+        let opening = keep_ends(opening.trim(), OPENING_BYTES.min(max / 3));
         let question = prompt::summary_question(&opening, &transcript(messages, start, max));
         let mut log = ConversationLog::new(id, prompt::summary_system(&self.agent), [].into());
         log.push(Message::user(question));

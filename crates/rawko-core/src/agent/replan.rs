@@ -1,0 +1,231 @@
+//! What becomes of a plan when an agent sends a new one (`UpdatePlan`).
+//!
+//! A list of steps replaces the one before, but what is finished is not lost by being left out: a model that plans
+//! anew lists what is still to be done. It is lost only where an agent says in so many words that it is not finished.
+
+use std::collections::BTreeSet;
+
+use super::control::{MAX_STEPS, StepInput};
+use crate::machine::{PlanStep, StepStatus};
+
+/// The steps that come of it, and what is worth telling the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Replanned {
+    pub(super) steps: Vec<PlanStep>,
+    /// Numbers of finished steps that were missing and were put back.
+    pub(super) kept: Vec<usize>,
+    /// Numbers of steps that were finished and are not any more.
+    pub(super) reopened: Vec<usize>,
+}
+
+/// Puts `given` in place of `before`.
+///
+/// # Errors
+/// The same step twice, or more steps than a plan may have, for the model.
+pub(super) fn replan(before: &[PlanStep], given: &[StepInput], agent: &str) -> Result<Replanned, String> {
+    refuse_twice(given)?;
+    let mut unmatched: Vec<&PlanStep> = before.iter().collect();
+    let mut steps: Vec<Placed> = Vec::with_capacity(given.len());
+    for input in given {
+        let found = unmatched.iter().position(|old| same(&old.description, &input.description));
+        let old = found.map(|at| unmatched.remove(at));
+        steps.push(placed(input, old, agent));
+    }
+    let mut next = 0;
+    for old in before.iter().filter(|old| old.is_settled()) {
+        let listed = steps.iter().position(|step| same(&step.step.description, &old.description));
+        match listed {
+            Some(at) => next = if at == next { at + 1 } else { next },
+            None => {
+                let step = old.clone();
+                steps.insert(next, Placed { step, kept: true, reopened: false });
+                next += 1;
+            }
+        }
+    }
+    if steps.len() > MAX_STEPS {
+        let kept = steps.iter().filter(|step| step.kept).count();
+        return Err(format!(
+            "with the {kept} finished steps that stay the plan would have {} steps, and {MAX_STEPS} are the most; \
+             merge those that are still to be done into at most {}",
+            steps.len(),
+            MAX_STEPS - kept.min(MAX_STEPS),
+        ));
+    }
+    let numbers = |which: fn(&Placed) -> bool| -> Vec<usize> {
+        (1..).zip(&steps).filter(|(_, step)| which(step)).map(|(number, _)| number).collect()
+    };
+    let (kept, reopened) = (numbers(|step| step.kept), numbers(|step| step.reopened));
+    let steps = (1..).zip(steps).map(|(index, placed)| PlanStep { index, ..placed.step }).collect();
+    Ok(Replanned { steps, kept, reopened })
+}
+
+struct Placed {
+    step: PlanStep,
+    kept: bool,
+    reopened: bool,
+}
+
+fn placed(input: &StepInput, old: Option<&PlanStep>, agent: &str) -> Placed {
+    let status = input.status.or(old.map(|old| old.status)).unwrap_or(StepStatus::Pending);
+    let unchanged = old.filter(|old| old.status == status);
+    let did = match status {
+        StepStatus::Pending | StepStatus::Skipped => None,
+        StepStatus::InProgress | StepStatus::Complete | StepStatus::Failed => Some(agent.to_owned()),
+    };
+    let settled = old.filter(|old| old.is_settled());
+    let step = PlanStep {
+        index: 0,
+        description: settled.map_or(input.description.trim(), |old| &old.description).to_owned(),
+        status,
+        agent_used: unchanged.and_then(|old| old.agent_used.clone()).or(did),
+    };
+    let reopened = settled.is_some() && !step.is_settled();
+    Placed { step, kept: false, reopened }
+}
+
+fn refuse_twice(given: &[StepInput]) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    let twice: Vec<String> = (1..)
+        .zip(given)
+        .filter(|(_, step)| !seen.insert(words(&step.description)))
+        .map(|(number, step)| format!("step {number} ({})", step.description.trim()))
+        .collect();
+    if twice.is_empty() {
+        return Ok(());
+    }
+    Err(format!("listed twice: {}; give every step once, or say what differs", twice.join(", ")))
+}
+
+/// Models copy their own words, but not every blank and capital letter of them.
+fn same(one: &str, other: &str) -> bool {
+    words(one) == words(other)
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use StepStatus::{Complete, Failed, InProgress, Pending, Skipped};
+    use proptest::prelude::*;
+
+    /// Steps as `text/status/agent`, the status by its first letter, `-` for none.
+    fn plan(text: &str) -> Vec<PlanStep> {
+        let step = |(at, step): (usize, &str)| {
+            let mut parts = step.trim().split('/');
+            let (description, status, agent) =
+                (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next());
+            PlanStep {
+                index: at + 1,
+                description: description.to_owned(),
+                status: status_of(status).unwrap(),
+                agent_used: agent.map(str::to_owned),
+            }
+        };
+        text.split(',').filter(|step| !step.trim().is_empty()).enumerate().map(step).collect()
+    }
+
+    fn status_of(letter: &str) -> Option<StepStatus> {
+        match letter {
+            "p" => Some(Pending),
+            "i" => Some(InProgress),
+            "c" => Some(Complete),
+            "f" => Some(Failed),
+            "s" => Some(Skipped),
+            _ => None,
+        }
+    }
+
+    fn given(text: &str) -> Vec<StepInput> {
+        let step = |step: &str| {
+            let (description, status) = step.split_once('/').unwrap_or((step, "-"));
+            StepInput { description: description.to_owned(), status: status_of(status) }
+        };
+        text.split(',').map(step).collect()
+    }
+
+    #[track_caller]
+    fn check(before: &str, sent: &str, expected: &str, kept: &[usize], reopened: &[usize]) {
+        let replanned = replan(&plan(before), &given(sent), "me").unwrap();
+        assert_eq!(replanned.steps, plan(expected), "{sent}");
+        assert_eq!((replanned.kept.as_slice(), replanned.reopened.as_slice()), (kept, reopened), "{sent}");
+    }
+
+    #[test]
+    fn a_first_plan_is_taken_as_it_is() {
+        check("", "a,b/i,c/c", "a/p,b/i/me,c/c/me", &[], &[]);
+        check("", "  a  ", "a/p", &[], &[]);
+    }
+
+    #[test]
+    fn what_is_finished_stays_with_the_one_who_did_it() {
+        check("a/c/you,b/s,c/p", "d,e", "a/c/you,b/s,d/p,e/p", &[1, 2], &[]);
+        check("a/c/you,b/p", "a/c,b/c", "a/c/you,b/c/me", &[], &[]);
+        check("a/c/you,b/c/you,c/p", "b,d", "a/c/you,b/c/you,d/p", &[1], &[]);
+        check("a/c/you,b/c/you,c/p", "a,d", "a/c/you,b/c/you,d/p", &[2], &[]);
+        check("a/c/you,b/c/you,c/p", "d,a", "b/c/you,d/p,a/c/you", &[1], &[]);
+        // Renamed is another step: the finished one is kept beside it.
+        check("Fix it/c/you", "Fix it well/c", "Fix it/c/you,Fix it well/c/me", &[1], &[]);
+    }
+
+    #[test]
+    fn what_is_not_finished_may_go() {
+        check("a/p,b/i/you,c/f/you", "d", "d/p", &[], &[]);
+        check("a/p,b/i/you,c/f/you", "c,b,a", "c/f/you,b/i/you,a/p", &[], &[]);
+    }
+
+    #[test]
+    fn steps_are_known_by_their_words() {
+        check("Fix  the\nBug/c/you,b/p", "fix the bug,b/i", "Fix  the\nBug/c/you,b/i/me", &[], &[]);
+    }
+
+    #[test]
+    fn what_is_said_to_be_unfinished_is() {
+        check("a/c/you,b/s,c/c/you", "a/f,b/p,c/i", "a/f/me,b/p,c/i/me", &[], &[1, 2, 3]);
+        check("a/c/you,b/p", "a,b", "a/c/you,b/p", &[], &[]);
+        check("a/s", "a/c", "a/c/me", &[], &[]);
+    }
+
+    #[test]
+    fn a_step_twice_and_too_many_steps_are_named() {
+        let twice = replan(&[], &given("a,b, A ,c,b/c"), "me").unwrap_err();
+        assert!(twice.contains("step 3 (A)") && twice.contains("step 5 (b)"), "{twice}");
+        let finished: Vec<String> = (0..30).map(|n| format!("old {n}/c/you")).collect();
+        let new = |count: usize| (0..count).map(|n| format!("new {n}")).collect::<Vec<_>>().join(",");
+        let before = plan(&finished.join(","));
+        assert_eq!(replan(&before, &given(&new(20)), "me").unwrap().steps.len(), 50);
+        let many = replan(&before, &given(&new(21)), "me").unwrap_err();
+        assert!(
+            many.contains("30 finished") && many.contains("51 steps") && many.contains("at most 20"),
+            "{many}"
+        );
+    }
+
+    proptest! {
+        /// Whatever is sent, no finished step is lost unsaid, and none is there twice.
+        #[test]
+        fn nothing_finished_is_lost(
+            old in proptest::collection::btree_map("[a-f]", "[picfs]", 0..6),
+            sent in proptest::collection::btree_map("[a-i]", "[picfs-]", 1..9),
+        ) {
+            let line = |map: &std::collections::BTreeMap<String, String>| {
+                map.iter().map(|(name, status)| format!("{name}/{status}")).collect::<Vec<_>>().join(",")
+            };
+            let before = plan(&line(&old));
+            let after = replan(&before, &given(&line(&sent)), "me").unwrap();
+            let names: BTreeSet<&str> = after.steps.iter().map(|step| step.description.as_str()).collect();
+            prop_assert_eq!(names.len(), after.steps.len());
+            for step in before.iter().filter(|step| step.is_settled()) {
+                let now = after.steps.iter().find(|now| now.description == step.description);
+                let now = now.expect("it is still there");
+                prop_assert!(now.is_settled() || after.reopened.contains(&now.index));
+            }
+            for (at, step) in after.steps.iter().enumerate() {
+                prop_assert_eq!(step.index, at + 1);
+            }
+        }
+    }
+}
