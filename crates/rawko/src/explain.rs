@@ -232,11 +232,13 @@ impl Before {
         let (Some(setup), Some(context)) = (session.setup(), session.context()) else {
             return Self { select: None, evaluate: None, some_agent_ran: false, iteration: 0 };
         };
-        let fallback =
-            |point| session.inquiry(point).and_then(|asked| asked.fallback(setup.default_agent.as_deref()));
+        let rules = |point| {
+            let ruling = session.inquiry(point)?.rule_or_fallback(setup.default_agent.as_deref());
+            ruling.map(|ruling| ruling.decision)
+        };
         Self {
-            select: fallback(DecisionPoint::Select),
-            evaluate: fallback(DecisionPoint::Evaluate),
+            select: rules(DecisionPoint::Select),
+            evaluate: rules(DecisionPoint::Evaluate),
             some_agent_ran: !context.current_mode.is_empty(),
             iteration: context.iteration_count,
         }

@@ -6,6 +6,7 @@
 use super::fallback::Fallback;
 use super::input::{AgentDescription, EvaluateProgressInput, SelectAgentInput};
 use super::prompt::{Prompt, Templates};
+use super::rules::{Ruling, rule_on_progress, rule_on_selection};
 use crate::machine::Decision;
 
 /// A question to the arbiter.
@@ -54,6 +55,25 @@ impl Inquiry {
             Self::Select(input) => templates.select(input),
             Self::Evaluate { input, agents } => templates.evaluate(input, agents),
         }
+    }
+
+    /// What the rules say, where they say anything.
+    #[must_use]
+    pub fn rule(&self) -> Option<Ruling> {
+        match self {
+            Self::Select(input) => rule_on_selection(input),
+            Self::Evaluate { input, agents } => rule_on_progress(input, agents),
+        }
+    }
+
+    /// What the rules say, and the fallback where they say nothing. `None` only where there is no agent at all.
+    #[must_use]
+    pub fn rule_or_fallback(&self, default: Option<&str>) -> Option<Ruling> {
+        let fallback = || {
+            let decision = self.fallback(default)?;
+            Some(Ruling { decision, rule: "fallback", certain: false })
+        };
+        self.rule().or_else(fallback)
     }
 
     /// What holds without a usable answer (ADR-0005). `None` only where there is no agent at all.

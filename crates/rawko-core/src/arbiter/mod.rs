@@ -10,11 +10,17 @@ mod facts;
 mod fallback;
 mod input;
 mod inquiry;
+mod judging;
 mod prompt;
+mod rules;
+mod selecting;
+mod situation;
 mod tally;
+mod team;
 mod template;
 #[cfg(test)]
 mod testing;
+mod words;
 
 pub use answer::{AnswerError, ArbiterAnswer, DECIDE, DecisionKind, decide_tool, read_answer};
 pub use cache::{PROMPT_VERSION, cache_key, cached_answer, is_cacheable};
@@ -31,5 +37,7 @@ pub use input::{
 pub use inquiry::Inquiry;
 pub use prompt::{Prompt, Templates};
 pub(crate) use prompt::{execution as execution_text, one_line, plan as plan_text};
+pub use rules::{Ruling, rule_on_progress, rule_on_selection};
+pub use situation::{Label, Recorded, Situation, SituationError, parse_situations};
 pub use tally::{AgentTally, Tally};
 pub use template::{VOLATILE, fence, fill};

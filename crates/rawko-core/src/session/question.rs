@@ -8,7 +8,7 @@ use super::guard::{GUARD_RULE, Guarded};
 use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use super::run::{Open, Run};
 use super::{LimitKind, Reaction};
-use crate::arbiter::{Inquiry, cache_key, evaluate_input, select_input};
+use crate::arbiter::{Inquiry, Ruling, cache_key, evaluate_input, select_input};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Decision, MachineEvent};
 use crate::message::Message;
@@ -25,6 +25,7 @@ pub(super) struct Question {
     alternatives: Vec<ModelChoice>,
     inquiry: Inquiry,
     asking: Asking,
+    rule: Option<&'static str>,
     asked_at: Timestamp,
     /// Names it to the arbiter's cache; absent where it may not be answered from there.
     cache_key: Option<String>,
@@ -82,16 +83,20 @@ impl Run {
     }
 
     fn inquire(&mut self, inquiry: Inquiry, reaction: &mut Reaction) {
-        match self.setup.arbiter.mode {
-            ArbiterMode::Rules => self.decide_by_rules(inquiry, reaction),
-            ArbiterMode::Llm | ArbiterMode::Hybrid => {
-                let prompt = inquiry.prompt(&self.setup.arbiter.templates);
-                let asking = Asking::new(self.new_conversation(), prompt);
-                let cache_key = self.cache_key(&inquiry);
-                self.question = Some(Question { cache_key, ..self.question(inquiry, asking) });
-                self.ask(reaction);
-            }
+        let ruling = match self.setup.arbiter.mode {
+            ArbiterMode::Llm => None,
+            ArbiterMode::Hybrid => inquiry.rule().filter(|ruling| ruling.certain),
+            ArbiterMode::Rules => return self.decide_by_rules(inquiry, reaction),
+        };
+        if let Some(Ruling { decision, rule, certain: _ }) = ruling {
+            let question = Question { rule: Some(rule), ..self.question(inquiry, Asking::unasked()) };
+            return self.decided(question, decision, DecisionSource::Rule, reaction);
         }
+        let prompt = inquiry.prompt(&self.setup.arbiter.templates);
+        let asking = Asking::new(self.new_conversation(), prompt);
+        let cache_key = self.cache_key(&inquiry);
+        self.question = Some(Question { cache_key, ..self.question(inquiry, asking) });
+        self.ask(reaction);
     }
 
     fn cache_key(&self, inquiry: &Inquiry) -> Option<String> {
@@ -114,6 +119,7 @@ impl Run {
             model,
             inquiry,
             asking,
+            rule: None,
             asked_at: self.now,
             cache_key: None,
             calls: Vec::new(),
@@ -204,10 +210,13 @@ impl Run {
     }
 
     fn decide_by_rules(&mut self, inquiry: Inquiry, reaction: &mut Reaction) {
-        let fallback = inquiry.fallback(self.setup.default_agent.as_deref());
+        let ruling = inquiry.rule_or_fallback(self.setup.default_agent.as_deref());
         let question = self.question(inquiry, Asking::unasked());
-        match fallback {
-            Some(decision) => self.decided(question, decision, DecisionSource::Rule, reaction),
+        match ruling {
+            Some(Ruling { decision, rule, certain: _ }) => {
+                let question = Question { rule: Some(rule), ..question };
+                self.decided(question, decision, DecisionSource::Rule, reaction);
+            }
             None => {
                 self.question = Some(question);
                 self.question_failed(no_agents(), reaction);
@@ -234,7 +243,7 @@ impl Run {
         };
         let (source, rule) = match instead_of {
             Some(_) => (DecisionSource::Rule, Some(GUARD_RULE.to_owned())),
-            None => (source, None),
+            None => (source, question.rule.map(str::to_owned)),
         };
         let Question { point, inquiry, asking, asked_at, calls, cache_key, usage, .. } = question;
         reaction.notes.push(Note::Decided(Box::new(DecisionRecord {

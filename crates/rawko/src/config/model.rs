@@ -193,7 +193,7 @@ pub struct ArbiterConfig {
     /// Sampling temperature of decisions.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
-    /// `llm` asks a model, `rules` never does.
+    /// `llm` asks a model, `hybrid` only where the rules are not certain, `rules` never.
     pub mode: ArbiterMode,
 }
 

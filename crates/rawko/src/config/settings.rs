@@ -157,8 +157,8 @@ impl Form {
                 Ok(span) => Ok(Value::from(span.to_string())),
                 Err(_) => Err("should be a length of time, like `90s`, `30m` or `1h30m`".to_owned()),
             },
-            Self::Mode if matches!(text, "llm" | "rules") => Ok(Value::from(text)),
-            Self::Mode => Err("should be `llm` or `rules`".to_owned()),
+            Self::Mode if matches!(text, "llm" | "hybrid" | "rules") => Ok(Value::from(text)),
+            Self::Mode => Err("should be `llm` or `hybrid` or `rules`".to_owned()),
         }
     }
 }

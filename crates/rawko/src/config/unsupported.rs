@@ -23,9 +23,6 @@ pub(super) fn value(kind: FileKind, pointer: &str, given: &str) -> Option<&'stat
     if kind != FileKind::Config {
         return None;
     }
-    if pointer == "/arbiter/mode" && given == "hybrid" {
-        return Some("`hybrid` is not supported in this version of rawko: take `llm`");
-    }
     let in_provider = pointer.starts_with("/provider/") && pointer.ends_with("/type");
     if in_provider { provider(given) } else { None }
 }

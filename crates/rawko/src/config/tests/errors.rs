@@ -38,7 +38,7 @@ fn configuration() {
         ("not_a_mapping", "- one\n- two\n"),
         (
             "not_supported",
-            "mcp:\n  servers: {}\nobservability: {}\narbiter:\n  mode: hybrid\n  cache: true\npermissions:\n  require: enforced\n",
+            "mcp:\n  servers: {}\nobservability: {}\narbiter:\n  cache: true\npermissions:\n  require: enforced\n",
         ),
         (
             "not_available_providers",
@@ -171,7 +171,7 @@ fn environment_and_flags() {
     let project = Project::new(&[])
         .env("RAWKO_PROVIDER", "clade")
         .env("RAWKO_MAX_COST", "-1")
-        .env("RAWKO_ARBITER_MODE", "hybrid")
+        .env("RAWKO_ARBITER_MODE", "hybird")
         .env("ANTHROPIC_BASE_URL", "nowhere")
         .flags(Overrides { max_iterations: Some(0), max_cost_usd: Some(f64::NAN), ..Overrides::default() });
     insta::assert_snapshot!("environment_and_flags", project.report());

@@ -1,0 +1,201 @@
+//! The rules on who works next, in their order: the first that fits decides.
+
+use super::construct::NOBODY;
+use super::input::{ErrorCategory, ErrorContext, RecoveryAction};
+use super::judging;
+use super::rules::{Case, Ruling, Worker, asks_only, role_of_step};
+use super::team::Role;
+use super::words::stems;
+use crate::machine::{Decision, ExecutionStatus};
+use crate::session::VERIFY;
+
+/// Words from which on a task is no small one.
+const LONG_TASK: usize = 18;
+/// Words up to which it may be one.
+const SHORT_TASK: usize = 12;
+/// How often the same error means that trying again brings nothing.
+const AGAIN: usize = 2;
+/// How often it means so for certain.
+const OFTEN: usize = 3;
+
+/// What the first rule that fits says.
+pub(super) fn rule(case: &Case<'_>, error: Option<&ErrorContext>) -> Option<Ruling> {
+    // The arbiter's own errors say nothing of the work.
+    if let Some(error) = error.filter(|error| error.agent != NOBODY) {
+        return after_error(case, error);
+    }
+    match case.record.last() {
+        None => match case.open_step() {
+            Some(step) => Some(Ruling::select(
+                "plan-there",
+                case.worker_for(step)?,
+                true,
+                "The plan is there to be carried out",
+            )),
+            None => beginning(case),
+        },
+        Some(last) if last.status == ExecutionStatus::Cancelled => {
+            let worker = case.open_step().and_then(|step| case.worker_for(step)).or_else(|| case.fixer())?;
+            let planned = case.open_step().is_some();
+            Some(Ruling::select(
+                "after-an-interruption",
+                worker,
+                planned,
+                "It was interrupted; the work is still to be done",
+            ))
+        }
+        Some(last) => judging::rule(case, last).map(|ruling| anew(ruling, &last.agent, case)),
+    }
+}
+
+/// Whoever would go on begins anew: at this point there is no conversation to go on in.
+fn anew(ruling: Ruling, last: &str, case: &Case<'_>) -> Ruling {
+    let Ruling { decision, rule, certain } = ruling;
+    let decision = match decision {
+        Decision::Continue { reason } => match case.team.get(last) {
+            Some(agent) => Decision::SelectMode { mode: agent.name.clone(), reason },
+            None => Decision::Retry { reason },
+        },
+        other @ (Decision::SelectMode { .. } | Decision::Complete { .. } | Decision::Retry { .. }) => other,
+    };
+    Ruling { decision, rule, certain }
+}
+
+fn after_error(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
+    if error.tool.as_deref() == Some(VERIFY) {
+        return after_verification(case, error);
+    }
+    let can_retry = error.recovery_options.iter().any(|option| option.action == RecoveryAction::Retry)
+        && case.team.get(&error.agent).is_some();
+    let same = case.record.same_failures();
+    match error.category {
+        ErrorCategory::ProviderError if can_retry => Some(Ruling::retry(
+            "provider-trouble",
+            true,
+            "The provider's trouble has nothing to do with the agent",
+        )),
+        ErrorCategory::ProviderError => {
+            let (role, _) = case.team.role(&error.agent)?;
+            let name = case.team.nearest(&format!("{} {}", case.state(), error.message), &error.agent)?;
+            let peer = case.who(role).filter(|peer| peer.name != error.agent).map_or(name, |peer| peer.name);
+            Some(Ruling::select(
+                "provider-refuses",
+                Worker { name: peer, sure: false },
+                false,
+                "Trying again changes nothing",
+            ))
+        }
+        ErrorCategory::PermissionError => after_denial(case, error),
+        ErrorCategory::Timeout if same >= AGAIN => stuck(case, error, true),
+        ErrorCategory::ToolFailure | ErrorCategory::ValidationError | ErrorCategory::Unknown
+            if same >= AGAIN =>
+        {
+            stuck(case, error, same >= OFTEN)
+        }
+        _ if !can_retry => {
+            Some(Ruling::select("cannot-retry", case.thinker(&error.agent)?, false, "It cannot try again"))
+        }
+        ErrorCategory::Timeout => {
+            Some(Ruling::retry("took-too-long", true, "It may only have been too much at once"))
+        }
+        ErrorCategory::ToolFailure if is_missing_program(&error.message) => Some(Ruling::select(
+            "program-missing",
+            case.thinker(&error.agent)?,
+            false,
+            "The program is not there for anybody",
+        )),
+        ErrorCategory::ToolFailure => Some(Ruling::retry("tool-failed-once", true, "A tool failed once")),
+        ErrorCategory::ValidationError => {
+            Some(Ruling::retry("malformed-once", true, "The form was wrong, not the work"))
+        }
+        ErrorCategory::Unknown => {
+            Some(Ruling::retry("unknown-error", false, "The cause is not known and may have passed"))
+        }
+    }
+}
+
+/// The task was said to be done, and the verification commands say it is not.
+fn after_verification(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
+    if case.facts.repetition.is_some() {
+        return stuck(case, error, true);
+    }
+    let fixer = case.fixer()?;
+    Some(Ruling::select(
+        "verification-failed",
+        fixer,
+        true,
+        "The verification commands say that it is not done",
+    ))
+}
+
+fn stuck(case: &Case<'_>, error: &ErrorContext, certain: bool) -> Option<Ruling> {
+    let thinker = case.thinker(&error.agent)?;
+    Some(Ruling::select(
+        "same-error-again",
+        thinker,
+        certain,
+        "The same error again: another approach is needed",
+    ))
+}
+
+/// Something was not allowed. Where it is the tool that is not the agent's, somebody else has it; where it is more than
+/// that, nobody may.
+fn after_denial(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
+    let tool = error.tool.as_deref().unwrap_or_default();
+    if !tool.is_empty() && !case.team.has_tool(&error.agent, tool) {
+        let able = case.team.with_tool(tool, &error.agent);
+        let fixer = case.fixer().filter(|fixer| able.contains(&fixer.name));
+        let worker = fixer.or_else(|| able.first().map(|name| Worker { name, sure: able.len() == 1 }))?;
+        return Some(Ruling::select(
+            "tool-not-allowed",
+            worker,
+            true,
+            "It lacks the tool, and this one has it",
+        ));
+    }
+    let thinker = case.thinker(&error.agent)?;
+    Some(Ruling::select("not-allowed", thinker, false, "The rules will not change: another way is needed"))
+}
+
+fn is_missing_program(message: &str) -> bool {
+    message.contains("command not found")
+        || message.contains("No such file or directory")
+        || message.contains("exited with 127")
+}
+
+/// Nothing was done yet.
+fn beginning(case: &Case<'_>) -> Option<Ruling> {
+    if let Some(only) = case.team.only() {
+        return Some(Ruling::select(
+            "only-agent",
+            Worker { name: only, sure: true },
+            true,
+            "There is nobody else",
+        ));
+    }
+    let words = case.task.split_whitespace().count();
+    let stems = stems(case.task);
+    let asks = |parts: &[&str]| parts.iter().any(|part| stems.contains(*part));
+    let looks_only = asks_only(case.task);
+    let role = if looks_only && asks(&["test", "suit"]) {
+        Role::Tester
+    } else if looks_only || role_of_step(case.task) == Some(Role::Reviewer) {
+        Role::Reviewer
+    } else if words <= SHORT_TASK && asks(&["typo", "bump", "renam"]) {
+        Role::Developer
+    } else {
+        Role::Planner
+    };
+    let reason = "Nothing was done yet";
+    match case.who(role) {
+        Some(worker) => {
+            let plainly_long =
+                role == Role::Planner && words >= LONG_TASK && !case.task.contains('?') && !looks_only;
+            Some(Ruling::select("beginning", worker, plainly_long, reason))
+        }
+        None => {
+            let worker = case.fixer()?;
+            Some(Ruling::select("beginning-without-planner", worker, true, reason))
+        }
+    }
+}
