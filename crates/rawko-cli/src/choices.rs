@@ -28,12 +28,18 @@ pub(crate) struct Overriding {
     /// Most executions of agents [env: RAWKO_MAX_ITERATIONS]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_iterations: Option<u32>,
+    /// Most tokens of all model calls together [env: RAWKO_MAX_TOKENS]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_tokens: Option<u32>,
     /// Most cost, in US dollars [env: RAWKO_MAX_COST]
     #[arg(long, value_name = "USD", value_parser = amount)]
     max_cost: Option<f64>,
     /// Longest time, like 90s, 30m or 1h30m [env: RAWKO_TIMEOUT]
     #[arg(long, value_name = "TIME")]
     timeout: Option<TimeSpan>,
+    /// Ask the arbiter's model even where its answer to the same question is still known
+    #[arg(long)]
+    no_cache: bool,
 }
 
 /// `--allow-*`: permissions for this run, in the place of the configured ones.
@@ -82,9 +88,11 @@ impl Overriding {
             provider: self.provider,
             model: self.model,
             max_iterations: self.max_iterations,
+            max_tokens: self.max_tokens,
             max_cost_usd: self.max_cost,
             timeout: self.timeout,
             verify: None,
+            no_cache: self.no_cache,
         }
     }
 }

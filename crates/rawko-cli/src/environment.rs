@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rawko::config::{user_config_dir, user_state_dir};
+use rawko::config::{user_cache_dir, user_config_dir, user_state_dir};
 
 /// The environment as it was at the start.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +22,11 @@ impl Environment {
     /// Whether a program of this name can be found.
     pub(crate) fn program(self, name: &str) -> Option<PathBuf> {
         self.search_path().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+    }
+
+    /// `$XDG_CACHE_HOME/rawko`, where the arbiter's decisions are remembered.
+    pub(crate) fn cache_dir(self) -> Option<PathBuf> {
+        user_cache_dir(&|name| self.var(name))
     }
 
     /// `$XDG_CONFIG_HOME/rawko`, where the user's own `config.yaml` is.

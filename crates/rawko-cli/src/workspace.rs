@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rawko::config::{ConfigErrors, TrustStore};
 use rawko::journal::SessionStore;
-use rawko::{Rawko, RawkoBuilder};
+use rawko::{DecisionCache, Rawko, RawkoBuilder};
 
 use crate::arguments::Global;
 use crate::console::Console;
@@ -70,6 +70,9 @@ impl Workspace {
         }
         if let Some(directory) = environment.state_dir() {
             builder = builder.trust_store(TrustStore::new(&directory));
+        }
+        if let Some(directory) = environment.cache_dir() {
+            builder = builder.decision_cache(DecisionCache::new(&directory));
         }
         builder
     }

@@ -44,6 +44,7 @@ pub(crate) fn setup(
     judge.temperature = Some(arbiter.temperature);
     // `thinking` and the like are meant for the work, and do not go together with a forced tool call.
     judge.extra.clear();
+    let cache = cache_use(config, &judge.provider);
     let fallback = config.provider.fallback.iter();
     let built_in = Templates::default();
     Ok(Setup {
@@ -57,7 +58,7 @@ pub(crate) fn setup(
                 select: loaded.templates.select.clone().unwrap_or(built_in.select),
                 evaluate: loaded.templates.evaluate.clone().unwrap_or(built_in.evaluate),
             },
-            cache: CacheUse::default(),
+            cache,
         },
         fallback: fallback
             .map(|name| choice(config, registered, Some(name), None))
@@ -75,6 +76,12 @@ pub(crate) fn setup(
         verify,
         place,
     })
+}
+
+/// Answers of a script are told in their order: one that is left out would bring the others out of it.
+fn cache_use(config: &Config, provider: &str) -> CacheUse {
+    let is_scripted = config.provider(provider).is_some_and(|known| known.kind == ProviderType::Scripted);
+    if is_scripted { CacheUse::default() } else { config.arbiter.cache.into() }
 }
 
 /// The agents with their models and permissions.

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::assemble::{Environment, Providers};
 use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, Overrides, TrustStore};
+use crate::decision_cache::DecisionCache;
 use crate::error::Error;
 use crate::rawko::Rawko;
 
@@ -28,6 +29,7 @@ pub struct RawkoBuilder {
     pub(crate) dry_run: bool,
     pub(crate) trusted: bool,
     pub(crate) trust_store: Option<TrustStore>,
+    pub(crate) decision_cache: Option<DecisionCache>,
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) secrets: Vec<String>,
@@ -46,6 +48,7 @@ impl Default for RawkoBuilder {
             dry_run: false,
             trusted: false,
             trust_store: None,
+            decision_cache: None,
             providers: BTreeMap::new(),
             tools: Vec::new(),
             secrets: Vec::new(),
@@ -130,6 +133,13 @@ impl RawkoBuilder {
     #[must_use]
     pub fn trust_store(mut self, store: TrustStore) -> Self {
         self.trust_store = Some(store);
+        self
+    }
+
+    /// Where the arbiter's decisions are remembered, e.g. in `~/.cache/rawko`; none are where this is not called.
+    #[must_use]
+    pub fn decision_cache(mut self, cache: DecisionCache) -> Self {
+        self.decision_cache = Some(cache);
         self
     }
 

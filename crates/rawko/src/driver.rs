@@ -197,6 +197,9 @@ impl Driver {
         self.journal.commit()?;
         for note in &reaction.notes {
             self.hub.tell(&RunEvent::of_note(note));
+            if let Note::Decided(decision) = note {
+                self.performer.remember(decision);
+            }
         }
         let mut outcome = None;
         for effect in reaction.effects {
@@ -211,7 +214,7 @@ impl Driver {
     fn perform(&mut self, effect: Effect) -> Option<Outcome> {
         self.tasks.retain(|_, task| !task.0.is_finished());
         match effect {
-            Effect::CallModel { id, ref provider, conversation, .. } => {
+            Effect::CallModel { id, ref provider, conversation, ref cache_key, .. } => {
                 // The core issued it just now, so the request is there.
                 let request = self.session.request(id)?;
                 let call = Arc::clone(&self.performer).call_model(
@@ -219,6 +222,7 @@ impl Driver {
                     provider.clone(),
                     conversation,
                     request,
+                    cache_key.clone(),
                     self.signals.clone(),
                 );
                 self.tasks.insert(id, Task(tokio::spawn(call)));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rawko_core::session::{Effect, EffectId, Event, Session, Stamped};
-use rawko_core::setup::{AgentSetup, Setup};
+use rawko_core::setup::{AgentSetup, CacheUse, Setup};
 use rawko_core::text::truncate;
 use serde::Serialize;
 
@@ -184,14 +184,19 @@ impl Rawko {
             let today = self.setup()?;
             self.override_models(&mut setup.agents)?;
             setup.arbiter.model = today.arbiter.model;
+            setup.arbiter.cache = today.arbiter.cache;
             setup.fallback = today.fallback;
             setup.prices.extend(today.prices);
         }
         if overrides.verify.is_some() {
             setup.verify = self.verify_setup();
         }
+        if overrides.no_cache {
+            setup.arbiter.cache = CacheUse::default();
+        }
         let limits = &mut setup.limits;
         limits.max_iterations = overrides.max_iterations.unwrap_or(limits.max_iterations);
+        limits.max_tokens = overrides.max_tokens.map(u64::from).or(limits.max_tokens);
         limits.max_cost_usd = overrides.max_cost_usd.or(limits.max_cost_usd);
         limits.max_duration_ms = overrides.timeout.map(|span| span.as_ms()).or(limits.max_duration_ms);
         self.check_prices(&setup)?;

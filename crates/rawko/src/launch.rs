@@ -60,7 +60,8 @@ impl Rawko {
             checkpoints,
             self.runner(),
             Arc::clone(&redactor),
-        );
+        )
+        .with_cache(self.builder.decision_cache.clone().map(|cache| cache.read_only(self.builder.dry_run)));
         let reloader = self.reloader(setup);
         let mark = HolderMark::leave(&journal_path);
         let (signals, inbox) = mpsc::unbounded_channel();

@@ -12,6 +12,7 @@ mod builder;
 mod cancel;
 pub mod checkpoint;
 pub mod config;
+mod decision_cache;
 mod driver;
 mod error;
 mod evidence;
@@ -36,6 +37,7 @@ mod verification;
 
 pub use builder::RawkoBuilder;
 pub use cancel::{Cancelled, cancel};
+pub use decision_cache::DecisionCache;
 pub use error::Error;
 pub use explain::{AlternativeAgent, Alternatives, CallAnswer, ExplainedCall, Explanation, explain};
 pub use fork::{Fork, ForkOptions, Stopped};

@@ -7,18 +7,20 @@ use std::time::Instant;
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use rawko_core::agent::Permissions;
-use rawko_core::message::ToolCall;
+use rawko_core::arbiter::cached_answer;
+use rawko_core::message::{StopReason, ToolCall};
 use rawko_core::request::{ModelRequest, Purpose};
-use rawko_core::session::{ConversationId, EffectId, Event};
+use rawko_core::session::{ConversationId, DecisionRecord, EffectId, Event};
 use rawko_core::setup::AgentSetup;
 use rawko_core::tool::ToolOutcome;
-use rawko_core::{ErrorCode, ErrorInfo};
+use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
 use rawko_tools::{CommandRunner, ToolContext, ToolRegistry};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::checkpoint::Checkpoints;
-use crate::driver::{Signal, Signals};
+use crate::decision_cache::DecisionCache;
+use crate::driver::{Signal, Signals, now};
 use crate::redact::{Pieces, Redactor};
 use crate::run_event::RunEvent;
 
@@ -35,6 +37,8 @@ pub(crate) struct Performer {
     /// Runs the verification commands.
     pub(crate) runner: CommandRunner,
     redactor: Arc<Redactor>,
+    /// Decisions that were taken before.
+    cache: Option<DecisionCache>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
     /// one, so that nothing is kept that cannot be continued.
     arbiter: Slot,
@@ -68,8 +72,21 @@ impl Performer {
             checkpoints,
             runner,
             redactor,
+            cache: None,
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),
+        }
+    }
+
+    /// Decisions are looked up and remembered here.
+    pub(crate) fn with_cache(self, cache: Option<DecisionCache>) -> Self {
+        Self { cache, ..self }
+    }
+
+    /// Remembers a decision for the next run that comes to the same question.
+    pub(crate) fn remember(&self, decision: &DecisionRecord) {
+        if let Some(cache) = &self.cache {
+            cache.remember(decision, now());
         }
     }
 
@@ -90,9 +107,23 @@ impl Performer {
         provider: String,
         conversation: ConversationId,
         request: ModelRequest,
+        cache_key: Option<String>,
         signals: Signals,
     ) {
         let begun = Instant::now();
+        let known = cache_key.and_then(|key| self.cache.as_ref()?.get(&key, now()));
+        if let Some(decision) = known {
+            let event = Event::ModelReplied {
+                effect,
+                message: cached_answer(&decision),
+                usage: Usage::default(),
+                stop_reason: StopReason::ToolUse,
+                duration_ms: elapsed_ms(begun),
+                cached: true,
+            };
+            let _ = signals.send(Signal::Happened(event));
+            return;
+        }
         let speaker = request.purpose.to_string();
         // A provider of the embedding program may panic. Unanswered, the effect would be waited for without end.
         let asked = AssertUnwindSafe(async {

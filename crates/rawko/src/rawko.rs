@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rawko_core::session::Event;
-use rawko_core::setup::{Place, Setup};
+use rawko_core::setup::{AgentSetup, Place, Setup};
 use rawko_core::text::truncate;
 use rawko_core::tool::ToolAccess;
 use rawko_provider::Provider;
@@ -181,12 +181,14 @@ impl Rawko {
 
     /// A budget in dollars cannot be kept for a model whose price nobody knows.
     pub(crate) fn check_prices(&self, setup: &Setup) -> Result<(), Error> {
-        if setup.limits.max_cost_usd.is_none() {
-            return Ok(());
-        }
         let prices = rawko_core::cost::PriceTable::with_overrides(setup.prices.clone());
-        let choices = setup.agents.values().map(|agent| &agent.model);
-        for choice in choices.chain([&setup.arbiter.model]).chain(&setup.fallback) {
+        let of_run = setup.limits.max_cost_usd.is_some();
+        let limited = |agent: &&AgentSetup| of_run || agent.config.budget.max_cost_usd.is_some();
+        let choices: Vec<_> = setup.agents.values().filter(limited).map(|agent| &agent.model).collect();
+        // An agent with a budget may go on with any of the alternatives.
+        let others = setup.fallback.iter().filter(|_| of_run || !choices.is_empty());
+        let judge = of_run.then_some(&setup.arbiter.model);
+        for choice in choices.iter().copied().chain(judge).chain(others) {
             if prices.price(&choice.model).is_none() {
                 return Err(Error::Setup {
                     message: format!(

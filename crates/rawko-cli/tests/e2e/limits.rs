@@ -110,3 +110,58 @@ fn the_time_of_one_execution() {
     assert_eq!(ended.finish()["error"]["code"], "timeout");
     assert!(ended.finish()["summary"].as_str().unwrap().contains("limits.timeout"));
 }
+
+#[test]
+fn tokens() {
+    let usage = Usage { input_tokens: 3_000, output_tokens: 200, ..Usage::default() };
+    let looks = Say { usage, ..Say::default() }.with_call("Glob", &json!({"pattern": "*"}));
+    let server = always(select("developer"), report(""), looks.into());
+    let ended = limited(Trial::new(server).args(&["--max-tokens", "10000"]), &["token budget", "of 10000"]);
+    assert_eq!(ended.finish()["limit"], "tokens");
+    // The last answers may only be as long as what is left.
+    let asked = ended.trial.server.asked();
+    let answers: Vec<u64> = asked.iter().map(|asked| asked.json["max_tokens"].as_u64().unwrap()).collect();
+    assert!(answers.windows(2).skip(1).all(|pair| pair[1] < pair[0]), "{answers:?}");
+    assert!(answers.iter().all(|tokens| (256..10_000).contains(tokens)), "{answers:?}");
+}
+
+#[test]
+fn what_was_cut_off_is_paid_for() {
+    let usage = Usage { input_tokens: 100_000, output_tokens: 10_000, ..Usage::default() };
+    let say = Say { text: "a word and another word".to_owned(), usage, ..Say::default() };
+    let cut = Delivery { cut: Some(testkit::Cut::Events(4)), ..Delivery::default() };
+    let cut = Answer::from(say).delivered(cut);
+    let trial = Trial::new(always(select("developer"), report(""), cut));
+    let trial = trial.env("RAWKO_MAX_CONSECUTIVE_FAILURES", "1").args(&["--model", "claude-sonnet-4-5"]);
+    let ended = trial.run("Do it.");
+    ended.exits(4);
+    let cost = ended.finish()["costUsd"].as_f64().unwrap();
+    assert!((0.30..0.31).contains(&cost), "the prompt of 100,000 tokens costs $0.30: {cost}");
+}
+
+#[test]
+fn the_budget_of_an_agent_ends_its_work_and_not_the_run() {
+    let server = testkit::ModelServer::start(|asked: &testkit::Asked| match asked.who() {
+        testkit::Who::Select => select("looker"),
+        testkit::Who::Agent => {
+            let usage = Usage { input_tokens: 3_000, output_tokens: 200, ..Usage::default() };
+            Say { usage, ..Say::default() }.with_call("Glob", &json!({"pattern": "*"})).into()
+        }
+        testkit::Who::Evaluate => crate::answers::complete("enough"),
+    });
+    let agent = json!({"name": "looker", "systemPrompt": "Look.", "tools": {"allowed": ["Glob"]}, "limits": {"maxIterations": 50}, "budget": {"maxTokens": 8_000, "maxDuration": "10m"}});
+    let ended = Trial::new(server).agent(&agent).run("Look.");
+    ended.exits(0);
+    assert_eq!(ended.events_of("tool_call").len(), 3);
+    let question = ended.trial.server.asked().pop().unwrap();
+    assert!(question.last_text().contains("budget.maxTokens"), "{}", question.last_text());
+    assert!(question.last_text().contains("own budget is used up"), "{}", question.last_text());
+}
+
+#[test]
+fn the_budget_of_an_agent_needs_a_price() {
+    let trial = Trial::new(always(select("developer"), report(""), report("")));
+    let agent = json!({"name": "looker", "systemPrompt": "Look.", "tools": {"allowed": ["Read"]}, "provider": {"model": "mystery"}, "budget": {"maxCostUsd": 1}});
+    let ended = trial.agent(&agent).run("Do it.");
+    ended.exits(2).says(&["price", "mystery", "prices.mystery"]);
+}

@@ -9,6 +9,7 @@
 mod answers;
 mod arbiter;
 mod beginnings;
+mod cache;
 mod checkpoints;
 mod context_window;
 mod durable;

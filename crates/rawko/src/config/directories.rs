@@ -12,6 +12,11 @@ pub fn user_state_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     directory(env, "XDG_STATE_HOME", ".local/state")
 }
 
+/// Where rawko keeps what it can do without: `$XDG_CACHE_HOME/rawko`, else `~/.cache/rawko`.
+pub fn user_cache_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    directory(env, "XDG_CACHE_HOME", ".cache")
+}
+
 fn directory(env: &dyn Fn(&str) -> Option<String>, variable: &str, below_home: &str) -> Option<PathBuf> {
     // The specification wants relative paths ignored.
     let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());

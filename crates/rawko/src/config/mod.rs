@@ -45,14 +45,14 @@ mod tests;
 pub use claims::{Claim, ClaimKind};
 pub use data_file::read_data_file;
 pub use diagnostic::{ConfigErrors, Diagnostic, DiagnosticOrigin};
-pub use directories::{user_config_dir, user_state_dir};
+pub use directories::{user_cache_dir, user_config_dir, user_state_dir};
 pub use fingerprint::Fingerprint;
 pub use init::{InitError, Initialised, agent_markdown, init};
 pub use layers::{Origin, Provenance};
 pub use load::{AgentSource, LoadOptions, Loaded, LoadedAgent, OwnTemplates, load};
 pub use model::{
-    AgentsSection, ArbiterConfig, Config, Constraints, CustomTool, MemoryConfig, ProviderConfig,
-    ProviderSection, ProviderType, TimeoutConfig, Version,
+    AgentsSection, ArbiterConfig, CacheConfig, CachePoints, Config, Constraints, CustomTool, MemoryConfig,
+    ProviderConfig, ProviderSection, ProviderType, TimeoutConfig, Version,
 };
 pub use place::Place;
 pub use provider::ResolvedProvider;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use rawko_core::agent::{Importance, Permissions};
 use rawko_core::cost::Price;
 use rawko_core::retry::RetryPolicy;
-use rawko_core::setup::ArbiterMode;
+use rawko_core::setup::{ArbiterMode, CacheUse};
 use rawko_core::tool::ToolAccess;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -193,13 +193,63 @@ pub struct ArbiterConfig {
     /// Sampling temperature of decisions.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
+    /// Whether an answer that is still known may take the place of a model's: `true`, `false`, or by question.
+    pub cache: CacheConfig,
     /// `llm` asks a model, `hybrid` only where the rules are not certain, `rules` never.
     pub mode: ArbiterMode,
 }
 
 impl Default for ArbiterConfig {
     fn default() -> Self {
-        Self { provider: None, model: None, max_tokens: 1024, temperature: 0.3, mode: ArbiterMode::Llm }
+        Self {
+            provider: None,
+            model: None,
+            max_tokens: 1024,
+            temperature: 0.3,
+            cache: CacheConfig::default(),
+            mode: ArbiterMode::Llm,
+        }
+    }
+}
+
+/// `arbiter.cache`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CacheConfig {
+    /// For both questions or none.
+    Both(bool),
+    /// By question.
+    Each(CachePoints),
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self::Each(CachePoints::default())
+    }
+}
+
+impl From<CacheConfig> for CacheUse {
+    fn from(config: CacheConfig) -> Self {
+        match config {
+            CacheConfig::Both(both) => Self { select: both, evaluate: both },
+            CacheConfig::Each(CachePoints { select, evaluate }) => Self { select, evaluate },
+        }
+    }
+}
+
+/// `arbiter.cache`, by question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct CachePoints {
+    /// Who works next.
+    pub select: bool,
+    /// How it goes on.
+    pub evaluate: bool,
+}
+
+impl Default for CachePoints {
+    fn default() -> Self {
+        Self { select: true, evaluate: false }
     }
 }
 

@@ -17,6 +17,10 @@ pub struct Overrides {
     pub model: Option<String>,
     /// `--max-iterations`.
     pub max_iterations: Option<u32>,
+    /// `--max-tokens`.
+    pub max_tokens: Option<u32>,
+    /// `--no-cache`: the arbiter's model is asked even where its answer is still known.
+    pub no_cache: bool,
     /// `--max-cost`, in US dollars.
     pub max_cost_usd: Option<f64>,
     /// `--timeout`.
@@ -113,6 +117,7 @@ pub(super) fn push_flags(
             Form::Count,
             overrides.max_iterations.map(|n| n.to_string()),
         ),
+        ("--max-tokens", "/constraints/maxTokens", Form::Count, overrides.max_tokens.map(|n| n.to_string())),
         (
             "--max-cost",
             "/constraints/maxCostUsd",
@@ -134,6 +139,9 @@ pub(super) fn push_flags(
     if let Some(commands) = &overrides.verify {
         let name = if commands.is_empty() { "--no-verify" } else { "--verify" };
         layers.set("/verify/commands", commands.clone().into(), Origin::Flag { name: name.to_owned() });
+    }
+    if overrides.no_cache {
+        layers.set("/arbiter/cache", Value::from(false), Origin::Flag { name: "--no-cache".to_owned() });
     }
     let model = overrides.model.as_ref().filter(|model| !model.trim().is_empty())?;
     Some(LooseModel { model: model.trim().to_owned(), origin: Origin::Flag { name: "--model".to_owned() } })

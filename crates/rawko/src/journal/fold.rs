@@ -106,6 +106,10 @@ struct Calls {
 impl Calls {
     fn note(&mut self, stamped: &Stamped, reaction: &Reaction, folded: &mut Folded) {
         match &stamped.event {
+            // Nobody was asked, so nobody answered.
+            Event::ModelReplied { effect, cached: true, .. } => {
+                self.models.remove(effect);
+            }
             Event::ModelReplied { effect, .. } | Event::ModelFailed { effect, .. } => {
                 folded.answered.extend(self.models.remove(effect));
             }

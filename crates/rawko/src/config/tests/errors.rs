@@ -38,7 +38,7 @@ fn configuration() {
         ("not_a_mapping", "- one\n- two\n"),
         (
             "not_supported",
-            "mcp:\n  servers: {}\nobservability: {}\narbiter:\n  cache: true\npermissions:\n  require: enforced\n",
+            "mcp:\n  servers: {}\nobservability: {}\npermissions:\n  require: enforced\n",
         ),
         (
             "not_available_providers",
