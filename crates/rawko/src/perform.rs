@@ -144,7 +144,9 @@ impl Performer {
             Ok(Answer { message, usage, stop_reason }) => {
                 Event::ModelReplied { effect, message, usage, stop_reason, duration_ms, cached: false }
             }
-            Err(Unanswered { error, usage }) => Event::ModelFailed { effect, error, duration_ms, usage },
+            Err(Unanswered { error, usage }) => {
+                Event::ModelFailed { effect, error: *error, duration_ms, usage }
+            }
         };
         let _ = signals.send(Signal::Happened(event));
     }
@@ -239,13 +241,13 @@ struct Answer {
 
 /// A question without an answer, and what it consumed all the same.
 struct Unanswered {
-    error: ErrorInfo,
-    usage: Option<rawko_core::Usage>,
+    error: Box<ErrorInfo>,
+    usage: Option<Usage>,
 }
 
 impl From<ErrorInfo> for Unanswered {
     fn from(error: ErrorInfo) -> Self {
-        Self { error, usage: None }
+        Self { error: Box::new(error), usage: None }
     }
 }
 
@@ -284,7 +286,9 @@ async fn answer(
                 tell(pieces.finish());
                 return Ok(Answer { message, usage, stop_reason });
             }
-            ProviderEvent::Error { error, usage } => return Err(Unanswered { error, usage }),
+            ProviderEvent::Error { error, usage } => {
+                return Err(Unanswered { error: Box::new(error), usage });
+            }
         }
     }
     Err(ErrorInfo::new(ErrorCode::NetworkError, "the provider's stream ended without an answer").into())

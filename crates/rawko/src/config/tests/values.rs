@@ -1,11 +1,11 @@
 //! What comes of a valid configuration, and from where.
 
-use rawko_core::agent::{OneOrMany, builtin_agents};
-use rawko_core::setup::ArbiterMode;
+use rawko_core::agent::{AgentBudget, OneOrMany, builtin_agents};
+use rawko_core::setup::{ArbiterMode, CacheUse};
 use serde_json::Value;
 
 use super::project::Project;
-use crate::config::{AgentSource, Config, Overrides, ProviderType, init};
+use crate::config::{AgentSource, Config, Overrides, ProviderType, TimeSpan, init};
 
 /// The value and the origin of one setting, as `rawko config show` prints them.
 #[track_caller]
@@ -312,5 +312,43 @@ fn a_hostile_file_is_judged_in_time() {
         let took = before.elapsed();
         println!("{} bytes, {} errors, {took:?}", text.len(), errors.len());
         assert!(took.as_secs() < 20, "{name}: {took:?}");
+    }
+}
+
+/// What `.rawko/config.yaml` makes of the arbiter's cache: whether choices and judgements may come from it.
+#[track_caller]
+fn check_cache(file: &str, flags: Overrides, expected: (bool, bool)) {
+    let loaded = Project::new(&[(".rawko/config.yaml", file)]).flags(flags).loaded();
+    let CacheUse { select, evaluate } = loaded.config.arbiter.cache.into();
+    assert_eq!((select, evaluate), expected, "{file}");
+}
+
+#[test]
+fn the_arbiters_cache_is_for_both_questions_or_for_each() {
+    let usual = Overrides::default;
+    check_cache("version: 1\n", usual(), (true, false));
+    check_cache("arbiter:\n  cache: true\n", usual(), (true, true));
+    check_cache("arbiter:\n  cache: false\n", usual(), (false, false));
+    check_cache("arbiter:\n  cache: {select: false}\n", usual(), (false, false));
+    check_cache("arbiter:\n  cache: {evaluate: true}\n", usual(), (true, true));
+    let without = Overrides { no_cache: true, ..Overrides::default() };
+    check_cache("arbiter:\n  cache: {evaluate: true}\n", without, (false, false));
+}
+
+#[test]
+fn an_agent_may_have_a_budget_of_its_own() {
+    let file = "name: a\nsystemPrompt: s\nbudget: {maxIterations: 2, maxTokens: 9000, maxCostUsd: 0.5, maxDuration: 1h30m}\n";
+    let loaded = Project::new(&[(".rawko/agents/a.yaml", file)]).loaded();
+    let expected = AgentBudget {
+        max_iterations: Some(2),
+        max_tokens: Some(9_000),
+        max_cost_usd: Some(0.5),
+        max_duration: TimeSpan::from_ms(5_400_000),
+    };
+    assert_eq!(loaded.agents["a"].config.budget, expected);
+    let wrong = file.replace("2, maxTokens: 9000", "0, maxTokens: none").replace("1h30m", "long");
+    let report = Project::new(&[(".rawko/agents/a.yaml", &wrong)]).report();
+    for part in ["budget.maxIterations", "budget.maxTokens", "budget.maxDuration"] {
+        assert!(report.contains(part), "{part} is missing in\n{report}");
     }
 }
