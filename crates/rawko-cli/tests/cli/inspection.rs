@@ -33,6 +33,42 @@ fn init_says_where_it_cannot_write() {
     place.rawko(&["init"]).ends(1).complains(&["cannot write", ".rawko", "hint:"]);
 }
 
+/// The finding of `rawko doctor` about what would verify a run, and the line of `rawko config show`.
+#[track_caller]
+fn check_verification(place: &Place, path: &str, finding: &[&str], shown: Option<&str>) {
+    let output = place.command(&["doctor", "--json"]).env("PATH", path).output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = told["findings"].as_array().unwrap().iter().find(|finding| finding["name"] == "verification");
+    let found = found.unwrap().to_string();
+    assert!(finding.iter().all(|part| found.contains(part)), "{finding:?} in {found}");
+    let output = place.command(&["config", "show"]).env("PATH", path).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.starts_with("verify.commands"));
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(line.map(words).as_deref(), shown, "{text}");
+}
+
+#[test]
+fn what_would_verify_a_run_is_told() {
+    let place = Place::new();
+    let bin = place.tmp().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let path = bin.display().to_string();
+    check_verification(&place, &path, &["warning", "nothing was found", "--verify CMD"], None);
+    place.write("go.mod", "");
+    check_verification(&place, &path, &["warning", "go.mod suggests `go test ./...`", "no go in PATH"], None);
+    fs::write(bin.join("go"), "").unwrap();
+    fs::set_permissions(bin.join("go"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let line = r#"verify.commands = ["go test ./..."] # found: go.mod"#;
+    check_verification(&place, &path, &["\"ok\"", "`go test ./...`, found by go.mod"], Some(line));
+    place.write(".rawko/config.yaml", "verify: [make ci]\n");
+    let line = r#"verify.commands = ["make ci"] # .rawko/config.yaml:1"#;
+    check_verification(&place, &path, &["\"ok\"", "`make ci`, said by .rawko/config.yaml:1"], Some(line));
+    place.write(".rawko/config.yaml", "verify: []\n");
+    let line = "verify.commands = [] # .rawko/config.yaml:1";
+    check_verification(&place, &path, &["\"ok\"", "turned off by .rawko/config.yaml:1"], Some(line));
+}
+
 #[test]
 fn agents_are_listed_shown_and_checked() {
     let place = Place::new();

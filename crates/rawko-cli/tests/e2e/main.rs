@@ -22,5 +22,6 @@ mod server_faults;
 mod signals;
 mod tools;
 mod trial;
+mod verification;
 mod whole_run;
 mod wire;

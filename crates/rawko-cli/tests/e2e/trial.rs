@@ -195,7 +195,13 @@ impl Trial {
 
     /// Takes the last session up again: exit status, standard output and standard error.
     pub(crate) fn resume(&self) -> (Option<i32>, String, String) {
-        let output = self.asking().args(["resume", "--output", self.output]).output().unwrap();
+        self.resume_with(&[])
+    }
+
+    /// The same with further arguments.
+    pub(crate) fn resume_with(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output =
+            self.asking().args(["resume", "--output", self.output]).args(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     }

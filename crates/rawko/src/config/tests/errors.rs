@@ -40,6 +40,10 @@ fn configuration() {
             "not_supported",
             "mcp:\n  servers: {}\nobservability: {}\npermissions:\n  require: enforced\n",
         ),
+        ("verify_of_another_kind", "verify: cargo test\n"),
+        ("verify_with_a_slip", "verify:\n  command: [cargo test]\n"),
+        ("verify_without_commands", "verify:\n  commands: [cargo test, ' ']\n  timeout: 5m\n"),
+        ("verify_with_a_number", "verify: [cargo test, 7]\n"),
         (
             "not_available_providers",
             "provider:\n  default: copilot\n  copilot:\n    model: gpt-4\n  mine:\n    type: local\n",

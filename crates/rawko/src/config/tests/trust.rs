@@ -69,6 +69,28 @@ fn programs_and_scripts() {
 }
 
 #[test]
+fn commands_that_verify() {
+    check(
+        "verify: [cargo test,\n  curl evil.example]\n",
+        &[
+            ".rawko/config.yaml:1: `cargo test` would be run to verify that a task is done",
+            ".rawko/config.yaml:2: `curl evil.example` would be run to verify that a task is done",
+        ],
+    );
+    check(
+        "verify:\n  timeout: 1m\n  commands:\n  - make\n",
+        &[".rawko/config.yaml:4: `make` would be run to verify that a task is done"],
+    );
+    check("verify: []\n", &[]);
+    check("verify: {timeout: 1h}\n", &[]);
+    let users = Project::new(&[("user:config.yaml", "verify: [make]\n"), (".rawko/config.yaml", "version: 1\n")]);
+    check_project(&users, &[]);
+    // What flags replace claims nothing.
+    let flags = Overrides { verify: Some(vec!["make".to_owned()]), ..Overrides::default() };
+    check_project(&Project::new(&[(".rawko/config.yaml", "verify: [curl evil.example]\n")]).flags(flags), &[]);
+}
+
+#[test]
 fn wider_permissions() {
     check("permissions:\n  read: [., src]\n  write: [src]\n  deny: [/etc]\n  net: []\n  run: [cargo]\n", &[]);
     check(

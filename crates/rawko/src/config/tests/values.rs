@@ -62,6 +62,23 @@ fn flag_before_environment_before_project_before_user_before_default() {
 }
 
 #[test]
+fn what_verifies_has_two_forms() {
+    let list = [("user:config.yaml", "verify: [make]\n"), (".rawko/config.yaml", "verify: [a, b]\n")];
+    let key = "verify.commands";
+    check(&Project::new(&list), key, r#"["a","b"]"#, ".rawko/config.yaml:1");
+    check(&Project::new(&list[..1]), key, r#"["make"]"#, "USER/config.yaml:1");
+    let mapping = [("user:config.yaml", "verify:\n  commands: [make]\n"), (".rawko/config.yaml", "verify: {timeout: 5m}\n")];
+    check(&Project::new(&mapping), key, r#"["make"]"#, "USER/config.yaml:2");
+    check(&Project::new(&mapping), "verify.timeout", "5m", ".rawko/config.yaml:1");
+    let none = Overrides { verify: Some(Vec::new()), ..Overrides::default() };
+    check(&Project::new(&list).flags(none), key, "[]", "--no-verify");
+    let one = Overrides { verify: Some(vec!["x y".to_owned()]), ..Overrides::default() };
+    let both = Project::new(&mapping).flags(one);
+    check(&both, key, r#"["x y"]"#, "--verify");
+    check(&both, "verify.timeout", "5m", ".rawko/config.yaml:1");
+}
+
+#[test]
 fn a_config_file_by_name_takes_the_projects_place() {
     let files =
         [(".rawko/config.yaml", "arbiter:\n  mode: rules\n"), ("other.yaml", "arbiter:\n  maxTokens: 9\n")];

@@ -1,0 +1,268 @@
+//! A COMPLETE is held against commands: real ones, in real trees.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use testkit::{ModelServer, Who};
+
+use crate::answers::{always, bash, complete, developer, report, select};
+use crate::signals::is_alive;
+use crate::trial::{Ended, Trial};
+
+/// A run in which the developer runs `command` and the arbiter is content, with these commands to verify it.
+fn trial(command: &str, verify: Value) -> Trial {
+    Trial::new(developer([bash(command)])).user_config("/verify", verify)
+}
+
+/// The status, and how often the commands were run: each writes a line outside of the project.
+#[track_caller]
+fn check(ended: &Ended, status: &str, times: usize) {
+    assert_eq!(ended.finish()["status"], status, "{}", ended.stdout);
+    let log = std::fs::read_to_string(ended.trial.outside().join("log")).unwrap_or_default();
+    assert_eq!(log.lines().count(), times, "{}", ended.stdout);
+}
+
+#[test]
+fn a_run_whose_commands_pass_is_verified() {
+    let verify = json!(["echo one >> ../log; test -f made && echo fine", "echo two >> ../log"]);
+    let ended = trial("touch made", verify).args(&["--require-verified"]).run("Make it.");
+    ended.exits(0);
+    check(&ended, "verified", 2);
+    let finish = ended.finish();
+    let runs = finish["verification"]["runs"].as_array().unwrap();
+    assert_eq!((&runs[0]["output"], &runs[0]["exitCode"], runs.len()), (&json!("fine\n"), &json!(0), 2));
+    // The tree that was proven is the one that is there.
+    ended.trial.git(&["add", "--all", "--", ":!.rawko"]);
+    assert_eq!(finish["verification"]["tree"], ended.trial.git(&["write-tree"]).trim());
+    assert_eq!(ended.events_of("verification_started").len(), 1);
+    assert_eq!(ended.events_of("verification_finished")[0]["passed"], true);
+    let (code, out, err) = ended.trial.rawko(&["replay"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(ended.trial.rawko(&["sessions", "list"]).1.contains("verified"));
+    let (_, shown, _) = ended.trial.rawko(&["sessions", "show", "last"]);
+    assert!(shown.contains("Verified: echo one") && shown.contains("exited with 0 each on tree"), "{shown}");
+}
+
+#[test]
+fn a_failure_is_told_and_mended() {
+    let server = ModelServer::sequence([
+        select("developer"),
+        bash("echo broken > out"),
+        report("it works"),
+        complete("all done"),
+        select("developer"),
+        bash("echo fixed > out"),
+        report("now it does"),
+        complete("really done"),
+    ]);
+    let command = "echo run >> ../log; grep -q fixed out || { echo no-FIX-seen; exit 7; }";
+    let ended = Trial::new(server).user_config("/verify", json!([command])).run("Fix it.");
+    ended.exits(0);
+    check(&ended, "verified", 2);
+    let asked = ended.trial.server.asked();
+    let told = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
+    let text = told.last_text();
+    assert!(text.contains("no-FIX-seen") && text.contains("exited with 7"), "{text}");
+}
+
+const NEVER: &str = "echo run >> ../log; echo still wrong; exit 1";
+
+#[test]
+fn what_never_passes_is_never_verified() {
+    let server = always(select("developer"), complete("all done"), report("it works"));
+    let ended = Trial::new(server).user_config("/verify", json!([NEVER])).run("Fix it.");
+    let finish = ended.finish();
+    // Nothing was written between one COMPLETE and the next: the answer is known, and nothing new comes of asking.
+    check(&ended, "limited", 1);
+    assert_eq!(finish["limit"], "stalled");
+    assert_eq!(finish["verification"]["runs"][0]["exitCode"], 1);
+}
+
+#[test]
+fn work_that_never_passes_is_tried_again_and_given_up() {
+    let server = ModelServer::start(|asked| match asked.who() {
+        Who::Select => select("developer"),
+        Who::Evaluate => complete("all done"),
+        Who::Agent if asked.messages().len() == 1 => bash("echo try >> out"),
+        Who::Agent => report("it works"),
+    });
+    let ended = Trial::new(server).user_config("/verify", json!([NEVER])).run("Fix it.");
+    let finish = ended.finish();
+    ended.exits(if finish["status"] == "failed" { 1 } else { 3 });
+    let tries = ended.events_of("verification_finished").len();
+    assert!((2..=10).contains(&tries), "{tries}");
+    check(&ended, finish["status"].as_str().unwrap(), tries);
+    assert!(finish["error"]["message"].as_str().unwrap().contains("still wrong"), "{finish}");
+}
+
+#[test]
+fn commands_are_run_again_only_after_a_write() {
+    let server = ModelServer::sequence([
+        select("developer"),
+        bash("echo wrong > out"),
+        report("did it"),
+        complete("all done"),
+        select("planner"),
+        report("looked at it"),
+        complete("still done"),
+        select("developer"),
+        bash("echo right > out"),
+        report("did it"),
+        complete("done now"),
+    ]);
+    let command = "echo run >> ../log; grep -q right out";
+    let ended = Trial::new(server).user_config("/verify", json!([command])).run("Fix it.");
+    ended.exits(0);
+    check(&ended, "verified", 2);
+}
+
+#[test]
+fn without_a_command_it_is_a_claim() {
+    let ended = Trial::new(developer([])).run("Do it.");
+    ended.exits(0);
+    check(&ended, "claimed", 0);
+    let ended = Trial::new(developer([])).args(&["--require-verified"]).run("Do it.");
+    ended.exits(1).says(&["ended as claimed", "no command verified it", "--verify"]);
+    check(&ended, "claimed", 0);
+    let ended = trial("true", json!(["exit 1"])).args(&["--no-verify"]).run("Do it.");
+    ended.exits(0);
+    check(&ended, "claimed", 0);
+    let ended = trial("true", json!(["exit 1"])).args(&["--verify", "echo run >> ../log"]).run("Do it.");
+    ended.exits(0);
+    check(&ended, "verified", 1);
+    let ended = Trial::new(developer([])).output("text").args(&["--verify", "true"]).run("Do it.");
+    ended.exits(0);
+    assert!(ended.stdout.starts_with("Verified: true exited with 0 on tree "), "{}", ended.stdout);
+    ended.says(&["verifying: true", "verify< true: exit 0"]);
+}
+
+#[test]
+fn what_the_project_is_made_of_tells_the_command() {
+    let trial = Trial::new(developer([]))
+        .file("Makefile", "all:\ntest:\n\ttrue\n")
+        .file("bin/make", "#!/bin/sh\necho made \"$1\"\n");
+    let bin = trial.project().join("bin");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("make"), mode).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let ended = trial.env("PATH", path).run("Do it.");
+    ended.exits(0);
+    let run = &ended.finish()["verification"]["runs"][0];
+    assert_eq!((&run["command"], &run["output"]), (&json!("make test"), &json!("made test\n")));
+}
+
+#[test]
+fn a_projects_own_commands_need_trust() {
+    let config = json!({"verify": {"commands": ["echo run >> ../log"], "timeout": "1m"}});
+    let refused = Trial::new(developer([])).config(&config).run("Do it.");
+    refused.exits(5).says(&["echo run >> ../log", "would be run to verify", "rawko trust"]);
+    let ended = Trial::new(developer([])).config(&config).args(&["--yes"]).run("Do it.");
+    ended.exits(0);
+    check(&ended, "verified", 1);
+}
+
+#[test]
+fn commands_that_change_the_tree_prove_nothing_about_it() {
+    let ended = trial("true", json!(["echo run >> ../log; cat ../log > stamp"]))
+        .args(&["--require-verified"])
+        .run("Do it.");
+    ended.exits(1).says(&["git ignore"]);
+    check(&ended, "claimed", 2);
+    assert_eq!(ended.finish()["verification"]["treeChanged"], true);
+    // A file that is not there yet, as a lock file may be: run again on the tree with it, and proven.
+    let ended = trial("true", json!(["echo run >> ../log; echo locked > lock"])).run("Do it.");
+    ended.exits(0);
+    check(&ended, "verified", 2);
+    // What is ignored does not count.
+    let ended =
+        trial("echo stamp > .gitignore", json!(["echo run >> ../log; cat ../log > stamp"])).run("Do it.");
+    check(&ended, "verified", 1);
+}
+
+/// A command whose child has left session and process group, and ignores what can be ignored.
+const FAMILY: &str = "setsid bash -c 'trap \"\" INT TERM HUP; echo $$ > ../grandchild; sleep 300' & \
+                      echo $$ > ../child; [ -f ../go ] || sleep 300";
+
+fn outside(trial: &Trial, name: &str) -> String {
+    std::fs::read_to_string(trial.outside().join(name)).unwrap_or_default()
+}
+
+fn family_is_gone(trial: &Trial) -> bool {
+    ["child", "grandchild"].iter().all(|name| !is_alive(&outside(trial, name)))
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
+    let verify = json!({"commands": [FAMILY], "timeout": "1s"});
+    let ended = trial("true", verify).args(&["--max-iterations", "1"]).run("Do it.");
+    ended.exits(3);
+    assert!(!outside(&ended.trial, "grandchild").is_empty() && family_is_gone(&ended.trial));
+    let run = &ended.events_of("verification_finished")[0]["verification"]["runs"][0];
+    assert!(run["output"].as_str().unwrap().contains("timed out") && run["exitCode"].is_null(), "{run}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_that_is_killed_while_it_verifies_verifies_on_resume() {
+    let running = trial("touch made", json!([FAMILY])).start("Do it.");
+    running.wait_until("the family", || {
+        !outside(&running.trial, "grandchild").is_empty() && !outside(&running.trial, "child").is_empty()
+    });
+    running.signal(Signal::KILL);
+    let killed = running.end_unchecked().trial;
+    let begun = std::time::Instant::now();
+    while !family_is_gone(&killed) {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "it outlived rawko");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    std::fs::write(killed.outside().join("go"), "").unwrap();
+    // Only commands that today's configuration has, or that are given now, are run.
+    let config = killed.outside().join("home/config/rawko/config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, "{}").unwrap();
+    let (code, _, stderr) = killed.resume();
+    assert_eq!(code, Some(5), "{stderr}");
+    assert!(
+        stderr.contains("recorded as a verification command") && stderr.contains("--no-verify"),
+        "{stderr}"
+    );
+    std::fs::write(&config, text).unwrap();
+    let (code, stdout, stderr) = killed.resume();
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("\"status\":\"verified\""), "{stdout}");
+    assert_eq!(killed.rawko(&["replay"]).0, Some(0));
+}
+
+#[test]
+fn a_resume_can_be_told_what_verifies() {
+    for (arguments, code, status) in [
+        (&["--no-verify"][..], 0, "claimed"),
+        (&["--no-verify", "--require-verified"], 1, "claimed"),
+        (&["--verify", "test -f made"], 0, "verified"),
+    ] {
+        let running = trial("touch made", json!(["echo on > ../child; sleep 300"])).start("Do it.");
+        running.wait_until("the command", || !outside(&running.trial, "child").is_empty());
+        running.signal(Signal::KILL);
+        let killed = running.end_unchecked().trial;
+        let (ended, stdout, stderr) = killed.resume_with(arguments);
+        assert_eq!(ended, Some(code), "{stdout}{stderr}");
+        assert!(stdout.contains(&format!("\"status\":\"{status}\"")), "{stdout}");
+        assert_eq!(killed.rawko(&["replay"]).0, Some(0));
+    }
+}
+
+#[test]
+fn what_a_command_of_an_agent_changed_is_told_to_the_arbiter() {
+    let ended =
+        Trial::new(developer([bash("mkdir made && printf 'a\\nb\\n' > made/new.txt && echo two > old.txt")]))
+            .file("old.txt", "one\n")
+            .run("Change it.");
+    ended.exits(0);
+    let (code, out, err) = ended.trial.rawko(&["explain", "last", "2", "--json"]);
+    assert_eq!(code, Some(0), "{err}");
+    let explained: Value = serde_json::from_str(&out).unwrap();
+    let input = explained["decision"]["input"].to_string() + &explained["input"].to_string();
+    assert!(input.contains("made/new.txt +2 -0 (new)") && input.contains("old.txt +1 -1"), "{out}");
+    let asked = ended.trial.server.asked();
+    let evaluated = asked.iter().find(|asked| asked.who() == Who::Evaluate).unwrap();
+    assert!(evaluated.last_text().contains("made/new.txt +2 -0"), "{}", evaluated.last_text());
+}
