@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    agents, cancel, completions, config, demo, diff, doctor, explain, fork, init, machine, providers, replay,
-    resume, rewind, run, sessions, tools, trust,
+    agents, arbiter, cancel, completions, config, demo, diff, doctor, explain, fork, init, machine,
+    providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -103,6 +103,9 @@ pub(crate) enum Command {
     /// Where model answers come from
     #[command(subcommand)]
     Providers(providers::Action),
+    /// The arbiter on its own, tried on labelled situations
+    #[command(subcommand)]
+    Arbiter(arbiter::Action),
     /// The state machine on its own
     #[command(subcommand)]
     Machine(machine::Action),

@@ -108,7 +108,8 @@ impl Allow {
     }
 }
 
-fn amount(text: &str) -> Result<f64, String> {
+/// An amount in US dollars.
+pub(crate) fn amount(text: &str) -> Result<f64, String> {
     match text.trim().trim_start_matches('$').parse::<f64>() {
         Ok(amount) if amount.is_finite() && amount >= 0.0 => Ok(amount),
         _ => Err("write an amount in US dollars, like 2.50".to_owned()),

@@ -39,11 +39,7 @@ pub(crate) fn setup(
     let config = &loaded.config;
     let constraints = &config.constraints;
     let arbiter = &config.arbiter;
-    let mut judge = choice(config, registered, arbiter.provider.as_deref(), arbiter.model.as_deref())?;
-    judge.max_tokens = arbiter.max_tokens;
-    judge.temperature = Some(arbiter.temperature);
-    // `thinking` and the like are meant for the work, and do not go together with a forced tool call.
-    judge.extra.clear();
+    let judge = judge(config, registered, arbiter.provider.as_deref(), arbiter.model.as_deref())?;
     let cache = cache_use(config, &judge.provider);
     let fallback = config.provider.fallback.iter();
     let built_in = Templates::default();
@@ -82,6 +78,21 @@ pub(crate) fn setup(
 fn cache_use(config: &Config, provider: &str) -> CacheUse {
     let is_scripted = config.provider(provider).is_some_and(|known| known.kind == ProviderType::Scripted);
     if is_scripted { CacheUse::default() } else { config.arbiter.cache.into() }
+}
+
+/// The model that the arbiter asks.
+pub(crate) fn judge(
+    config: &Config,
+    registered: &Providers,
+    provider: Option<&str>,
+    model: Option<&str>,
+) -> Result<ModelChoice, Error> {
+    let mut judge = choice(config, registered, provider, model)?;
+    judge.max_tokens = config.arbiter.max_tokens;
+    judge.temperature = Some(config.arbiter.temperature);
+    // `thinking` and the like are meant for the work, and do not go together with a forced tool call.
+    judge.extra.clear();
+    Ok(judge)
 }
 
 /// The agents with their models and permissions.

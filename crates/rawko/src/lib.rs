@@ -15,6 +15,7 @@ pub mod config;
 mod decision_cache;
 mod driver;
 mod error;
+mod evaluate;
 mod evidence;
 mod explain;
 mod fork;
@@ -33,12 +34,17 @@ mod run;
 mod run_event;
 mod seal;
 mod session_id;
+mod situations;
 mod verification;
 
 pub use builder::RawkoBuilder;
 pub use cancel::{Cancelled, cancel};
 pub use decision_cache::DecisionCache;
 pub use error::Error;
+pub use evaluate::{
+    Agreement, Evaluation, EvaluationMode, EvaluationOptions, EvaluationReport, FailedAnswer, Latency, Share,
+    Trial, TrialResult, WrongAnswer,
+};
 pub use explain::{AlternativeAgent, Alternatives, CallAnswer, ExplainedCall, Explanation, explain};
 pub use fork::{Fork, ForkOptions, Stopped};
 pub use found::FoundCommand;
@@ -51,4 +57,5 @@ pub use rawko_tools as tools;
 pub use replay::{Counts, Difference, Replay, replay, replay_with};
 pub use run::{Run, RunControl};
 pub use run_event::RunEvent;
+pub use situations::situations;
 pub use verification::Verifying;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rawko_core::session::Event;
-use rawko_core::setup::{AgentSetup, Place, Setup};
+use rawko_core::setup::{AgentSetup, ModelChoice, Place, Setup};
 use rawko_core::text::truncate;
 use rawko_core::tool::ToolAccess;
 use rawko_provider::Provider;
@@ -177,6 +177,14 @@ impl Rawko {
         let first = builder.first_agent.clone();
         let verify = self.verify_setup();
         assemble::setup(&self.loaded, &builder.providers, &builder.permissions, tools, verify, place, first)
+    }
+
+    /// The model that the arbiter asks, or another one in its place. A provider that is named alone brings its own model.
+    pub(crate) fn judge(&self, provider: Option<&str>, model: Option<&str>) -> Result<ModelChoice, Error> {
+        let config = &self.loaded.config;
+        let own = provider.is_none().then_some(config.arbiter.model.as_deref()).flatten();
+        let provider = provider.or(config.arbiter.provider.as_deref());
+        assemble::judge(config, &self.builder.providers, provider, model.or(own))
     }
 
     /// A budget in dollars cannot be kept for a model whose price nobody knows.

@@ -1,22 +1,29 @@
-//! `rawko sessions export`: a session as a document.
+//! `rawko sessions export`: a session as a document, or its decisions as situations.
+
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use rawko::journal::{SessionStore, Transcript, read};
+use rawko::situations;
 
 use super::{broken, find};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::{clean, escape_json};
 use crate::workspace::Workspace;
 
 /// Options of `rawko sessions export`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Its id, or the beginning or end of it; `last` is the latest
-    #[arg(default_value = "last")]
-    id: String,
+    /// Its id, or the beginning or end of it; `last` is the latest, and meant where none is given. With --situations
+    /// several can be named, and all are meant where none is
+    ids: Vec<String>,
     /// Form of the document: json is whole, the others bound long texts and say so
-    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    #[arg(long, value_enum, value_name = "FORM", default_value_t, conflicts_with = "situations")]
     format: Form,
+    /// Print every decision as a labelled situation for `rawko arbiter eval`, one JSON object a line
+    #[arg(long)]
+    situations: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -36,7 +43,18 @@ pub(super) fn export(
     store: &SessionStore,
     arguments: &Arguments,
 ) -> Result<Exit, Failure> {
-    let journal = read(&find(store, &arguments.id)?).map_err(broken)?;
+    if arguments.situations {
+        return export_situations(workspace, store, &arguments.ids);
+    }
+    let id = match arguments.ids.as_slice() {
+        [] => "last",
+        [id] => id,
+        [_, second, ..] => {
+            return Err(Failure::usage(format!("one session makes one document: `{second}` is too many"))
+                .with_hint("export them one by one; only --situations takes several"));
+        }
+    };
+    let journal = read(&find(store, id)?).map_err(broken)?;
     let transcript = Transcript::of(&journal);
     let console = &workspace.console;
     match arguments.format {
@@ -44,6 +62,32 @@ pub(super) fn export(
         // Both are made harmless where they are made.
         Form::Markdown => console.write(&transcript.to_markdown())?,
         Form::Html => console.write(&transcript.to_html())?,
+    }
+    Ok(Exit::Success)
+}
+
+/// Prints the decisions. Of several sessions one that cannot be read is left out, and said so.
+fn export_situations(workspace: &Workspace, store: &SessionStore, ids: &[String]) -> Result<Exit, Failure> {
+    let console = &workspace.console;
+    let paths: Vec<PathBuf> = if ids.is_empty() {
+        let sessions = store.list().map_err(broken)?;
+        sessions.iter().map(|session| find(store, &session.id)).collect::<Result<_, _>>()?
+    } else {
+        ids.iter().map(|id| find(store, id)).collect::<Result<_, _>>()?
+    };
+    for path in paths {
+        let journal = match read(&path) {
+            Ok(journal) => journal,
+            Err(error) if ids.is_empty() => {
+                let warning = console.error_paint().warning("warning:");
+                let _ = console.write_error(&format!("{warning} left out: {}\n", clean(&error.to_string())));
+                continue;
+            }
+            Err(error) => return Err(broken(error)),
+        };
+        for situation in situations(&journal) {
+            console.line(&escape_json(situation.to_line()))?;
+        }
     }
     Ok(Exit::Success)
 }

@@ -1,0 +1,111 @@
+//! Situations out of past sessions: every decision of a journal with what the arbiter knew, as a labelled question.
+//!
+//! What was decided counts as acceptable, a human's decision too: whoever disagrees edits the file. Decisions that a guard
+//! put in the place of the arbiter's are left out, because nobody judged there.
+
+use std::collections::BTreeMap;
+
+use rawko_core::arbiter::{AgentDescription, Inquiry, Label, Recorded, Situation, parse_situations};
+use rawko_core::session::{
+    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Note, Reaction, Session,
+};
+use serde_json::Value;
+
+use crate::journal::{Journal, Record};
+
+/// All decisions of a session as situations, in order.
+#[must_use]
+pub fn situations(journal: &Journal) -> Vec<Situation> {
+    let mut session = Session::new();
+    let mut models = BTreeMap::new();
+    let (mut found, mut number) = (Vec::new(), 0);
+    for record in &journal.records {
+        let Record::Event(stamped) = record else { continue };
+        let before = session.inquiry(DecisionPoint::Select);
+        let reaction = session.apply(stamped);
+        keep_models(&reaction, &mut models);
+        for note in &reaction.notes {
+            let Note::Decided(record) = note else { continue };
+            number += 1;
+            let id = format!("{}/{number}", journal.header.session);
+            found.extend(situation(id, record, before.as_ref(), &session, &models));
+        }
+    }
+    found
+}
+
+fn keep_models(reaction: &Reaction, models: &mut BTreeMap<EffectId, String>) {
+    for effect in &reaction.effects {
+        if let Effect::CallModel { id, model, .. } = effect {
+            models.insert(*id, model.clone());
+        }
+    }
+}
+
+fn situation(
+    id: String,
+    record: &DecisionRecord,
+    before: Option<&Inquiry>,
+    session: &Session,
+    models: &BTreeMap<EffectId, String>,
+) -> Option<Situation> {
+    if record.instead_of.is_some() {
+        return None;
+    }
+    let label = Label::of(&record.decision);
+    let situation = Situation {
+        id,
+        inquiry: inquiry(record, before, session)?,
+        acceptable: vec![label.clone()],
+        why: Some(record.decision.reason().to_owned()).filter(|reason| !reason.is_empty()),
+        tags: Vec::new(),
+        set: None,
+        recorded: Some(Recorded {
+            decision: label.decision,
+            mode: label.mode,
+            source: source(record.source).to_owned(),
+            model: record.calls.last().and_then(|call| models.get(call)).cloned(),
+        }),
+    };
+    // What cannot be answered by the rules of the question, like a forced agent that could not be chosen, is none.
+    parse_situations(&situation.to_line()).is_ok().then_some(situation)
+}
+
+/// What was asked. A human was asked nothing: then it is what the arbiter would have been.
+fn inquiry(record: &DecisionRecord, before: Option<&Inquiry>, session: &Session) -> Option<Inquiry> {
+    let Some(input) = record.input.clone() else {
+        return before.cloned().or_else(|| session.inquiry(DecisionPoint::Select));
+    };
+    match record.point {
+        DecisionPoint::Select => Some(Inquiry::Select(Box::new(serde_json::from_value(input).ok()?))),
+        DecisionPoint::Evaluate => {
+            let agents = agents(&input, session);
+            let input = serde_json::from_value(input).ok()?;
+            Some(Inquiry::Evaluate { input: Box::new(input), agents })
+        }
+    }
+}
+
+/// The agents that could be chosen: those of the session without those that the input says cannot work.
+fn agents(input: &Value, session: &Session) -> Vec<AgentDescription> {
+    let barred: Vec<&str> = input
+        .pointer("/facts/barred")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|barred| barred["agent"].as_str())
+        .collect();
+    let all = session.inquiry(DecisionPoint::Select).map(|inquiry| inquiry.agents().to_vec());
+    all.unwrap_or_default().into_iter().filter(|agent| !barred.contains(&agent.name.as_str())).collect()
+}
+
+/// The source as it is spelt in journals.
+pub(crate) fn source(source: DecisionSource) -> &'static str {
+    match source {
+        DecisionSource::Llm => "llm",
+        DecisionSource::Rule => "rule",
+        DecisionSource::Cache => "cache",
+        DecisionSource::Fallback => "fallback",
+        DecisionSource::Human => "human",
+    }
+}
