@@ -13,6 +13,8 @@ mod cache;
 mod checkpoints;
 mod context_window;
 mod durable;
+mod evaluation;
+mod hybrid;
 mod journal;
 mod limits;
 mod permissions;

@@ -206,11 +206,23 @@ impl Trial {
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
-    /// Starts `rawko run` with this task.
-    pub(crate) fn start(self, task: &str) -> Running {
+    /// Runs another command that asks the server: its exit status, standard output and standard error.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        self.write_user_config();
+        let output = self.asking().args(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    fn write_user_config(&self) {
         let config = self.folder.path().join("home/config/rawko/config.yaml");
         std::fs::create_dir_all(config.parent().unwrap()).unwrap();
         std::fs::write(&config, self.user_config.to_string()).unwrap();
+    }
+
+    /// Starts `rawko run` with this task.
+    pub(crate) fn start(self, task: &str) -> Running {
+        self.write_user_config();
         let mut command = self.asking();
         command.args(["run", "--output", self.output]).args(&self.arguments);
         if !task.is_empty() {
