@@ -442,6 +442,65 @@ fn the_pause_between_two_processes_is_not_the_runs_time() {
     }
 }
 
+#[test]
+fn a_limited_run_says_what_was_achieved() {
+    let mut bench = Bench::start(setup(|setup| setup.limits.max_tokens = Some(20_000)));
+    bench.select("developer");
+    let steps: Vec<Value> = ["a", "b", "c"].map(|step| json!({"description": step})).to_vec();
+    bench.reply("UpdatePlan", json!({ "steps": steps }), used(10, 10));
+    let done =
+        json!([{"description": "a", "status": "complete"}, {"description": "b"}, {"description": "c"}]);
+    bench.reply("UpdatePlan", json!({ "steps": done }), used(10, 10));
+    bench.reply("Read", json!({}), used(10, 10));
+    let tool = *bench.open.iter().find(|(_, effect)| matches!(effect, Effect::RunTool { .. })).unwrap().0;
+    let files_modified = (0..7).map(|n| format!("f{n}")).collect();
+    bench.give(Event::ToolFinished {
+        effect: tool,
+        outcome: ToolOutcome { files_modified, ..ToolOutcome::ok("") },
+    });
+    bench.report();
+    bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
+    bench.turn(used(20_000, 0));
+    let summary = &bench.limited(LimitKind::Tokens).summary;
+    for part in [
+        "token budget is used up",
+        "Plan: 1 of 3 steps done.",
+        "Files written: f0, f1, f2, f3, f4 and 2 more.",
+        "Last report: did it",
+    ] {
+        assert!(summary.contains(part), "{part:?} is missing in {summary:?}");
+    }
+}
+
+#[test]
+fn only_the_first_attempt_may_come_from_the_cache() {
+    let mut bench = Bench::start(setup(|setup| setup.arbiter.cache.select = true));
+    let key = |bench: &Bench| match bench.open.get(&bench.call().0) {
+        Some(Effect::CallModel { cache_key, .. }) => cache_key.clone(),
+        other => panic!("{other:?}"),
+    };
+    let first = key(&bench).expect("a key");
+    bench.reply("decide", json!({"decision": "SELECT_MODE", "mode": "nobody"}), used(1, 1));
+    assert_eq!(key(&bench), None, "the repair is another question");
+    bench.select("developer");
+    assert_eq!(key(&bench), None, "an agent is always asked");
+    let decided = |bench: &Bench| {
+        let decided = bench.notes.iter().rev().find_map(|note| match note {
+            Note::Decided(record) => Some(record.cache_key.clone()),
+            _ => None,
+        });
+        decided.unwrap()
+    };
+    assert_eq!(decided(&bench), None, "what a repair brought is not remembered");
+    bench.report();
+    assert_eq!(key(&bench), None, "judgements are not cached unless that is configured");
+    let mut again = Bench::start(setup(|setup| setup.arbiter.cache.select = true));
+    assert_eq!(key(&again).as_ref(), Some(&first), "the same question has the same name");
+    again.select("developer");
+    assert_eq!(decided(&again), Some(first));
+    assert_eq!(key(&Bench::start(setup(|_| {}))), None, "nothing is cached where nothing says so");
+}
+
 /// How far above the estimate a prompt of these tests is at most, in tokens.
 const ERROR: u64 = 40;
 

@@ -7,6 +7,7 @@
 //! Every effect is answered at most once: an answer to an effect that is not open (answered, abandoned, or never
 //! issued) changes nothing and is reported as ignored.
 
+mod achieved;
 mod agent_budget;
 mod asking;
 mod breaker;

@@ -137,19 +137,15 @@ impl Run {
             _ if out_of_budget => Status::Limited,
             _ => Status::Failed,
         };
-        let last_words = || {
-            let output = context.history.iter().rev().find_map(|entry| entry.output.as_deref());
-            output.map(|text| format!(" Last report: {text}")).unwrap_or_default()
-        };
         let summary = match (status, &context.last_decision, &error) {
             (Status::Verified | Status::Claimed, Some(decision), _) => decision.reason().to_owned(),
             (Status::Verified | Status::Claimed, None, _) => String::new(),
             (Status::Cancelled, ..) => "Cancelled.".to_owned(),
             (Status::Limited, _, Some(error)) if out_of_budget => {
-                format!("Stopped: {}.{}", error.message, last_words())
+                format!("Stopped: {}.{}", error.message, self.achieved())
             }
             (Status::Limited, ..) => {
-                format!("Stopped: all {} iterations are used up.{}", context.iteration_count, last_words())
+                format!("Stopped: all {} iterations are used up.{}", context.iteration_count, self.achieved())
             }
             (Status::Failed, _, Some(error)) => {
                 let times = context.consecutive_failures;

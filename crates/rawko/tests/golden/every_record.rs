@@ -130,7 +130,12 @@ pub(crate) fn step() -> StepRecord {
         commands: vec!["cargo test".into()],
         timeout_ms: 900_000,
     });
-    for purpose in [TimerPurpose::Backoff, TimerPurpose::ExecutionDeadline, TimerPurpose::RunDeadline] {
+    for purpose in [
+        TimerPurpose::Backoff,
+        TimerPurpose::ExecutionDeadline,
+        TimerPurpose::AgentBudget,
+        TimerPurpose::RunDeadline,
+    ] {
         effects.push(Effect::StartTimer { id: EffectId(4), after_ms: 1_000, purpose });
     }
     effects.push(Effect::Abandon { id: EffectId(4) });
