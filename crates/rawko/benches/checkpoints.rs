@@ -46,6 +46,8 @@ fn main() {
         }
         say("  the same after 100 more", 10, &mut change);
         say("  diff with the folder", 5, || drop(checkpoints.changes(Span::Session, Detail::Lines).unwrap()));
+        say("  name the tree", 5, || drop(checkpoints.tree().unwrap()));
+        say("  figures of an execution", 5, || drop(checkpoints.inspect(number).unwrap()));
         checkpoints.take_end().unwrap();
         say("  diff of the session", 5, || drop(checkpoints.changes(Span::Session, Detail::Lines).unwrap()));
         say("  rewind", 1, || drop(checkpoints.rewind("1", Execute::Really).unwrap()));
