@@ -279,7 +279,9 @@ fn check_labels(acceptable: &[Label], inquiry: &Inquiry) -> Result<(), Wrong> {
             (DecisionKind::Continue | DecisionKind::Complete | DecisionKind::Retry, Some(_)) => {
                 return wrong("only SELECT_MODE has a `mode`".to_owned());
             }
-            (DecisionKind::Continue | DecisionKind::Retry, None) if !inquiry.some_agent_ran() => {
+            (DecisionKind::Continue | DecisionKind::Complete | DecisionKind::Retry, None)
+                if !inquiry.some_agent_ran() =>
+            {
                 return wrong("is not possible: no agent has worked yet".to_owned());
             }
             (DecisionKind::SelectMode, Some(_)) | (_, None) => {}
