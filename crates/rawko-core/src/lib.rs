@@ -11,6 +11,7 @@ pub mod cost;
 pub mod error;
 pub mod facts;
 pub mod machine;
+pub mod memory;
 pub mod message;
 pub mod policy;
 pub mod request;

@@ -1,0 +1,342 @@
+//! One `whenToUse` pattern: how it is read, and whether it matches.
+//!
+//! Owns `spec/memory.md`'s four readings. Which one a pattern has depends on its characters alone, never on what it is
+//! matched against. Regular expressions run in linear time and are refused above a size, so that a memory from a
+//! stranger can cost little; what is refused, or is no expression, is looked for as it is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regex::{Regex, RegexBuilder};
+use serde::Serialize;
+
+use super::glob;
+use super::query::{Line, Part, Query};
+use super::words::{fold, is_stop_word, stem, words};
+use crate::text::truncate;
+
+/// Most bytes of a compiled expression. `\w+` needs a tenth of it; `(a{99}){99}` does not fit.
+const SIZE_LIMIT: usize = 512 * 1024;
+/// Most characters of a pattern; what is behind them is not read.
+const MAX_CHARS: usize = 1_000;
+/// Characters of a match that are told.
+const MAX_FOUND: usize = 60;
+/// Memories with natural-language patterns from which on rare words weigh more. Among fewer, "rare" is chance.
+pub const IDF_FROM: u32 = 20;
+/// The weight of a word where all weigh the same, and of the rarest there is otherwise about the logarithm of their number times this.
+const UNIT: u32 = 1_000;
+/// The least weight of a word that occurs in nearly every memory.
+const LEAST: u32 = 100;
+
+/// How a pattern is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reading {
+    /// A regular expression, without regard to case.
+    Regex,
+    /// As it is written: it has an expression's syntax and is none, or too large a one.
+    Substring,
+    /// `*` any run, `?` one character, anywhere in the text.
+    Glob,
+    /// One word: the beginning of a word in the text.
+    Prefix,
+    /// Natural language: at least half of its content words occur.
+    Words,
+}
+
+impl Reading {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Regex => "regular expression",
+            Self::Substring => "substring",
+            Self::Glob => "glob",
+            Self::Prefix => "beginning of a word",
+            Self::Words => "words",
+        }
+    }
+}
+
+/// A pattern, read.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    text: String,
+    problem: Option<String>,
+    form: Form,
+}
+
+#[derive(Debug, Clone)]
+enum Form {
+    Expression(Reading, Regex),
+    Substring(String),
+    Prefix(Vec<String>),
+    /// The stems of its content words.
+    Words(BTreeSet<String>),
+}
+
+/// That a pattern matches, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PatternMatch {
+    /// The pattern as it is written.
+    pub pattern: String,
+    /// How it was read.
+    pub reading: Reading,
+    /// Where it matched first.
+    pub part: Part,
+    /// What it matched, shortened.
+    pub found: String,
+    /// Of a natural-language pattern: how many of its content words occur.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<(usize, usize)>,
+}
+
+/// How many memories there are, and in how many of them a stem occurs in a natural-language pattern.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Corpus {
+    /// Memories that have natural-language patterns.
+    pub memories: u32,
+    /// Of these, those with the stem.
+    pub spread: BTreeMap<String, u32>,
+}
+
+impl Corpus {
+    /// What a stem weighs. Among few memories all weigh the same, which is `spec/memory.md`'s "half of them"; among
+    /// many, "implementing" in half of all patterns must not outweigh the one word that a pattern is about.
+    #[must_use]
+    pub fn weight(&self, stem: &str) -> u32 {
+        weight(self.memories, self.spread.get(stem).copied().unwrap_or(1))
+    }
+
+    /// Takes a memory's patterns into account.
+    pub fn add<'a>(&mut self, when_to_use: impl IntoIterator<Item = &'a str>) {
+        let mut stems = BTreeSet::new();
+        for text in when_to_use {
+            stems.extend(Pattern::content_stems(text).unwrap_or_default());
+        }
+        if !stems.is_empty() {
+            self.memories += 1;
+        }
+        for stem in stems {
+            *self.spread.entry(stem).or_default() += 1;
+        }
+    }
+}
+
+/// What a stem weighs that `spread` of `memories` have: whole numbers, so that sums do not depend on their order.
+#[must_use]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+pub fn weight(memories: u32, spread: u32) -> u32 {
+    if memories < IDF_FROM {
+        return UNIT;
+    }
+    let idf = (f64::from(memories) + 1.0) / (f64::from(spread) + 0.5);
+    ((idf.ln() * f64::from(UNIT)).round().max(0.0) as u32).max(LEAST)
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let cut: String = text.trim().chars().take(MAX_CHARS).collect();
+        let too_long = cut.len() < text.trim().len();
+        let mut problem = too_long
+            .then(|| format!("is longer than {MAX_CHARS} characters; what is behind them is not read"));
+        let form = match Self::reading_of(&cut) {
+            Reading::Regex | Reading::Substring => match expression(&cut) {
+                Ok((regex, warning)) => {
+                    problem = warning.or(problem);
+                    Form::Expression(Reading::Regex, regex)
+                }
+                Err(why) => {
+                    problem = Some(why);
+                    Form::Substring(fold(&cut))
+                }
+            },
+            Reading::Glob => match compile(&glob::to_regex(&cut)) {
+                Ok(regex) => Form::Expression(Reading::Glob, regex),
+                Err(error) => {
+                    problem = Some(refusal(&error));
+                    Form::Substring(fold(&cut))
+                }
+            },
+            Reading::Prefix => {
+                let words: Vec<String> = words(&cut).collect();
+                if words.is_empty() {
+                    problem = Some("has no word in it and never matches".to_owned());
+                }
+                Form::Prefix(words)
+            }
+            Reading::Words => {
+                let stems = content(&cut);
+                if stems.is_empty() {
+                    problem = Some("says nothing: all its words are too common to tell anything".to_owned());
+                }
+                Form::Words(stems)
+            }
+        };
+        Self { text: text.trim().to_owned(), problem, form }
+    }
+
+    /// How a pattern is read, without compiling it: never [`Reading::Substring`].
+    #[must_use]
+    pub fn reading_of(text: &str) -> Reading {
+        let text = text.trim();
+        let has_syntax =
+            text.contains(['|', '\\', '[', '(', '+', '^', '$']) || text.contains(".*") || text.contains(".{");
+        if has_syntax {
+            Reading::Regex
+        } else if text.contains(['*', '?']) {
+            Reading::Glob
+        } else if text.split_whitespace().nth(1).is_none() {
+            Reading::Prefix
+        } else {
+            Reading::Words
+        }
+    }
+
+    /// The stems of a natural-language pattern's content words; `None` for one of another reading.
+    #[must_use]
+    pub fn content_stems(text: &str) -> Option<BTreeSet<String>> {
+        (Self::reading_of(text) == Reading::Words).then(|| {
+            let end = text.trim().char_indices().nth(MAX_CHARS).map_or(text.trim().len(), |(at, _)| at);
+            content(&text.trim()[..end])
+        })
+    }
+
+    /// The regular expression that is compiled for a pattern, where it is read as one or as a glob: an index looks into it.
+    #[must_use]
+    pub fn expression_of(text: &str) -> Option<String> {
+        let text = text.trim();
+        match Self::reading_of(text) {
+            Reading::Regex => Some(alternatives(text).unwrap_or_else(|| text.to_owned())),
+            Reading::Glob => Some(glob::to_regex(text)),
+            Reading::Substring | Reading::Prefix | Reading::Words => None,
+        }
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How it is read.
+    #[must_use]
+    pub fn reading(&self) -> Reading {
+        match &self.form {
+            Form::Expression(reading, _) => *reading,
+            Form::Substring(_) => Reading::Substring,
+            Form::Prefix(_) => Reading::Prefix,
+            Form::Words(_) => Reading::Words,
+        }
+    }
+
+    /// What whoever wrote it should know.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Whether and how it matches.
+    #[must_use]
+    pub fn matches(&self, query: &Query, corpus: &Corpus) -> Option<PatternMatch> {
+        let (part, found, words) = match &self.form {
+            Form::Expression(_, regex) => {
+                first(query, |line| regex.find(&line.text).map(|found| found.as_str().to_owned()))?
+            }
+            Form::Substring(folded) => {
+                first(query, |line| line.folded.contains(folded.as_str()).then(|| self.text.clone()))?
+            }
+            Form::Prefix(words) => first(query, |line| phrase(&line.words, words))?,
+            Form::Words(stems) => in_words(stems, query, corpus)?,
+        };
+        Some(PatternMatch {
+            pattern: truncate(&self.text, MAX_CHARS),
+            reading: self.reading(),
+            part,
+            found: truncate(&found, MAX_FOUND),
+            words,
+        })
+    }
+}
+
+type Found = (Part, String, Option<(usize, usize)>);
+
+fn first(query: &Query, find: impl Fn(&Line) -> Option<String>) -> Option<Found> {
+    query.lines().iter().find_map(|line| find(line).map(|found| (line.part, found, None)))
+}
+
+/// The words of `wanted` one behind the other, the last of them as the beginning of one: `rate-lim` in "rate limiting".
+fn phrase(words: &[String], wanted: &[String]) -> Option<String> {
+    let (last, before) = wanted.split_last()?;
+    words
+        .windows(wanted.len())
+        .find(|window| window[..before.len()] == *before && window[before.len()].starts_with(last.as_str()))
+        .map(|window| window.join(" "))
+}
+
+fn in_words(stems: &BTreeSet<String>, query: &Query, corpus: &Corpus) -> Option<Found> {
+    let (mut all, mut present) = (0, 0);
+    let mut found: Vec<(Part, &str)> = Vec::new();
+    for stem in stems {
+        let weight = corpus.weight(stem);
+        all += weight;
+        if let Some(at) = query.find_stem(stem) {
+            present += weight;
+            found.push(at);
+        }
+    }
+    let part = found.iter().map(|(part, _)| *part).min()?;
+    let words: Vec<&str> = found.iter().map(|(_, word)| *word).collect();
+    (2 * present >= all).then(|| (part, words.join(", "), Some((found.len(), stems.len()))))
+}
+
+fn content(text: &str) -> BTreeSet<String> {
+    words(text).filter(|word| !is_stop_word(word)).map(|word| stem(&word)).collect()
+}
+
+/// The pattern as an expression, and what its author should know; or why it is none.
+fn expression(text: &str) -> Result<(Regex, Option<String>), String> {
+    let alternatives = alternatives(text);
+    let regex = compile(alternatives.as_deref().unwrap_or(text)).map_err(|error| refusal(&error))?;
+    let warning =
+        regex.is_match("").then(|| "matches every text, because it matches an empty one".to_owned());
+    Ok((regex, warning))
+}
+
+/// The expression that is compiled for `text`: SPEC-0007's "auth | login" has blanks around the bar that are not meant, and an empty
+/// alternative would match everything. `None` where other syntax may give them a meaning.
+fn alternatives(text: &str) -> Option<String> {
+    let is_plain = text.contains('|') && !text.contains(['\\', '[', '(', '+', '^', '$', '*', '?', '{']);
+    is_plain.then(|| {
+        let parts: Vec<&str> = text.split('|').map(str::trim).filter(|part| !part.is_empty()).collect();
+        parts.join("|")
+    })
+}
+
+fn compile(regex: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(regex)
+        .case_insensitive(true)
+        .size_limit(SIZE_LIMIT)
+        .dfa_size_limit(SIZE_LIMIT)
+        .nest_limit(50)
+        .build()
+}
+
+fn refusal(error: &regex::Error) -> String {
+    match error {
+        regex::Error::CompiledTooBig(_) => {
+            "is too large a regular expression and is looked for as it is written".to_owned()
+        }
+        other => {
+            let text = other.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            format!("is no regular expression ({reason}) and is looked for as it is written")
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "pattern_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const TASK: &str = "Implement a password reset, with authentication by e-mail and rate limiting";
+
+#[track_caller]
+fn check(pattern: &str, reading: Reading, matches: bool) {
+    let query =
+        Query::new(TASK, "developer", Some("1. Draw the\nlogin form"), Some("planner: looked at oauth"));
+    let read = Pattern::read(pattern);
+    let found = read.matches(&query, &Corpus::default());
+    assert_eq!(
+        (read.reading(), found.is_some()),
+        (reading, matches),
+        "{pattern}: {found:?} {:?}",
+        read.problem()
+    );
+}
+
+#[test]
+fn regular_expressions_are_read_as_such() {
+    use Reading::{Regex, Substring};
+    check("auth|login|security", Regex, true);
+    check("OAUTH|saml", Regex, true);
+    check(" saml | login ", Regex, true);
+    check("saml|", Regex, false);
+    check("implement.*auth", Regex, true);
+    check("implement.{0,5}auth", Regex, false);
+    // Not from one part into another, but over a line break within one.
+    check("limiting.*developer", Regex, false);
+    check("the.+login", Regex, true);
+    check(r"\breset\b", Regex, true);
+    check("^developer$", Regex, true);
+    check("[xyz]{3}", Regex, false);
+    check("rate(", Substring, false);
+    check("(?=x)", Substring, false);
+    check("((((a{99}){99}){99}){99})", Substring, false);
+}
+
+#[test]
+fn globs_are_unanchored() {
+    use Reading::Glob;
+    check("pass*reset", Glob, true);
+    check("PASS*reset", Glob, true);
+    check("rese?", Glob, true);
+    check("rese?pass", Glob, false);
+    check("*", Glob, true);
+}
+
+#[test]
+fn one_word_is_the_beginning_of_one() {
+    use Reading::Prefix;
+    check("auth", Prefix, true);
+    check("Auth", Prefix, true);
+    check("oauth", Prefix, true);
+    check("mail", Prefix, true);
+    check("entication", Prefix, false);
+    check("rate-lim", Prefix, true);
+    check("rat-lim", Prefix, false);
+    check("limiting-rate", Prefix, false);
+    check("developer", Prefix, true);
+    check("...", Prefix, false);
+    check("", Prefix, false);
+}
+
+#[test]
+fn half_of_the_content_words_will_do() {
+    use Reading::Words;
+    check("When implementing authentication", Words, true);
+    check("When implementing database migrations for users", Words, false);
+    check("resetting databases", Words, true);
+    check("before the reset of passwords and users", Words, true);
+    check("when to use it", Words, false);
+    // Words are words: none of these is one of the task.
+    check("to wit of pass", Words, false);
+}
+
+#[test]
+fn what_matched_is_told() {
+    let query = Query::new(TASK, "developer", None, None);
+    let told = |pattern: &str| {
+        Pattern::read(pattern).matches(&query, &Corpus::default()).map(|m| (m.part, m.found, m.words))
+    };
+    assert_eq!(told("develop"), Some((Part::Agent, "developer".to_owned(), None)));
+    assert_eq!(told("implement.*?reset").map(|t| t.1), Some("Implement a password reset".to_owned()));
+    assert_eq!(
+        told("authenticated users with passwords"),
+        Some((Part::Task, "authentication, password".to_owned(), Some((2, 3))))
+    );
+}
+
+#[test]
+fn problems_are_told() {
+    let check = |pattern: &str, part: &str| {
+        let read = Pattern::read(pattern);
+        assert!(
+            read.problem().is_some_and(|problem| problem.contains(part)),
+            "{pattern}: {:?}",
+            read.problem()
+        );
+    };
+    check("a(b", "unclosed group");
+    check("((((a{99}){99}){99}){99})", "too large");
+    check("(auth)?", "every text");
+    check("...", "no word");
+    check("what it is", "says nothing");
+    check(&"x ".repeat(600), "longer than");
+    assert_eq!(Pattern::read("auth|login").problem(), None);
+}
+
+#[test]
+fn among_many_memories_rare_words_weigh_more() {
+    let mut corpus = Corpus::default();
+    for number in 0..30 {
+        corpus.add([format!("When implementing feature{number}").as_str()]);
+    }
+    let task = |task: &str| Query::new(task, "developer", None, None);
+    let pattern = Pattern::read("When implementing feature7");
+    assert!(pattern.matches(&task("Implement feature7"), &corpus).is_some());
+    assert!(pattern.matches(&task("Break feature7"), &corpus).is_some());
+    assert!(pattern.matches(&task("Implement the password reset"), &corpus).is_none());
+    assert!(pattern.matches(&task("Implement the password reset"), &Corpus::default()).is_some());
+    assert_eq!((weight(19, 19), weight(100, 100)), (UNIT, LEAST));
+}
+
+proptest! {
+    #[test]
+    fn any_pattern_can_be_read_and_matched(pattern in "\\PC{0,40}", task in "\\PC{0,60}") {
+        let query = Query::new(&task, "developer", None, None);
+        let read = Pattern::read(&pattern);
+        let _ = read.matches(&query, &Corpus::default());
+        if read.reading() != Reading::Substring {
+            prop_assert_eq!(read.reading(), Pattern::reading_of(&pattern));
+        }
+    }
+
+    #[test]
+    fn a_word_of_the_task_matches_itself(word in "[a-z]{2,12}") {
+        let query = Query::new(&format!("do {word} now"), "developer", None, None);
+        prop_assert!(Pattern::read(&word).matches(&query, &Corpus::default()).is_some());
+    }
+}
