@@ -19,6 +19,12 @@ fn report() -> Value {
     ]})
 }
 
+fn only_report() -> Value {
+    json!({"for": "developer", "tools": [
+        {"name": "Report", "input": {"outcome": "failure", "summary": "I may not write."}},
+    ]})
+}
+
 fn done() -> Value {
     json!([select("developer"), report(), complete()])
 }
@@ -159,7 +165,8 @@ fn words_behind_two_dashes_are_the_task() {
 
 #[test]
 fn a_dry_run_changes_nothing() {
-    let place = Place::scripted(&done());
+    // The write is refused, so the report beside it does not count, and the developer is asked once more.
+    let place = Place::scripted(&json!([select("developer"), report(), only_report(), complete()]));
     let before = names(&place.project());
     let run = place.rawko(&["--yes", "--dry-run", "write it"]).ends(0);
     run.says(&["Dry run", "nothing was changed"]);
@@ -169,7 +176,8 @@ fn a_dry_run_changes_nothing() {
 
 #[test]
 fn a_dry_run_shows_the_exact_input_and_prompt_of_the_first_decision() {
-    let place = Place::scripted(&done());
+    let script = json!([select("developer"), report(), only_report(), complete()]);
+    let place = Place::scripted(&script);
     let run = place.rawko(&["--yes", "--dry-run", "write it"]).ends(0);
     run.says(&[
         "Decision 1 of",
@@ -184,7 +192,7 @@ fn a_dry_run_shows_the_exact_input_and_prompt_of_the_first_decision() {
     let question = first["calls"][0]["messages"][0]["content"][0]["text"].as_str().unwrap();
     assert!(question.starts_with("## Task\nwrite it"), "{question}");
     assert!(first["calls"][0]["system"].as_str().unwrap().contains("## Agents"));
-    let kept = place.rawko(&["--yes", "--output", "json", "write it"]).ends(0).json();
+    let kept = Place::scripted(&done()).rawko(&["--yes", "--output", "json", "write it"]).ends(0).json();
     assert!(kept.get("decisions").is_none(), "a run that is kept has its journal");
 }
 

@@ -195,8 +195,8 @@ impl Run {
         self.account(effect, usage, reaction);
     }
 
-    /// Settles a call whose answer nobody waits for any more, or that is lost: its prompt is paid for, and of its
-    /// answer nothing is known.
+    /// Settles a call whose answer nobody waits for any more: its prompt is paid for, and of its answer nothing is
+    /// known.
     pub(super) fn account_abandoned(&mut self, effect: EffectId, reaction: &mut Reaction) {
         let Some(held) = self.spent.held.get(&effect) else { return };
         let usage = Usage { input_tokens: held.prompt_tokens, ..Usage::default() };
@@ -204,8 +204,9 @@ impl Run {
         self.account(effect, usage, reaction);
     }
 
-    /// Settles a call for which no model was asked.
-    pub(super) fn account_cached(&mut self, effect: EffectId) {
+    /// Settles a call for which no model was asked, or that went with its process and is made again. Whether the
+    /// provider bills that one nobody knows; a run that was killed has the figures of one that was not.
+    pub(super) fn let_go(&mut self, effect: EffectId) {
         self.spent.held.remove(&effect);
     }
 

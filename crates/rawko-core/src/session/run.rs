@@ -137,7 +137,7 @@ impl Run {
                 match self.open.remove(effect) {
                     Some(Open::Question) => {
                         if *cached {
-                            self.account_cached(*effect);
+                            self.let_go(*effect);
                         } else {
                             self.account(*effect, *usage, &mut reaction);
                         }
@@ -204,15 +204,15 @@ impl Run {
             },
             Event::EffectLost { effect } => match self.open.remove(effect) {
                 Some(Open::Question) => {
-                    self.account_abandoned(*effect, &mut reaction);
+                    self.let_go(*effect);
                     self.ask(&mut reaction);
                 }
                 Some(Open::Turn) => {
-                    self.account_abandoned(*effect, &mut reaction);
+                    self.let_go(*effect);
                     self.take_turn(&mut reaction);
                 }
                 Some(Open::Summary) => {
-                    self.account_abandoned(*effect, &mut reaction);
+                    self.let_go(*effect);
                     self.ask_summary(&mut reaction);
                 }
                 Some(Open::Tool { slot }) => self.tool_lost(slot, &mut reaction),
