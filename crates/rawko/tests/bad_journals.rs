@@ -288,7 +288,7 @@ fn what_belongs_to_somebody_else_is_refused() {
 #[test]
 fn a_newer_format_is_refused_whatever_else_it_changed() {
     for line in [
-        r#"{"seq":0,"kind":"header","data":{"format":2},"check":"0000000000000000"}"#,
+        r#"{"seq":0,"kind":"header","data":{"format":4000},"check":"0000000000000000"}"#,
         r#"{"v":[],"data":{"format":4000000,"other":{}}}"#,
     ] {
         refused(

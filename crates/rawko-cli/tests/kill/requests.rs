@@ -11,18 +11,16 @@ use crate::world::World;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Body(String);
 
-/// Figures of time and use in prompts: those of another run differ. A question whose answer was lost was paid for all
-/// the same, and counts besides the one that is put in its place.
-const FIGURES: [&str; 5] =
-    ["Duration: ", "Time elapsed: ", "Estimated time remaining: ", "Tokens used: ", "Tokens: "];
+/// Figures of time in prompts: those of another run differ.
+const TIMES: [&str; 3] = ["Duration: ", "Time elapsed: ", "Estimated time remaining: "];
 
 /// Characters shown of a request that differs, before and behind the place.
 const SHOWN: usize = 300;
 
 impl Body {
-    /// The same without figures of time and use.
-    fn without_figures(&self) -> String {
-        FIGURES.iter().fold(self.0.clone(), |text, words| {
+    /// The same without figures of time.
+    fn timeless(&self) -> String {
+        TIMES.iter().fold(self.0.clone(), |text, words| {
             let mut pieces = text.split(words);
             let first = pieces.next().unwrap_or_default().to_owned();
             pieces.fold(first, |text, piece| {
@@ -45,7 +43,7 @@ impl Body {
 
     /// The request with those results left out that are of unknown outcome here or, in the same place, in `other`.
     fn but_for_unknown(&self, other: &Self) -> Value {
-        let mut own: Value = serde_json::from_str(&self.without_figures()).unwrap();
+        let mut own: Value = serde_json::from_str(&self.timeless()).unwrap();
         let others: Value = serde_json::from_str(&other.0).unwrap();
         let Some(messages) = own["messages"].as_array_mut() else { return own };
         for (at, message) in messages.iter_mut().enumerate() {
@@ -69,7 +67,7 @@ pub(crate) fn bodies(server: &ModelServer, world: &World) -> Vec<Body> {
 }
 
 /// Compares what was asked from the `first` question on with what the run that nobody killed asked. Questions that were
-/// put again, because the answer was lost, count once. In conversations up to `opened` even these figures are
+/// put again, because the answer was lost, count once. In conversations up to `opened` even the figures of time are
 /// the same. Behind the first outcome that is unknown the conversation is another; up to there it is not.
 #[track_caller]
 pub(crate) fn check(what: &str, asked: &[Body], baseline: &Baseline, first: usize, opened: u64) {
@@ -90,7 +88,7 @@ pub(crate) fn check(what: &str, asked: &[Body], baseline: &Baseline, first: usiz
         if *conversation <= opened {
             same(&format!("{what}: in a conversation that goes on"), &body.0, &other.0);
         } else {
-            same(what, &body.without_figures(), &other.without_figures());
+            same(what, &body.timeless(), &other.timeless());
         }
     }
     assert_eq!(expected.count(), 0, "{what}: questions are missing");

@@ -6,8 +6,8 @@ use super::judging;
 use super::rules::{Case, Ruling, Worker, asks_only, role_of_step};
 use super::team::Role;
 use super::words::stems;
+use crate::facts::VERIFY;
 use crate::machine::{Decision, ExecutionStatus};
-use crate::session::VERIFY;
 
 /// Words from which on a task is no small one.
 const LONG_TASK: usize = 18;

@@ -43,7 +43,6 @@ use crate::request::ModelRequest;
 use crate::setup::Setup;
 use crate::time::Timestamp;
 use run::Run;
-pub use verify::VERIFY;
 
 /// A session between two events.
 #[derive(Debug, Clone, Default, PartialEq)]

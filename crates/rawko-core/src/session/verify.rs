@@ -6,13 +6,11 @@ use super::effect::Effect;
 use super::note::{DecisionPoint, Note};
 use super::run::{Open, Run};
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::facts::{CommandRun, DiffStat, TreeInspection, Verification};
+use crate::facts::{CommandRun, DiffStat, TreeInspection, VERIFY, Verification};
 use crate::machine::{AgentResult, Decision, MachineEvent, State};
 use crate::setup::VerifySetup;
 use crate::text::keep_ends;
 
-/// The tool name under which a failed verification is reported.
-pub const VERIFY: &str = "verify";
 /// Bytes of a failed command's output that become part of the error's message.
 const OUTPUT_BYTES: usize = 900;
 

@@ -380,9 +380,11 @@ mod tests {
     #[test]
     fn a_newer_format_is_refused_and_said_so() {
         let (_dir, path) = sample();
-        let text = std::fs::read_to_string(&path).unwrap().replace("\"format\":1", "\"format\":2");
+        let text = std::fs::read_to_string(&path)
+            .unwrap()
+            .replace(&format!("\"format\":{FORMAT}"), "\"format\":4000");
         let error = read_bytes(&path, text.as_bytes()).unwrap_err();
-        assert!(matches!(error, JournalError::Newer { found: 2, .. }), "{error}");
+        assert!(matches!(error, JournalError::Newer { found: 4000, .. }), "{error}");
         assert!(error.to_string().contains("newer rawko"));
     }
 }
