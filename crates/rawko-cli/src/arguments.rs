@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    agents, arbiter, cancel, completions, config, demo, diff, doctor, explain, fork, init, machine,
+    agents, arbiter, cancel, completions, config, demo, diff, doctor, explain, fork, init, machine, memory,
     providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::ColorChoice;
@@ -97,6 +97,9 @@ pub(crate) enum Command {
     /// Runs of this folder, past and present
     #[command(subcommand)]
     Sessions(sessions::Action),
+    /// What earlier runs found out, and what of it an agent would be told
+    #[command(subcommand)]
+    Memory(memory::Action),
     /// The tools, and who may use them
     #[command(subcommand)]
     Tools(tools::Action),
@@ -113,14 +116,10 @@ pub(crate) enum Command {
     Completions(completions::Arguments),
 }
 
-/// First words that a later version gives a meaning of their own. Taken for a task today, they would mean something
-/// else tomorrow.
-const RESERVED: [&str; 1] = ["memory"];
-
 /// The arguments with `run` put in where it was left out.
 ///
 /// # Errors
-/// Where the first word is almost a command, or is going to be one.
+/// Where the first word is almost a command.
 pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     let cli = Cli::command();
     match first_word(&cli, arguments.get(1..).unwrap_or_default()) {
@@ -130,10 +129,6 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>
             let is_command = |name: &str| cli.find_subcommand(name).is_some();
             if is_command(&word) || word == "help" {
                 return Ok(arguments);
-            }
-            if RESERVED.contains(&word.as_str()) {
-                return Err(Failure::usage(format!("this version of rawko has no command `{word}`"))
-                    .with_hint(format!("a task that begins with this word: rawko run {word} …")));
             }
             if let Some(meant) = misspelt(&cli, &word, &rest) {
                 let line = [word.as_str()].into_iter().chain(rest.iter().map(String::as_str));
@@ -266,9 +261,9 @@ mod tests {
         check(&["agents", "lst"], Ok(&["agents", "lst"]));
         check(&["tool", "support", "is", "broken"], Ok(&["run", "tool", "support", "is", "broken"]));
         check(&["fix"], Ok(&["run", "fix"]));
-        check(&["memory"], Err("has no command `memory`"));
+        check(&["memory"], Ok(&["memory"]));
         check(&["resume"], Ok(&["resume"]));
-        check(&["memory", "of", "it"], Err("rawko run memory"));
+        check(&["memry", "list"], Err("did you mean `rawko memory list`?"));
         check(&["fork", "last"], Ok(&["fork", "last"]));
         check(&["explain the bug"], Ok(&["run", "explain the bug"]));
     }

@@ -30,7 +30,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::arguments::{Cli, Command};
 use crate::commands::{
     agents, arbiter, cancel, completions, config, demo as demo_command, diff, doctor, explain, fork, init,
-    machine, providers, replay, resume, rewind, run, sessions, tools, trust,
+    machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::Environment;
@@ -80,6 +80,7 @@ fn carry_out(arguments: Vec<OsString>, environment: Environment, console: &Conso
         Command::Config(action) => config::run(&workspace, &action),
         Command::Sessions(action) => sessions::run(&workspace, &action),
         Command::Tools(action) => tools::run(&workspace, &action),
+        Command::Memory(action) => memory::run(&workspace, &action),
         Command::Providers(action) => providers::run(&workspace, &action),
         Command::Arbiter(action) => arbiter::run(&workspace, &action),
         Command::Machine(action) => machine::run(&workspace, &action),

@@ -24,6 +24,7 @@ mod hex;
 mod hub;
 pub mod journal;
 mod launch;
+pub mod memory;
 mod perform;
 mod rawko;
 mod redact;

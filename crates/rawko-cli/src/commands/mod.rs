@@ -12,6 +12,7 @@ pub(crate) mod explain;
 pub(crate) mod fork;
 pub(crate) mod init;
 pub(crate) mod machine;
+pub(crate) mod memory;
 pub(crate) mod providers;
 pub(crate) mod replay;
 pub(crate) mod resume;

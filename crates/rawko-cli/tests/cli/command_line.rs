@@ -16,8 +16,7 @@ fn what_cannot_be_used_ends_in_2_and_says_what_to_try() {
     check(&["docter"], 2, &["there is no command `docter`", "did you mean `rawko doctor`?"]);
     check(&["agnets", "list"], 2, &["did you mean `rawko agents list`?"]);
     check(&["agents", "lst"], 2, &["unrecognized subcommand 'lst'", "list"]);
-    check(&["memory"], 2, &["has no command `memory`", "rawko run memory"]);
-    check(&["memory", "list"], 2, &["has no command `memory`"]);
+    check(&["memory", "lst"], 2, &["unrecognized subcommand 'lst'", "list"]);
     check(&["init", "the", "project"], 2, &["unexpected argument 'the'", "a task in words: rawko run"]);
     check(&["--modle", "x", "task"], 2, &["unexpected argument '--modle'", "--model"]);
     check(&["--max-iterations", "0", "task"], 2, &["invalid value '0'", "--max-iterations"]);

@@ -13,6 +13,7 @@ mod demo;
 mod documentation;
 mod inspection;
 mod machine;
+mod memory;
 mod place;
 mod run;
 mod sessions;

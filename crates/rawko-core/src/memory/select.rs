@@ -248,7 +248,8 @@ fn semantic_points(cosine: f64) -> f64 {
 }
 
 /// The path of what takes a memory's place, by the memory's path.
-fn superseded(memories: &[Memory]) -> BTreeMap<&str, &str> {
+#[must_use]
+pub fn superseded(memories: &[Memory]) -> BTreeMap<&str, &str> {
     let mut by_key: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for memory in memories {
         for reference in &memory.header.supersedes {

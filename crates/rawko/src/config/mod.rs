@@ -21,6 +21,7 @@ mod diagnostic;
 mod directories;
 mod emit;
 mod fingerprint;
+pub(crate) mod front_matter;
 mod init;
 mod layers;
 mod load;

@@ -1,0 +1,177 @@
+//! `rawko memory`: what earlier runs found out, and what of it an agent would be told.
+
+mod add;
+mod check;
+mod edit;
+mod list;
+mod matching;
+mod retire;
+mod show;
+mod stats;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Subcommand;
+use rawko::core::Timestamp;
+use rawko::core::agent::Importance;
+use rawko::core::memory::{Header, Kind, Memory};
+use rawko::memory::{FOLDER, MemoryStore, Report, WriteError};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::clean;
+use crate::workspace::Workspace;
+
+/// What to do with the memories.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// List them
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one of them whole, and how each of its patterns is read
+    Show {
+        /// Its path, its file's name or its title
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say which of them an agent would be told for a task, and why
+    Match(matching::Arguments),
+    /// Write a new one
+    Add(add::Arguments),
+    /// Open one of them in $VISUAL or $EDITOR, and check it afterwards
+    Edit {
+        /// Its path, its file's name or its title
+        name: String,
+        /// Print what was found afterwards as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check all of them; ends in 1 where anything is to be mended
+    Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say how often each was told to an agent, and whether it helped
+    Stats {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let one of them be told no more; its file stays
+    Retire(retire::Arguments),
+}
+
+/// Carries the action out.
+pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+    let store = MemoryStore::of_project(&workspace.project()?);
+    match action {
+        Action::List { json } => list::list(workspace, &store, *json),
+        Action::Show { name, json } => show::show(workspace, &store, name, *json),
+        Action::Match(arguments) => matching::run(workspace, &store, arguments),
+        Action::Add(arguments) => add::add(workspace, &store, arguments),
+        Action::Edit { name, json } => edit::edit(workspace, &store, name, *json),
+        Action::Check { json } => check::check(workspace, &store, *json),
+        Action::Stats { json } => stats::stats(workspace, &store, *json),
+        Action::Retire(arguments) => retire::retire(workspace, &store, arguments),
+    }
+}
+
+/// The instant.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The one memory that `name` means.
+fn find(store: &MemoryStore, name: &str) -> Result<Memory, Failure> {
+    let mut found = store.find(name);
+    match (found.pop(), found.is_empty()) {
+        (Some(memory), true) => Ok(memory),
+        (Some(last), false) => {
+            let paths: Vec<&str> = found.iter().chain([&last]).map(|memory| memory.path.as_str()).collect();
+            Err(Failure::usage(format!("`{name}` means {} memories", paths.len()))
+                .with_hint(format!("give the path of one: {}", paths.join(", "))))
+        }
+        (None, _) => Err(Failure::usage(format!("there is no memory `{name}`"))
+            .with_hint("`rawko memory list` names them all; `rawko memory check` those that cannot be read")),
+    }
+}
+
+/// What stopped a memory from being written, with what to do.
+fn refused(error: WriteError) -> Failure {
+    let message = error.to_string();
+    match error {
+        WriteError::Invalid(reports) => {
+            let wrong: Vec<String> = reports.iter().map(|report| report.message.clone()).collect();
+            Failure::usage(format!("this is no memory: {}", wrong.join("; ")))
+                .with_hint("give a --title, and --when-to-use at least once")
+        }
+        WriteError::Duplicate { path, .. } => Failure::new(Exit::Failed, message).with_hint(format!(
+            "read it: rawko memory show {path}\nwrite yours all the same with --force, or in its place with --supersedes {path}"
+        )),
+        WriteError::NotFound { .. } => Failure::usage(message).with_hint("`rawko memory list` names them all"),
+        WriteError::Form { path, .. } => Failure::new(Exit::Failed, message)
+            .with_hint(format!("rawko memory edit {path}")),
+        WriteError::Io { .. } => Failure::new(Exit::Failed, message)
+            .with_hint(format!("check the disk and the rights of {FOLDER}")),
+    }
+}
+
+/// Tells on standard error what somebody should mend.
+fn warn(workspace: &Workspace, reports: &[Report]) {
+    if reports.is_empty() {
+        return;
+    }
+    let paint = workspace.console.error_paint();
+    let line = match reports {
+        [one] => format!("1 finding in {FOLDER}: {} {}", clean(&one.path), clean(&one.message)),
+        many => format!("{} findings in {FOLDER}", many.len()),
+    };
+    // Where standard error is gone nobody reads it.
+    let _ = workspace
+        .console
+        .write_error(&format!("{} {line} (`rawko memory check` tells more)\n", paint.warning("warning:")));
+}
+
+/// Front matter as JSON: dates as RFC 3339.
+fn header_json(path: &str, header: &Header) -> Value {
+    let mut value = json!(header);
+    if let Value::Object(map) = &mut value {
+        map.insert("path".to_owned(), json!(path));
+        map.insert("kind".to_owned(), json!(header.kind));
+        for (key, date) in [("discoveredAt", header.discovered_at), ("expiresAt", header.expires_at)] {
+            if let Some(date) = date {
+                map.insert(key.to_owned(), json!(date.to_rfc3339()));
+            }
+        }
+    }
+    value
+}
+
+fn importance(importance: Importance) -> &'static str {
+    match importance {
+        Importance::Low => "low",
+        Importance::Medium => "medium",
+        Importance::High => "high",
+        Importance::Critical => "critical",
+    }
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Fact => "fact",
+        Kind::Avoid => "avoid",
+    }
+}
+
+/// The day of an instant, `-` where there is none.
+fn day(at: Option<Timestamp>) -> String {
+    at.map_or_else(|| "-".to_owned(), |at| at.to_rfc3339().chars().take(10).collect())
+}

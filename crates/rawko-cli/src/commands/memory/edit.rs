@@ -1,0 +1,66 @@
+//! `rawko memory edit`.
+
+use std::process::Command;
+
+use rawko::core::memory::Severity;
+use rawko::memory::{FOLDER, MemoryStore, Report};
+use serde_json::json;
+
+use super::{check, find, now};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::clean_line;
+use crate::workspace::Workspace;
+
+/// Opens a memory in the user's editor and checks it afterwards.
+pub(super) fn edit(
+    workspace: &Workspace,
+    store: &MemoryStore,
+    name: &str,
+    as_json: bool,
+) -> Result<Exit, Failure> {
+    let path = to_edit(store, name)?;
+    let environment = workspace.environment;
+    let editor = environment.var("VISUAL").or_else(|| environment.var("EDITOR")).ok_or_else(|| {
+        Failure::usage("neither VISUAL nor EDITOR is set").with_hint(format!(
+            "set one of them: export EDITOR=…; or edit {FOLDER}/{path} with any editor, and run `rawko memory check`"
+        ))
+    })?;
+    // An editor may be named with options: `code --wait`.
+    let mut words = editor.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    let status =
+        Command::new(program).args(words).arg(store.folder().join(&path)).status().map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot start `{program}`: {error}"))
+                .with_hint("check VISUAL and EDITOR")
+        })?;
+    if !status.success() {
+        return Err(Failure::new(Exit::Failed, format!("`{program}` ended with {status}"))
+            .with_hint("the memory is as the editor left it; `rawko memory check` looks at it"));
+    }
+    let reports: Vec<Report> = store.check(now()).into_iter().filter(|report| report.path == path).collect();
+    let console = &workspace.console;
+    if as_json {
+        console.json(&json!({ "path": path, "reports": reports }))?;
+    } else if reports.is_empty() {
+        console.line(&format!("{} is sound", clean_line(&path)))?;
+    } else {
+        console.write(&check::text(&reports, console.paint()))?;
+    }
+    let is_broken = reports.iter().any(|report| report.severity == Severity::Error);
+    Ok(if is_broken { Exit::Failed } else { Exit::Success })
+}
+
+/// The memory that is meant; or one that cannot be read, which is a reason to edit it.
+fn to_edit(store: &MemoryStore, name: &str) -> Result<String, Failure> {
+    find(store, name).map(|memory| memory.path).or_else(|failure| {
+        let broken = store.inventory().reports;
+        let is_file = |report: &&Report| report.severity == Severity::Error && report.line.is_some();
+        broken
+            .iter()
+            .filter(is_file)
+            .find(|report| report.path == name)
+            .map(|report| report.path.clone())
+            .ok_or(failure)
+    })
+}

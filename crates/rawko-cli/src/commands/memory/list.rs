@@ -1,0 +1,59 @@
+//! `rawko memory list`.
+
+use rawko::core::memory::superseded;
+use rawko::core::text::truncate;
+use rawko::memory::{Inventory, MemoryStore};
+use serde_json::{Value, json};
+
+use super::{day, header_json, importance, kind, now, warn};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Table, clean_line};
+use crate::workspace::Workspace;
+
+/// Characters of a title that are shown.
+const TITLE_CHARS: usize = 60;
+
+/// Lists the memories.
+pub(super) fn list(workspace: &Workspace, store: &MemoryStore, as_json: bool) -> Result<Exit, Failure> {
+    let Inventory { memories, reports } = store.inventory();
+    let (now, superseded) = (now(), superseded(&memories));
+    let console = &workspace.console;
+    let state = |path: &str, expires_at| match (superseded.contains_key(path), expires_at) {
+        (true, _) => "superseded",
+        (false, Some(at)) if at <= now => "expired",
+        (false, _) => "active",
+    };
+    if as_json {
+        let entries: Vec<Value> = memories
+            .iter()
+            .map(|memory| {
+                let mut entry = header_json(&memory.path, &memory.header);
+                entry["state"] = json!(state(&memory.path, memory.header.expires_at));
+                entry
+            })
+            .collect();
+        console.json(&entries)?;
+        warn(workspace, &reports);
+        return Ok(Exit::Success);
+    }
+    if memories.is_empty() {
+        console.line("no memories yet: rawko memory add --title … --when-to-use … writes one")?;
+    } else {
+        let mut table = Table::new(&["PATH", "IMPORTANCE", "KIND", "DISCOVERED", "STATE", "TITLE"]);
+        for memory in &memories {
+            let header = &memory.header;
+            table.row(vec![
+                clean_line(&memory.path),
+                importance(header.importance).to_owned(),
+                kind(header.kind).to_owned(),
+                day(header.discovered_at),
+                state(&memory.path, header.expires_at).to_owned(),
+                truncate(&clean_line(&header.title), TITLE_CHARS),
+            ]);
+        }
+        console.write(&table.render(console.paint()))?;
+    }
+    warn(workspace, &reports);
+    Ok(Exit::Success)
+}

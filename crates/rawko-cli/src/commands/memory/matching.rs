@@ -1,0 +1,162 @@
+//! `rawko memory match`: which memories an agent would be told for a task, and every reason.
+
+use clap::Args;
+use rawko::core::memory::{Chosen, LeftOut, PatternMatch, Query, Recipient, Score};
+use rawko::memory::{MemoryStore, Recall, RecallOptions};
+use serde_json::{Value, json};
+
+use super::{day, header_json, importance, kind, now, warn};
+use crate::commands::agents;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Paint, clean_line};
+use crate::workspace::Workspace;
+
+/// Options of `rawko memory match`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The task
+    #[arg(long, value_name = "TEXT")]
+    task: String,
+    /// The agent that would be told
+    #[arg(long, value_name = "NAME")]
+    agent: String,
+    /// The plan as it stands
+    #[arg(long, value_name = "TEXT")]
+    plan: Option<String>,
+    /// What happened last
+    #[arg(long, value_name = "TEXT")]
+    history: Option<String>,
+    /// Give a reason for every memory that is not told too
+    #[arg(long)]
+    explain: bool,
+    /// Print JSON, with the text that the agent would be given
+    #[arg(long)]
+    json: bool,
+}
+
+/// Says what would be told.
+pub(super) fn run(
+    workspace: &Workspace,
+    store: &MemoryStore,
+    arguments: &Arguments,
+) -> Result<Exit, Failure> {
+    let rawko = workspace.inspect()?;
+    let agent = &agents::find(&rawko, &arguments.agent)?.config;
+    let memory = &rawko.config().config.memory;
+    let recipient = Recipient::of(agent, memory.max_injected, memory.min_importance);
+    let (plan, history) = (arguments.plan.as_deref(), arguments.history.as_deref());
+    let query = Query::new(&arguments.task, &agent.name, plan, history);
+    let options = RecallOptions { now: now(), ..RecallOptions::default() };
+    let recall = if arguments.explain {
+        store.explain(&query, &recipient, &options)
+    } else {
+        store.recall(&query, &recipient, &options)
+    };
+    let console = &workspace.console;
+    if arguments.json {
+        console.json(&as_json(arguments, &recall))?;
+    } else {
+        console.write(&as_text(arguments, &recall, console.paint()))?;
+    }
+    warn(workspace, &recall.reports);
+    Ok(Exit::Success)
+}
+
+fn as_json(arguments: &Arguments, recall: &Recall) -> Value {
+    let memories: Vec<Value> = recall.selection.chosen.iter().map(chosen_json).collect();
+    json!({
+        "task": arguments.task,
+        "agent": arguments.agent,
+        "total": recall.total,
+        "memories": memories,
+        "leftOut": recall.selection.left_out,
+        "block": recall.block,
+        "reports": recall.reports,
+    })
+}
+
+fn chosen_json(one: &Chosen) -> Value {
+    let mut value = header_json(&one.memory.path, &one.memory.header);
+    value["score"] = json!(one.score);
+    value["matches"] = json!(one.matches);
+    value["similarity"] = json!(one.similarity);
+    value["staleness"] = json!(one.staleness);
+    value["contradictions"] = json!(one.contradictions);
+    value
+}
+
+fn as_text(arguments: &Arguments, recall: &Recall, paint: Paint) -> String {
+    let Recall { selection, total, .. } = recall;
+    let mut text =
+        format!("{} of {total} memories for {}\n", selection.chosen.len(), clean_line(&arguments.agent));
+    for (at, one) in selection.chosen.iter().enumerate() {
+        let header = &one.memory.header;
+        let title = paint.strong(&clean_line(&header.title));
+        text.push_str(&format!("\n{:>2}. {title}  {}\n", at + 1, paint.name(&points(one.score.total))));
+        let by = header.discovered_by.as_deref().unwrap_or("nobody known");
+        let mut row = |name: &str, value: &str| {
+            text.push_str(&format!("    {} {}\n", paint.faint(&format!("{name:<9}")), clean_line(value)));
+        };
+        let about = format!(
+            "{}, {}, {}, {} by {by}",
+            one.memory.path,
+            importance(header.importance),
+            kind(header.kind),
+            day(header.discovered_at)
+        );
+        row("file", &about);
+        for found in &one.matches {
+            row("matches", &matched(found));
+        }
+        if let Some(near) = one.similarity {
+            row("meaning", &format!("similarity {:.2}", near.cosine));
+        }
+        row("score", &sum(&one.score));
+        for sentence in one.staleness.sentences() {
+            row("careful", &sentence);
+        }
+        for other in &one.contradictions {
+            let told = if other.shown { "told too" } else { "not told" };
+            row(
+                "contrary",
+                &format!("{} ({}, {}, {told})", other.title, other.path, day(other.discovered_at)),
+            );
+        }
+    }
+    if !selection.left_out.is_empty() {
+        let heading = if arguments.explain { "Not told:" } else { "Not told, of those that came near:" };
+        text.push_str(&format!("\n{heading}\n"));
+        for one in &selection.left_out {
+            text.push_str(&format!("  {}\n", left(one)));
+        }
+    }
+    text
+}
+
+fn left(one: &LeftOut) -> String {
+    let score = one.score.map(|score| format!(" ({})", points(score.total))).unwrap_or_default();
+    clean_line(&format!("{}{score}: {} [{}]", one.title, one.reason.sentence(), one.path))
+}
+
+fn matched(found: &PatternMatch) -> String {
+    let words = found.words.map(|(some, all)| format!(", {some} of {all} words")).unwrap_or_default();
+    let (part, reading) = (found.part.as_str(), found.reading.as_str());
+    format!("`{}` ({reading}{words}) in the {part}: {}", found.pattern, found.found)
+}
+
+fn sum(score: &Score) -> String {
+    let parts: Vec<String> = score
+        .components()
+        .iter()
+        .filter(|(_, points)| points.abs() > 0.0)
+        .map(|(name, amount)| format!("{name} {}", points(*amount)))
+        .collect();
+    format!("{} = {}", parts.join(", "), points(score.total))
+}
+
+/// At most one decimal.
+fn points(points: f64) -> String {
+    let text = format!("{points:.1}");
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+}

@@ -1,0 +1,244 @@
+//! `rawko memory`: what is there, what would be told, and what is written.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use crate::place::{Done, Place, names};
+
+const OAUTH: &str = "---\ntitle: OAuth2 integration was considered too broad\nwhenToUse: [oauth, \"login|sso\"]\nimportance: high\ndiscoveredAt: 2026-01-02T03:04:05+01:00\ndiscoveredBy: developer\ntags: [code, failures]\n---\n\nEarlier attempts at OAuth2 failed because the scopes were unclear.\n";
+
+fn with_memories() -> Place {
+    let place = Place::new();
+    place.write(".rawko/memories/oauth.md", OAUTH);
+    place.write(
+        ".rawko/memories/mail/smtp.md",
+        "---\ntitle: Mail goes through a queue\nwhenToUse: When sending mail or notifications\nimportance: medium\ndiscoveredAt: 2026-01-02\ndiscoveredBy: planner\n---\nNever send it directly.\n",
+    );
+    place
+}
+
+#[test]
+fn a_folder_without_memories_says_what_to_do() {
+    let place = Place::new();
+    place.rawko(&["memory", "list"]).ends(0).says(&["no memories yet", "rawko memory add"]);
+    place.rawko(&["memory", "check"]).ends(0).says(&["0 memories are sound"]);
+    place.rawko(&["memory", "stats"]).ends(0).says(&["no memory has been told"]);
+    let found =
+        place.rawko(&["memory", "match", "--task", "x", "--agent", "tester", "--json"]).ends(0).json();
+    assert_eq!((&found["memories"], &found["block"]), (&json!([]), &json!("")));
+    assert_eq!(names(&place.project()), Vec::<String>::new());
+}
+
+#[test]
+fn what_would_be_told_is_told_with_every_reason() {
+    let place = with_memories();
+    let question = ["memory", "match", "--task", "Add OAuth integration", "--agent", "developer"];
+    insta::assert_snapshot!("memory_match", place.rawko(&question).ends(0).out);
+    insta::assert_snapshot!(
+        "memory_match_explained",
+        place.rawko(&[&question[..], &["--explain"]].concat()).ends(0).out
+    );
+    let found = place.rawko(&[&question[..], &["--json"]].concat()).ends(0).json();
+    let first = &found["memories"][0];
+    assert_eq!((&first["path"], &first["score"]["total"]), (&json!("oauth.md"), &json!(45.0)));
+    assert_eq!(first["matches"][0]["reading"], "prefix");
+    assert_eq!(first["discoveredAt"], "2026-01-02T02:04:05.000Z");
+    assert!(found["block"].as_str().unwrap().contains("| Earlier attempts at OAuth2 failed"));
+    let with_plan =
+        [&["memory", "match", "--task", "x", "--agent", "tester", "--plan", "send a mail"][..], &["--json"]]
+            .concat();
+    assert_eq!(place.rawko(&with_plan).ends(0).json()["memories"][0]["path"], "mail/smtp.md");
+    let with_history = [
+        "memory",
+        "match",
+        "--task",
+        "x",
+        "--agent",
+        "tester",
+        "--history",
+        "planner: the sso flow",
+        "--json",
+    ];
+    assert_eq!(place.rawko(&with_history).ends(0).json()["memories"][0]["path"], "oauth.md");
+    place
+        .rawko(&["memory", "match", "--task", "x", "--agent", "nobody"])
+        .ends(2)
+        .complains(&["there is no agent `nobody`"]);
+}
+
+#[test]
+fn the_agents_options_count() {
+    let place = with_memories();
+    place.write(
+        ".rawko/agents/picky.yaml",
+        "name: picky\nsystemPrompt: x\nmemory: { minImportance: high, maxInjected: 1, scoreBonus: 7 }\nmetadata: { tags: [failures] }\n",
+    );
+    let question =
+        ["memory", "match", "--task", "Send mail about oauth notifications", "--agent", "picky", "--json"];
+    let found = place.rawko(&question).ends(0).json();
+    assert_eq!(found["memories"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&found["memories"][0]["score"]["agentBonus"], &found["memories"][0]["score"]["tags"]),
+        (&json!(7.0), &json!(5.0))
+    );
+    assert_eq!(found["leftOut"][0]["reason"], "tooUnimportant");
+}
+
+#[test]
+fn memories_are_listed_and_shown() {
+    let place = with_memories();
+    insta::assert_snapshot!("memory_list", place.rawko(&["memory", "list"]).ends(0).out);
+    insta::assert_snapshot!("memory_show", place.rawko(&["memory", "show", "oauth"]).ends(0).out);
+    let shown = place.rawko(&["memory", "show", "mail goes through a queue", "--json"]).ends(0).json();
+    assert_eq!((&shown["path"], &shown["patterns"][0]["reading"]), (&json!("mail/smtp.md"), &json!("words")));
+    place.rawko(&["memory", "show", "nothing"]).ends(2).complains(&["there is no memory `nothing`", "hint:"]);
+    place.write(".rawko/memories/other/oauth.md", OAUTH);
+    place
+        .rawko(&["memory", "show", "OAuth2 integration was considered too broad"])
+        .ends(2)
+        .complains(&["means 2 memories", "other/oauth.md"]);
+    place.rawko(&["memory", "show", "oauth.md"]).ends(0);
+}
+
+#[test]
+fn a_new_memory_overwrites_nothing() {
+    let place = with_memories();
+    let add = [
+        "memory",
+        "add",
+        "--title",
+        "Money is in cents",
+        "--when-to-use",
+        "money|price",
+        "--importance",
+        "critical",
+        "--tags",
+        "money, code",
+        "--kind",
+        "avoid",
+        "--paths",
+        "src/**",
+        "--body",
+        "Never use floats.",
+    ];
+    place.rawko(&add).ends(0).says(&["wrote .rawko/memories/money-is-in-cents.md"]);
+    let text = fs::read_to_string(place.project().join(".rawko/memories/money-is-in-cents.md")).unwrap();
+    for part in [
+        "title: Money is in cents\n",
+        "importance: critical\n",
+        "kind: avoid\n",
+        "tags: [money, code]\n",
+        "\n\nNever use floats.\n",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    place.rawko(&add).ends(1).complains(&["says nearly the same: money-is-in-cents.md", "--force"]);
+    place.rawko(&[&add[..], &["--force"]].concat()).ends(0).says(&["money-is-in-cents-2.md"]);
+    let from_stdin = ["memory", "add", "--title", "Dates are UTC", "--when-to-use", "date", "--json"];
+    let done = place.rawko_with(&from_stdin, "Zürich is not UTC.\n".as_bytes()).ends(0).json();
+    assert_eq!(done["path"], "dates-are-utc.md");
+    place.rawko_with(&from_stdin[..6], b"\xff").ends(2).complains(&["not UTF-8"]);
+    place
+        .rawko(&["memory", "add", "--title", "x", "--when-to-use", " ", "--body", "y"])
+        .ends(2)
+        .complains(&["whenToUse", "hint:"]);
+    place
+        .rawko(&["memory", "add", "--title", "x", "--when-to-use", "y", "--body", "z", "--file", "../x"])
+        .ends(2)
+        .complains(&["no readable file"]);
+    place.rawko(&["memory", "check"]).ends(1).says(&["has the same title as money-is-in-cents-2.md"]);
+}
+
+#[test]
+fn what_is_to_be_mended_is_told_with_its_line() {
+    let place = with_memories();
+    place.rawko(&["memory", "check"]).ends(0).says(&["2 memories are sound"]);
+    place.write(
+        ".rawko/memories/bad.md",
+        "---\ntitle: \"\\e[2Jx\"\nwhenToUse: 'a(\u{1b}[31m'\nimportance: urgent\n---\n",
+    );
+    place.write(".rawko/memories/worse.md", "no front matter\n");
+    let check = place.rawko(&["memory", "check"]).ends(1).says(&[
+        "--> .rawko/memories/bad.md:4",
+        "`urgent` is no importance and read as low",
+        "= help: write low, medium, high or critical",
+        "--> .rawko/memories/worse.md:1:1",
+    ]);
+    assert!(!check.out.contains('\u{1b}'), "{:?}", check.out);
+    let reports = place.rawko(&["memory", "check", "--json"]).ends(1).json();
+    assert_eq!(reports["sound"], false);
+    let listed = place
+        .rawko(&["memory", "list"])
+        .ends(0)
+        .complains(&["findings in .rawko/memories", "rawko memory check"]);
+    assert!(!listed.out.contains('\u{1b}') && listed.out.contains("mail/smtp.md"));
+}
+
+#[test]
+fn an_editor_is_opened_and_the_memory_checked_afterwards() {
+    let place = with_memories();
+    place.rawko(&["memory", "edit", "oauth"]).ends(2).complains(&["neither VISUAL nor EDITOR is set"]);
+    let editor = place.tmp().join("editor.sh");
+    fs::write(&editor, "#!/bin/sh\nsed -i \"s/importance: high/importance: $1/\" \"$2\"\n").unwrap();
+    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+    let edit = |word: &str| {
+        let mut command = place.command(&["memory", "edit", "oauth"]);
+        command.env("EDITOR", format!("{} {word}", editor.display()));
+        Done::of(command.output().unwrap())
+    };
+    edit("low").ends(0).says(&["oauth.md is sound"]);
+    let mut command = place.command(&["memory", "edit", "oauth"]);
+    command.env("VISUAL", "/nowhere/editor").env("EDITOR", &editor);
+    Done::of(command.output().unwrap()).ends(1).complains(&["cannot start `/nowhere/editor`"]);
+    place.write(".rawko/memories/oauth.md", "---\ntitle: x\nimportance: high\n---\n");
+    let mut command = place.command(&["memory", "edit", "oauth.md"]);
+    command.env("EDITOR", "true");
+    Done::of(command.output().unwrap()).ends(1).says(&["`whenToUse` is missing"]);
+}
+
+#[test]
+fn retired_memories_keep_their_files() {
+    let place = with_memories();
+    place.rawko(&["memory", "retire", "oauth"]).ends(0).says(&["oauth.md is expired"]);
+    assert!(
+        fs::read_to_string(place.project().join(".rawko/memories/oauth.md")).unwrap().contains("expiresAt: ")
+    );
+    place.write(".rawko/memories/new.md", &OAUTH.replace("too broad", "again"));
+    let done = place.rawko(&["memory", "retire", "smtp", "--superseded-by", "new", "--json"]).ends(0).json();
+    assert_eq!(done["supersededBy"], "new.md");
+    place
+        .rawko(&["memory", "retire", "new", "--superseded-by", "new.md"])
+        .ends(2)
+        .complains(&["its own place"]);
+    let listed = place.rawko(&["memory", "list", "--json"]).ends(0).json();
+    let states: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|entry| entry["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["superseded", "active", "expired"]);
+    let question =
+        ["memory", "match", "--task", "oauth mail notifications", "--agent", "developer", "--json"];
+    let found = place.rawko(&question).ends(0).json();
+    assert_eq!(found["memories"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn uses_are_counted() {
+    let place = with_memories();
+    let one = |memory: &str, outcome: &str| json!({"session": "s", "iteration": 1, "agent": "developer", "memory": memory, "cited": true, "outcome": outcome, "at": 1_769_160_600_000_u64});
+    let lines = [
+        one("oauth.md", "success"),
+        one("oauth.md", "failure"),
+        one("oauth.md", "success"),
+        one("old.md", "success"),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    place.write(".rawko/memories/.feedback.jsonl", &text);
+    insta::assert_snapshot!("memory_stats", place.rawko(&["memory", "stats"]).ends(0).out);
+    let stats = place.rawko(&["memory", "stats", "--json"]).ends(0).json();
+    assert_eq!(
+        (&stats[0]["uses"], &stats[0]["helped"], &stats[0]["notHelped"]),
+        (&json!(3), &json!(2), &json!(1))
+    );
+    assert_eq!((&stats[1]["path"], &stats[1]["title"]), (&json!("old.md"), &json!(null)));
+}

@@ -1,0 +1,197 @@
+//! The memories' folder as the file system has it: which files there are, and whether they are still the same.
+//!
+//! Owns listing and looking. Links are not followed, wherever they point: a clone may bring one that leaves the folder. Every folder is opened
+//! from the one above it, so that nothing can be slipped in between. Contents are read elsewhere.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::io::Errno;
+
+use super::report::Report;
+
+/// Deepest folder below the memories' folder.
+const MAX_DEPTH: usize = 16;
+/// Most memories. What is beyond them is not looked at.
+pub(super) const MAX_FILES: usize = 1_000_000;
+/// The ending of a memory's file.
+pub(super) const ENDING: &str = ".md";
+
+/// By what a file or folder is known to be unchanged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) ino: u64,
+    pub(super) size: u64,
+    /// Nanoseconds since 1970.
+    pub(super) mtime: i64,
+    /// The same of the last change of anything about it, which no program can set.
+    pub(super) ctime: i64,
+}
+
+impl Stamp {
+    #[allow(clippy::useless_conversion, reason = "the types of the fields differ between platforms")]
+    pub(super) fn of(stat: &Stat) -> Self {
+        let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
+        Self {
+            ino: u64::from(stat.st_ino),
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            mtime: ns(i64::from(stat.st_mtime), i64::try_from(stat.st_mtime_nsec).unwrap_or_default()),
+            ctime: ns(i64::from(stat.st_ctime), i64::try_from(stat.st_ctime_nsec).unwrap_or_default()),
+        }
+    }
+}
+
+/// One folder with the memories right in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listed {
+    /// Below the memories' folder; empty for that folder itself.
+    pub(super) path: String,
+    pub(super) stamp: Stamp,
+    /// Names of files, sorted.
+    pub(super) names: Vec<String>,
+}
+
+/// Everything there is.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// The folders, sorted by path.
+    pub(super) folders: Vec<Listed>,
+    pub(super) reports: Vec<Report>,
+}
+
+/// Opens the memories' folder of `project`; `None` where there is none.
+pub(super) fn open(project: &Path) -> Result<Option<OwnedFd>, Box<Report>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let rawko = match openat(CWD, project.join(".rawko"), flags, Mode::empty()) {
+        Ok(folder) => folder,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(error) => return Err(Box::new(unreadable("", error))),
+    };
+    match openat(&rawko, "memories", flags | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(Box::new(match statat(&rawko, "memories", AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => link(""),
+            Ok(stat) if !FileType::from_raw_mode(stat.st_mode).is_dir() => {
+                Report::error("", "is a file, but should be a folder", "replace it by a folder")
+            }
+            _ => unreadable("", error),
+        })),
+    }
+}
+
+/// Opens the folder `path` below `root`, part by part.
+pub(super) fn open_below(root: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut at = openat(root, ".", flags, Mode::empty())?;
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        at = openat(&at, part, flags, Mode::empty())?;
+    }
+    Ok(at)
+}
+
+/// The stamp of an open folder.
+pub(super) fn stamp_of(folder: BorrowedFd<'_>) -> Result<Stamp, Errno> {
+    fstat(folder).map(|stat| Stamp::of(&stat))
+}
+
+/// Lists the folder and all below it. Names that are not memories are passed over; what should be one and is not is reported.
+pub(super) fn list(root: BorrowedFd<'_>) -> Listing {
+    let mut listing = Listing::default();
+    let mut count = 0;
+    match open_below(root, "") {
+        Ok(folder) => walk(folder, "", 0, &mut count, &mut listing),
+        Err(error) => listing.reports.push(unreadable("", error)),
+    }
+    listing.folders.sort_by(|a, b| a.path.cmp(&b.path));
+    listing
+}
+
+fn walk(folder: OwnedFd, path: &str, depth: usize, count: &mut usize, listing: &mut Listing) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+    // Before the names are read: a change in between shows as a change.
+    let stamp = match stamp_of(folder.as_fd()) {
+        Ok(stamp) => stamp,
+        Err(error) => return listing.reports.push(unreadable(path, error)),
+    };
+    let entries = match Dir::read_from(&folder) {
+        Ok(entries) => entries,
+        Err(error) => return listing.reports.push(unreadable(path, error)),
+    };
+    let (mut names, mut folders) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                listing.reports.push(unreadable(path, error));
+                break;
+            }
+        };
+        let raw = entry.file_name();
+        // Editors and rawko itself keep hidden files beside the memories.
+        if raw.to_bytes().starts_with(b".") {
+            continue;
+        }
+        let is_memory = raw.to_bytes().ends_with(ENDING.as_bytes());
+        let Ok(name) = raw.to_str() else {
+            let shown = below(&raw.to_string_lossy());
+            let help = "rename it";
+            listing.reports.push(Report::error(&shown, "the file's name is not UTF-8", help));
+            continue;
+        };
+        let kind = match entry.file_type() {
+            FileType::Unknown => statat(&folder, raw, AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            kind => kind,
+        };
+        match kind {
+            FileType::RegularFile if is_memory => names.push(name.to_owned()),
+            FileType::Directory if depth < MAX_DEPTH => folders.push(name.to_owned()),
+            FileType::Directory => {
+                let message = format!("lies deeper than {MAX_DEPTH} folders and is not looked at");
+                listing.reports.push(Report::warning(&below(name), message, "move it up"));
+            }
+            FileType::Symlink => listing.reports.push(link(&below(name))),
+            _ if is_memory => {
+                let message = "is not a regular file";
+                listing.reports.push(Report::error(&below(name), message, "replace it by a file"));
+            }
+            _ => {}
+        }
+    }
+    names.sort_unstable();
+    if *count + names.len() > MAX_FILES {
+        names.truncate(MAX_FILES - *count);
+        let message = format!("more than {MAX_FILES} memories; the rest is not looked at");
+        listing.reports.push(Report::warning(path, message, "remove some"));
+    }
+    *count += names.len();
+    folders.sort_unstable();
+    let opened: Vec<(String, Result<OwnedFd, Errno>)> = folders
+        .into_iter()
+        .map(|name| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            (below(&name), openat(&folder, name.as_str(), flags, Mode::empty()))
+        })
+        .collect();
+    drop(folder);
+    listing.folders.push(Listed { path: path.to_owned(), stamp, names });
+    for (path, folder) in opened {
+        match folder {
+            Ok(folder) => walk(folder, &path, depth + 1, count, listing),
+            Err(error) => listing.reports.push(unreadable(&path, error)),
+        }
+    }
+}
+
+fn link(path: &str) -> Report {
+    let message = "is a link, and links are not followed";
+    Report::error(path, message, "put the file itself here")
+}
+
+fn unreadable(path: &str, error: Errno) -> Report {
+    let message = format!("cannot be read: {}", io::Error::from(error));
+    Report::error(path, message, "check its permissions")
+}

@@ -1,0 +1,32 @@
+//! The memories of a project: reading, finding, writing (`spec/memory.md`, `docs/memory.md`).
+//!
+//! ```text
+//! folder ─▶ file ─▶ index ─▶ store ─▶ core::memory (rank, choose, block)
+//!                              │
+//!                       tree, feedback, write
+//! ```
+//!
+//! A [`MemoryStore`] is everything there is to do with `.rawko/memories`. What a memory means, whether it matches and
+//! what of it is told is `rawko_core::memory`'s. Nothing here stops a run: what cannot be read becomes a [`Report`].
+//! Everything blocks, and is quick.
+
+mod check;
+mod feedback;
+mod file;
+mod folder;
+mod parallel;
+mod report;
+mod store;
+mod tree;
+mod write;
+
+pub use report::Report;
+pub use store::{Inventory, MemoryStore, Recall, RecallOptions};
+pub use tree::cite;
+pub use write::{NewMemory, WriteError};
+
+/// Where a project's memories are.
+pub const FOLDER: &str = ".rawko/memories";
+
+#[cfg(test)]
+mod tests;

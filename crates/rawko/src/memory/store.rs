@@ -1,0 +1,325 @@
+//! A project's memories, as a whole.
+//!
+//! Owns the order of things: what is listed, what is read, what is asked of the core, what is looked at in the tree.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rawko_core::Timestamp;
+use rawko_core::memory::words::stems;
+use rawko_core::memory::{
+    Corpus, Feedback, Likeness, Memory, Query, Reason, Recipient, Selection, Similarity, Surroundings, Use,
+    likeness, rank, reference_key, referred_keys,
+};
+use serde_json::json;
+
+use super::file::{self, Text};
+use super::folder::{self, Listing};
+use super::report::Report;
+use super::tree::Tree;
+use super::write::{self, NewMemory, WriteError};
+use super::{feedback, parallel};
+
+/// What rawko derives from memories or keeps for one machine, and git is told to leave alone.
+const GITIGNORE: &str = "\
+# What rawko derives from the memories, or keeps for this machine alone. The memories themselves are meant to be committed.
+/.index
+/.vectors*
+/.feedback.jsonl
+/.new-*
+";
+/// Memories whose bodies are compared with that of a new one.
+const MAX_COMPARED: usize = 50;
+
+/// The memories of one project. Nothing is read before it is asked for.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    project: PathBuf,
+}
+
+/// All memories that can be used, by path, and what is wrong with the others.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Inventory {
+    /// The memories, by path.
+    pub memories: Vec<Memory>,
+    /// What somebody should mend.
+    pub reports: Vec<Report>,
+}
+
+/// What a recall depends on besides query and agent.
+#[derive(Debug, Clone, Default)]
+pub struct RecallOptions {
+    /// The instant.
+    pub now: Timestamp,
+    /// Similarity of meaning, by path; empty where it is switched off.
+    pub semantic: BTreeMap<String, Similarity>,
+}
+
+/// What an execution is told.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recall {
+    /// Which memories, and why these.
+    pub selection: Selection,
+    /// The text for the end of the system prompt; empty where nothing is told.
+    pub block: String,
+    /// How many memories there are.
+    pub total: usize,
+    /// What somebody should mend.
+    pub reports: Vec<Report>,
+}
+
+impl MemoryStore {
+    /// The memories in the project's `.rawko/memories`.
+    #[must_use]
+    pub fn of_project(project: &Path) -> Self {
+        Self { project: project.to_owned() }
+    }
+
+    /// Their folder, whether it is there or not.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.project.join(super::FOLDER)
+    }
+
+    /// All of them, each file read anew.
+    #[must_use]
+    pub fn inventory(&self) -> Inventory {
+        match self.open() {
+            Ok(Some(root)) => read_all(&root),
+            Ok(None) => Inventory::default(),
+            Err(report) => Inventory { memories: Vec::new(), reports: vec![*report] },
+        }
+    }
+
+    /// Chooses what an execution is told. [`Selection::left_out`] names those that came near alone.
+    #[must_use]
+    pub fn recall(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Recall {
+        let mut recall = self.explain(query, recipient, options);
+        recall.selection.left_out.retain(|left| left.reason != Reason::NoMatch);
+        recall
+    }
+
+    /// The same, with a reason for every memory that is not told. It reads every file.
+    #[must_use]
+    pub fn explain(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Recall {
+        let Inventory { memories, reports } = self.inventory();
+        let mut corpus = Corpus::default();
+        for memory in &memories {
+            corpus.add(memory.header.when_to_use.iter().map(String::as_str));
+        }
+        let total = memories.len();
+        self.choose(&memories, corpus, total, reports, (query, recipient, options))
+    }
+
+    fn choose(
+        &self,
+        memories: &[Memory],
+        corpus: Corpus,
+        total: usize,
+        mut reports: Vec<Report>,
+        (query, recipient, options): (&Query, &Recipient, &RecallOptions),
+    ) -> Recall {
+        let (feedback, broken) = self.feedback();
+        reports.extend(broken);
+        let around = Surroundings { corpus, feedback, semantic: options.semantic.clone(), now: options.now };
+        let ranking = rank(memories, query, recipient, &around);
+        let tree = Tree::new(&self.project);
+        let found =
+            ranking.shortlist().map(|memory| (memory.path.clone(), tree.look(&memory.header))).collect();
+        let selection = ranking.choose(&found);
+        let mut bodies = BTreeMap::new();
+        for one in &selection.chosen {
+            match self.text(&one.memory.path) {
+                Ok((_, body)) => drop(bodies.insert(one.memory.path.clone(), body)),
+                Err(report) => reports.push(*report),
+            }
+        }
+        let block = rawko_core::memory::block::block(&selection, &bodies);
+        Recall { selection, block, total, reports }
+    }
+
+    /// A memory's text: its front matter with the two lines around it, and its body.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn text(&self, path: &str) -> Result<(String, String), Box<Report>> {
+        self.parts(path).map(|text| (text.front, text.body))
+    }
+
+    fn parts(&self, path: &str) -> Result<Text, Box<Report>> {
+        let absent =
+            || Box::new(Report::error(path, "there is no such memory", "`rawko memory list` names them all"));
+        let root = self.open()?.ok_or_else(absent)?;
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let folder = folder::open_below(root.as_fd(), folder).map_err(|_| absent())?;
+        file::read_text(folder.as_fd(), name, path)
+    }
+
+    /// The memories that a name may mean: a path, a file's name or a title.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Vec<Memory> {
+        let key = reference_key(name);
+        let mut all = self.inventory().memories;
+        all.retain(|memory| referred_keys(&memory.path, &memory.header.title).contains(&key));
+        // A path means itself alone.
+        match all.iter().position(|memory| memory.path == name) {
+            Some(at) => vec![all.swap_remove(at)],
+            None => all,
+        }
+    }
+
+    /// Everything that somebody should mend, of each file and between files.
+    #[must_use]
+    pub fn check(&self, now: Timestamp) -> Vec<Report> {
+        let mut reports = super::check::check(self, now);
+        reports.extend(self.feedback().1);
+        reports.sort_by(|a, b| (&a.path, a.line, &a.message).cmp(&(&b.path, b.line, &b.message)));
+        reports
+    }
+
+    /// Writes a memory under a name of its own, and returns its path.
+    ///
+    /// # Errors
+    /// [`WriteError::Duplicate`] where one says nearly the same and `force` is not set; [`WriteError::Invalid`] where it would be
+    /// no memory; [`WriteError::Io`] where it cannot be written.
+    pub fn add(&self, new: &NewMemory, force: bool) -> Result<String, WriteError> {
+        if let (false, Some(known)) = (force, self.near_duplicate(&new.title, &new.body, new.discovered_at)) {
+            return Err(WriteError::Duplicate { path: known.path, title: known.header.title });
+        }
+        let folder = self.prepare()?;
+        write::create(&folder, new)
+    }
+
+    /// A memory that says nearly the same, retired ones apart.
+    #[must_use]
+    pub fn near_duplicate(&self, title: &str, body: &str, now: Timestamp) -> Option<Memory> {
+        let words = stems(title);
+        let all = self.inventory().memories;
+        let mut near: Vec<(usize, Memory)> = all
+            .into_iter()
+            .filter(|memory| memory.header.expires_at.is_none_or(|at| at > now))
+            .map(|memory| (stems(&memory.header.title).intersection(&words).count(), memory))
+            .filter(|(common, _)| *common > 0)
+            .collect();
+        near.sort_by(|(a, _), (b, _)| b.cmp(a));
+        near.truncate(MAX_COMPARED);
+        near.into_iter().map(|(_, memory)| memory).find(|memory| {
+            let known = self.text(&memory.path).map(|(_, body)| body).unwrap_or_default();
+            likeness((title, body), (&memory.header.title, &known)) != Likeness::Different
+        })
+    }
+
+    /// Notes on a memory that it was found out again; says whether there was room for it.
+    ///
+    /// # Errors
+    /// Where there is no such memory, or it cannot be written.
+    pub fn note(&self, path: &str, note: &str) -> Result<bool, WriteError> {
+        let text = self.parts(path).map_err(|_| WriteError::NotFound { path: path.to_owned() })?;
+        write::note(&self.folder(), path, &text, note)
+    }
+
+    /// Lets a memory expire at an instant. The file stays.
+    ///
+    /// # Errors
+    /// Where there is no such memory, or its file cannot be changed.
+    pub fn retire(&self, path: &str, at: Timestamp) -> Result<(), WriteError> {
+        let text = self.parts(path).map_err(|_| WriteError::NotFound { path: path.to_owned() })?;
+        write::set_key(&self.folder(), path, &text, "expiresAt", json!(at.to_rfc3339()))
+    }
+
+    /// Notes in the memory `new` that it takes the place of `old`. Both files stay.
+    ///
+    /// # Errors
+    /// Where there is no memory `new`, or its file cannot be changed.
+    pub fn supersede(&self, old: &str, new: &Memory) -> Result<(), WriteError> {
+        let path = &new.path;
+        let text = self.parts(path).map_err(|_| WriteError::NotFound { path: path.clone() })?;
+        let mut supersedes = new.header.supersedes.clone();
+        if !supersedes.iter().any(|known| reference_key(known) == reference_key(old)) {
+            supersedes.push(old.to_owned());
+        }
+        write::set_key(&self.folder(), path, &text, "supersedes", json!(supersedes))
+    }
+
+    /// What earlier uses say, by path.
+    #[must_use]
+    pub fn feedback(&self) -> (BTreeMap<String, Feedback>, Vec<Report>) {
+        match self.open() {
+            Ok(Some(root)) => feedback::read(root.as_fd()),
+            Ok(None) | Err(_) => (BTreeMap::new(), Vec::new()),
+        }
+    }
+
+    /// Records uses of memories.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn record_uses(&self, uses: &[Use]) -> Result<(), WriteError> {
+        let failed = |source: io::Error| WriteError::Io { path: feedback::NAME.to_owned(), source };
+        if uses.is_empty() {
+            return Ok(());
+        }
+        self.prepare()?;
+        let root = self.open().map_err(|report| failed(io::Error::other(report.message)))?;
+        let root = root.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        feedback::append(root.as_fd(), uses).map_err(failed)
+    }
+
+    /// The folder, made where it is not there, with a `.gitignore` that leaves the memories alone.
+    fn prepare(&self) -> Result<PathBuf, WriteError> {
+        let folder = self.folder();
+        let failed = |source: io::Error| WriteError::Io { path: super::FOLDER.to_owned(), source };
+        fs::create_dir_all(&folder).map_err(failed)?;
+        // A link would lead out of the project.
+        self.open().map_err(|report| failed(io::Error::other(report.message)))?;
+        ignore_derived(&folder).map_err(failed)?;
+        Ok(folder)
+    }
+
+    pub(super) fn open(&self) -> Result<Option<OwnedFd>, Box<Report>> {
+        folder::open(&self.project)
+    }
+}
+
+/// Tells git what is not to be committed. A file that is there already is somebody's own.
+pub(super) fn ignore_derived(folder: &Path) -> io::Result<()> {
+    let file = fs::OpenOptions::new().write(true).create_new(true).open(folder.join(".gitignore"));
+    match file {
+        Ok(mut file) => io::Write::write_all(&mut file, GITIGNORE.as_bytes()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_all(root: &OwnedFd) -> Inventory {
+    let Listing { folders, mut reports } = folder::list(root.as_fd());
+    let files: Vec<(&str, &str)> = folders
+        .iter()
+        .flat_map(|folder| folder.names.iter().map(|name| (folder.path.as_str(), name.as_str())))
+        .collect();
+    let entries = parallel::in_runs(&files, |files| {
+        let mut read = Vec::with_capacity(files.len());
+        let mut open: Option<(&str, OwnedFd)> = None;
+        for (parent, name) in files {
+            let path = if parent.is_empty() { (*name).to_owned() } else { format!("{parent}/{name}") };
+            if open.as_ref().is_none_or(|(at, _)| at != parent) {
+                open = folder::open_below(root.as_fd(), parent).ok().map(|folder| (*parent, folder));
+            }
+            // A folder that went since is as if it had never been there.
+            let Some((_, folder)) = &open else { continue };
+            let (entry, _) = file::read_entry(folder.as_fd(), name, &path);
+            read.push((path, entry));
+        }
+        read
+    });
+    let mut memories = Vec::with_capacity(entries.len());
+    for (path, entry) in entries {
+        reports.extend(entry.reports);
+        memories.extend(entry.header.map(|header| Memory { path, header }));
+    }
+    memories.sort_by(|a, b| a.path.cmp(&b.path));
+    Inventory { memories, reports }
+}

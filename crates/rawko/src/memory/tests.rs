@@ -1,0 +1,281 @@
+//! The folder with everything that can be in it, and what the store makes of it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use rawko_core::Timestamp;
+use rawko_core::agent::Importance;
+use rawko_core::memory::{Query, Recipient, Severity, Use, UseOutcome};
+
+use super::*;
+
+pub(super) const NOW: Timestamp = Timestamp(1_769_160_600_000);
+
+/// A project of its own.
+pub(super) struct Project {
+    dir: tempfile::TempDir,
+}
+
+impl Project {
+    pub(super) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(super) fn store(&self) -> MemoryStore {
+        MemoryStore::of_project(self.path())
+    }
+
+    pub(super) fn put(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.store().folder().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A sound memory with these further lines of front matter.
+    pub(super) fn memory(&self, name: &str, title: &str, when: &str, more: &str) -> PathBuf {
+        self.put(
+            name,
+            format!(
+                "---\ntitle: {title}\nwhenToUse: {when}\nimportance: high\ndiscoveredAt: 2026-01-02T00:00:00Z\n\
+                 discoveredBy: planner\n{more}---\n\nThe body of {title}.\n"
+            ),
+        )
+    }
+
+    pub(super) fn recall(&self, task: &str) -> Recall {
+        let agent =
+            serde_json::from_value(serde_json::json!({"name": "developer", "systemPrompt": ""})).unwrap();
+        let recipient = Recipient::of(&agent, 5, Importance::Low);
+        let query = Query::new(task, "developer", None, None);
+        self.store().recall(&query, &recipient, &RecallOptions { now: NOW, ..RecallOptions::default() })
+    }
+
+    /// The paths of what a task is told.
+    pub(super) fn told(&self, task: &str) -> Vec<String> {
+        self.recall(task).selection.chosen.into_iter().map(|one| one.memory.path).collect()
+    }
+}
+
+/// What is reported, as `path:line message`.
+fn shown(reports: &[Report]) -> Vec<String> {
+    reports
+        .iter()
+        .map(|report| match report.line {
+            Some(line) => format!("{}:{line} {}", report.path, report.message),
+            None => format!("{} {}", report.path, report.message),
+        })
+        .collect()
+}
+
+#[track_caller]
+fn holds(reports: &[Report], parts: &[&str]) {
+    let shown = shown(reports);
+    for part in parts {
+        assert!(shown.iter().any(|line| line.starts_with(part)), "{part} in {shown:#?}");
+    }
+    assert_eq!(shown.len(), parts.len(), "{shown:#?}");
+}
+
+#[test]
+fn without_a_folder_there_is_nothing_and_nothing_is_made() {
+    let project = Project::new();
+    assert_eq!(project.store().inventory(), Inventory::default());
+    assert_eq!(project.recall("x"), Recall::default());
+    assert!(project.store().check(NOW).is_empty());
+    assert!(fs::read_dir(project.path()).unwrap().next().is_none());
+}
+
+#[test]
+fn everything_that_can_lie_there_is_read_or_reported() {
+    let project = Project::new();
+    project.memory("good.md", "Good", "auth", "");
+    project.memory("deep/er/nested.md", "Nested", "auth", "");
+    project.put("bom.md", "\u{feff}---\r\ntitle: Bom\r\nwhenToUse: auth\r\nimportance: low\r\ndiscoveredAt: 2026-01-02\r\ndiscoveredBy: me\r\n---\r\nText\r\n");
+    project.put("only.md", "---\ntitle: Only front matter\nwhenToUse: auth\nimportance: low\ndiscoveredAt: 2026-01-02\ndiscoveredBy: me\n---");
+    project.put("notes.txt", "not a memory");
+    project.put(".hidden.md", "not one either");
+    project.put("none.md", "# Just text\n");
+    project.put("yaml.md", "---\ntitle: [\n---\n");
+    project.put("latin.md", b"---\ntitle: caf\xe9\nwhenToUse: x\n---\n");
+    project.put("long.md", format!("---\ntitle: x\nmore: {}\n---\n", "y".repeat(70_000)));
+    let huge = project.put("huge.md", "");
+    fs::File::options().write(true).open(&huge).unwrap().set_len(50 * 1024 * 1024).unwrap();
+    project.put("outside.txt", "");
+    symlink("/etc/hosts", project.store().folder().join("link.md")).unwrap();
+    symlink("/etc", project.store().folder().join("folder-link")).unwrap();
+    fs::create_dir(project.store().folder().join("folder.md")).unwrap();
+    let inventory = project.store().inventory();
+    let paths: Vec<&str> = inventory.memories.iter().map(|memory| memory.path.as_str()).collect();
+    assert_eq!(paths, ["bom.md", "deep/er/nested.md", "good.md", "only.md"]);
+    holds(
+        &inventory.reports,
+        &[
+            "folder-link is a link",
+            "link.md is a link",
+            "huge.md is larger than 1024 kB",
+            "latin.md:2 the front matter is not UTF-8",
+            "long.md:1 the front matter is longer than 64 kB",
+            "none.md:1 the front matter is missing",
+            "yaml.md:2 not valid YAML",
+        ],
+    );
+    assert!(
+        inventory.reports.iter().all(|report| !report.help.is_empty() && report.severity == Severity::Error)
+    );
+    let recall = project.recall("Fix auth");
+    assert_eq!((recall.selection.chosen.len(), recall.total), (4, 4));
+    assert!(recall.block.contains("| The body of Nested."), "{}", recall.block);
+}
+
+#[test]
+fn a_folder_that_is_none_is_reported() {
+    let link = Project::new();
+    fs::create_dir_all(link.path().join(".rawko")).unwrap();
+    symlink("/etc", link.path().join(".rawko/memories")).unwrap();
+    holds(&link.store().inventory().reports, &[" is a link"]);
+    let new = NewMemory::new("T", vec!["x".to_owned()], "me", NOW);
+    assert!(matches!(link.store().add(&new, false), Err(WriteError::Io { .. })));
+    let file = Project::new();
+    fs::create_dir_all(file.path().join(".rawko")).unwrap();
+    fs::write(file.path().join(".rawko/memories"), "").unwrap();
+    holds(&file.store().inventory().reports, &[" is a file"]);
+}
+
+#[test]
+fn what_may_not_be_read_is_reported() {
+    let project = Project::new();
+    let file = project.memory("closed.md", "Closed", "auth", "");
+    let folder = project.memory("dir/a.md", "A", "auth", "").parent().unwrap().to_owned();
+    project.memory("open.md", "Open", "auth", "");
+    let close = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    close(&file, 0o000);
+    close(&folder, 0o000);
+    let is_root = fs::read(&file).is_ok();
+    let inventory = project.store().inventory();
+    close(&folder, 0o755);
+    if is_root {
+        eprintln!("not tried: this user may read everything");
+        return;
+    }
+    holds(&inventory.reports, &["dir cannot be read", "closed.md cannot be read"]);
+    assert_eq!(inventory.memories.len(), 1);
+}
+
+#[test]
+fn new_memories_never_take_the_place_of_others() {
+    let project = Project::new();
+    let mut new = NewMemory::new("Money is in cents", vec!["money|price".to_owned()], "developer", NOW);
+    new.body = "All amounts are integers of cents; floats are never used.".to_owned();
+    assert_eq!(project.store().add(&new, false).unwrap(), "money-is-in-cents.md");
+    let again = project.store().add(&new, false);
+    assert!(matches!(again, Err(WriteError::Duplicate { path, .. }) if path == "money-is-in-cents.md"));
+    let mut near = new.clone();
+    near.title = "Amounts of money".to_owned();
+    near.body = "Amounts are integers of cents, and floats are never used at all.".to_owned();
+    assert!(matches!(project.store().add(&near, false), Err(WriteError::Duplicate { .. })));
+    assert_eq!(project.store().add(&new, true).unwrap(), "money-is-in-cents-2.md");
+    let invalid = NewMemory { title: " ".to_owned(), ..new };
+    assert!(
+        matches!(project.store().add(&invalid, false), Err(WriteError::Invalid(reports)) if reports[0].message.contains("title"))
+    );
+    assert!(fs::read_to_string(project.store().folder().join(".gitignore")).unwrap().contains("/.index\n"));
+    assert_eq!(project.told("Show the price").len(), 2);
+}
+
+#[test]
+fn retired_memories_stay_and_are_never_told() {
+    let project = Project::new();
+    project.memory("a.md", "A", "auth", "# mine\nown: 1\n");
+    project.memory("b.md", "B", "auth", "");
+    project.memory("c.md", "C", "auth", "");
+    let store = project.store();
+    store.retire("a.md", NOW).unwrap();
+    let text = fs::read_to_string(store.folder().join("a.md")).unwrap();
+    assert!(
+        text.contains("# mine\nown: 1\nexpiresAt: \"2026-01-23T09:30:00.000Z\"\n---\n\nThe body of A."),
+        "{text}"
+    );
+    store.supersede("b.md", &store.find("C")[0]).unwrap();
+    assert_eq!(project.told("auth"), ["c.md"]);
+    assert!(matches!(store.retire("d.md", NOW), Err(WriteError::NotFound { .. })));
+    assert!(store.note("c.md", "found again by tester in s1").unwrap());
+    assert!(!store.note("c.md", "found again by tester in s1").unwrap());
+    let recall = project.recall("auth");
+    assert!(
+        recall.block.contains("The body of C.") && !recall.block.contains("found again"),
+        "{}",
+        recall.block
+    );
+}
+
+#[test]
+fn uses_are_remembered() {
+    let project = Project::new();
+    project.memory("a.md", "A", "auth", "");
+    project.memory("b.md", "B", "auth", "");
+    assert_eq!(project.told("auth"), ["a.md", "b.md"]);
+    let one = |memory: &str, cited| Use {
+        session: "s".to_owned(),
+        iteration: 1,
+        agent: "developer".to_owned(),
+        memory: memory.to_owned(),
+        cited,
+        touched: false,
+        outcome: UseOutcome::Success,
+        at: NOW,
+    };
+    project.store().record_uses(&[one("a.md", false), one("b.md", true)]).unwrap();
+    project.store().record_uses(&[one("b.md", true)]).unwrap();
+    assert_eq!(project.told("auth"), ["b.md", "a.md"]);
+    let path = project.store().folder().join(".feedback.jsonl");
+    fs::write(&path, format!("{}not json\n\n", fs::read_to_string(&path).unwrap())).unwrap();
+    let (all, reports) = project.store().feedback();
+    assert_eq!((all["b.md"].uses, all["b.md"].helped, all["a.md"].ignored), (2, 2, 1));
+    holds(&reports, &[".feedback.jsonl holds lines"]);
+}
+
+#[test]
+fn what_is_wrong_between_memories_is_found() {
+    let project = Project::new();
+    project.memory("a.md", "Same", "auth", "supersedes: [gone, a]\n");
+    project.memory("b.md", "same", "auth", "conflictsWith: nobody\n");
+    project.memory("c.md", "C", "auth", "supersedes: d\n");
+    project.memory("d.md", "D", "auth", "supersedes: c.md\nexpiresAt: 2030-01-01\n");
+    let text = "---\ntitle: E\nwhenToUse: 'a(b'\nimportance: high\ndiscoveredAt: 2031-01-02T00:00:00Z\ndiscoveredBy: x\n---\n";
+    project.put("e.md", [text.as_bytes(), b"caf\xe9\n"].concat());
+    holds(
+        &project.store().check(NOW),
+        &[
+            "a.md:7 `supersedes` names `gone`",
+            "a.md:7 `supersedes` names the memory itself",
+            "b.md:2 has the same title as a.md",
+            "b.md:7 `conflictsWith` names `nobody`",
+            "c.md:7 this memory and `d` supersede each other",
+            "d.md:7 this memory and `c.md` supersede each other",
+            "e.md the text holds bytes",
+            "e.md:3 the pattern `a(b` is no regular expression",
+            "e.md:5 `discoveredAt` lies in the future",
+        ],
+    );
+}
+
+#[test]
+fn what_speaks_of_changed_files_says_so() {
+    let project = Project::new();
+    fs::write(project.path().join("x.rs"), "old").unwrap();
+    let cited = cite(project.path(), "x.rs").unwrap();
+    project.memory("a.md", "A", "auth", &format!("files: [{{path: x.rs, sha256: {}}}]\n", cited.sha256));
+    project.memory("b.md", "B", "auth", "paths: ['lib/**']\n");
+    assert!(!project.recall("auth").block.contains("has changed"));
+    fs::write(project.path().join("x.rs"), "new").unwrap();
+    let recall = project.recall("auth");
+    assert!(recall.block.contains("*Careful: the file x.rs has changed since*"), "{}", recall.block);
+    let scores: Vec<f64> = recall.selection.chosen.iter().map(|one| one.score.staleness).collect();
+    assert_eq!(scores, [-5.0, -15.0]);
+}

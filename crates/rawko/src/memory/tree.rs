@@ -1,0 +1,176 @@
+//! What a memory speaks of, as the project has it now.
+//!
+//! Owns looking; what it is worth is the core's ([`Staleness::malus`]). A memory may come from a stranger: only paths inside the
+//! project are looked at, and never more than a bounded number of files.
+
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+use globset::GlobBuilder;
+use ignore::WalkBuilder;
+use rawko_core::memory::{CitedFile, Header, Staleness};
+use sha2::{Digest as _, Sha256};
+
+use crate::hex::hex;
+
+/// Most cited files of one memory that are looked at.
+const MAX_CITED: usize = 20;
+/// Most bytes of a file that is hashed. Larger ones count as unchanged.
+const MAX_HASHED: u64 = 4 * 1024 * 1024;
+/// Most files of the project among which globs are looked for. In larger projects they count as found.
+const MAX_WALKED: usize = 20_000;
+
+/// The project's tree; its files are listed at most once.
+#[derive(Debug)]
+pub(super) struct Tree {
+    project: PathBuf,
+    /// `None` where there are too many.
+    files: OnceCell<Option<Vec<PathBuf>>>,
+}
+
+enum Found {
+    Same,
+    Changed,
+    Missing,
+}
+
+impl Tree {
+    /// The tree of `project`. Nothing is read yet.
+    pub(super) fn new(project: &Path) -> Self {
+        Self {
+            project: project.canonicalize().unwrap_or_else(|_| project.to_owned()),
+            files: OnceCell::new(),
+        }
+    }
+
+    /// What became of the files that a memory speaks of.
+    pub(super) fn look(&self, header: &Header) -> Staleness {
+        let mut staleness = Staleness::default();
+        for file in header.files.iter().take(MAX_CITED) {
+            match self.cited(file) {
+                Found::Same => {}
+                Found::Changed => staleness.changed.push(file.path.clone()),
+                Found::Missing => staleness.missing.push(file.path.clone()),
+            }
+        }
+        staleness.nothing_left =
+            !header.paths.is_empty() && !header.paths.iter().any(|pattern| self.has(pattern));
+        staleness
+    }
+
+    fn cited(&self, file: &CitedFile) -> Found {
+        let Some(path) = self.inside(&file.path) else { return Found::Same };
+        let Ok(real) = path.canonicalize() else { return Found::Missing };
+        let is_ours = real.starts_with(&self.project);
+        let is_small = real.metadata().is_ok_and(|data| data.is_file() && data.len() <= MAX_HASHED);
+        match digest(&real) {
+            Ok(digest) if is_ours && is_small && digest != file.sha256 => Found::Changed,
+            _ => Found::Same,
+        }
+    }
+
+    fn has(&self, pattern: &str) -> bool {
+        let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
+        if !pattern.contains(['*', '?', '[', '{']) {
+            // One that leaves the project cannot be told.
+            return self.inside(pattern).is_none_or(|path| path.symlink_metadata().is_ok());
+        }
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+        // One that is no glob, or a tree that is too large to look for it, cannot be told either.
+        let (Ok(glob), Some(files)) = (glob, self.files()) else { return true };
+        let matcher = glob.compile_matcher();
+        files.iter().any(|path| matcher.is_match(path))
+    }
+
+    fn files(&self) -> Option<&[PathBuf]> {
+        let list = || {
+            let mut files = Vec::new();
+            let walk = WalkBuilder::new(&self.project)
+                .hidden(false)
+                .git_global(false)
+                .require_git(false)
+                .filter_entry(|entry| entry.file_name() != ".git")
+                .build();
+            for entry in walk.flatten() {
+                if files.len() >= MAX_WALKED {
+                    return None;
+                }
+                files.extend(entry.path().strip_prefix(&self.project).ok().map(Path::to_owned));
+            }
+            Some(files)
+        };
+        self.files.get_or_init(list).as_deref()
+    }
+
+    /// The path in the project; `None` where it leaves it.
+    fn inside(&self, path: &str) -> Option<PathBuf> {
+        let path = Path::new(path);
+        let stays = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        (stays && !path.as_os_str().is_empty()).then(|| self.project.join(path))
+    }
+}
+
+/// SHA-256 of a file's first bytes, up to [`MAX_HASHED`].
+fn digest(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?.take(MAX_HASHED);
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(&hash.finalize())),
+            read => hash.update(&buffer[..read]),
+        }
+    }
+}
+
+/// A project's file as a memory cites it: its path and its content's digest; `None` where it cannot be read or is too large.
+#[must_use]
+pub fn cite(project: &Path, path: &str) -> Option<CitedFile> {
+    let tree = Tree::new(project);
+    let real = tree.inside(path)?.canonicalize().ok()?;
+    let data = real.metadata().ok()?;
+    let fits = real.starts_with(&tree.project) && data.is_file() && data.len() <= MAX_HASHED;
+    fits.then(|| digest(&real).ok()).flatten().map(|sha256| CitedFile { path: path.to_owned(), sha256 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_changed_or_went_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("p");
+        std::fs::create_dir_all(project.join("src/deep")).unwrap();
+        std::fs::write(project.join("src/a.rs"), "a").unwrap();
+        std::fs::write(project.join("src/deep/b.rs"), "b").unwrap();
+        std::fs::write(dir.path().join("secret"), "s").unwrap();
+        std::os::unix::fs::symlink("../../secret", project.join("src/link")).unwrap();
+        let a = cite(&project, "src/a.rs").unwrap();
+        assert!(cite(&project, "src/link").is_none() && cite(&project, "../secret").is_none());
+        let tree = Tree::new(&project);
+        let check = |paths: &[&str], files: &[(&str, &str)], expected: (&[&str], &[&str], bool)| {
+            let files: Vec<_> =
+                files.iter().map(|(path, sha256)| json!({"path": path, "sha256": sha256})).collect();
+            let front = json!({"title": "T", "whenToUse": "x", "paths": paths, "files": files});
+            let found = tree.look(&Header::read(&front).0.unwrap());
+            let changed: Vec<&str> = found.changed.iter().map(String::as_str).collect();
+            let missing: Vec<&str> = found.missing.iter().map(String::as_str).collect();
+            assert_eq!((&changed[..], &missing[..], found.nothing_left), expected, "{paths:?}");
+        };
+        let other = "00".repeat(32);
+        check(&[], &[("src/a.rs", &a.sha256)], (&[], &[], false));
+        check(&[], &[("src/a.rs", &other), ("src/c.rs", &other)], (&["src/a.rs"], &["src/c.rs"], false));
+        check(&["src/a.rs"], &[], (&[], &[], false));
+        check(&["./src/"], &[], (&[], &[], false));
+        check(&["lib/**", "src/*/b.rs"], &[], (&[], &[], false));
+        check(&["lib/**", "src/c.rs"], &[], (&[], &[], true));
+        check(&["src/*.txt"], &[], (&[], &[], true));
+        // Outside of the project nothing is looked at, not even through a link.
+        check(&["../secret2"], &[("../secret", &other), ("src/link", &other)], (&[], &[], false));
+        check(&["src/[a"], &[], (&[], &[], false));
+    }
+}
