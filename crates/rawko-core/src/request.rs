@@ -22,6 +22,11 @@ pub enum Purpose {
         /// Its name.
         name: String,
     },
+    /// What an execution learned is put as a memory.
+    Remember {
+        /// Whose execution.
+        agent: String,
+    },
     /// The middle of an agent's conversation is summed up, because it no longer fits the model's window.
     Summarize {
         /// Whose conversation.
@@ -35,6 +40,7 @@ impl std::fmt::Display for Purpose {
             Self::Select => f.write_str("select"),
             Self::Evaluate => f.write_str("evaluate"),
             Self::Agent { name } => f.write_str(name),
+            Self::Remember { agent } => write!(f, "{agent} (memory)"),
             Self::Summarize { agent } => write!(f, "{agent} (summary)"),
         }
     }

@@ -41,8 +41,34 @@ pub struct Setup {
     /// What proves that the task is done; absent where nothing can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifySetup>,
+    /// The memory of earlier runs; absent where the project keeps none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemorySetup>,
     /// Facts about the place, for the agents' system prompt.
     pub place: Place,
+}
+
+/// The memory of earlier runs (`spec/memory.md`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemorySetup {
+    /// Whether executions are given memories.
+    pub inject: bool,
+    /// How new ones are made; absent where none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extract: Option<ExtractSetup>,
+}
+
+/// How a run's memories are made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtractSetup {
+    /// The model that is asked.
+    pub model: ModelChoice,
+    /// What it is told to do.
+    pub prompt: String,
+    /// Most tokens of all its calls together in one run.
+    pub max_tokens: u64,
 }
 
 /// The commands that prove that a task is done (`spec/tools-and-permissions.md`, "Verified completion").
@@ -189,6 +215,9 @@ pub struct Place {
     pub platform: String,
     /// Whether the project is a git work tree.
     pub git: bool,
+    /// The project's standing instructions for agents: the nearest `AGENTS.md`, bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
 }
 
 impl Setup {

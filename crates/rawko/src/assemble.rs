@@ -7,9 +7,10 @@ use std::sync::Arc;
 use rawko_core::agent::Permissions;
 use rawko_core::arbiter::Templates;
 use rawko_core::context_window::context_window;
+use rawko_core::memory::extraction::EXTRACTOR;
 use rawko_core::policy::effective_permissions;
 use rawko_core::setup::{
-    AgentSetup, ArbiterSetup, CacheUse, ModelChoice, Place, RunLimits, Setup, VerifySetup,
+    AgentSetup, ArbiterSetup, CacheUse, ExtractSetup, MemorySetup, ModelChoice, Place, RunLimits, Setup, VerifySetup,
 };
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
@@ -19,6 +20,9 @@ use crate::error::Error;
 
 /// Most tokens of one response where nothing says otherwise: enough for a file of a thousand lines.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
+
+/// Most tokens of the extractor's answer: a memory is short.
+const EXTRACTOR_ANSWER: u32 = 2_048;
 
 /// Providers by name.
 pub(crate) type Providers = BTreeMap<String, Arc<dyn Provider>>;
@@ -33,6 +37,7 @@ pub(crate) fn setup(
     cli: &Permissions,
     tools: Vec<ToolSpec>,
     verify: Option<VerifySetup>,
+    has_memories: bool,
     place: Place,
     first_agent: Option<String>,
 ) -> Result<Setup, Error> {
@@ -70,6 +75,7 @@ pub(crate) fn setup(
         prices: config.prices.clone(),
         tools,
         verify,
+        memory: memory(loaded, registered, has_memories)?,
         place,
     })
 }
@@ -93,6 +99,32 @@ pub(crate) fn judge(
     // `thinking` and the like are meant for the work, and do not go together with a forced tool call.
     judge.extra.clear();
     Ok(judge)
+}
+
+/// How the run deals with memories. A project that has none is not asked for any: what was learned is worth a model call
+/// only to those who keep memories.
+fn memory(
+    loaded: &Loaded,
+    registered: &Providers,
+    has_memories: bool,
+) -> Result<Option<MemorySetup>, Error> {
+    let config = &loaded.config.memory;
+    if !config.enabled {
+        return Ok(None);
+    }
+    let extract = config.extract.unwrap_or(has_memories);
+    let extract = extract.then(|| {
+        let extractor = &config.extractor;
+        let (provider, model) = (extractor.provider.as_deref(), extractor.model.as_deref());
+        let mut model = choice(&loaded.config, registered, provider, model)?;
+        model.max_tokens = model.max_tokens.min(EXTRACTOR_ANSWER);
+        // As for the arbiter: `thinking` does not go together with a forced tool call.
+        model.extra.clear();
+        let prompt = loaded.templates.extractor.clone().unwrap_or_else(|| EXTRACTOR.to_owned());
+        Ok::<_, Error>(ExtractSetup { model, prompt, max_tokens: extractor.max_tokens })
+    });
+    let setup = MemorySetup { inject: has_memories || extract.is_some(), extract: extract.transpose()? };
+    Ok(setup.inject.then_some(setup))
 }
 
 /// The agents with their models and permissions.
@@ -154,8 +186,10 @@ pub(crate) fn providers(
     project: &Path,
 ) -> Result<Providers, Error> {
     let choices = setup.agents.values().map(|agent| &agent.model);
+    let extractor = setup.memory.iter().filter_map(|memory| Some(&memory.extract.as_ref()?.model));
     let names: BTreeSet<&str> = choices
         .chain([&setup.arbiter.model])
+        .chain(extractor)
         .chain(&setup.fallback)
         .map(|choice| choice.provider.as_str())
         .collect();

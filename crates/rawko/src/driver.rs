@@ -197,6 +197,7 @@ impl Driver {
         self.journal.commit()?;
         for note in &reaction.notes {
             self.hub.tell(&RunEvent::of_note(note));
+            self.record_uses(note);
             if let Note::Decided(decision) = note {
                 self.performer.remember(decision);
             }
@@ -235,6 +236,16 @@ impl Driver {
                 let keep = Arc::clone(&self.performer).take_checkpoint(id, iteration, self.signals.clone());
                 self.tasks.insert(id, Task(tokio::spawn(keep)));
             }
+            Effect::Recall { id, agent, plan, history } => {
+                let memory = Arc::clone(&self.performer.memory);
+                let recall = memory.recall(id, agent, plan, history, self.signals.clone());
+                self.tasks.insert(id, Task(tokio::spawn(recall)));
+            }
+            Effect::Remember { id, agent, iteration, draft, files } => {
+                let memory = Arc::clone(&self.performer.memory);
+                let keep = memory.remember(id, agent, iteration, *draft, files, self.signals.clone());
+                self.tasks.insert(id, Task(tokio::spawn(keep)));
+            }
             Effect::InspectTree { id, iteration } => {
                 let look = Arc::clone(&self.performer).inspect_tree(id, iteration, self.signals.clone());
                 self.tasks.insert(id, Task(tokio::spawn(look)));
@@ -262,6 +273,18 @@ impl Driver {
             Effect::Finish { outcome } => return Some(*outcome),
         }
         None
+    }
+
+    /// What helped is noted beside the memories, where later runs look. The journal has it too.
+    fn record_uses(&self, note: &Note) {
+        let Note::MemoriesUsed { agent, iteration, uses } = note else { return };
+        if self.scratch.is_some() {
+            return;
+        }
+        if let Err(error) = self.performer.memory.record(agent, *iteration, uses) {
+            let message = format!("it could not be noted which memories helped: {error}");
+            self.hub.tell(&RunEvent::Warning { message });
+        }
     }
 
     /// Between iterations, trusted changes of the configuration are picked up; any other keeps the old and is said.

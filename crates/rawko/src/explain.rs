@@ -162,6 +162,9 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
                 | Note::ToolAnswered { .. }
                 | Note::CheckpointKept { .. }
                 | Note::VerificationStarted { .. }
+                | Note::MemoriesInjected { .. }
+                | Note::MemoriesUsed { .. }
+                | Note::Remembered { .. }
                 | Note::Verified { .. }
                 | Note::Compacted { .. }
                 | Note::PlanUpdated { .. }

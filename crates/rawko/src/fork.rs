@@ -344,6 +344,8 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
             Effect::RunTool { agent: q, call: b, access: y, .. },
         ) => p == q && a == b && x == y,
         (Effect::TakeCheckpoint { iteration: p, .. }, Effect::TakeCheckpoint { iteration: q, .. }) => p == q,
+        (Effect::Recall { agent: p, .. }, Effect::Recall { agent: q, .. }) => p == q,
+        (Effect::Remember { draft: p, .. }, Effect::Remember { draft: q, .. }) => p == q,
         (Effect::InspectTree { iteration: p, .. }, Effect::InspectTree { iteration: q, .. }) => p == q,
         (Effect::Verify { commands: p, .. }, Effect::Verify { commands: q, .. }) => p == q,
         (Effect::StartTimer { purpose: p, .. }, Effect::StartTimer { purpose: q, .. }) => p == q,
@@ -352,6 +354,8 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
             | Effect::RunTool { .. }
             | Effect::TakeCheckpoint { .. }
             | Effect::InspectTree { .. }
+            | Effect::Recall { .. }
+            | Effect::Remember { .. }
             | Effect::Verify { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }
@@ -372,6 +376,8 @@ fn answering(event: Event, effect: EffectId) -> Event {
         Event::ToolFinished { effect: _, outcome } => Event::ToolFinished { effect, outcome },
         Event::CheckpointTaken { effect: _, checkpoint } => Event::CheckpointTaken { effect, checkpoint },
         Event::CheckpointFailed { effect: _, message } => Event::CheckpointFailed { effect, message },
+        Event::MemoriesRecalled { effect: _, recalled } => Event::MemoriesRecalled { effect, recalled },
+        Event::MemoryKept { effect: _, kept } => Event::MemoryKept { effect, kept },
         Event::TreeInspected { effect: _, inspection } => Event::TreeInspected { effect, inspection },
         Event::TreeInspectionFailed { effect: _, message } => Event::TreeInspectionFailed { effect, message },
         Event::VerificationFinished { effect: _, verification } => {
@@ -393,6 +399,8 @@ fn words(effect: &Effect) -> String {
         Effect::CallModel { purpose, .. } => format!("a question of `{purpose}` to its model"),
         Effect::RunTool { agent, call, .. } => format!("a call of {} by `{agent}`", call.name),
         Effect::TakeCheckpoint { .. } => "a checkpoint of the tree".to_owned(),
+        Effect::Recall { .. } => "a search of the memories".to_owned(),
+        Effect::Remember { .. } => "a memory to be kept".to_owned(),
         Effect::InspectTree { .. } => "a look at the tree".to_owned(),
         Effect::Verify { .. } => "the verification commands".to_owned(),
         Effect::StartTimer { .. } => "a timer".to_owned(),

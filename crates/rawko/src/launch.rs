@@ -18,6 +18,7 @@ use crate::hub::Hub;
 use crate::journal::JournalWriter;
 use crate::perform::Performer;
 use crate::rawko::Rawko;
+use crate::remembering::RunMemory;
 use crate::redact::{Redactor, secrets_in};
 use crate::run::Run;
 use crate::run_event::RunEvent;
@@ -52,12 +53,16 @@ impl Rawko {
             degraded: self.degraded(),
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id);
+        let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
+        let memory =
+            RunMemory::new(self.project().to_owned(), id.clone(), task.to_owned(), defaults, &setup.agents);
         let performer = Performer::new(
             providers,
             registry,
             self.project().to_owned(),
             &setup.agents,
             checkpoints,
+            memory,
             self.runner(),
             Arc::clone(&redactor),
         )

@@ -21,6 +21,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::checkpoint::Checkpoints;
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Signal, Signals, now};
+use crate::remembering::RunMemory;
 use crate::redact::{Pieces, Redactor};
 use crate::run_event::RunEvent;
 
@@ -34,6 +35,7 @@ pub(crate) struct Performer {
     root: std::path::PathBuf,
     grants: Mutex<Grants>,
     pub(crate) checkpoints: Checkpoints,
+    pub(crate) memory: Arc<RunMemory>,
     /// Runs the verification commands.
     pub(crate) runner: CommandRunner,
     redactor: Arc<Redactor>,
@@ -61,6 +63,7 @@ impl Performer {
         root: std::path::PathBuf,
         agents: &BTreeMap<String, AgentSetup>,
         checkpoints: Checkpoints,
+        memory: Arc<RunMemory>,
         runner: CommandRunner,
         redactor: Arc<Redactor>,
     ) -> Self {
@@ -70,6 +73,7 @@ impl Performer {
             root,
             grants: Mutex::new(grants_of(agents)),
             checkpoints,
+            memory,
             runner,
             redactor,
             cache: None,
@@ -93,6 +97,7 @@ impl Performer {
     /// Other permissions from now on, after a reload.
     pub(crate) fn grant(&self, agents: &BTreeMap<String, AgentSetup>) {
         *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants_of(agents);
+        self.memory.tell(agents);
     }
 
     /// Ends what the tools keep between their calls. Does not wait for it.
@@ -158,7 +163,7 @@ impl Performer {
         purpose: &Purpose,
     ) -> Result<Arc<AsyncMutex<Box<dyn ProviderSession>>>, ErrorInfo> {
         let slot = match purpose {
-            Purpose::Select | Purpose::Evaluate => &self.arbiter,
+            Purpose::Select | Purpose::Evaluate | Purpose::Remember { .. } => &self.arbiter,
             Purpose::Agent { .. } | Purpose::Summarize { .. } => &self.agent,
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);

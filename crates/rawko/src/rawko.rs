@@ -17,8 +17,10 @@ use crate::config::Loaded;
 use crate::driver::{Start, now};
 use crate::error::Error;
 use crate::hex::hex;
+use crate::instructions;
 use crate::journal::{FORMAT, Header, SessionStore};
 use crate::launch::Launch;
+use crate::memory;
 use crate::reload::{Reloader, Reread};
 use crate::run::Run;
 use crate::seal::Sealer;
@@ -118,6 +120,9 @@ impl Rawko {
             setup.tools.retain(|tool| tool.access == ToolAccess::ReadOnly);
             setup.checkpoints = false;
             setup.verify = None;
+            if let Some(memory) = &mut setup.memory {
+                memory.extract = None;
+            }
         }
         let id = session_id::new(now());
         // A dry run changes nothing: its journal is kept apart, and removed with the run.
@@ -173,10 +178,13 @@ impl Rawko {
             directory: builder.project.display().to_string(),
             platform: std::env::consts::OS.to_owned(),
             git: builder.project.ancestors().any(|folder| folder.join(".git").exists()),
+            instructions: instructions::standing(&builder.project),
         };
         let first = builder.first_agent.clone();
         let verify = self.verify_setup();
-        assemble::setup(&self.loaded, &builder.providers, &builder.permissions, tools, verify, place, first)
+        let has_memories = builder.project.join(memory::FOLDER).is_dir();
+        let providers = &builder.providers;
+        assemble::setup(&self.loaded, providers, &builder.permissions, tools, verify, has_memories, place, first)
     }
 
     /// The model that the arbiter asks, or another one in its place. A provider that is named alone brings its own model.

@@ -3,7 +3,8 @@
 
 use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, Plan, State};
-use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, LimitKind, Note, Outcome, Status};
+use rawko_core::memory::{MemoryUse, RecalledMemory};
+use rawko_core::session::{KeptMemory, Compaction, DecisionPoint, DecisionSource, LimitKind, Note, Outcome, Status};
 use rawko_core::{ErrorInfo, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -113,6 +114,33 @@ pub enum RunEvent {
         iteration: u32,
         /// Names what was kept.
         checkpoint: String,
+    },
+    /// An agent is given memories of earlier runs.
+    MemoryInjected {
+        /// Who.
+        agent: String,
+        /// In which iteration.
+        iteration: u32,
+        /// What.
+        memories: Vec<RecalledMemory>,
+    },
+    /// What became of the memories that an execution was given.
+    MemoryUsed {
+        /// Who was given them.
+        agent: String,
+        /// In which iteration.
+        iteration: u32,
+        /// Each of them.
+        uses: Vec<MemoryUse>,
+    },
+    /// Something was learned, and kept as a memory or not.
+    MemoryKept {
+        /// Who learned it.
+        agent: String,
+        /// What, in one line.
+        title: String,
+        /// What became of it.
+        kept: KeptMemory,
     },
     /// The verification commands are being run.
     VerificationStarted {
@@ -230,6 +258,11 @@ impl RunEvent {
                 duration_ms: outcome.duration_ms,
             },
             Note::CheckpointKept { iteration, checkpoint } => Self::CheckpointKept { iteration, checkpoint },
+            Note::MemoriesInjected { agent, iteration, memories } => {
+                Self::MemoryInjected { agent, iteration, memories }
+            }
+            Note::MemoriesUsed { agent, iteration, uses } => Self::MemoryUsed { agent, iteration, uses },
+            Note::Remembered { agent, title, kept } => Self::MemoryKept { agent, title, kept },
             Note::VerificationStarted { commands } => Self::VerificationStarted { commands },
             Note::Verified { verification } => {
                 Self::VerificationFinished { passed: verification.passed(), verification }

@@ -103,7 +103,7 @@ impl ProviderSession for LeakySession {
                 }]
             }
             (Purpose::Agent { .. }, 4) => say("big ", Some(("Read", json!({"file_path": "big.txt"})))),
-            (Purpose::Agent { .. } | Purpose::Summarize { .. }, _) => {
+            (Purpose::Agent { .. } | Purpose::Summarize { .. } | Purpose::Remember { .. }, _) => {
                 let summary = format!("did {CANARY} {}", "x".repeat(70_000));
                 say("", Some(("Report", json!({"outcome": "success", "summary": summary}))))
             }

@@ -66,6 +66,8 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
             | Event::ToolFinished { effect, .. }
             | Event::CheckpointTaken { effect, .. }
             | Event::TreeInspected { effect, .. }
+            | Event::MemoriesRecalled { effect, .. }
+            | Event::MemoryKept { effect, .. }
             | Event::TreeInspectionFailed { effect, .. }
             | Event::VerificationFinished { effect, .. }
             | Event::CheckpointFailed { effect, .. }

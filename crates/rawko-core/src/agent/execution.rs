@@ -23,6 +23,9 @@ use calls::{Slot, SlotState, answered};
 use window::Window;
 pub(crate) use window::{Shortened, Shortening};
 
+/// Bytes of an agent's words behind which no older ones are looked at.
+const SAID_BYTES: usize = 64 * 1024;
+
 /// One agent at work, from its first model turn to its end; kept afterwards, in case it goes on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
@@ -183,6 +186,21 @@ impl Execution {
     #[must_use]
     pub fn conversation(&self) -> &ConversationLog {
         &self.conversation
+    }
+
+    /// What the agent has said in this conversation, the end of it where it is long.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let spoken = self.conversation.messages.iter().filter(|message| message.role == Role::Assistant);
+        let mut text = String::new();
+        for message in spoken.rev() {
+            if text.len() > SAID_BYTES {
+                break;
+            }
+            text.push_str(&message.text());
+            text.push('\n');
+        }
+        text
     }
 
     /// What was seen until now, for an execution that ends before its time.

@@ -9,7 +9,9 @@ use super::input::{
 };
 use super::tally::{AgentTally, Tally};
 use crate::agent::AgentConfig;
-use crate::machine::{Context, FailureRecord, HistoryEntry, Limits, Plan, StepStatus};
+use crate::machine::{
+    AgentResult, Context, ExecutionStatus, FailureRecord, HistoryEntry, Limits, Plan, StepStatus,
+};
 use crate::text::truncate;
 use crate::time::Timestamp;
 
@@ -115,6 +117,23 @@ pub(crate) fn recent_history(context: &Context, tally: &Tally, window: usize) ->
         .chain(recent)
         .map(|entry| summarize(entry, Detail::Summary))
         .collect()
+}
+
+/// An execution whose result the machine has not heard of yet, as it will stand in the history.
+pub(crate) fn summary_of_result(context: &Context, result: &AgentResult, now: Timestamp) -> ExecutionSummary {
+    let entry = HistoryEntry {
+        agent: context.current_mode.clone(),
+        iteration: context.iteration_count,
+        started_at: context.executing_since.unwrap_or(now),
+        completed_at: now,
+        result: if result.success { ExecutionStatus::Success } else { ExecutionStatus::Failure },
+        output: None,
+        error: None,
+        plan_step: None,
+        usage: result.usage,
+        facts: result.facts.clone(),
+    };
+    summarize(&entry, Detail::Full)
 }
 
 /// How much of an entry is shown.

@@ -15,12 +15,14 @@
 
 pub mod block;
 mod duplicate;
+pub mod extraction;
 mod feedback;
 mod glob;
 mod header;
 mod literal;
 mod pattern;
 mod query;
+mod recalled;
 mod recipient;
 mod reference;
 mod score;
@@ -31,11 +33,13 @@ mod stop_words;
 pub mod words;
 
 pub use duplicate::{Likeness, likeness};
+pub use extraction::{Draft, DraftKind};
 pub use feedback::{Feedback, MAX_FEEDBACK, Use, UseOutcome};
 pub use header::{CitedFile, Finding, Header, Kind, Severity};
 pub use literal::required_literals;
 pub use pattern::{Corpus, IDF_FROM, Pattern, PatternMatch, Reading, weight};
 pub use query::{Part, Query};
+pub use recalled::{MemoryUse, Recalled, RecalledMemory};
 pub use recipient::{DEFAULT_MAX_INJECTED, Recipient, tag_key};
 pub use reference::{reference_key, referred_keys};
 pub use score::{MAX_SEMANTIC, Score, five_each, of_importance, of_recency};

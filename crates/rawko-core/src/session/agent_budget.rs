@@ -116,7 +116,7 @@ impl Run {
         let budget = self.budget_of(agent)?;
         let account = self.spent.accounts.get(agent).cloned().unwrap_or_default();
         let (tokens, cost_usd) = self.spent.held(|purpose| match purpose {
-            Purpose::Select | Purpose::Evaluate => false,
+            Purpose::Select | Purpose::Evaluate | Purpose::Remember { .. } => false,
             Purpose::Agent { name } | Purpose::Summarize { agent: name } => name == agent,
         });
         Some(Purse {

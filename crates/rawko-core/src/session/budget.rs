@@ -219,6 +219,8 @@ impl Run {
                     question.consumed(usage);
                 }
             }
+            // It is its own, and goes on no one's account.
+            Purpose::Remember { .. } => {}
             Purpose::Agent { name } | Purpose::Summarize { agent: name } => {
                 if let Some(execution) = self.execution.as_mut().filter(|other| other.agent() == name) {
                     execution.consumed(usage);
@@ -248,7 +250,7 @@ impl Run {
 /// Whose own budget pays for a call, besides the run's.
 fn payer(purpose: &Purpose) -> Option<&str> {
     match purpose {
-        Purpose::Select | Purpose::Evaluate => None,
+        Purpose::Select | Purpose::Evaluate | Purpose::Remember { .. } => None,
         Purpose::Agent { name } | Purpose::Summarize { agent: name } => Some(name),
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::conversation::ConversationId;
 use super::event::EffectId;
 use super::outcome::Outcome;
+use crate::memory::Draft;
 use crate::message::ToolCall;
 use crate::request::Purpose;
 use crate::tool::ToolAccess;
@@ -56,6 +57,33 @@ pub enum Effect {
         /// Which execution is about to change it.
         iteration: u32,
     },
+    /// Choose the memories that an execution is given; answered by `MemoriesRecalled`.
+    Recall {
+        /// The effect.
+        id: EffectId,
+        /// Who is about to work.
+        agent: String,
+        /// The plan, as text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<String>,
+        /// The last executions, as text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        history: Option<String>,
+    },
+    /// Keep what was learned, unless it is known already; answered by `MemoryKept`. Nothing is ever overwritten.
+    Remember {
+        /// The effect.
+        id: EffectId,
+        /// Who learned it.
+        agent: String,
+        /// In which execution.
+        iteration: u32,
+        /// What.
+        draft: Box<Draft>,
+        /// Files that the execution read or wrote: where it was learned from.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<String>,
+    },
     /// Compare the tree with what was kept before this execution and before the run's first change; answered by
     /// `TreeInspected` or `TreeInspectionFailed`.
     InspectTree {
@@ -103,6 +131,8 @@ impl Effect {
             Self::CallModel { .. }
             | Self::RunTool { .. }
             | Self::TakeCheckpoint { .. }
+            | Self::Recall { .. }
+            | Self::Remember { .. }
             | Self::InspectTree { .. }
             | Self::Verify { .. }
             | Self::StartTimer { .. }
@@ -117,6 +147,8 @@ impl Effect {
             Self::CallModel { id, .. }
             | Self::RunTool { id, .. }
             | Self::TakeCheckpoint { id, .. }
+            | Self::Recall { id, .. }
+            | Self::Remember { id, .. }
             | Self::InspectTree { id, .. }
             | Self::Verify { id, .. }
             | Self::StartTimer { id, .. } => Some(*id),

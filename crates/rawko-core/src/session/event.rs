@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorInfo;
 use crate::facts::{TreeInspection, Verification};
+use crate::memory::Recalled;
 use crate::message::{Message, StopReason};
 use crate::setup::{AgentSetup, Setup, VerifySetup};
 use crate::time::Timestamp;
@@ -93,6 +94,20 @@ pub enum Event {
         /// Why.
         message: String,
     },
+    /// The memories for an execution were chosen.
+    MemoriesRecalled {
+        /// The `Recall` that this answers.
+        effect: EffectId,
+        /// What came of it.
+        recalled: Recalled,
+    },
+    /// A memory was kept, or not.
+    MemoryKept {
+        /// The `Remember` that this answers.
+        effect: EffectId,
+        /// What became of it.
+        kept: KeptMemory,
+    },
     /// The tree was compared with what was kept.
     TreeInspected {
         /// The `InspectTree` that this answers.
@@ -160,6 +175,8 @@ impl Event {
             Self::ToolFinished { .. } => "ToolFinished",
             Self::CheckpointTaken { .. } => "CheckpointTaken",
             Self::CheckpointFailed { .. } => "CheckpointFailed",
+            Self::MemoriesRecalled { .. } => "MemoriesRecalled",
+            Self::MemoryKept { .. } => "MemoryKept",
             Self::TreeInspected { .. } => "TreeInspected",
             Self::TreeInspectionFailed { .. } => "TreeInspectionFailed",
             Self::VerificationFinished { .. } => "VerificationFinished",
@@ -181,6 +198,8 @@ impl Event {
             | Self::ToolFinished { effect, .. }
             | Self::CheckpointTaken { effect, .. }
             | Self::CheckpointFailed { effect, .. }
+            | Self::MemoriesRecalled { effect, .. }
+            | Self::MemoryKept { effect, .. }
             | Self::TreeInspected { effect, .. }
             | Self::TreeInspectionFailed { effect, .. }
             | Self::VerificationFinished { effect, .. }
@@ -193,6 +212,27 @@ impl Event {
             | Self::AgentsReloaded { .. } => None,
         }
     }
+}
+
+/// What became of a memory that was to be kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "as", rename_all = "snake_case")]
+pub enum KeptMemory {
+    /// A file of its own.
+    Written {
+        /// Its path below the memories' folder.
+        path: String,
+    },
+    /// It was known already: noted on the memory that says so.
+    NotedOn {
+        /// That one's path.
+        path: String,
+    },
+    /// Nothing.
+    Refused {
+        /// Why.
+        message: String,
+    },
 }
 
 /// A manual override (`spec/machine.md`).

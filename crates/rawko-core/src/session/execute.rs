@@ -44,18 +44,34 @@ impl Run {
                 execution.resume(agent.config.max_turns(), prompt::continuation(plan.as_ref(), reason));
                 execution
             }
-            None => {
-                let context = self.machine.context();
-                let before = recent_history(context, &self.tally, EVALUATE_HISTORY);
-                let opening = prompt::opening(&context.task, plan.as_ref(), &before, reason);
-                let system = prompt::system_prompt(&agent, &self.setup.place);
-                let tools = policy::offered_tools(&agent.config, &self.setup.tools);
-                let log = ConversationLog::new(self.new_conversation(), system, tools.into());
-                let alternatives = self.setup.alternatives(&agent.model);
-                Execution::start(&agent, alternatives, log, opening)
+            None if self.recalls() => {
+                self.memories.awaited_by = Some(name.to_owned());
+                return self.recall(reaction);
             }
+            None => return self.begin_conversation(name, "", reaction),
         };
         self.execution = Some(execution);
+        self.begin_work(&agent, continued, reaction);
+    }
+
+    /// The agent begins a new conversation; `memories` stand at the end of its system prompt, behind all that is stable.
+    pub(super) fn begin_conversation(&mut self, name: &str, memories: &str, reaction: &mut Reaction) {
+        let Some(agent) = self.setup.agents.get(name).cloned() else { return };
+        let plan = self.effective_plan().cloned();
+        let context = self.machine.context();
+        let reason = context.last_decision.as_ref().map_or("", |decision| decision.reason());
+        let before = recent_history(context, &self.tally, EVALUATE_HISTORY);
+        let opening = prompt::opening(&context.task, plan.as_ref(), &before, reason);
+        let system = prompt::system_prompt(&agent, &self.setup.place, memories);
+        let tools = policy::offered_tools(&agent.config, &self.setup.tools);
+        let log = ConversationLog::new(self.new_conversation(), system, tools.into());
+        let alternatives = self.setup.alternatives(&agent.model);
+        self.execution = Some(Execution::start(&agent, alternatives, log, opening));
+        self.begin_work(&agent, false, reaction);
+    }
+
+    fn begin_work(&mut self, agent: &AgentSetup, continued: bool, reaction: &mut Reaction) {
+        let name = agent.config.name.as_str();
         let iteration = self.machine.context().iteration_count;
         reaction.notes.push(Note::AgentStarted { agent: name.to_owned(), iteration, continued });
         if let Some(why) = self.barred_by_budget(name) {

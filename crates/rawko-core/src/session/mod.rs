@@ -22,6 +22,8 @@ mod note;
 mod outcome;
 mod plan;
 mod question;
+mod recall;
+mod remember;
 mod run;
 mod verify;
 
@@ -29,7 +31,7 @@ pub use asking::{Asking, Heard};
 pub(crate) use conversation::weight;
 pub use conversation::{ConversationId, ConversationLog};
 pub use effect::{Effect, TimerPurpose};
-pub use event::{EffectId, Event, Override, Stamped};
+pub use event::{EffectId, Event, KeptMemory, Override, Stamped};
 pub use guard::GUARD_RULE;
 pub use note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note};
 pub use outcome::{LimitKind, Outcome, Status};

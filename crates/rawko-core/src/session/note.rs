@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event::EffectId;
+use super::event::{EffectId, KeptMemory};
 use crate::facts::Verification;
 use crate::machine::{Decision, Plan, State};
+use crate::memory::{MemoryUse, RecalledMemory};
 use crate::message::ToolCall;
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
@@ -63,6 +64,33 @@ pub enum Note {
         iteration: u32,
         /// Names what was kept.
         checkpoint: String,
+    },
+    /// An execution is given memories of earlier runs.
+    MemoriesInjected {
+        /// Who.
+        agent: String,
+        /// In which iteration.
+        iteration: u32,
+        /// What.
+        memories: Vec<RecalledMemory>,
+    },
+    /// What became of the memories that an execution was given.
+    MemoriesUsed {
+        /// Who was given them.
+        agent: String,
+        /// In which iteration.
+        iteration: u32,
+        /// Each of them.
+        uses: Vec<MemoryUse>,
+    },
+    /// Something was learned, and kept or not.
+    Remembered {
+        /// Who learned it.
+        agent: String,
+        /// What, in one line.
+        title: String,
+        /// What became of it.
+        kept: KeptMemory,
     },
     /// The verification commands are being run.
     VerificationStarted {

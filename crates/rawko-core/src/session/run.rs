@@ -10,6 +10,8 @@ use super::effect::{Effect, TimerPurpose};
 use super::event::{EffectId, Event, Override};
 use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use super::question::Question;
+use super::recall::Memories;
+use super::remember::Extraction;
 use super::verify::Evidence;
 use super::{ConversationLog, LimitKind, Reaction};
 use crate::agent::execution::Execution;
@@ -17,6 +19,7 @@ use crate::arbiter::{RunFacts, Sources, Tally};
 use crate::cost::PriceTable;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Context, Decision, Limits, Machine, MachineEffect, MachineEvent, Plan, State};
+use crate::memory::Draft;
 use crate::message::ToolCall;
 use crate::request::{ModelRequest, Purpose};
 use crate::setup::{ModelChoice, Setup};
@@ -45,6 +48,10 @@ pub(super) struct Run {
     pub(super) held: Vec<HeldCall>,
     pub(super) kept_before: u32,
     pub(super) evidence: Evidence,
+    pub(super) memories: Memories,
+    /// The open question to the extractor, and what it said was learned.
+    pub(super) extraction: Option<Extraction>,
+    pub(super) learned: Option<(Draft, String)>,
     pub(super) limit: Option<LimitKind>,
     pub(super) breaker: Breaker,
     /// What the run knows for itself, as it was when the arbiter was last asked.
@@ -68,6 +75,9 @@ pub(super) enum Open {
     Tool { slot: usize },
     Checkpoint,
     Inspection,
+    Recall,
+    Extraction,
+    Remembering,
     Verification,
     Timer { purpose: TimerPurpose, after_ms: u64 },
 }
@@ -96,6 +106,9 @@ impl Run {
             held: Vec::new(),
             kept_before: 0,
             evidence: Evidence::default(),
+            memories: Memories::default(),
+            extraction: None,
+            learned: None,
             limit: None,
             breaker: Breaker::default(),
             facts: RunFacts::default(),
@@ -151,6 +164,10 @@ impl Run {
                         self.account(*effect, *usage, &mut reaction);
                         self.summary_answered(message, *usage, *stop_reason, &mut reaction);
                     }
+                    Some(Open::Extraction) => {
+                        self.account(*effect, *usage, &mut reaction);
+                        self.extractor_answered(message, *usage, &mut reaction);
+                    }
                     other => self.put_back(*effect, other, &mut reaction),
                 }
             }
@@ -167,6 +184,10 @@ impl Run {
                     self.account_failed(*effect, *usage, &mut reaction);
                     self.summary_failed(error.clone(), &mut reaction);
                 }
+                Some(Open::Extraction) => {
+                    self.account_failed(*effect, *usage, &mut reaction);
+                    self.extractor_failed(error, &mut reaction);
+                }
                 other => self.put_back(*effect, other, &mut reaction),
             },
             Event::ToolFinished { effect, outcome } => match self.open.remove(effect) {
@@ -179,6 +200,14 @@ impl Run {
             },
             Event::CheckpointFailed { effect, message } => match self.open.remove(effect) {
                 Some(Open::Checkpoint) => self.checkpoint_failed(message, &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
+            Event::MemoriesRecalled { effect, recalled } => match self.open.remove(effect) {
+                Some(Open::Recall) => self.recalled(recalled, &mut reaction),
+                other => self.put_back(*effect, other, &mut reaction),
+            },
+            Event::MemoryKept { effect, kept } => match self.open.remove(effect) {
+                Some(Open::Remembering) => self.memory_kept(kept, &mut reaction),
                 other => self.put_back(*effect, other, &mut reaction),
             },
             Event::TreeInspected { effect, inspection } => match self.open.remove(effect) {
@@ -218,6 +247,12 @@ impl Run {
                 Some(Open::Tool { slot }) => self.tool_lost(slot, &mut reaction),
                 Some(Open::Checkpoint) => self.take_checkpoint(&mut reaction),
                 Some(Open::Inspection) => self.inspect(&mut reaction),
+                Some(Open::Recall) => self.recall(&mut reaction),
+                Some(Open::Extraction) => {
+                    self.let_go(*effect);
+                    self.ask_extractor(&mut reaction);
+                }
+                Some(Open::Remembering) => self.remember(&mut reaction),
                 Some(Open::Verification) => self.verify(&mut reaction),
                 Some(Open::Timer { purpose, after_ms }) => {
                     let left = self.time_left(purpose, after_ms);
@@ -342,10 +377,11 @@ impl Run {
         if !step.ignored {
             self.drop_draft_behind(event);
         }
-        let context = self.machine.context();
-        if context.history.len() > executions {
-            self.breaker.execution_ended(context.plan.as_ref());
+        if self.machine.context().history.len() > executions {
+            self.breaker.execution_ended(self.machine.context().plan.as_ref());
+            self.memories_used(reaction);
         }
+        let context = self.machine.context();
         self.tally.update(&context.history);
         let to = self.machine.state();
         if from != to {
@@ -401,6 +437,9 @@ impl Run {
         self.question = None;
         self.held.clear();
         self.evidence.let_go();
+        self.memories.awaited_by = None;
+        self.extraction = None;
+        self.learned = None;
         self.abandon(
             |open| !matches!(open, Open::Timer { purpose: TimerPurpose::RunDeadline, .. }),
             reaction,
@@ -477,9 +516,12 @@ impl Run {
             Open::Question => self.question.as_ref()?.request(),
             Open::Turn => self.execution.as_ref()?.request(),
             Open::Summary => self.execution.as_ref()?.summary_request()?,
+            Open::Extraction => self.extraction.as_ref()?.request(),
             Open::Tool { .. }
             | Open::Checkpoint
             | Open::Inspection
+            | Open::Recall
+            | Open::Remembering
             | Open::Verification
             | Open::Timer { .. } => return None,
         };
@@ -497,8 +539,11 @@ impl Run {
             Open::Question
             | Open::Turn
             | Open::Summary
+            | Open::Extraction
             | Open::Checkpoint
             | Open::Inspection
+            | Open::Recall
+            | Open::Remembering
             | Open::Verification
             | Open::Timer { .. } => None,
         }

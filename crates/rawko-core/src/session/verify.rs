@@ -25,7 +25,7 @@ pub(super) struct Evidence {
     pub(super) tree: Option<String>,
     /// The execution before which the tree was kept last: it can be compared with.
     pub(super) kept_before: u32,
-    /// An execution's result that waits for the tree to be looked at.
+    /// An execution's result that waits for the tree to be looked at, or for what was learned to be kept.
     ending: Option<AgentResult>,
     /// A COMPLETE that waits for its proof.
     held: Option<(DecisionPoint, Decision)>,
@@ -53,6 +53,21 @@ impl Evidence {
     pub(super) fn fresh(&self) -> Option<&Verification> {
         let (verification, freshness) = self.verification.as_ref()?;
         (*freshness == Freshness::Fresh).then_some(verification)
+    }
+
+    /// The result that waits.
+    pub(super) fn ending(&self) -> Option<&AgentResult> {
+        self.ending.as_ref()
+    }
+
+    /// Has a result wait.
+    pub(super) fn hold(&mut self, result: AgentResult) {
+        self.ending = Some(result);
+    }
+
+    /// The result need not wait any longer.
+    pub(super) fn release(&mut self) -> Option<AgentResult> {
+        self.ending.take()
     }
 
     /// Nobody waits any more.
@@ -149,7 +164,7 @@ impl Run {
             self.evidence.ending = Some(result);
             self.inspect(reaction);
         } else {
-            self.feed(MachineEvent::AgentComplete { result }, reaction);
+            self.result_known(result, reaction);
         }
     }
 
@@ -165,7 +180,7 @@ impl Run {
         result.facts.diff = Some(inspection.execution.clone());
         self.evidence.changes = Some(inspection.run.clone());
         self.evidence.tree = Some(inspection.tree.clone());
-        self.feed(MachineEvent::AgentComplete { result }, reaction);
+        self.result_known(result, reaction);
     }
 
     pub(super) fn inspection_failed(&mut self, message: &str, reaction: &mut Reaction) {
@@ -173,7 +188,7 @@ impl Run {
         let message =
             format!("the tree could not be looked at, so the arbiter is not told how it changed: {message}");
         reaction.notes.push(Note::Warned { message });
-        self.feed(MachineEvent::AgentComplete { result }, reaction);
+        self.result_known(result, reaction);
     }
 }
 

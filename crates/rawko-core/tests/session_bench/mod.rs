@@ -73,7 +73,8 @@ pub(crate) fn setup(window: Option<u32>) -> Setup {
         prices: BTreeMap::new(),
         tools,
         verify: None,
-        place: Place { directory: "/p".into(), platform: "linux".into(), git: true },
+        memory: None,
+        place: Place { directory: "/p".into(), platform: "linux".into(), git: true, instructions: None },
     }
 }
 

@@ -86,7 +86,8 @@ pub(crate) fn setup() -> Setup {
         prices: BTreeMap::new(),
         tools,
         verify: None,
-        place: Place { directory: "/p".into(), platform: "linux".into(), git: true },
+        memory: None,
+        place: Place { directory: "/p".into(), platform: "linux".into(), git: true, instructions: None },
     }
 }
 

@@ -73,6 +73,8 @@ pub struct Loaded {
 /// The arbiter's prompts that a project brings along, instead of the built-in ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnTemplates {
+    /// `.rawko/prompts/memory-extractor.md`.
+    pub extractor: Option<String>,
     /// `.rawko/prompts/arbiter-select.md`.
     pub select: Option<String>,
     /// `.rawko/prompts/arbiter-evaluate.md`.
@@ -236,21 +238,12 @@ impl Loader<'_> {
             Ok(document) => {
                 let Validated { sound, unsound, findings } = validate(FileKind::Config, &document, &source);
                 self.errors.extend(findings);
-                self.warn_of_memory(&document, &source);
                 layers.push_file(FileLayer { source, document, value: sound, unsound });
             }
             Err(errors) => {
                 self.errors.extend(errors);
                 layers.unreadable = true;
             }
-        }
-    }
-
-    /// The memory settings are part of the format, but nothing reads them yet: better said than found out.
-    fn warn_of_memory(&mut self, document: &Document, source: &Source) {
-        if document.value.get("memory").is_some_and(|memory| !memory.is_null()) {
-            let message = "`memory` has no effect in this version of rawko";
-            self.warnings.push(source.finding(document.key_place("/memory"), message, None));
         }
     }
 
@@ -369,6 +362,7 @@ impl Loader<'_> {
         let files = [
             (".rawko/prompts/arbiter-select.md", &mut templates.select),
             (".rawko/prompts/arbiter-evaluate.md", &mut templates.evaluate),
+            (".rawko/prompts/memory-extractor.md", &mut templates.extractor),
         ];
         for (name, template) in files {
             let name = Path::new(name);

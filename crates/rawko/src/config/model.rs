@@ -315,8 +315,12 @@ impl Default for Constraints {
 pub struct MemoryConfig {
     /// Whether memories are read and injected at all.
     pub enabled: bool,
-    /// Whether a run may write what it learned as new memories.
-    pub extract: bool,
+    /// Whether a run may write what it learned as new memories: one model call behind each execution. Where absent it may
+    /// in projects that have a folder `.rawko/memories`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extract: Option<bool>,
+    /// Who puts what was learned into words.
+    pub extractor: ExtractorConfig,
     /// Most memories injected into one agent's prompt.
     pub max_injected: u32,
     /// Least importance of an injected memory.
@@ -325,7 +329,35 @@ pub struct MemoryConfig {
 
 impl Default for MemoryConfig {
     fn default() -> Self {
-        Self { enabled: true, extract: true, max_injected: 5, min_importance: Importance::Low }
+        Self {
+            enabled: true,
+            extract: None,
+            extractor: ExtractorConfig::default(),
+            max_injected: 5,
+            min_importance: Importance::Low,
+        }
+    }
+}
+
+/// `memory.extractor:` — the model that puts what was learned into words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ExtractorConfig {
+    /// Name of the provider; the default one where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model; the provider's where absent. A cheaper one will do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// Most tokens of all its calls together in one run; no call is made behind that.
+    #[schemars(range(min = 1))]
+    pub max_tokens: u64,
+}
+
+impl Default for ExtractorConfig {
+    fn default() -> Self {
+        Self { provider: None, model: None, max_tokens: 100_000 }
     }
 }
 

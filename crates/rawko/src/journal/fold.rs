@@ -134,6 +134,8 @@ impl Calls {
                 }
                 Effect::TakeCheckpoint { .. }
                 | Effect::InspectTree { .. }
+                | Effect::Recall { .. }
+                | Effect::Remember { .. }
                 | Effect::Verify { .. }
                 | Effect::StartTimer { .. }
                 | Effect::Abandon { .. }

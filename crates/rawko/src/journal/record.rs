@@ -113,6 +113,9 @@ fn must_be_readable(note: &Note) -> bool {
         Note::ToolCalled { allowed, .. } => !allowed,
         Note::AgentStarted { .. }
         | Note::VerificationStarted { .. }
+        | Note::MemoriesInjected { .. }
+        | Note::MemoriesUsed { .. }
+        | Note::Remembered { .. }
         | Note::ToolAnswered { .. }
         | Note::PlanUpdated { .. }
         | Note::Used { .. } => false,
@@ -172,6 +175,8 @@ impl JournaledEffect {
             Effect::CallModel { .. }
             | Effect::TakeCheckpoint { .. }
             | Effect::InspectTree { .. }
+            | Effect::Recall { .. }
+            | Effect::Remember { .. }
             | Effect::Verify { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }

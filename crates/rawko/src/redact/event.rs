@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rawko_core::ErrorInfo;
 use rawko_core::agent::OneOrMany;
 use rawko_core::message::{Content, Message, ToolCall};
-use rawko_core::session::{Event, Override};
+use rawko_core::session::{KeptMemory, Event, Override};
 use rawko_core::setup::{AgentSetup, Setup, VerifySetup};
 use rawko_core::tool::ToolOutcome;
 
@@ -34,6 +34,17 @@ impl Redactor {
             Event::ToolFinished { outcome, effect: _ } => self.outcome(outcome),
             Event::CheckpointTaken { checkpoint, effect: _ } => self.clean(checkpoint),
             Event::CheckpointFailed { message, effect: _ } => self.clean(message),
+            Event::MemoriesRecalled { recalled, effect: _ } => {
+                self.clean(&mut recalled.block);
+                self.clean_all(&mut recalled.problems);
+                for memory in &mut recalled.memories {
+                    self.clean(&mut memory.title);
+                }
+            }
+            Event::MemoryKept { kept, effect: _ } => match kept {
+                KeptMemory::Written { path } | KeptMemory::NotedOn { path } => self.clean(path),
+                KeptMemory::Refused { message } => self.clean(message),
+            },
             Event::TreeInspected { inspection, effect: _ } => {
                 self.clean_all(&mut inspection.execution.names);
                 self.clean_all(&mut inspection.run.names);
@@ -71,6 +82,9 @@ impl Redactor {
             self.clean(&mut tool.description);
         }
         self.verify(&mut setup.verify);
+        if let Some(instructions) = &mut setup.place.instructions {
+            self.clean(instructions);
+        }
     }
 
     /// A command that holds a secret will fail without it, and show that. It would otherwise be kept for ever.

@@ -3,10 +3,12 @@
 
 use rawko::core::facts::{CommandRun, DiffStat, TreeInspection, Verification};
 use rawko::core::machine::{Decision, State};
+use rawko::core::agent::Importance;
+use rawko::core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome};
 use rawko::core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 use rawko::core::request::Purpose;
 use rawko::core::session::{
-    Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, LimitKind, Note,
+    Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, KeptMemory, LimitKind, Note,
     Outcome, Override, Stamped, Status, TimerPurpose,
 };
 use rawko::core::setup::{AgentSetup, Setup};
@@ -37,6 +39,10 @@ pub(crate) fn events() -> Vec<Stamped> {
         Event::ToolFinished { effect: EffectId(4), outcome: outcome() },
         Event::CheckpointTaken { effect: EffectId(5), checkpoint: "c0ffee".into() },
         Event::CheckpointFailed { effect: EffectId(6), message: "no room".into() },
+        Event::MemoriesRecalled { effect: EffectId(12), recalled: recalled() },
+        Event::MemoryKept { effect: EffectId(13), kept: KeptMemory::Written { path: "a.md".into() } },
+        Event::MemoryKept { effect: EffectId(13), kept: KeptMemory::NotedOn { path: "a.md".into() } },
+        Event::MemoryKept { effect: EffectId(13), kept: KeptMemory::Refused { message: "full".into() } },
         Event::TreeInspected { effect: EffectId(9), inspection: inspection() },
         Event::TreeInspectionFailed { effect: EffectId(10), message: "no git".into() },
         Event::VerificationFinished { effect: EffectId(11), verification: verification() },
@@ -81,6 +87,8 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::CheckpointTaken { .. }
             | Event::CheckpointFailed { .. }
             | Event::TreeInspected { .. }
+            | Event::MemoriesRecalled { .. }
+            | Event::MemoryKept { .. }
             | Event::TreeInspectionFailed { .. }
             | Event::VerificationFinished { .. }
             | Event::SessionResumed { .. }
@@ -100,6 +108,7 @@ pub(crate) fn step() -> StepRecord {
         Purpose::Evaluate,
         Purpose::Agent { name: "developer".into() },
         Purpose::Summarize { agent: "developer".into() },
+        Purpose::Remember { agent: "developer".into() },
     ];
     let mut effects: Vec<Effect> = purposes
         .into_iter()
@@ -124,6 +133,21 @@ pub(crate) fn step() -> StepRecord {
         });
     }
     effects.push(Effect::TakeCheckpoint { id: EffectId(3), iteration: 1 });
+    effects.push(Effect::Recall {
+        id: EffectId(7),
+        agent: "developer".into(),
+        plan: Some("fix".into()),
+        history: Some("planner: planned".into()),
+    });
+    for kind in [DraftKind::Fact, DraftKind::Avoid] {
+        effects.push(Effect::Remember {
+            id: EffectId(8),
+            agent: "developer".into(),
+            iteration: 2,
+            draft: Box::new(draft(kind)),
+            files: vec!["a.txt".into()],
+        });
+    }
     effects.push(Effect::InspectTree { id: EffectId(5), iteration: 1 });
     effects.push(Effect::Verify {
         id: EffectId(6),
@@ -160,6 +184,8 @@ pub(crate) fn step() -> StepRecord {
             | Effect::RunTool { .. }
             | Effect::TakeCheckpoint { .. }
             | Effect::InspectTree { .. }
+            | Effect::Recall { .. }
+            | Effect::Remember { .. }
             | Effect::Verify { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }
@@ -216,6 +242,19 @@ fn notes() -> Vec<Note> {
     notes.extend(states.map(|to| Note::StateChanged { from: State::Selecting, to, iteration: 2 }));
     notes.push(Note::Warned { message: "w".into() });
     notes.push(Note::CheckpointKept { iteration: 1, checkpoint: "c0ffee".into() });
+    notes.push(Note::MemoriesInjected {
+        agent: "developer".into(),
+        iteration: 2,
+        memories: recalled().memories,
+    });
+    let uses = [UseOutcome::Success, UseOutcome::Failure, UseOutcome::Unknown];
+    let uses = uses.map(|outcome| MemoryUse { path: "a.md".into(), cited: true, touched: true, outcome });
+    notes.push(Note::MemoriesUsed { agent: "developer".into(), iteration: 2, uses: uses.into() });
+    notes.push(Note::Remembered {
+        agent: "developer".into(),
+        title: "t".into(),
+        kept: KeptMemory::Written { path: "a.md".into() },
+    });
     notes.push(Note::Verified { verification: verification() });
     for how in [Compaction::ResultsCut, Compaction::Summarized] {
         notes.push(Note::Compacted { agent: "developer".into(), how, before: 190_000, after: 90_000 });
@@ -239,6 +278,9 @@ fn notes() -> Vec<Note> {
             | Note::Warned { .. }
             | Note::CheckpointKept { .. }
             | Note::VerificationStarted { .. }
+            | Note::MemoriesInjected { .. }
+            | Note::MemoriesUsed { .. }
+            | Note::Remembered { .. }
             | Note::Verified { .. }
             | Note::Compacted { .. }
             | Note::ToolCalled { .. }
@@ -249,6 +291,29 @@ fn notes() -> Vec<Note> {
         }
     }
     notes
+}
+
+fn recalled() -> Recalled {
+    let memory = RecalledMemory {
+        path: "a.md".into(),
+        title: "t".into(),
+        score: 42.5,
+        files: vec!["src/*.rs".into()],
+    };
+    Recalled { block: "## Background".into(), memories: vec![memory], problems: vec!["p".into()] }
+}
+
+fn draft(kind: DraftKind) -> Draft {
+    Draft {
+        learned: true,
+        title: "t".into(),
+        when_to_use: vec!["testing".into()],
+        importance: Importance::High,
+        kind,
+        tags: vec!["tag".into()],
+        paths: vec!["a.txt".into()],
+        body: "b".into(),
+    }
 }
 
 fn inspection() -> TreeInspection {

@@ -87,6 +87,8 @@ fn told(journal: &Journal, path: &Path) -> Told {
                 Effect::RunTool { .. }
                 | Effect::TakeCheckpoint { .. }
                 | Effect::InspectTree { .. }
+                | Effect::Recall { .. }
+                | Effect::Remember { .. }
                 | Effect::Verify { .. }
                 | Effect::StartTimer { .. }
                 | Effect::Abandon { .. } => {}
@@ -133,6 +135,8 @@ fn before(
         | Event::CheckpointTaken { .. }
         | Event::CheckpointFailed { .. }
         | Event::TreeInspected { .. }
+        | Event::MemoriesRecalled { .. }
+        | Event::MemoryKept { .. }
         | Event::TreeInspectionFailed { .. }
         | Event::VerificationFinished { .. }
         | Event::TimerFired { .. }

@@ -111,6 +111,10 @@ impl Page {
                 self.told("Error", &format!("{}: {}", error.code, error.message));
             }
             Happening::Warned { message } => self.told("Warning:", message),
+            Happening::Recalled { agent, titles } => self.told("Remembered:", &text::recalled(agent, titles)),
+            Happening::Remembered { agent, title, kept } => {
+                self.told("Learned:", &text::remembered(agent, title, kept));
+            }
             Happening::Verified { verification } => self.told("Verification:", &text::verified(verification)),
             Happening::Compacted { agent, how, before, after } => {
                 self.told("Shortened:", &text::compacted(agent, *how, *before, *after));

@@ -94,6 +94,12 @@ impl Page {
                 self.paragraph(&format!("**Error** {}: {}", error.code, escape(&error.message)));
             }
             Happening::Warned { message } => self.paragraph(&format!("**Warning:** {}", escape(message))),
+            Happening::Recalled { agent, titles } => {
+                self.paragraph(&format!("**Remembered:** {}", escape(&text::recalled(agent, titles))));
+            }
+            Happening::Remembered { agent, title, kept } => {
+                self.paragraph(&format!("**Learned:** {}", escape(&text::remembered(agent, title, kept))));
+            }
             Happening::Verified { verification } => {
                 self.paragraph(&format!("**Verification:** {}", escape(&text::verified(verification))));
             }

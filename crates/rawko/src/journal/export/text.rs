@@ -2,7 +2,7 @@
 
 use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, StepStatus};
-use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, Outcome, Override};
+use rawko_core::session::{KeptMemory, Compaction, DecisionPoint, DecisionSource, Outcome, Override};
 use rawko_core::text::keep_ends;
 use serde_json::Value;
 
@@ -90,6 +90,22 @@ pub(super) fn verified(verification: &Verification) -> String {
     let told: Vec<String> = told.collect();
     let tree = verification.tree.as_deref().map(|tree| format!(" (tree {})", line(tree))).unwrap_or_default();
     format!("{}{tree}", told.join("; "))
+}
+
+/// What an agent was given of earlier runs.
+pub(super) fn recalled(agent: &str, titles: &[String]) -> String {
+    let titles: Vec<String> = titles.iter().map(|title| line(title)).collect();
+    format!("{} was given: {}", line(agent), titles.join("; "))
+}
+
+/// What was learned, and what became of it.
+pub(super) fn remembered(agent: &str, title: &str, kept: &KeptMemory) -> String {
+    let what = match kept {
+        KeptMemory::Written { path } => format!("kept as {}", line(path)),
+        KeptMemory::NotedOn { path } => format!("known already, noted on {}", line(path)),
+        KeptMemory::Refused { message } => format!("not kept: {}", line(message)),
+    };
+    format!("{} ({}): {what}", line(title), line(agent))
 }
 
 /// How a conversation was made shorter.

@@ -6,7 +6,7 @@ use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, Plan, State};
 use rawko_core::request::Purpose;
 use rawko_core::session::{
-    Compaction, DecisionPoint, DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Session,
+    Compaction, KeptMemory, DecisionPoint, DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Session,
 };
 use rawko_core::{ErrorInfo, Timestamp};
 use serde::Serialize;
@@ -117,6 +117,22 @@ pub enum Happening {
         iteration: u32,
         /// Under which name.
         checkpoint: String,
+    },
+    /// An agent was given memories of earlier runs.
+    Recalled {
+        /// Its name.
+        agent: String,
+        /// Their titles.
+        titles: Vec<String>,
+    },
+    /// Something was learned.
+    Remembered {
+        /// By whom.
+        agent: String,
+        /// What.
+        title: String,
+        /// What became of it.
+        kept: KeptMemory,
     },
     /// The verification commands were run.
     Verified {
@@ -268,6 +284,8 @@ impl Telling {
             | Event::CheckpointTaken { .. }
             | Event::CheckpointFailed { .. }
             | Event::TreeInspected { .. }
+            | Event::MemoriesRecalled { .. }
+            | Event::MemoryKept { .. }
             | Event::TreeInspectionFailed { .. }
             | Event::VerificationFinished { .. }
             | Event::TimerFired { .. }
@@ -316,7 +334,15 @@ impl Telling {
             Note::Compacted { agent, how, before, after } => {
                 self.tell(Happening::Compacted { agent, how, before, after });
             }
-            Note::StateChanged { .. } | Note::Used { .. } | Note::VerificationStarted { .. } => {}
+            Note::MemoriesInjected { agent, iteration: _, memories } => {
+                let titles = memories.into_iter().map(|memory| memory.title).collect();
+                self.tell(Happening::Recalled { agent, titles });
+            }
+            Note::Remembered { agent, title, kept } => self.tell(Happening::Remembered { agent, title, kept }),
+            Note::StateChanged { .. }
+            | Note::Used { .. }
+            | Note::MemoriesUsed { .. }
+            | Note::VerificationStarted { .. } => {}
         }
     }
 
@@ -327,12 +353,15 @@ impl Telling {
             }
             Effect::Finish { outcome } => self.outcome = Some(*outcome),
             Effect::CallModel {
-                purpose: Purpose::Select | Purpose::Evaluate | Purpose::Summarize { .. },
+                purpose:
+                    Purpose::Select | Purpose::Evaluate | Purpose::Summarize { .. } | Purpose::Remember { .. },
                 ..
             }
             | Effect::RunTool { .. }
             | Effect::TakeCheckpoint { .. }
             | Effect::InspectTree { .. }
+            | Effect::Recall { .. }
+            | Effect::Remember { .. }
             | Effect::Verify { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. } => {}
