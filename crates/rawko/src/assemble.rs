@@ -10,7 +10,8 @@ use rawko_core::context_window::context_window;
 use rawko_core::memory::extraction::EXTRACTOR;
 use rawko_core::policy::effective_permissions;
 use rawko_core::setup::{
-    AgentSetup, ArbiterSetup, CacheUse, ExtractSetup, MemorySetup, ModelChoice, Place, RunLimits, Setup, VerifySetup,
+    AgentSetup, ArbiterSetup, CacheUse, ExtractSetup, MemorySetup, ModelChoice, Place, RunLimits, Setup,
+    VerifySetup,
 };
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
@@ -103,11 +104,7 @@ pub(crate) fn judge(
 
 /// How the run deals with memories. A project that has none is not asked for any: what was learned is worth a model call
 /// only to those who keep memories.
-fn memory(
-    loaded: &Loaded,
-    registered: &Providers,
-    has_memories: bool,
-) -> Result<Option<MemorySetup>, Error> {
+fn memory(loaded: &Loaded, registered: &Providers, has_memories: bool) -> Result<Option<MemorySetup>, Error> {
     let config = &loaded.config.memory;
     if !config.enabled {
         return Ok(None);

@@ -276,7 +276,7 @@ impl Driver {
     }
 
     /// What helped is noted beside the memories, where later runs look. The journal has it too.
-    fn record_uses(&self, note: &Note) {
+    fn record_uses(&mut self, note: &Note) {
         let Note::MemoriesUsed { agent, iteration, uses } = note else { return };
         if self.scratch.is_some() {
             return;

@@ -18,8 +18,8 @@ use crate::hub::Hub;
 use crate::journal::JournalWriter;
 use crate::perform::Performer;
 use crate::rawko::Rawko;
-use crate::remembering::RunMemory;
 use crate::redact::{Redactor, secrets_in};
+use crate::remembering::RunMemory;
 use crate::run::Run;
 use crate::run_event::RunEvent;
 

@@ -21,8 +21,8 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::checkpoint::Checkpoints;
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Signal, Signals, now};
-use crate::remembering::RunMemory;
 use crate::redact::{Pieces, Redactor};
+use crate::remembering::RunMemory;
 use crate::run_event::RunEvent;
 
 /// What each agent may touch, by name.

@@ -184,7 +184,16 @@ impl Rawko {
         let verify = self.verify_setup();
         let has_memories = builder.project.join(memory::FOLDER).is_dir();
         let providers = &builder.providers;
-        assemble::setup(&self.loaded, providers, &builder.permissions, tools, verify, has_memories, place, first)
+        assemble::setup(
+            &self.loaded,
+            providers,
+            &builder.permissions,
+            tools,
+            verify,
+            has_memories,
+            place,
+            first,
+        )
     }
 
     /// The model that the arbiter asks, or another one in its place. A provider that is named alone brings its own model.

@@ -62,9 +62,8 @@ impl RunMemory {
         history: Option<String>,
         signals: Signals,
     ) {
-        let chosen = tokio::task::spawn_blocking(move || {
-            self.choose(&agent, plan.as_deref(), history.as_deref())
-        });
+        let chosen =
+            tokio::task::spawn_blocking(move || self.choose(&agent, plan.as_deref(), history.as_deref()));
         let recalled = chosen.await.unwrap_or_else(|error| Recalled {
             problems: vec![format!("the memories could not be searched: {error}")],
             ..Recalled::default()
@@ -82,7 +81,7 @@ impl RunMemory {
         let memories = recall.selection.chosen.iter().map(|one| RecalledMemory {
             path: one.memory.path.clone(),
             title: one.memory.header.title.clone(),
-            score: one.score.total(),
+            score: one.score.total,
             files: one
                 .memory
                 .header

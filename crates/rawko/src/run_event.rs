@@ -4,7 +4,9 @@
 use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, Plan, State};
 use rawko_core::memory::{MemoryUse, RecalledMemory};
-use rawko_core::session::{KeptMemory, Compaction, DecisionPoint, DecisionSource, LimitKind, Note, Outcome, Status};
+use rawko_core::session::{
+    Compaction, DecisionPoint, DecisionSource, KeptMemory, LimitKind, Note, Outcome, Status,
+};
 use rawko_core::{ErrorInfo, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -280,7 +280,9 @@ fn issued(effect: &JournaledEffect) -> Option<(rawko::core::session::EffectId, S
                     format!("a checkpoint before execution {iteration}")
                 }
                 Effect::Recall { agent, .. } => format!("a search of the memories for {}", clean_line(agent)),
-                Effect::Remember { draft, .. } => format!("a memory to be kept: {}", clean_line(&draft.title)),
+                Effect::Remember { draft, .. } => {
+                    format!("a memory to be kept: {}", clean_line(&draft.title))
+                }
                 Effect::InspectTree { iteration, .. } => {
                     format!("a look at the tree after execution {iteration}")
                 }

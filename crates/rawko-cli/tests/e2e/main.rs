@@ -17,6 +17,7 @@ mod evaluation;
 mod hybrid;
 mod journal;
 mod limits;
+mod memory;
 mod permissions;
 mod runaway;
 mod secrets;

@@ -24,7 +24,7 @@ use super::provider::choose_default;
 use super::schema::{FileKind, Validated, validate};
 use super::settings::{LooseModel, Overrides, push_environment, push_flags};
 use super::source::{Scope, Source, list};
-use super::yaml::{Document, escape};
+use super::yaml::escape;
 use crate::hex::hex;
 
 /// Where agents of Claude Code are.
@@ -300,7 +300,6 @@ impl Loader<'_> {
                     let shown = name.join(path.file_name().unwrap_or_default());
                     if let Ok(Some(source)) = self.read(&path, &shown, scope) {
                         let file = AgentFile::parse(source, &mut self.errors);
-                        self.warn_of_memory(&file.document, &file.source);
                         agents.files.push(file);
                     }
                 }

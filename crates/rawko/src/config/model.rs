@@ -340,7 +340,7 @@ impl Default for MemoryConfig {
 }
 
 /// `memory.extractor:` — the model that puts what was learned into words.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ExtractorConfig {
     /// Name of the provider; the default one where absent.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rawko_core::ErrorInfo;
 use rawko_core::agent::OneOrMany;
 use rawko_core::message::{Content, Message, ToolCall};
-use rawko_core::session::{KeptMemory, Event, Override};
+use rawko_core::session::{Event, KeptMemory, Override};
 use rawko_core::setup::{AgentSetup, Setup, VerifySetup};
 use rawko_core::tool::ToolOutcome;
 

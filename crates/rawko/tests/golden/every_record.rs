@@ -1,15 +1,15 @@
 //! One record of every kind, with every field that it can have: written out in full, so that a new variant or field does
 //! not compile until it is thought of here.
 
+use rawko::core::agent::Importance;
 use rawko::core::facts::{CommandRun, DiffStat, TreeInspection, Verification};
 use rawko::core::machine::{Decision, State};
-use rawko::core::agent::Importance;
 use rawko::core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome};
 use rawko::core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 use rawko::core::request::Purpose;
 use rawko::core::session::{
-    Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, KeptMemory, LimitKind, Note,
-    Outcome, Override, Stamped, Status, TimerPurpose,
+    Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, KeptMemory,
+    LimitKind, Note, Outcome, Override, Stamped, Status, TimerPurpose,
 };
 use rawko::core::setup::{AgentSetup, Setup};
 use rawko::core::tool::{SeenFile, ToolAccess, ToolOutcome};

@@ -2,7 +2,7 @@
 
 use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, StepStatus};
-use rawko_core::session::{KeptMemory, Compaction, DecisionPoint, DecisionSource, Outcome, Override};
+use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory, Outcome, Override};
 use rawko_core::text::keep_ends;
 use serde_json::Value;
 

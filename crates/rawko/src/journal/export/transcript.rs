@@ -6,7 +6,8 @@ use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, Plan, State};
 use rawko_core::request::Purpose;
 use rawko_core::session::{
-    Compaction, KeptMemory, DecisionPoint, DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Session,
+    Compaction, DecisionPoint, DecisionSource, Effect, EffectId, Event, KeptMemory, Note, Outcome, Override,
+    Session,
 };
 use rawko_core::{ErrorInfo, Timestamp};
 use serde::Serialize;
@@ -338,7 +339,9 @@ impl Telling {
                 let titles = memories.into_iter().map(|memory| memory.title).collect();
                 self.tell(Happening::Recalled { agent, titles });
             }
-            Note::Remembered { agent, title, kept } => self.tell(Happening::Remembered { agent, title, kept }),
+            Note::Remembered { agent, title, kept } => {
+                self.tell(Happening::Remembered { agent, title, kept })
+            }
             Note::StateChanged { .. }
             | Note::Used { .. }
             | Note::MemoriesUsed { .. }
