@@ -108,25 +108,40 @@ pub struct BudgetFacts {
     pub time_left_ms: Option<u64>,
 }
 
-/// Whether a command line is known to run tests or other checks of a project. Only a hint for the arbiter: what is
-/// not known here is shown all the same, as a command like any other.
+/// Whether a command line is known to run tests or other checks of a project, and its exit status is theirs. Only a
+/// hint: what is not known here is shown to the arbiter all the same, as a command like any other. A pipe, an `||`, a
+/// job in the background or another command behind the check would hide how it ended.
 #[must_use]
 pub fn is_check(command: &str) -> bool {
-    let words: Vec<&str> =
-        command.split([' ', '\t', '\n', ';', '&', '|', '(', ')']).filter(|w| !w.is_empty()).collect();
-    words.iter().enumerate().any(|(at, word)| {
-        let program = word.rsplit('/').next().unwrap_or(word);
-        let arguments = || words.iter().skip(at + 1).take(3);
-        match program {
-            "pytest" | "tox" | "nox" | "jest" | "vitest" | "mocha" | "rspec" | "phpunit" | "ctest"
-            | "clippy-driver" | "ruff" | "mypy" | "eslint" | "tsc" | "test.sh" | "check.sh" => true,
-            "cargo" | "npm" | "pnpm" | "yarn" | "bun" | "deno" | "go" | "make" | "just" | "mvn"
-            | "gradle" | "gradlew" | "dotnet" | "mix" | "bundle" | "swift" | "zig" | "bazel" | "rake"
-            | "composer" => arguments().any(|word| CHECKS.contains(word)),
-            "python" | "python3" => arguments().any(|word| matches!(*word, "pytest" | "unittest")),
-            _ => false,
+    // Redirections are the only harmless use of `&` and `|` besides `&&`.
+    let plain = command.replace("2>&1", "").replace("&>", ">").replace(">&2", "").replace(">|", ">");
+    let alone = plain.replace("&&", "\u{1}");
+    if alone.contains(['|', '&', '`']) || alone.contains("$(") {
+        return false;
+    }
+    let last = alone.split([';', '\n']).rfind(|part| !part.trim().is_empty()).unwrap_or_default();
+    last.split('\u{1}').any(runs_check)
+}
+
+/// Whether one simple command is a check: by the program at its front, assignments and the like left out.
+fn runs_check(command: &str) -> bool {
+    let mut words = command
+        .split_whitespace()
+        .skip_while(|word| word.contains('=') || matches!(*word, "env" | "time" | "exec" | "command"))
+        .skip_while(|word| word.starts_with('-'));
+    let Some(first) = words.next() else { return false };
+    let arguments: Vec<&str> = words.take(3).collect();
+    match first.rsplit('/').next().unwrap_or(first) {
+        "pytest" | "tox" | "nox" | "jest" | "vitest" | "mocha" | "rspec" | "phpunit" | "ctest" | "ruff"
+        | "mypy" | "eslint" | "tsc" | "test.sh" | "check.sh" => true,
+        "cargo" | "npm" | "pnpm" | "yarn" | "bun" | "deno" | "go" | "make" | "just" | "mvn" | "gradle"
+        | "gradlew" | "dotnet" | "mix" | "bundle" | "swift" | "zig" | "bazel" | "rake" | "composer" => {
+            arguments.iter().any(|word| CHECKS.contains(word))
         }
-    })
+        "python" | "python3" => arguments.iter().any(|word| matches!(*word, "pytest" | "unittest")),
+        "bash" | "sh" => arguments.iter().any(|word| word.ends_with("test.sh") || word.ends_with("check.sh")),
+        _ => false,
+    }
 }
 
 /// Subcommands, targets and scripts by which projects call their checks.
@@ -149,7 +164,8 @@ mod tests {
             "cd x && cargo nextest run --workspace",
             "RUST_LOG=1 cargo clippy --all-targets",
             "npm run test",
-            "npm test 2>&1 | tail -5",
+            "npm test 2>&1",
+            "cd x; make test",
             "python -m pytest -q",
             "./test.sh",
             "go test ./...",
@@ -157,7 +173,22 @@ mod tests {
         ] {
             check(command, true);
         }
-        for command in ["ls", "git status", "cargo add serde", "echo test", "npm install", "make install"] {
+        for command in [
+            "ls",
+            "git status",
+            "cargo add serde",
+            "echo cargo test",
+            "npm install",
+            "make install",
+            // How the check ended is not known.
+            "npm test 2>&1 | tail -5",
+            "make test || true",
+            "make test; true",
+            "make test; echo done",
+            "make test &",
+            "! make test",
+            "echo $(make test)",
+        ] {
             check(command, false);
         }
     }

@@ -10,6 +10,7 @@ use rawko_core::message::StopReason;
 use rawko_core::session::{DecisionSource, Effect, Event, LimitKind, Note, Override, Status};
 use rawko_core::setup::{Setup, VerifySetup};
 use rawko_core::tool::ToolOutcome;
+use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 use serde_json::{Value, json};
 use session_support::{Bench, call, setup};
 
@@ -107,17 +108,38 @@ fn a_failed_verification_is_a_fact_and_a_failure() {
 }
 
 #[test]
-fn what_was_proven_is_not_proven_again_and_what_was_written_since_is() {
+fn every_complete_is_verified_anew() {
     let mut bench = Bench::start(verifying());
     bench.select("developer");
     bench.report("success");
     bench.decide(complete());
     verified(&mut bench, verification(1, "no", "t1"));
-    // Said again at once, without a change: the commands are not run again, and it is a failure again.
+    // Somebody else may have mended it, or the command fails now and then: it is asked again, and counts again.
     bench.decide(complete());
-    assert!(!bench.open.iter().any(|effect| matches!(effect, Effect::Verify { .. })));
+    verified(&mut bench, verification(1, "no", "t1"));
     assert!(bench.asked().contains("Consecutive failures: 2"));
+    bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
+    assert!(
+        bench
+            .session
+            .broken_off(Timestamp(1), ErrorInfo::new(ErrorCode::Unknown, "x"))
+            .verification
+            .is_none()
+    );
     bench.decide(complete());
+    verified(&mut bench, verification(0, "yes", "t2"));
+    bench.ended(Status::Verified);
+}
+
+#[test]
+fn a_complete_that_is_never_true_fails_the_run() {
+    let mut bench = Bench::start(verifying());
+    bench.select("developer");
+    bench.report("success");
+    for _ in 0..3 {
+        bench.decide(complete());
+        verified(&mut bench, verification(1, "no", "t1"));
+    }
     let outcome = bench.ended(Status::Failed);
     assert!(outcome.error.as_ref().unwrap().message.contains("exited with 1"), "{outcome:?}");
 }

@@ -124,6 +124,13 @@ impl Jobs {
         report
     }
 
+    /// Ends all jobs; their end is told as any other is, and new ones may start. Does not wait: `settle` does.
+    pub(crate) fn interrupt(&self) {
+        for job in lock(&self.0).jobs.values() {
+            job.leash.pull();
+        }
+    }
+
     /// Ends all jobs, and lets none start any more. Does not wait: `settle` does.
     pub(crate) fn end(&self) {
         let mut table = lock(&self.0);

@@ -115,6 +115,10 @@ impl Tool for Bash {
     fn end(&self) {
         self.jobs.end();
     }
+
+    fn interrupt(&self) {
+        self.jobs.interrupt();
+    }
 }
 
 impl Bash {

@@ -137,6 +137,11 @@ impl ToolRegistry {
         self.tools.values().for_each(|entry| entry.tool.end());
     }
 
+    /// Ends what the tools still have running; they may begin anew. Does not wait: [`settle`](crate::settle) does.
+    pub fn interrupt(&self) {
+        self.tools.values().for_each(|entry| entry.tool.interrupt());
+    }
+
     fn entry(&self, name: &str) -> Result<&Entry, ToolOutcome> {
         self.tools.get(name).ok_or_else(|| {
             let names = self.names();

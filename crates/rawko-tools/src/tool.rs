@@ -30,6 +30,9 @@ pub trait Tool: Send + Sync {
     /// The run is over: ends what the tool keeps between its calls, without waiting for it. A tool that keeps
     /// nothing has nothing to do.
     fn end(&self) {}
+
+    /// Ends what it still has running, before something that nothing may disturb; it may begin anew. Does not wait.
+    fn interrupt(&self) {}
 }
 
 /// Where and for whom a call runs.

@@ -33,6 +33,9 @@ impl Performer {
         timeout_ms: u64,
         signals: Signals,
     ) {
+        // A job that an agent left running could write behind the commands' back.
+        self.interrupt();
+        let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
         let verification = self.prove(&commands, Duration::from_millis(timeout_ms)).await;
         let _ = signals.send(Signal::Happened(Event::VerificationFinished { effect, verification }));
     }

@@ -100,6 +100,11 @@ impl Performer {
         self.memory.tell(agents);
     }
 
+    /// Ends what the tools still have running. Does not wait for it.
+    pub(crate) fn interrupt(&self) {
+        self.tools.interrupt();
+    }
+
     /// Ends what the tools keep between their calls. Does not wait for it.
     pub(crate) fn end(&self) {
         self.tools.end();

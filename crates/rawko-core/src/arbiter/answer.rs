@@ -125,20 +125,19 @@ fn from_text(text: &str) -> Result<ArbiterAnswer, AnswerError> {
     Err(problem)
 }
 
-/// Without what stands in the form in which data was shown to the model (`fence`): `<data …>` to `</data>`, and lines
-/// that begin with `| `.
+/// Without what stands in the form in which data was shown to the model (`fence`), `<data …>` to `</data>` and lines
+/// that begin with `| `, and without lines that Markdown quotes (`> `).
 fn without_quotations(text: &str) -> String {
     let mut own = String::with_capacity(text.len());
-    let mut in_data = false;
-    for line in text.split_inclusive('\n') {
-        let begun = line.trim_start();
-        in_data |= begun.starts_with("<data ");
-        if !in_data && !begun.starts_with("| ") {
-            own.push_str(line);
-        }
-        in_data &= !begun.contains("</data>");
+    let mut rest = text;
+    while let Some(start) = rest.find("<data ") {
+        own.push_str(&rest[..start]);
+        let end = rest[start..].find("</data>").map_or(rest.len(), |at| start + at + "</data>".len());
+        rest = &rest[end..];
     }
-    own
+    own.push_str(rest);
+    let is_own = |line: &&str| !line.trim_start().starts_with("| ") && !line.trim_start().starts_with("> ");
+    own.split_inclusive('\n').filter(is_own).collect()
 }
 
 /// Every outermost `{…}` of `text` whose braces balance outside string literals, in order. One pass.
@@ -302,7 +301,7 @@ mod tests {
         }
 
         #[test]
-        fn finds_an_object_behind_any_prose(prose in "[^{}\"|<]{0,60}", reason in "\\PC{0,40}") {
+        fn finds_an_object_behind_any_prose(prose in "[^{}\"|<>]{0,60}", reason in "\\PC{0,40}") {
             let text = format!("{prose}{}", json!({"decision":"RETRY","reason":reason.trim()}));
             let decision = read_answer(&Message::assistant(text), &agents(), true);
             prop_assert_eq!(decision, Ok(Decision::Retry { reason: reason.trim().to_owned() }));

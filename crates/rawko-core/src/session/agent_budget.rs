@@ -3,10 +3,10 @@
 //! The figures are kept up to date, so that a turn costs the same however long the run is. An agent whose budget is
 //! used up ends its execution, which is no failure, and is not to be chosen again ([`Run::barred_by_budget`]).
 
-use super::Reaction;
 use super::budget::Purse;
 use super::effect::TimerPurpose;
 use super::run::Run;
+use super::{LimitKind, Reaction};
 use crate::agent::AgentBudget;
 use crate::request::Purpose;
 use crate::time::Timestamp;
@@ -109,6 +109,19 @@ impl Run {
         let over = |max: &crate::TimeSpan| self.worked_ms(agent) >= max.as_ms();
         let max = max_duration.filter(over)?;
         Some(format!("the {max} of `{agent}` are over (budget.maxDuration)"))
+    }
+
+    /// Which of the agent's budgets is used up.
+    pub(super) fn spent_budget(&self, agent: &str) -> Option<LimitKind> {
+        let why = self.barred_by_budget(agent)?;
+        let kinds = [
+            ("budget.maxTokens", LimitKind::Tokens),
+            ("budget.maxCostUsd", LimitKind::Cost),
+            ("budget.maxDuration", LimitKind::Time),
+        ];
+        // The reason names the setting, whichever way it came about.
+        let named = kinds.into_iter().find(|(setting, _)| why.contains(setting));
+        Some(named.map_or(LimitKind::Iterations, |(_, kind)| kind))
     }
 
     /// The agent's own budget for model calls.

@@ -26,8 +26,8 @@ pub(super) enum Guarded {
     Stands(Decision),
     /// Another takes its place.
     Replaced { by: Decision, instead_of: Decision },
-    /// There is nobody left who could work.
-    Nobody(ErrorInfo),
+    /// There is nobody left who could work, because of this limit.
+    Nobody(ErrorInfo, LimitKind),
 }
 
 impl Run {
@@ -109,9 +109,10 @@ impl Run {
                 instead_of: decision,
             },
             None => {
-                let is_spent = self.barred_by_budget(target).is_some();
-                let code = if is_spent { ErrorCode::BudgetExceeded } else { ErrorCode::Stalled };
-                Guarded::Nobody(ErrorInfo::new(code, format!("{reason}, and no other agent is left")))
+                let spent = self.spent_budget(target);
+                let code = if spent.is_some() { ErrorCode::BudgetExceeded } else { ErrorCode::Stalled };
+                let error = ErrorInfo::new(code, format!("{reason}, and no other agent is left"));
+                Guarded::Nobody(error, spent.unwrap_or(LimitKind::Stalled))
             }
         }
     }

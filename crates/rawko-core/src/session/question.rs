@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
+use super::Reaction;
 use super::asking::{Asking, Heard};
 use super::event::EffectId;
 use super::guard::{GUARD_RULE, Guarded};
 use super::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use super::run::{Open, Run};
-use super::{LimitKind, Reaction};
 use crate::arbiter::{Inquiry, Ruling, cache_key, evaluate_input, select_input};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Decision, MachineEvent};
@@ -234,10 +234,8 @@ impl Run {
         let (decision, instead_of) = match self.guarded(question.point, decision) {
             Guarded::Stands(decision) => (decision, None),
             Guarded::Replaced { by, instead_of } => (by, Some(instead_of)),
-            Guarded::Nobody(error) => {
-                if error.code == ErrorCode::Stalled {
-                    self.limit = Some(LimitKind::Stalled);
-                }
+            Guarded::Nobody(error, limit) => {
+                self.limit = Some(limit);
                 return self.question_broken(&question, error, reaction);
             }
         };

@@ -224,6 +224,8 @@ impl Run {
             },
             Event::SessionResumed { changed_files, verify } => {
                 self.spent.paused(at.since(before));
+                // Whoever wrote in the meantime was not seen.
+                self.evidence.touched();
                 self.verify_with(verify.as_ref());
                 resumed(changed_files, &mut reaction);
             }

@@ -21,8 +21,6 @@ pub(super) struct Evidence {
     pub(super) verification: Option<(Verification, Freshness)>,
     /// What the run changed, when it was last looked at.
     pub(super) changes: Option<DiffStat>,
-    /// Names the tree, when it was last looked at.
-    pub(super) tree: Option<String>,
     /// The execution before which the tree was kept last: it can be compared with.
     pub(super) kept_before: u32,
     /// An execution's result that waits for the tree to be looked at, or for what was learned to be kept.
@@ -46,7 +44,6 @@ impl Evidence {
         if let Some((_, freshness)) = &mut self.verification {
             *freshness = Freshness::Stale;
         }
-        self.tree = None;
     }
 
     /// The last verification, if it still holds.
@@ -83,9 +80,6 @@ impl Run {
         let Some(verify) = self.setup.verify.clone() else {
             return self.feed(decided(point, decision), reaction);
         };
-        if let Some(verification) = self.evidence.fresh().cloned() {
-            return self.weigh(point, decision, &verification, reaction);
-        }
         self.evidence.held = Some((point, decision));
         reaction.notes.push(Note::VerificationStarted { commands: verify.commands });
         self.verify(reaction);
@@ -117,7 +111,6 @@ impl Run {
 
     pub(super) fn verification_finished(&mut self, verification: &Verification, reaction: &mut Reaction) {
         self.evidence.verification = Some((verification.clone(), Freshness::Fresh));
-        self.evidence.tree.clone_from(&verification.tree);
         reaction.notes.push(Note::Verified { verification: verification.clone() });
         let Some((point, decision)) = self.evidence.held.take() else { return };
         self.weigh(point, decision, verification, reaction);
@@ -179,7 +172,6 @@ impl Run {
         let Some(mut result) = self.evidence.ending.take() else { return };
         result.facts.diff = Some(inspection.execution.clone());
         self.evidence.changes = Some(inspection.run.clone());
-        self.evidence.tree = Some(inspection.tree.clone());
         self.result_known(result, reaction);
     }
 

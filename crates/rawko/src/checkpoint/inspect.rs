@@ -28,7 +28,8 @@ const COUNTED: usize = 500;
 const COUNTED_BYTES: u64 = 1024 * 1024;
 
 impl Checkpoints {
-    /// Names the tree as it is now: equal content has equal names, and nothing else has. Ignored files are no part of it.
+    /// Names the tree as it is now: equal content has equal names, and nothing else has. Ignored files, repositories inside
+    /// it and files that are too large to be kept are no part of it.
     ///
     /// # Errors
     /// If git cannot be asked, or there is too much to be read.

@@ -197,7 +197,8 @@ impl Rules<'_> {
     fn verification(&mut self, config: &Config) {
         let list = if self.layers.get("/verify").is_some_and(Value::is_array) { "" } else { "/commands" };
         for (n, command) in config.verify.commands.iter().flatten().enumerate() {
-            let (message, help) = if command.trim().is_empty() {
+            let says_nothing = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+            let (message, help) = if command.lines().all(says_nothing) {
                 ("there is no command here", "remove it; `verify: []` runs nothing")
             } else if command.contains('\0') {
                 ("the command contains a NUL", "remove it")
