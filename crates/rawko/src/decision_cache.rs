@@ -15,6 +15,9 @@ use rawko_core::arbiter::is_cacheable;
 use rawko_core::machine::Decision;
 use rawko_core::session::{DecisionRecord, DecisionSource};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::hex::hex;
 
 const VERSION: u32 = 1;
 /// Most bytes of a file: a decision's reason is bounded.
@@ -48,6 +51,12 @@ impl DecisionCache {
     #[must_use]
     pub fn new(cache_dir: &Path) -> Self {
         Self { directory: cache_dir.join("arbiter"), read_only: false }
+    }
+
+    /// The same, for answers of this server alone. A server that one project names must not decide for others.
+    pub(crate) fn of_server(self, address: &str) -> Self {
+        let digest = Sha256::digest(address.as_bytes());
+        Self { directory: self.directory.join(hex(&digest[..8])), ..self }
     }
 
     /// The same, into which nothing is written.

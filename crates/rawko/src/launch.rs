@@ -12,6 +12,8 @@ use tokio::sync::mpsc;
 use crate::assemble::{self, Providers};
 use crate::cancel::HolderMark;
 use crate::checkpoint::Checkpoints;
+use crate::config::{Origin, Scope};
+use crate::decision_cache::DecisionCache;
 use crate::driver::{Driver, Start, now};
 use crate::error::Error;
 use crate::hub::Hub;
@@ -66,7 +68,7 @@ impl Rawko {
             self.runner(),
             Arc::clone(&redactor),
         )
-        .with_cache(self.builder.decision_cache.clone().map(|cache| cache.read_only(self.builder.dry_run)));
+        .with_cache(self.decision_cache(setup));
         let reloader = self.reloader(setup);
         let mark = HolderMark::leave(&journal_path);
         let (signals, inbox) = mpsc::unbounded_channel();
@@ -93,6 +95,19 @@ impl Rawko {
         let config = &self.loaded.config;
         let granted = effective_permissions(&config.permissions, None, Some(&self.builder.permissions));
         CommandRunner::new(self.project(), granted.env.unwrap_or_default())
+    }
+
+    /// The arbiter's cache, of its own for a server that the project names.
+    fn decision_cache(&self, setup: &Setup) -> Option<DecisionCache> {
+        let cache = self.builder.decision_cache.clone()?.read_only(self.builder.dry_run);
+        let name = &setup.arbiter.model.provider;
+        let origin = self.loaded.provenance.origin(&format!("/provider/{name}/baseUrl"));
+        let is_the_projects = matches!(origin, Origin::File { scope: Scope::Project, .. });
+        let provider = self.loaded.config.provider(name).filter(|_| is_the_projects);
+        Some(match provider.and_then(|provider| provider.config.base_url) {
+            Some(address) => cache.of_server(&address),
+            None => cache,
+        })
     }
 
     /// What keeps secrets out of the journal: those of the providers, of the environment, and of the embedder.

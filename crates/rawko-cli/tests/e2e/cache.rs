@@ -118,6 +118,20 @@ fn it_can_be_left_out_and_taken_for_both_questions() {
 }
 
 #[test]
+fn a_server_that_a_project_names_decides_for_no_other() {
+    let cache = Cache::new();
+    let of_project = |trial: Trial| {
+        let mine = json!({
+            "type": "claude", "baseUrl": trial.server.claude_url(), "apiKeyEnv": "ANTHROPIC_API_KEY", "model": "m",
+        });
+        trial.config(&json!({"provider": {"default": "mine", "mine": mine}})).args(&["--yes"])
+    };
+    cache.asks("Fix it.", of_project, 1, 1);
+    // The same question to the same model by the same name, but another server.
+    cache.asks("Fix it.", of_project, 1, 1);
+}
+
+#[test]
 fn a_broken_file_is_as_good_as_absent() {
     let cache = Cache::new();
     cache.asks("Fix it.", same, 1, 1);

@@ -225,7 +225,7 @@ fn misnamed_files_are_told() {
 }
 
 #[test]
-fn memory_is_said_to_have_no_effect() {
+fn memory_settings_are_read_without_a_word() {
     let project = Project::new(&[
         (".rawko/config.yaml", "memory:\n  maxInjected: 3\n"),
         (".rawko/agents/a.yaml", "name: a\nsystemPrompt: x\nmemory: {scoreBonus: 2}\n"),
@@ -233,9 +233,8 @@ fn memory_is_said_to_have_no_effect() {
     let loaded = project.loaded();
     assert_eq!(loaded.config.memory.max_injected, 3);
     assert_eq!(loaded.agents["a"].config.memory.score_bonus, Some(2.0));
-    let warned: Vec<String> = loaded.warnings.iter().map(|warning| warning.to_string()).collect();
-    assert_eq!(warned.len(), 2, "{warned:?}");
-    assert!(warned.iter().all(|warning| warning.contains("no effect")), "{warned:?}");
+    assert_eq!(loaded.config.memory.extract, None, "it is decided by the folder");
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
 
 #[test]
