@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rawko::config::{user_cache_dir, user_config_dir, user_state_dir};
+use rawko::config::{user_cache_dir, user_config_dir, user_data_dir, user_state_dir};
 
 /// The environment as it was at the start.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,6 +32,11 @@ impl Environment {
     /// `$XDG_CONFIG_HOME/rawko`, where the user's own `config.yaml` is.
     pub(crate) fn config_dir(self) -> Option<PathBuf> {
         user_config_dir(&|name| self.var(name))
+    }
+
+    /// `$XDG_DATA_HOME/rawko`, where the model for the meaning of memories is.
+    pub(crate) fn data_dir(self) -> Option<PathBuf> {
+        user_data_dir(&|name| self.var(name))
     }
 
     /// `$XDG_STATE_HOME/rawko`, where it is remembered which folders are trusted.

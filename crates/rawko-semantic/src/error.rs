@@ -6,10 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of the model is not there.
-    #[error(
-        "the model for memories' meaning is not there: no {file} in {}\n  try: scripts/fetch-model.sh, or memory.semantic: false",
-        directory.display()
-    )]
+    #[error("the model for the meaning of memories is not there: no {file} in {}", directory.display())]
     Missing {
         /// Where it was looked for.
         directory: PathBuf,
@@ -17,7 +14,7 @@ pub enum Error {
         file: &'static str,
     },
     /// A file of the model cannot be read.
-    #[error("{}: {source}\n  try: make it readable, or fetch it again with scripts/fetch-model.sh", path.display())]
+    #[error("{} cannot be read: {source}", path.display())]
     Unreadable {
         /// Which.
         path: PathBuf,
@@ -25,7 +22,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file of the model holds something else.
-    #[error("{} is not what belongs there: {why}\n  try: fetch it again with scripts/fetch-model.sh", path.display())]
+    #[error("{} is not what belongs there: {why}", path.display())]
     Damaged {
         /// Which.
         path: PathBuf,
@@ -33,14 +30,29 @@ pub enum Error {
         why: String,
     },
     /// The arithmetic failed.
-    #[error("the model could not embed a text: {0}\n  try: fetch it again with scripts/fetch-model.sh")]
+    #[error("the model could not embed a text: {0}")]
     Embedding(String),
     /// The cache of vectors cannot be written.
-    #[error("the cache of vectors {} could not be written: {source}\n  try: make its folder writable; it is safe to delete", path.display())]
+    #[error("the cache of vectors {} could not be written: {source}", path.display())]
     Cache {
         /// Which.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl Error {
+    /// What to try.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "fetch it with scripts/fetch-model.sh, or set `memory.semantic: false`",
+            Self::Unreadable { .. } => "make it readable, or fetch it again with scripts/fetch-model.sh",
+            Self::Damaged { .. } | Self::Embedding(_) => {
+                "delete its folder and fetch it again with scripts/fetch-model.sh"
+            }
+            Self::Cache { .. } => "make its folder writable; the file itself is safe to delete",
+        }
+    }
 }

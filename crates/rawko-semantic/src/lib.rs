@@ -29,15 +29,15 @@ pub use vectors::{Embed, FILE_NAME, Vectors};
 
 use std::path::{Path, PathBuf};
 
-/// Where the weights are, below the user's directory for data.
-pub const MODEL_DIRECTORY: &str = "rawko/models/all-minilm-l6-v2";
+/// Where the weights are, below rawko's part of the user's directory for data.
+pub const MODEL_DIRECTORY: &str = "models/all-minilm-l6-v2";
 
 /// The directory of the weights, from what `XDG_DATA_HOME` and `HOME` are. `None` where neither says anything.
 #[must_use]
 pub fn model_directory(data_home: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
     let data = data_home.filter(|path| path.is_absolute()).map(Path::to_path_buf);
     let data = data.or_else(|| home.filter(|path| path.is_absolute()).map(|home| home.join(".local/share")));
-    data.map(|data| data.join(MODEL_DIRECTORY))
+    data.map(|data| data.join("rawko").join(MODEL_DIRECTORY))
 }
 
 #[cfg(test)]

@@ -108,13 +108,19 @@ impl Vectors {
         Ok(wanted.len())
     }
 
+    /// Whether [`Vectors::save`] would write anything.
+    #[must_use]
+    pub fn needs_saving(&self) -> bool {
+        self.changed || self.entries.len() > 2 * self.used.len()
+    }
+
     /// Writes what is in use, where anything changed or half of the file is of no use any more. Replaced as a whole: who
     /// reads meanwhile reads the old one.
     ///
     /// # Errors
     /// Where the folder or the file cannot be written.
     pub fn save(&mut self, path: &Path) -> Result<bool, Error> {
-        if !self.changed && self.entries.len() <= 2 * self.used.len() {
+        if !self.needs_saving() {
             return Ok(false);
         }
         let used = &self.used;

@@ -91,7 +91,7 @@ fn what_a_model_gives_wrong_is_not_kept() {
 fn a_folder_that_is_not_there_is_an_error_that_helps() {
     let folder = tempfile::tempdir().unwrap();
     let error = filled(&["one"], [1; 32]).save(&folder.path().join("no/such/folder/.vectors")).unwrap_err();
-    assert!(error.to_string().contains("safe to delete"), "{error}");
+    assert!(error.help().contains("safe to delete"), "{error:?}");
 }
 
 proptest! {

@@ -1,5 +1,7 @@
 //! The labelled set keeps its word, and the lexical half of the published tables is what rawko does.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -2,6 +2,7 @@
 //! nothing; `scripts/test-semantic.sh` fetches them and insists (`RAWKO_REQUIRE_MODEL=1`).
 
 #![cfg(feature = "model")]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::PathBuf;
 
@@ -12,8 +13,7 @@ use serde::Deserialize;
 /// The model, or nothing and a message.
 fn model() -> Option<Model> {
     let env = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let directory = env("RAWKO_MODEL_DIR")
-        .or_else(|| model_directory(env("XDG_DATA_HOME").as_deref(), env("HOME").as_deref()))?;
+    let directory = model_directory(env("XDG_DATA_HOME").as_deref(), env("HOME").as_deref())?;
     match Model::load(&directory) {
         Ok(model) => Some(model),
         Err(error @ Error::Missing { .. }) if env("RAWKO_REQUIRE_MODEL").is_none() => {
@@ -83,8 +83,9 @@ fn packing_moves_no_cosine_of_the_labelled_set_by_a_hundredth() {
 fn what_is_no_model_is_said_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let check = |expected: &str| {
-        let error = Model::load(folder.path()).unwrap_err().to_string();
-        assert!(error.contains(expected) && error.contains("scripts/fetch-model.sh"), "{error}");
+        let error = Model::load(folder.path()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(error.help().contains("scripts/fetch-model.sh"), "{error:?}");
     };
     check("no config.json in");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();

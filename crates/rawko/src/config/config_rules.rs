@@ -64,6 +64,12 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
     rules.permissions(&config.permissions);
     rules.tools(known.tools);
     rules.verification(config);
+    if config.memory.semantic && !cfg!(feature = "semantic") {
+        let help =
+            "build it with `cargo install --path crates/rawko-cli --features semantic`, or set it to false";
+        let message = "this build of rawko cannot find memories by meaning".to_owned();
+        rules.find("/memory/semantic", message, Some(help.to_owned()));
+    }
     for (model, price) in &config.prices {
         let amounts = [Some(price.input), Some(price.output), price.cache_read, price.cache_write];
         if amounts.into_iter().flatten().any(|amount| !amount.is_finite() || amount < 0.0) {

@@ -12,6 +12,11 @@ pub fn user_state_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     directory(env, "XDG_STATE_HOME", ".local/state")
 }
 
+/// Where rawko looks for what was fetched for it, such as models: `$XDG_DATA_HOME/rawko`, else `~/.local/share/rawko`.
+pub fn user_data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    directory(env, "XDG_DATA_HOME", ".local/share")
+}
+
 /// Where rawko keeps what it can do without: `$XDG_CACHE_HOME/rawko`, else `~/.cache/rawko`.
 pub fn user_cache_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     directory(env, "XDG_CACHE_HOME", ".cache")

@@ -46,7 +46,7 @@ mod tests;
 pub use claims::{Claim, ClaimKind};
 pub use data_file::read_data_file;
 pub use diagnostic::{ConfigErrors, Diagnostic, DiagnosticOrigin};
-pub use directories::{user_cache_dir, user_config_dir, user_state_dir};
+pub use directories::{user_cache_dir, user_config_dir, user_data_dir, user_state_dir};
 pub use fingerprint::Fingerprint;
 pub use init::{InitError, Initialised, agent_markdown, init};
 pub use layers::{Origin, Provenance};

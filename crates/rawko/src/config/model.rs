@@ -325,6 +325,8 @@ pub struct MemoryConfig {
     pub max_injected: u32,
     /// Least importance of an injected memory.
     pub min_importance: Importance,
+    /// Whether memories are found by meaning too, not by words alone. Needs a build with the feature `semantic`, and the model.
+    pub semantic: bool,
 }
 
 impl Default for MemoryConfig {
@@ -335,6 +337,7 @@ impl Default for MemoryConfig {
             extractor: ExtractorConfig::default(),
             max_injected: 5,
             min_importance: Importance::Low,
+            semantic: false,
         }
     }
 }

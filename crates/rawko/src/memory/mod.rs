@@ -14,12 +14,14 @@ mod check;
 mod feedback;
 mod file;
 mod folder;
+mod meaning;
 mod parallel;
 mod report;
 mod store;
 mod tree;
 mod write;
 
+pub use meaning::{Meaning, MeaningError};
 pub use report::Report;
 pub use store::{Inventory, MemoryStore, Recall, RecallOptions};
 pub use tree::cite;

@@ -269,7 +269,7 @@ impl MemoryStore {
     }
 
     /// The folder, made where it is not there, with a `.gitignore` that leaves the memories alone.
-    fn prepare(&self) -> Result<PathBuf, WriteError> {
+    pub(super) fn prepare(&self) -> Result<PathBuf, WriteError> {
         let folder = self.folder();
         let failed = |source: io::Error| WriteError::Io { path: super::FOLDER.to_owned(), source };
         fs::create_dir_all(&folder).map_err(failed)?;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use rawko::core::memory::{Chosen, LeftOut, PatternMatch, Query, Recipient, Score};
-use rawko::memory::{MemoryStore, Recall, RecallOptions};
+use rawko::memory::{Meaning, MeaningError, MemoryStore, Recall, RecallOptions};
 use serde_json::{Value, json};
 
 use super::{day, header_json, importance, kind, now, warn};
@@ -47,20 +47,47 @@ pub(super) fn run(
     let recipient = Recipient::of(agent, memory.max_injected, memory.min_importance);
     let (plan, history) = (arguments.plan.as_deref(), arguments.history.as_deref());
     let query = Query::new(&arguments.task, &agent.name, plan, history);
-    let options = RecallOptions { now: now(), ..RecallOptions::default() };
-    let recall = if arguments.explain {
+    let mut options = RecallOptions { now: now(), ..RecallOptions::default() };
+    let mut missing = None;
+    if memory.semantic {
+        match load_meaning(workspace) {
+            Ok(meaning) => {
+                let (near, reports) = meaning.near(store, &arguments.task, options.now);
+                options.semantic = near;
+                warn(workspace, &reports);
+            }
+            Err(error) => missing = Some(error),
+        }
+    }
+    let mut recall = if arguments.explain {
         store.explain(&query, &recipient, &options)
     } else {
         store.recall(&query, &recipient, &options)
     };
+    warn(workspace, &recall.reports);
     let console = &workspace.console;
+    if let Some(error) = missing {
+        let (paint, report) = (console.error_paint(), error.report());
+        let (message, help) = (clean_line(&report.message), clean_line(&report.help));
+        // Where standard error is gone nobody reads it.
+        let _ = console.write_error(&format!("{} {message}\n  hint: {help}\n", paint.warning("warning:")));
+        recall.reports.push(report);
+    }
     if arguments.json {
         console.json(&as_json(arguments, &recall))?;
     } else {
         console.write(&as_text(arguments, &recall, console.paint()))?;
     }
-    warn(workspace, &recall.reports);
     Ok(Exit::Success)
+}
+
+/// The model, from where `scripts/fetch-model.sh` puts it.
+fn load_meaning(workspace: &Workspace) -> Result<Meaning, MeaningError> {
+    let data = workspace.environment.data_dir().ok_or_else(|| MeaningError {
+        message: "neither XDG_DATA_HOME nor HOME says where the model is".to_owned(),
+        help: "set one of them".to_owned(),
+    })?;
+    Meaning::load(&data)
 }
 
 fn as_json(arguments: &Arguments, recall: &Recall) -> Value {
@@ -110,7 +137,9 @@ fn as_text(arguments: &Arguments, recall: &Recall, paint: Paint) -> String {
             row("matches", &matched(found));
         }
         if let Some(near) = one.similarity {
-            row("meaning", &format!("similarity {:.2}", near.cosine));
+            let why =
+                if near.matches { "near enough to match by itself" } else { "too far to match by itself" };
+            row("meaning", &format!("similarity {:.2}, {why}", near.cosine));
         }
         row("score", &sum(&one.score));
         for sentence in one.staleness.sentences() {

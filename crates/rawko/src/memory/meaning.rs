@@ -1,0 +1,130 @@
+//! Similarity of meaning for the memories of a project, where this build has it.
+//!
+//! Owns the way from `memory.semantic: true` to `RecallOptions::semantic`. The model is loaded once and asked often; it is not
+//! there in a build without the feature `semantic`, and then loading says so. Whatever goes wrong is told and memories are
+//! matched by words alone.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rawko_core::Timestamp;
+use rawko_core::memory::Similarity;
+
+use super::report::Report;
+use super::store::MemoryStore;
+
+#[cfg(feature = "semantic")]
+type Model = rawko_semantic::Model;
+/// Without the feature there is none.
+#[cfg(not(feature = "semantic"))]
+type Model = std::convert::Infallible;
+
+/// The model, loaded.
+#[derive(Debug)]
+pub struct Meaning {
+    model: Model,
+}
+
+/// Why memories are not found by meaning.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct MeaningError {
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+}
+
+impl MeaningError {
+    /// As a report on the memories' folder.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        Report::warning("", format!("{}; memories are found by words alone", self.message), self.help.clone())
+    }
+}
+
+#[cfg(not(feature = "semantic"))]
+impl Meaning {
+    /// Loads the model from the user's directory for rawko's data.
+    ///
+    /// # Errors
+    /// Always: this build has none.
+    pub fn load(_data_directory: &Path) -> Result<Self, MeaningError> {
+        Err(MeaningError {
+            message: "this build of rawko cannot find memories by meaning".to_owned(),
+            help: "build it with `cargo install --path crates/rawko-cli --features semantic`".to_owned(),
+        })
+    }
+
+    /// How near each memory is to a task in meaning, by path.
+    #[must_use]
+    pub fn near(
+        &self,
+        _store: &MemoryStore,
+        _task: &str,
+        _now: Timestamp,
+    ) -> (BTreeMap<String, Similarity>, Vec<Report>) {
+        match self.model {}
+    }
+}
+
+#[cfg(feature = "semantic")]
+impl Meaning {
+    /// Loads the model from the user's directory for rawko's data.
+    ///
+    /// # Errors
+    /// Where the model is not there, or something else is in its place.
+    pub fn load(data_directory: &Path) -> Result<Self, MeaningError> {
+        let model = Model::load(&data_directory.join(rawko_semantic::MODEL_DIRECTORY))?;
+        Ok(Self { model })
+    }
+
+    /// How near each memory is to a task in meaning, by path. A memory that is seen for the first time is embedded, and its
+    /// vector kept beside it.
+    #[must_use]
+    pub fn near(
+        &self,
+        store: &MemoryStore,
+        task: &str,
+        now: Timestamp,
+    ) -> (BTreeMap<String, Similarity>, Vec<Report>) {
+        let mut memories = store.inventory().memories;
+        // What is never told must not outshine what is.
+        memories.retain(|memory| memory.header.expires_at.is_none_or(|at| at > now));
+        if memories.is_empty() {
+            return (BTreeMap::new(), Vec::new());
+        }
+        let path = store.folder().join(rawko_semantic::FILE_NAME);
+        let mut vectors = rawko_semantic::Vectors::open(&path, self.model.digest());
+        let mut embed = |texts: &[&str]| self.model.embed(texts);
+        let found = match rawko_semantic::similarities(&memories, task, &mut vectors, &mut embed) {
+            Ok(found) => found,
+            Err(error) => return (BTreeMap::new(), vec![MeaningError::from(error).report()]),
+        };
+        // The folder is there, since memories are in it; it may lack the `.gitignore` that names this cache.
+        let saved = match vectors.needs_saving().then(|| store.prepare()) {
+            Some(Err(error)) => Err(error.to_string()),
+            Some(Ok(_)) => vectors.save(&path).map_err(|error| error.to_string()),
+            None => Ok(false),
+        };
+        let reports = saved.err().map(|message| {
+            Report::warning(
+                rawko_semantic::FILE_NAME,
+                message,
+                "make the folder writable: else every run embeds anew",
+            )
+        });
+        (found, reports.into_iter().collect())
+    }
+}
+
+#[cfg(feature = "semantic")]
+impl From<rawko_semantic::Error> for MeaningError {
+    fn from(error: rawko_semantic::Error) -> Self {
+        Self { message: error.to_string(), help: error.help().to_owned() }
+    }
+}
+
+#[cfg(test)]
+#[path = "meaning_tests.rs"]
+mod tests;

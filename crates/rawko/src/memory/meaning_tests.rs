@@ -1,0 +1,90 @@
+use super::*;
+
+#[test]
+fn without_a_model_the_way_to_one_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Meaning::load(folder.path()).unwrap_err();
+    let expected = if cfg!(feature = "semantic") { "scripts/fetch-model.sh" } else { "--features semantic" };
+    assert!(error.help.contains(expected), "{error:?}");
+    let report = error.report();
+    assert!(report.message.ends_with("memories are found by words alone"), "{report}");
+}
+
+#[cfg(feature = "semantic")]
+mod with_the_model {
+    use std::fs;
+
+    use rawko_core::agent::{AgentConfig, Importance};
+    use rawko_core::memory::{Query, Recipient};
+
+    use super::*;
+    use crate::memory::{FOLDER, RecallOptions};
+
+    /// The user's directory for data with the real weights, or nothing and a message.
+    fn model() -> Option<Meaning> {
+        let data = crate::config::user_data_dir(&|name| std::env::var(name).ok())?;
+        match Meaning::load(&data) {
+            Ok(meaning) => Some(meaning),
+            Err(error) if std::env::var_os("RAWKO_REQUIRE_MODEL").is_none() => {
+                eprintln!("SKIPPED, nothing was checked: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn write(folder: &Path, name: &str, title: &str, when: &str, more: &str) {
+        let text = format!(
+            "---\ntitle: {title}\nwhenToUse: {when}\nimportance: low\ndiscoveredBy: x\n{more}---\nBody.\n"
+        );
+        fs::create_dir_all(folder.join(FOLDER)).unwrap();
+        fs::write(folder.join(FOLDER).join(name), text).unwrap();
+    }
+
+    #[test]
+    fn what_words_do_not_find_meaning_finds_and_keeps_its_vectors() {
+        let Some(meaning) = model() else { return };
+        let project = tempfile::tempdir().unwrap();
+        let add = |name, title, when, more| write(project.path(), name, title, when, more);
+        add("mail.md", "Mail is sent through the outbox table", "sending mail to customers", "");
+        add("cents.md", "Amounts are integers in cents", "computing prices or totals", "");
+        add(
+            "old.md",
+            "Subscribers are notified of a shipped parcel",
+            "a parcel has shipped",
+            "expiresAt: 2020-01-01\n",
+        );
+        let store = MemoryStore::of_project(project.path());
+        let task = "Notify subscribers as soon as their parcel is on its way";
+        let now = Timestamp(1_769_160_600_000);
+        let agent: AgentConfig =
+            serde_json::from_value(serde_json::json!({"name": "developer", "systemPrompt": ""})).unwrap();
+        let recipient = Recipient::of(&agent, 5, Importance::Low);
+        let query = Query::new(task, "developer", None, None);
+        let told = |semantic| {
+            let recall = store.recall(&query, &recipient, &RecallOptions { now, semantic });
+            recall
+                .selection
+                .chosen
+                .into_iter()
+                .map(|one| (one.memory.path, one.score.semantic))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told(BTreeMap::new()), []);
+
+        let (near, reports) = meaning.near(&store, task, now);
+        assert!(reports.is_empty() && near["mail.md"].matches && !near["cents.md"].matches, "{near:?}");
+        assert!(!near.contains_key("old.md"), "what has expired is not compared");
+        let told = told(near.clone());
+        assert!(matches!(&told[..], [(path, points)] if path == "mail.md" && *points > 2.0), "{told:?}");
+
+        let vectors = project.path().join(FOLDER).join(rawko_semantic::FILE_NAME);
+        let before = fs::metadata(&vectors).unwrap().modified().unwrap();
+        assert_eq!(meaning.near(&store, task, now).0, near);
+        assert_eq!(fs::metadata(&vectors).unwrap().modified().unwrap(), before, "nothing is written again");
+        let ignored = fs::read_to_string(project.path().join(FOLDER).join(".gitignore")).unwrap();
+        assert!(ignored.contains("/.vectors"), "{ignored}");
+        fs::write(&vectors, "damaged").unwrap();
+        assert_eq!(meaning.near(&store, task, now).0, near);
+    }
+}
