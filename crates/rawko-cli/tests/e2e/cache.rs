@@ -122,9 +122,14 @@ fn a_server_that_a_project_names_decides_for_no_other() {
     let cache = Cache::new();
     let of_project = |trial: Trial| {
         let mine = json!({
-            "type": "claude", "baseUrl": trial.server.claude_url(), "apiKeyEnv": "ANTHROPIC_API_KEY", "model": "m",
+            "type": "claude", "baseUrl": trial.server.claude_url(), "apiKeyEnv": "OPENAI_API_KEY", "model": "m",
         });
-        trial.config(&json!({"provider": {"default": "mine", "mine": mine}})).args(&["--yes"])
+        // The environment names another provider and its address.
+        trial.wire(Wire::OpenAi).config(&json!({"provider": {"default": "mine", "mine": mine}})).args(&[
+            "--yes",
+            "--provider",
+            "mine",
+        ])
     };
     cache.asks("Fix it.", of_project, 1, 1);
     // The same question to the same model by the same name, but another server.
