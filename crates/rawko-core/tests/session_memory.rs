@@ -135,9 +135,12 @@ fn an_extractor_that_fails_is_not_in_the_way() {
         match failure {
             0 => bench.fail_model(ErrorCode::NetworkError),
             1 => {
-                drop(bench.reply(vec![call("m", "remember", json!({"learned": "yes"}))], StopReason::ToolUse))
+                let nonsense = json!({"learned": "yes"});
+                let _ = bench.reply(vec![call("m", "remember", nonsense)], StopReason::ToolUse);
             }
-            _ => drop(bench.reply(vec![], StopReason::Refusal)),
+            _ => {
+                let _ = bench.reply(vec![], StopReason::Refusal);
+            }
         }
         assert!(bench.asked().contains("## Last execution"), "{failure}");
         let warned = |note: &Note| matches!(note, Note::Warned { message } if message.contains("memory of this project"));

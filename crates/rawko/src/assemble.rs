@@ -38,7 +38,6 @@ pub(crate) fn setup(
     cli: &Permissions,
     tools: Vec<ToolSpec>,
     verify: Option<VerifySetup>,
-    has_memories: bool,
     place: Place,
     first_agent: Option<String>,
 ) -> Result<Setup, Error> {
@@ -76,7 +75,7 @@ pub(crate) fn setup(
         prices: config.prices.clone(),
         tools,
         verify,
-        memory: memory(loaded, registered, has_memories)?,
+        memory: None,
         place,
     })
 }
@@ -104,7 +103,11 @@ pub(crate) fn judge(
 
 /// How the run deals with memories. A project that has none is not asked for any: what was learned is worth a model call
 /// only to those who keep memories.
-fn memory(loaded: &Loaded, registered: &Providers, has_memories: bool) -> Result<Option<MemorySetup>, Error> {
+pub(crate) fn memory(
+    loaded: &Loaded,
+    registered: &Providers,
+    has_memories: bool,
+) -> Result<Option<MemorySetup>, Error> {
     let config = &loaded.config.memory;
     if !config.enabled {
         return Ok(None);

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::hex::hex;
+use crate::private::create_private_dir;
 
 const VERSION: u32 = 1;
 /// Most bytes of a file: a decision's reason is bounded.
@@ -125,17 +126,6 @@ impl DecisionCache {
         let is_key = key.len() == KEY_LEN && key.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_key.then(|| self.directory.join(format!("{key}.json")))
     }
-}
-
-fn create_private_dir(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(path)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::driver::{Driver, Start, now};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::journal::JournalWriter;
-use crate::perform::Performer;
+use crate::perform::{Kept, Performer};
 use crate::rawko::Rawko;
 use crate::redact::{Redactor, secrets_in};
 use crate::remembering::RunMemory;
@@ -63,8 +63,7 @@ impl Rawko {
             registry,
             self.project().to_owned(),
             &setup.agents,
-            checkpoints,
-            memory,
+            Kept { checkpoints, memory },
             self.runner(),
             Arc::clone(&redactor),
         )

@@ -27,6 +27,7 @@ pub mod journal;
 mod launch;
 pub mod memory;
 mod perform;
+mod private;
 mod rawko;
 mod redact;
 mod reload;

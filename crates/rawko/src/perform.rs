@@ -28,6 +28,12 @@ use crate::run_event::RunEvent;
 /// What each agent may touch, by name.
 type Grants = BTreeMap<String, Arc<Permissions>>;
 
+/// What is kept of a run beside its journal.
+pub(crate) struct Kept {
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) memory: Arc<RunMemory>,
+}
+
 /// Models and tools of one run.
 pub(crate) struct Performer {
     providers: BTreeMap<String, Arc<dyn Provider>>,
@@ -62,8 +68,7 @@ impl Performer {
         tools: ToolRegistry,
         root: std::path::PathBuf,
         agents: &BTreeMap<String, AgentSetup>,
-        checkpoints: Checkpoints,
-        memory: Arc<RunMemory>,
+        Kept { checkpoints, memory }: Kept,
         runner: CommandRunner,
         redactor: Arc<Redactor>,
     ) -> Self {

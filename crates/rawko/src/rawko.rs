@@ -184,16 +184,9 @@ impl Rawko {
         let verify = self.verify_setup();
         let has_memories = builder.project.join(memory::FOLDER).is_dir();
         let providers = &builder.providers;
-        assemble::setup(
-            &self.loaded,
-            providers,
-            &builder.permissions,
-            tools,
-            verify,
-            has_memories,
-            place,
-            first,
-        )
+        let setup =
+            assemble::setup(&self.loaded, providers, &builder.permissions, tools, verify, place, first)?;
+        Ok(Setup { memory: assemble::memory(&self.loaded, providers, has_memories)?, ..setup })
     }
 
     /// The model that the arbiter asks, or another one in its place. A provider that is named alone brings its own model.

@@ -312,6 +312,41 @@ impl RunEvent {
         }
     }
 
+    /// How the run ended, if this is its last event.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        let Self::SessionFinished {
+            status,
+            summary,
+            session: _,
+            dry_run: _,
+            iterations,
+            usage,
+            cost_usd,
+            files_modified,
+            duration_ms,
+            limit,
+            verification,
+            error,
+            decisions: _,
+        } = self.clone()
+        else {
+            return None;
+        };
+        Some(Outcome {
+            status,
+            summary,
+            iterations,
+            usage,
+            cost_usd,
+            files_modified,
+            duration_ms,
+            limit,
+            verification,
+            error,
+        })
+    }
+
     /// The same, told of a dry run that led to these decisions.
     #[must_use]
     pub(crate) fn of_dry_run(mut self, explained: Vec<Explanation>) -> Self {

@@ -27,41 +27,9 @@ pub(crate) struct Summary {
 impl Summary {
     /// The summary of a run whose last event this is; `None` for any other event.
     pub(crate) fn of(event: &RunEvent, journal: Option<String>, dry_run: bool) -> Option<Self> {
-        match event.clone() {
-            RunEvent::SessionFinished {
-                status,
-                summary,
-                session,
-                dry_run: _,
-                iterations,
-                usage,
-                cost_usd,
-                files_modified,
-                duration_ms,
-                limit,
-                verification,
-                error,
-                decisions,
-            } => Some(Self {
-                session,
-                journal: journal.filter(|_| !dry_run),
-                outcome: Outcome {
-                    status,
-                    summary,
-                    iterations,
-                    usage,
-                    cost_usd,
-                    files_modified,
-                    duration_ms,
-                    limit,
-                    verification,
-                    error,
-                },
-                dry_run,
-                decisions,
-            }),
-            _ => None,
-        }
+        let outcome = event.outcome()?;
+        let RunEvent::SessionFinished { session, decisions, .. } = event.clone() else { return None };
+        Some(Self { session, journal: journal.filter(|_| !dry_run), outcome, dry_run, decisions })
     }
 
     /// As text for people.

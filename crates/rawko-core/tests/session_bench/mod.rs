@@ -1,85 +1,33 @@
-//! A driver in miniature for tests of one agent's work: keeps what is open, answers it, and folds it all again.
+//! A bench for tests of one agent's work: the session's, with models that do not count and tools that answer at once.
 
 #![allow(dead_code)]
 
-use std::collections::BTreeMap;
+#[path = "../session_support/mod.rs"]
+mod session_support;
 
-use rawko_core::agent::{AgentConfig, AgentLimits, OneOrMany, Transitions, control_tools};
-use rawko_core::arbiter::{DECIDE, Templates};
-use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko_core::arbiter::DECIDE;
+use rawko_core::message::{Content, Message, Role, StopReason};
 use rawko_core::request::ModelRequest;
-use rawko_core::session::{Effect, EffectId, Event, Note, Outcome, Reaction, Session, Stamped};
-use rawko_core::setup::{AgentSetup, ArbiterMode, ArbiterSetup, ModelChoice, Place, RunLimits, Setup};
-use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
-use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
+use rawko_core::session::{Effect, EffectId, Event, Reaction, Session};
+use rawko_core::setup::{ModelChoice, Setup};
+use rawko_core::tool::ToolOutcome;
+use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use serde_json::{Value, json};
+pub(crate) use session_support::call;
 
 pub(crate) fn model(name: &str, context_window: Option<u32>) -> ModelChoice {
-    ModelChoice {
-        provider: "p".into(),
-        model: name.into(),
-        max_tokens: 1_000,
-        context_window,
-        temperature: None,
-        extra: Default::default(),
-    }
+    ModelChoice { context_window, ..session_support::model(name) }
 }
 
-fn agent(name: &str, window: Option<u32>) -> (String, AgentSetup) {
-    let config = AgentConfig {
-        name: name.into(),
-        display_name: None,
-        when_to_use: OneOrMany::One(format!("for {name} work")),
-        system_prompt: format!("You are {name}."),
-        tools: Default::default(),
-        transitions: Transitions::default(),
-        limits: AgentLimits { max_iterations: Some(60), ..Default::default() },
-        provider: Default::default(),
-        memory: Default::default(),
-        permissions: None,
-        budget: Default::default(),
-        metadata: Default::default(),
-    };
-    let model = model("m", window);
-    (name.into(), AgentSetup { config, source: "test".into(), model, permissions: Default::default() })
-}
-
+/// Three agents with many turns and this context window, and much patience.
 pub(crate) fn setup(window: Option<u32>) -> Setup {
-    let tool = |name: &str, access| ToolSpec {
-        name: name.into(),
-        description: name.into(),
-        input_schema: json!({"type": "object"}),
-        access,
-    };
-    let mut tools = control_tools();
-    tools.extend([tool("Read", ToolAccess::ReadOnly), tool("Bash", ToolAccess::Mutating)]);
-    Setup {
-        agents: BTreeMap::from([
-            agent("planner", window),
-            agent("developer", window),
-            agent("tester", window),
-        ]),
-        default_agent: None,
-        first_agent: None,
-        fallback: vec![],
-        checkpoints: false,
-        arbiter: ArbiterSetup {
-            mode: ArbiterMode::Llm,
-            model: model("judge", None),
-            templates: Templates::default(),
-            cache: Default::default(),
-        },
-        limits: RunLimits { max_consecutive_failures: 9, ..RunLimits::default() },
-        prices: BTreeMap::new(),
-        tools,
-        verify: None,
-        memory: None,
-        place: Place { directory: "/p".into(), platform: "linux".into(), git: true, instructions: None },
+    let mut setup = session_support::setup();
+    setup.agents = ["planner", "developer", "tester"].map(|name| session_support::agent(name, 60)).into();
+    for agent in setup.agents.values_mut() {
+        agent.model = model("m", window);
     }
-}
-
-pub(crate) fn call(id: &str, name: &str, input: Value) -> Content {
-    Content::ToolUse(ToolCall { id: id.into(), name: name.into(), input, invalid_input: None })
+    setup.limits.max_consecutive_failures = 9;
+    setup
 }
 
 pub(crate) fn report(outcome: &str) -> Content {
@@ -94,44 +42,27 @@ pub(crate) fn plan(steps: &[(&str, &str)]) -> Content {
 }
 
 pub(crate) struct Bench {
-    pub(crate) session: Session,
-    pub(crate) open: Vec<Effect>,
-    pub(crate) notes: Vec<Note>,
-    pub(crate) outcome: Option<Outcome>,
-    clock: u64,
-    journal: Vec<Stamped>,
+    bench: session_support::Bench,
     calls: usize,
+}
+
+impl std::ops::Deref for Bench {
+    type Target = session_support::Bench;
+
+    fn deref(&self) -> &Self::Target {
+        &self.bench
+    }
+}
+
+impl std::ops::DerefMut for Bench {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.bench
+    }
 }
 
 impl Bench {
     pub(crate) fn start(setup: Setup) -> Self {
-        let mut bench = Self {
-            session: Session::new(),
-            open: vec![],
-            notes: vec![],
-            outcome: None,
-            clock: 1_000,
-            journal: vec![],
-            calls: 0,
-        };
-        bench.give(Event::TaskStarted { task: "make it work".into(), setup: Box::new(setup) });
-        bench
-    }
-
-    pub(crate) fn give(&mut self, event: Event) -> Reaction {
-        self.clock += 10;
-        let stamped = Stamped { at: Timestamp(self.clock), event };
-        let reaction = self.session.apply(&stamped);
-        self.journal.push(stamped);
-        for effect in &reaction.effects {
-            match effect {
-                Effect::Abandon { id } => self.open.retain(|open| open.awaits_answer() != Some(*id)),
-                Effect::Finish { outcome } => self.outcome = Some(*outcome.clone()),
-                other => self.open.push(other.clone()),
-            }
-        }
-        self.notes.extend(reaction.notes.clone());
-        reaction
+        Self { bench: session_support::Bench::start(setup), calls: 0 }
     }
 
     /// The call of a model that is open.

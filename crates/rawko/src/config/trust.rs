@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::private::create_private_dir;
+
 const VERSION: u32 = 1;
 /// Most bytes of the file: a hundred per folder are plenty for thousands of them.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -166,17 +168,6 @@ fn private() -> OpenOptions {
         options.mode(0o600);
     }
     options
-}
-
-fn create_private_dir(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(path)
 }
 
 #[cfg(test)]

@@ -340,7 +340,7 @@ impl Telling {
                 self.tell(Happening::Recalled { agent, titles });
             }
             Note::Remembered { agent, title, kept } => {
-                self.tell(Happening::Remembered { agent, title, kept })
+                self.tell(Happening::Remembered { agent, title, kept });
             }
             Note::StateChanged { .. }
             | Note::Used { .. }
