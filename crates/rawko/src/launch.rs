@@ -12,12 +12,13 @@ use tokio::sync::mpsc;
 use crate::assemble::{self, Providers};
 use crate::cancel::HolderMark;
 use crate::checkpoint::Checkpoints;
-use crate::config::{Origin, Scope};
+use crate::config::{Origin, Scope, user_data_dir};
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Driver, Start, now};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::journal::JournalWriter;
+use crate::memory::LazyMeaning;
 use crate::perform::{Kept, Performer};
 use crate::rawko::Rawko;
 use crate::redact::{Redactor, secrets_in};
@@ -56,8 +57,10 @@ impl Rawko {
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id);
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
-        let memory =
-            RunMemory::new(self.project().to_owned(), id.clone(), task.to_owned(), defaults, &setup.agents);
+        let data = || user_data_dir(self.builder.environment.as_ref());
+        let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
+        let project = self.project().to_owned();
+        let memory = RunMemory::new(project, id.clone(), task.to_owned(), defaults, &setup.agents, meaning);
         let performer = Performer::new(
             providers,
             registry,

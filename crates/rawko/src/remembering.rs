@@ -13,7 +13,7 @@ use rawko_core::setup::AgentSetup;
 use rawko_core::text::truncate;
 
 use crate::driver::{Signal, Signals, now};
-use crate::memory::{MemoryStore, NewMemory, RecallOptions, WriteError, cite};
+use crate::memory::{LazyMeaning, MemoryStore, NewMemory, RecallOptions, WriteError, cite};
 
 /// Most problems with memories that one recall tells: `rawko memory check` tells all.
 const MAX_PROBLEMS: usize = 3;
@@ -28,6 +28,7 @@ pub(crate) struct RunMemory {
     task: String,
     defaults: (u32, Importance),
     recipients: Mutex<BTreeMap<String, Recipient>>,
+    meaning: Option<LazyMeaning>,
 }
 
 impl RunMemory {
@@ -37,9 +38,10 @@ impl RunMemory {
         task: String,
         defaults: (u32, Importance),
         agents: &BTreeMap<String, AgentSetup>,
+        meaning: Option<LazyMeaning>,
     ) -> Arc<Self> {
         let store = MemoryStore::of_project(&project);
-        let memory = Self { project, store, session, task, defaults, recipients: Mutex::default() };
+        let memory = Self { project, store, session, task, defaults, recipients: Mutex::default(), meaning };
         memory.tell(agents);
         Arc::new(memory)
     }
@@ -76,8 +78,11 @@ impl RunMemory {
         let Some(recipient) = recipients.get(agent).cloned() else { return Recalled::default() };
         drop(recipients);
         let query = Query::new(&self.task, agent, plan, history);
-        let options = RecallOptions { now: now(), ..RecallOptions::default() };
-        let recall = self.store.recall(&query, &recipient, &options);
+        let now = now();
+        let near = self.meaning.as_ref().map(|meaning| meaning.near(&self.store, &self.task, now));
+        let (semantic, reports) = near.unwrap_or_default();
+        let mut recall = self.store.recall(&query, &recipient, &RecallOptions { now, semantic });
+        recall.reports.splice(..0, reports);
         let memories = recall.selection.chosen.iter().map(|one| RecalledMemory {
             path: one.memory.path.clone(),
             title: one.memory.header.title.clone(),

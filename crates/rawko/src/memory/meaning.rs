@@ -5,7 +5,8 @@
 //! matched by words alone.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rawko_core::Timestamp;
 use rawko_core::memory::Similarity;
@@ -122,6 +123,49 @@ impl Meaning {
 impl From<rawko_semantic::Error> for MeaningError {
     fn from(error: rawko_semantic::Error) -> Self {
         Self { message: error.to_string(), help: error.help().to_owned() }
+    }
+}
+
+/// The model for a run: loaded when it is first asked for, and what is wrong with it told once.
+#[derive(Debug)]
+pub(crate) struct LazyMeaning {
+    data_directory: Option<PathBuf>,
+    loaded: OnceLock<Option<Meaning>>,
+}
+
+impl LazyMeaning {
+    /// To be loaded from the user's directory for rawko's data.
+    pub(crate) fn new(data_directory: Option<PathBuf>) -> Self {
+        Self { data_directory, loaded: OnceLock::new() }
+    }
+
+    /// [`Meaning::near`]; nothing where there is no model.
+    pub(crate) fn near(
+        &self,
+        store: &MemoryStore,
+        task: &str,
+        now: Timestamp,
+    ) -> (BTreeMap<String, Similarity>, Vec<Report>) {
+        let mut wrong = Vec::new();
+        let loaded = self.loaded.get_or_init(|| match self.load() {
+            Ok(meaning) => Some(meaning),
+            Err(error) => {
+                wrong.push(error.report());
+                None
+            }
+        });
+        match loaded {
+            Some(meaning) => meaning.near(store, task, now),
+            None => (BTreeMap::new(), wrong),
+        }
+    }
+
+    fn load(&self) -> Result<Meaning, MeaningError> {
+        let directory = self.data_directory.as_deref().ok_or_else(|| MeaningError {
+            message: "neither XDG_DATA_HOME nor HOME says where the model is".to_owned(),
+            help: "set one of them".to_owned(),
+        })?;
+        Meaning::load(directory)
     }
 }
 

@@ -10,6 +10,17 @@ fn without_a_model_the_way_to_one_is_said() {
     assert!(report.message.ends_with("memories are found by words alone"), "{report}");
 }
 
+#[test]
+fn a_run_is_told_once_that_there_is_no_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = MemoryStore::of_project(folder.path());
+    for directory in [None, Some(folder.path().to_owned())] {
+        let meaning = LazyMeaning::new(directory);
+        let reports = |_| meaning.near(&store, "a task", Timestamp(0)).1.len();
+        assert_eq!([0, 1, 2].map(reports), [1, 0, 0]);
+    }
+}
+
 #[cfg(feature = "semantic")]
 mod with_the_model {
     use std::fs;

@@ -21,6 +21,7 @@ mod store;
 mod tree;
 mod write;
 
+pub(crate) use meaning::LazyMeaning;
 pub use meaning::{Meaning, MeaningError};
 pub use report::Report;
 pub use store::{Inventory, MemoryStore, Recall, RecallOptions};
