@@ -19,13 +19,15 @@ pub(crate) fn model(name: &str, context_window: Option<u32>) -> ModelChoice {
     ModelChoice { context_window, ..session_support::model(name) }
 }
 
-/// Three agents with many turns and this context window, and much patience.
+/// Three agents with many turns and this context window, two tools, and much patience.
 pub(crate) fn setup(window: Option<u32>) -> Setup {
     let mut setup = session_support::setup();
     setup.agents = ["planner", "developer", "tester"].map(|name| session_support::agent(name, 60)).into();
     for agent in setup.agents.values_mut() {
         agent.model = model("m", window);
     }
+    // What is not there is denied.
+    setup.tools.retain(|tool| !["Grep", "Write"].contains(&tool.name.as_str()));
     setup.limits.max_consecutive_failures = 9;
     setup
 }
