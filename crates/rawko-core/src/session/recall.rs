@@ -34,6 +34,8 @@ impl Run {
     /// Asks for the agent's memories, or asks again.
     pub(super) fn recall(&mut self, reaction: &mut Reaction) {
         let Some(agent) = self.memories.awaited_by.clone() else { return };
+        // What another execution was given is not this one's, should it end before it is given anything.
+        self.memories.given.clear();
         let context = self.machine.context();
         let plan = self.effective_plan().map(|plan| {
             plan.steps.iter().map(|step| step.description.as_str()).collect::<Vec<_>>().join("\n")
