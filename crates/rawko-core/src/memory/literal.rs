@@ -12,35 +12,43 @@ const MAX_ALTERNATIVES: usize = 16;
 /// Bytes that a text must have to be worth looking for.
 const MIN_BYTES: usize = 2;
 
-/// Texts of which one occurs, with ASCII in lower case, in every text that `regex` (read without regard to case) matches.
-/// `None` where there is no such set, or the expression is none.
+/// Sets of texts, with ASCII in lower case: of each set one occurs in every text that `regex` (read without regard to case)
+/// matches. None where nothing is known, or the expression is none.
 #[must_use]
-pub fn required_literals(regex: &str) -> Option<Vec<String>> {
-    let hir = ParserBuilder::new().nest_limit(50).build().parse(regex).ok()?;
-    let mut found = any_of(&hir)?;
-    found.sort();
-    found.dedup();
-    Some(found)
+pub fn required_literals(regex: &str) -> Vec<Vec<String>> {
+    let Ok(hir) = ParserBuilder::new().nest_limit(50).build().parse(regex) else { return Vec::new() };
+    let mut sets = all_of(&hir);
+    for set in &mut sets {
+        set.sort();
+        set.dedup();
+    }
+    sets.sort();
+    sets.dedup();
+    sets.truncate(MAX_ALTERNATIVES);
+    sets
 }
 
-fn any_of(hir: &Hir) -> Option<Vec<String>> {
+fn all_of(hir: &Hir) -> Vec<Vec<String>> {
     match hir.kind() {
-        HirKind::Literal(literal) => longest_ascii_run(&literal.0).map(|run| vec![run]),
-        HirKind::Capture(capture) => any_of(&capture.sub),
-        HirKind::Repetition(repetition) if repetition.min > 0 => any_of(&repetition.sub),
-        // Each part must match: the one whose shortest text is longest tells most.
-        HirKind::Concat(parts) => parts.iter().filter_map(any_of).max_by_key(|set| worth(set)),
+        HirKind::Literal(literal) => longest_ascii_run(&literal.0).map(|run| vec![run]).into_iter().collect(),
+        HirKind::Capture(capture) => all_of(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => all_of(&repetition.sub),
+        HirKind::Concat(parts) => parts.iter().flat_map(all_of).collect(),
         HirKind::Alternation(parts) => {
-            let mut all = Vec::new();
+            let mut any = Vec::new();
             for part in parts {
-                all.extend(any_of(part)?);
-                if all.len() > MAX_ALTERNATIVES {
-                    return None;
+                // Of each alternative the set whose shortest text is longest: it tells most.
+                let Some(best) = all_of(part).into_iter().max_by_key(|set| worth(set)) else {
+                    return Vec::new();
+                };
+                any.extend(best);
+                if any.len() > MAX_ALTERNATIVES {
+                    return Vec::new();
                 }
             }
-            Some(all)
+            vec![any]
         }
-        HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) | HirKind::Repetition(_) => None,
+        HirKind::Empty | HirKind::Class(_) | HirKind::Look(_) | HirKind::Repetition(_) => Vec::new(),
     }
 }
 
@@ -63,21 +71,19 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_most_telling_part_is_taken() {
-        let check = |regex: &str, expected: Option<&[&str]>| {
-            let expected = expected.map(|texts| texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
-            assert_eq!(required_literals(regex), expected, "{regex}");
-        };
-        check("implement.*auth", Some(&["implement"]));
-        check("auth|login|security", Some(&["auth", "login", "security"]));
-        check("(OAuth|SSO).{0,5}flow", Some(&["flow"]));
-        check("(?:abc){2,}x*", Some(&["abc"]));
-        check("naïve", Some(&["ve"]));
-        check("(?:test)?", None);
-        check(".*", None);
-        check("auth|.*", None);
-        check(r"\d+", None);
-        check("(", None);
+    fn what_must_occur_is_found() {
+        let check =
+            |regex: &str, expected: &[&[&str]]| assert_eq!(required_literals(regex), expected, "{regex}");
+        check("implement.*auth", &[&["auth"], &["implement"]]);
+        check("auth|login|security", &[&["auth", "login", "security"]]);
+        check("(OAuth|SSO).{0,5}flow", &[&["flow"], &["oauth", "sso"]]);
+        check("(?:abc){2,}x*", &[&["abc"]]);
+        check("naïve", &[&["ve"]]);
+        check("(?:test)?", &[]);
+        check(".*", &[]);
+        check("auth|.*", &[]);
+        check(r"\d+", &[]);
+        check("(", &[]);
     }
 
     proptest! {
@@ -88,9 +94,9 @@ mod tests {
         ) {
             let matches = regex::RegexBuilder::new(&regex).case_insensitive(true).build()
                 .is_ok_and(|compiled| compiled.is_match(&text));
-            if let (true, Some(literals)) = (matches, required_literals(&regex)) {
-                let folded = fold(&text);
-                prop_assert!(literals.iter().any(|literal| folded.contains(literal)), "{regex} {text} {literals:?}");
+            let folded = fold(&text);
+            for set in required_literals(&regex).iter().filter(|_| matches) {
+                prop_assert!(set.iter().any(|literal| folded.contains(literal)), "{regex} {text} {set:?}");
             }
         }
     }

@@ -21,6 +21,7 @@ mod glob;
 mod header;
 mod literal;
 mod pattern;
+mod pieces;
 mod query;
 mod recalled;
 mod recipient;
@@ -45,7 +46,7 @@ pub use reference::{reference_key, referred_keys};
 pub use score::{MAX_SEMANTIC, Score, five_each, of_importance, of_recency};
 pub use select::{
     Chosen, Contradiction, LeftOut, Memory, Ranking, Reason, Selection, Similarity, Surroundings, rank,
-    shortlist_len, superseded,
+    semantic_points, shortlist_len, superseded,
 };
 pub use slug::slug;
 pub use staleness::{MAX_STALENESS, Staleness};

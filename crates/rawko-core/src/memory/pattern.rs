@@ -10,6 +10,7 @@ use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 
 use super::glob;
+use super::pieces::Pieces;
 use super::query::{Line, Part, Query};
 use super::words::{fold, is_stop_word, stem, words};
 use crate::text::truncate;
@@ -68,6 +69,8 @@ pub struct Pattern {
 #[derive(Debug, Clone)]
 enum Form {
     Expression(Reading, Regex),
+    /// An expression that needs no engine.
+    Pieces(Reading, Pieces),
     Substring(String),
     Prefix(Vec<String>),
     /// The stems of its content words.
@@ -138,37 +141,25 @@ impl Pattern {
     /// Reads a pattern.
     #[must_use]
     pub fn read(text: &str) -> Self {
-        let cut: String = text.trim().chars().take(MAX_CHARS).collect();
+        let cut = Self::cut(text);
         let too_long = cut.len() < text.trim().len();
         let mut problem = too_long
             .then(|| format!("is longer than {MAX_CHARS} characters; what is behind them is not read"));
-        let form = match Self::reading_of(&cut) {
-            Reading::Regex | Reading::Substring => match expression(&cut) {
-                Ok((regex, warning)) => {
-                    problem = warning.or(problem);
-                    Form::Expression(Reading::Regex, regex)
-                }
-                Err(why) => {
-                    problem = Some(why);
-                    Form::Substring(fold(&cut))
-                }
-            },
-            Reading::Glob => match compile(&glob::to_regex(&cut)) {
-                Ok(regex) => Form::Expression(Reading::Glob, regex),
-                Err(error) => {
-                    problem = Some(refusal(&error));
-                    Form::Substring(fold(&cut))
-                }
-            },
+        let form = match Self::reading_of(cut) {
+            reading @ (Reading::Regex | Reading::Substring | Reading::Glob) => {
+                let (form, found) = expression(cut, reading);
+                problem = found.or(problem);
+                form
+            }
             Reading::Prefix => {
-                let words: Vec<String> = words(&cut).collect();
+                let words: Vec<String> = words(cut).collect();
                 if words.is_empty() {
                     problem = Some("has no word in it and never matches".to_owned());
                 }
                 Form::Prefix(words)
             }
             Reading::Words => {
-                let stems = content(&cut);
+                let stems = content(cut);
                 if stems.is_empty() {
                     problem = Some("says nothing: all its words are too common to tell anything".to_owned());
                 }
@@ -181,7 +172,7 @@ impl Pattern {
     /// How a pattern is read, without compiling it: never [`Reading::Substring`].
     #[must_use]
     pub fn reading_of(text: &str) -> Reading {
-        let text = text.trim();
+        let text = Self::cut(text);
         let has_syntax =
             text.contains(['|', '\\', '[', '(', '+', '^', '$']) || text.contains(".*") || text.contains(".{");
         if has_syntax {
@@ -198,16 +189,27 @@ impl Pattern {
     /// The stems of a natural-language pattern's content words; `None` for one of another reading.
     #[must_use]
     pub fn content_stems(text: &str) -> Option<BTreeSet<String>> {
-        (Self::reading_of(text) == Reading::Words).then(|| {
-            let end = text.trim().char_indices().nth(MAX_CHARS).map_or(text.trim().len(), |(at, _)| at);
-            content(&text.trim()[..end])
-        })
+        (Self::reading_of(text) == Reading::Words).then(|| content(Self::cut(text)))
+    }
+
+    /// Whether a pattern is read without compiling an expression.
+    #[must_use]
+    pub fn is_simple(text: &str) -> bool {
+        Self::expression_of(text).is_none_or(|expression| Pieces::of(&expression).is_some())
+    }
+
+    /// As much of a pattern as is read.
+    #[must_use]
+    pub fn cut(text: &str) -> &str {
+        let text = text.trim();
+        let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(at, _)| at);
+        text[..end].trim_end()
     }
 
     /// The regular expression that is compiled for a pattern, where it is read as one or as a glob: an index looks into it.
     #[must_use]
     pub fn expression_of(text: &str) -> Option<String> {
-        let text = text.trim();
+        let text = Self::cut(text);
         match Self::reading_of(text) {
             Reading::Regex => Some(alternatives(text).unwrap_or_else(|| text.to_owned())),
             Reading::Glob => Some(glob::to_regex(text)),
@@ -225,7 +227,7 @@ impl Pattern {
     #[must_use]
     pub fn reading(&self) -> Reading {
         match &self.form {
-            Form::Expression(reading, _) => *reading,
+            Form::Expression(reading, _) | Form::Pieces(reading, _) => *reading,
             Form::Substring(_) => Reading::Substring,
             Form::Prefix(_) => Reading::Prefix,
             Form::Words(_) => Reading::Words,
@@ -244,6 +246,9 @@ impl Pattern {
         let (part, found, words) = match &self.form {
             Form::Expression(_, regex) => {
                 first(query, |line| regex.find(&line.text).map(|found| found.as_str().to_owned()))?
+            }
+            Form::Pieces(_, pieces) => {
+                first(query, |line| pieces.find(&line.folded).map(|(start, end)| original(line, start, end)))?
             }
             Form::Substring(folded) => {
                 first(query, |line| line.folded.contains(folded.as_str()).then(|| self.text.clone()))?
@@ -296,13 +301,28 @@ fn content(text: &str) -> BTreeSet<String> {
     words(text).filter(|word| !is_stop_word(word)).map(|word| stem(&word)).collect()
 }
 
-/// The pattern as an expression, and what its author should know; or why it is none.
-fn expression(text: &str) -> Result<(Regex, Option<String>), String> {
-    let alternatives = alternatives(text);
-    let regex = compile(alternatives.as_deref().unwrap_or(text)).map_err(|error| refusal(&error))?;
-    let warning =
-        regex.is_match("").then(|| "matches every text, because it matches an empty one".to_owned());
-    Ok((regex, warning))
+/// The characters of a line that stand at these places in bytes of its folded form, which has as many characters.
+fn original(line: &Line, start: usize, end: usize) -> String {
+    let skipped = line.folded.get(..start).unwrap_or_default().chars().count();
+    let taken = line.folded.get(start..end).unwrap_or_default().chars().count();
+    line.text.chars().skip(skipped).take(taken).collect()
+}
+
+/// The pattern as an expression, and what its author should know. One that cannot be compiled is looked for as it is written.
+fn expression(text: &str, reading: Reading) -> (Form, Option<String>) {
+    let expression = Pattern::expression_of(text).unwrap_or_default();
+    let everything = || "matches every text, because it matches an empty one".to_owned();
+    if let Some(pieces) = Pieces::of(&expression) {
+        let problem = (reading == Reading::Regex && pieces.matches_everything()).then(everything);
+        return (Form::Pieces(reading, pieces), problem);
+    }
+    match compile(&expression) {
+        Ok(regex) => {
+            let problem = (reading == Reading::Regex && regex.is_match("")).then(everything);
+            (Form::Expression(reading, regex), problem)
+        }
+        Err(error) => (Form::Substring(fold(text)), Some(refusal(&error))),
+    }
 }
 
 /// The expression that is compiled for `text`: SPEC-0007's "auth | login" has blanks around the bar that are not meant, and an empty

@@ -93,7 +93,9 @@ impl Score {
         ]
     }
 
-    fn summed(self) -> Self {
+    /// The same with its total.
+    #[must_use]
+    pub fn summed(self) -> Self {
         let sum: f64 = self.components().iter().map(|(_, points)| points).sum();
         Self { total: sum.clamp(0.0, 100.0), ..self }
     }

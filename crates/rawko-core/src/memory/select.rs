@@ -21,6 +21,8 @@ use crate::Timestamp;
 
 /// Most memories that are put beside one that they contradict.
 const MAX_PARTNERS: usize = 2;
+/// Most memories that are named as contradicting one.
+const MAX_NAMED: usize = 4;
 /// Least memories whose files are looked at.
 const MIN_SHORTLIST: usize = 20;
 
@@ -243,7 +245,8 @@ pub fn rank<'a>(
 }
 
 /// Tenths, so that what is printed adds up.
-fn semantic_points(cosine: f64) -> f64 {
+#[must_use]
+pub fn semantic_points(cosine: f64) -> f64 {
     ((cosine.clamp(0.0, 1.0) * MAX_SEMANTIC * 10.0).round() / 10.0).clamp(0.0, MAX_SEMANTIC)
 }
 
@@ -381,14 +384,21 @@ impl<'a> Ranking<'a> {
 
     fn contradictions(&self, memory: &Memory, told: &BTreeSet<&str>) -> Vec<Contradiction> {
         let others = self.all.iter().filter(|other| self.is_alive(other) && contradict(memory, other));
-        others
+        let mut all: Vec<Contradiction> = others
             .map(|other| Contradiction {
                 path: other.path.clone(),
                 title: other.header.title.clone(),
                 discovered_at: other.header.discovered_at,
                 shown: told.contains(other.path.as_str()),
             })
-            .collect()
+            .collect();
+        // Those that are told first, then the newest: what is said of them must not fill the prompt.
+        all.sort_by(|a, b| {
+            let order = b.shown.cmp(&a.shown).then_with(|| b.discovered_at.cmp(&a.discovered_at));
+            order.then_with(|| a.path.cmp(&b.path))
+        });
+        all.truncate(MAX_NAMED);
+        all
     }
 
     fn is_alive(&self, memory: &Memory) -> bool {

@@ -14,7 +14,7 @@ const LENIENCY_MS: u64 = 10 * 60 * 1_000;
 
 /// All reports: of each file, and between files.
 pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
-    let Inventory { memories, mut reports } = store.inventory();
+    let Inventory { memories, mut reports } = store.reread();
     let mut by_key: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, memory) in memories.iter().enumerate() {
         let keys: BTreeSet<String> = referred_keys(&memory.path, &memory.header.title).into_iter().collect();

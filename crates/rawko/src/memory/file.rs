@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use rawko_core::memory::{Finding, Header};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use serde::{Deserialize, Serialize};
 
 use super::folder::Stamp;
 use super::report::Report;
@@ -22,10 +23,12 @@ pub(super) const MAX_FRONT: usize = 64 * 1024;
 const FIRST: usize = 4 * 1024;
 
 /// What a file says of itself.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// `None` where it cannot be used; then a report says why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) header: Option<Header>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) reports: Vec<Report>,
 }
 

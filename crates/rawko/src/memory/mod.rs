@@ -14,6 +14,7 @@ mod check;
 mod feedback;
 mod file;
 mod folder;
+mod index;
 mod meaning;
 mod parallel;
 mod report;

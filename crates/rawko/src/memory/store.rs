@@ -12,16 +12,17 @@ use rawko_core::Timestamp;
 use rawko_core::memory::words::stems;
 use rawko_core::memory::{
     Corpus, Feedback, Likeness, Memory, Query, Reason, Recipient, Selection, Similarity, Surroundings, Use,
-    likeness, rank, reference_key, referred_keys,
+    likeness, rank, reference_key, referred_keys, shortlist_len,
 };
 use serde_json::json;
 
+use super::feedback;
 use super::file::{self, Text};
 use super::folder::{self, Listing};
+use super::index::{self, Around, Current, Found, read_entries};
 use super::report::Report;
 use super::tree::Tree;
 use super::write::{self, NewMemory, WriteError};
-use super::{feedback, parallel};
 
 /// What rawko derives from memories or keeps for one machine, and git is told to leave alone.
 const GITIGNORE: &str = "\
@@ -84,9 +85,23 @@ impl MemoryStore {
         self.project.join(super::FOLDER)
     }
 
-    /// All of them, each file read anew.
+    /// All of them.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
+        match self.open() {
+            Ok(Some(root)) => index::current(&root, &self.folder())
+                .and_then(|current| {
+                    current.inventory().or_else(|| index::remade(&root, &self.folder())?.inventory())
+                })
+                .unwrap_or_else(|| read_all(&root)),
+            Ok(None) => Inventory::default(),
+            Err(report) => Inventory { memories: Vec::new(), reports: vec![*report] },
+        }
+    }
+
+    /// All of them, each file read anew.
+    #[must_use]
+    pub fn reread(&self) -> Inventory {
         match self.open() {
             Ok(Some(root)) => read_all(&root),
             Ok(None) => Inventory::default(),
@@ -97,35 +112,60 @@ impl MemoryStore {
     /// Chooses what an execution is told. [`Selection::left_out`] names those that came near alone.
     #[must_use]
     pub fn recall(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Recall {
-        let mut recall = self.explain(query, recipient, options);
-        recall.selection.left_out.retain(|left| left.reason != Reason::NoMatch);
+        let mut recall =
+            self.found(query, recipient, options).unwrap_or_else(|| self.explain(query, recipient, options));
+        let near = shortlist_len(usize::try_from(recipient.max_injected).unwrap_or(usize::MAX));
         recall
+            .selection
+            .left_out
+            .retain(|left| matches!(left.reason, Reason::NoPlace { rank } if rank <= near));
+        recall
+    }
+
+    /// By the index. `None` where there is none and none can be made.
+    fn found(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Option<Recall> {
+        let root = match self.open() {
+            Ok(Some(root)) => root,
+            Ok(None) => return Some(Recall::default()),
+            Err(report) => return Some(Recall { reports: vec![*report], ..Recall::default() }),
+        };
+        let (feedback, broken) = feedback::read(root.as_fd());
+        let around = Around { recipient, feedback: &feedback, semantic: &options.semantic, now: options.now };
+        let search = |current: &Current| current.search(query, &around);
+        let (_, found) = index::current_while(&root, &self.folder(), search)?;
+        let Found { memories, corpus, total, mut reports } = match found {
+            Some(found) => found,
+            None => search(&index::remade(&root, &self.folder())?)?,
+        };
+        reports.extend(broken);
+        let around = Surroundings { corpus, feedback, semantic: options.semantic.clone(), now: options.now };
+        Some(self.choose(&memories, &around, total, reports, (query, recipient)))
     }
 
     /// The same, with a reason for every memory that is not told. It reads every file.
     #[must_use]
     pub fn explain(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Recall {
-        let Inventory { memories, reports } = self.inventory();
+        let Inventory { memories, mut reports } = self.reread();
         let mut corpus = Corpus::default();
         for memory in &memories {
             corpus.add(memory.header.when_to_use.iter().map(String::as_str));
         }
+        let (feedback, broken) = self.feedback();
+        reports.extend(broken);
+        let around = Surroundings { corpus, feedback, semantic: options.semantic.clone(), now: options.now };
         let total = memories.len();
-        self.choose(&memories, corpus, total, reports, (query, recipient, options))
+        self.choose(&memories, &around, total, reports, (query, recipient))
     }
 
     fn choose(
         &self,
         memories: &[Memory],
-        corpus: Corpus,
+        around: &Surroundings,
         total: usize,
         mut reports: Vec<Report>,
-        (query, recipient, options): (&Query, &Recipient, &RecallOptions),
+        (query, recipient): (&Query, &Recipient),
     ) -> Recall {
-        let (feedback, broken) = self.feedback();
-        reports.extend(broken);
-        let around = Surroundings { corpus, feedback, semantic: options.semantic.clone(), now: options.now };
-        let ranking = rank(memories, query, recipient, &around);
+        let ranking = rank(memories, query, recipient, around);
         let tree = Tree::new(&self.project);
         let found =
             ranking.shortlist().map(|memory| (memory.path.clone(), tree.look(&memory.header))).collect();
@@ -300,23 +340,8 @@ fn read_all(root: &OwnedFd) -> Inventory {
         .iter()
         .flat_map(|folder| folder.names.iter().map(|name| (folder.path.as_str(), name.as_str())))
         .collect();
-    let entries = parallel::in_runs(&files, |files| {
-        let mut read = Vec::with_capacity(files.len());
-        let mut open: Option<(&str, OwnedFd)> = None;
-        for (parent, name) in files {
-            let path = if parent.is_empty() { (*name).to_owned() } else { format!("{parent}/{name}") };
-            if open.as_ref().is_none_or(|(at, _)| at != parent) {
-                open = folder::open_below(root.as_fd(), parent).ok().map(|folder| (*parent, folder));
-            }
-            // A folder that went since is as if it had never been there.
-            let Some((_, folder)) = &open else { continue };
-            let (entry, _) = file::read_entry(folder.as_fd(), name, &path);
-            read.push((path, entry));
-        }
-        read
-    });
-    let mut memories = Vec::with_capacity(entries.len());
-    for (path, entry) in entries {
+    let mut memories = Vec::new();
+    for (path, entry, _) in read_entries(root, &files) {
         reports.extend(entry.reports);
         memories.extend(entry.header.map(|header| Memory { path, header }));
     }

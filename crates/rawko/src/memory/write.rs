@@ -308,6 +308,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn what_is_written_is_a_memory(
             title in "\\PC{1,40}", pattern in "\\PC{1,30}", tag in "\\PC{0,10}", body in "[\\PC\n]{0,60}",

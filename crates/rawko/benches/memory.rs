@@ -1,0 +1,232 @@
+//! What selecting among many memories costs: by the index, and by reading every file.
+//!
+//! `cargo bench -p rawko --bench memory` (`-- --memories 10000` for another number). Figures and their limits are in
+//! `docs/performance.md`; the program fails where one is missed (`-- --no-limits` for a machine that is busy with
+//! something else). What memory a selection takes is measured in a process of its own, which does nothing else.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use rawko::core::Timestamp;
+use rawko::core::agent::Importance;
+use rawko::core::memory::{Query, Recipient};
+use rawko::memory::{MemoryStore, Recall, RecallOptions};
+
+const NOW: Timestamp = Timestamp(1_769_160_600_000);
+const WARM: Duration = Duration::from_millis(50);
+const WARM_KB: u64 = 40_000;
+const TASK: &str = "Add OAuth integration to the existing authentication system: the login form calls the token service, \
+    which validates the signature, stores a refresh token in the sessions table and reports failures to the audit log";
+const PLAN: &str = "1. Look at the login form\n2. Write the token client\n3. Migrate the sessions table\n4. Test the failures";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "--once") {
+        once(Path::new(&arguments[at + 1]));
+        return ExitCode::SUCCESS;
+    }
+    let limits = !arguments.iter().any(|argument| argument == "--no-limits");
+    let at = arguments.iter().position(|argument| argument == "--memories");
+    let count = at.map_or(100_000, |at| arguments[at + 1].parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let mut missed = false;
+    let mut say = |what: &str, took: Duration, kb: Option<u64>, limit: Option<(Duration, u64)>| {
+        let over = limit.is_some_and(|(time, most)| took > time || kb.is_some_and(|kb| kb > most));
+        missed |= over;
+        let kb = kb.map(|kb| format!("{:>7.1} MB", kb as f64 / 1_000.0)).unwrap_or_default();
+        let limit =
+            limit.map(|(time, most)| format!(" (limit {time:?}, {} MB)", most / 1_000)).unwrap_or_default();
+        println!(
+            "{what:<58} {:>10.1} ms {kb}{limit}{}",
+            took.as_secs_f64() * 1e3,
+            if over { "  MISSED" } else { "" }
+        );
+    };
+
+    for (name, folders) in [("in one folder", 1), ("in 100 folders", 100)] {
+        let project = dir.path().join(folders.to_string());
+        let begun = Instant::now();
+        fill(&project, count, folders);
+        println!("{count} memories {name} (written in {:.1?})", begun.elapsed());
+        let store = MemoryStore::of_project(&project);
+
+        let begun = Instant::now();
+        let by_files = ask(&store, true);
+        say("  every file read, as SPEC-0007 has it", begun.elapsed(), None, None);
+        let (took, kb, _) = child(&project);
+        say("  cold: the index is made", took, Some(kb), None);
+        // The stamps of what was written last are believed from now on.
+        std::thread::sleep(Duration::from_millis(2_100));
+        let (took, kb, _) = child(&project);
+        say("  settling: what was too young is looked at again", took, Some(kb), None);
+        let mut runs: Vec<(Duration, u64, String)> = (0..15).map(|_| child(&project)).collect();
+        runs.sort();
+        let kb = runs.iter().map(|(_, kb, _)| *kb).max().unwrap();
+        say("  warm, a process of its own, best", runs[0].0, Some(kb), Some((WARM, WARM_KB)));
+        say("  warm, a process of its own, median", runs[runs.len() / 2].0, Some(kb), Some((WARM, WARM_KB)));
+        let told: Vec<&str> = by_files.selection.chosen.iter().map(|one| one.memory.path.as_str()).collect();
+        assert_eq!(runs[0].2, told.join(" "), "index and files disagree");
+
+        write(&project.join(".rawko/memories/0/0.md"), 1);
+        let (took, kb, _) = child(&project);
+        say("  one file changed", took, Some(kb), None);
+        write(&project.join(".rawko/memories/0/new.md"), 2);
+        let (took, kb, _) = child(&project);
+        say("  one file changed, one added", took, Some(kb), None);
+        let size = fs::metadata(store.folder().join(".index/v1")).unwrap().len();
+        println!("{:<58} {:>10.1} MB", "  the index on the disk", size as f64 / 1e6);
+    }
+    ExitCode::from(u8::from(missed && limits))
+}
+
+fn ask(store: &MemoryStore, by_files: bool) -> Recall {
+    let agent = serde_json::from_value(serde_json::json!({"name": "developer", "systemPrompt": ""})).unwrap();
+    let recipient = Recipient::of(&agent, 5, Importance::Low);
+    let query =
+        Query::new(TASK, "developer", Some(PLAN), Some("planner: the login form is in web/login.tsx"));
+    let options = RecallOptions { now: NOW, ..RecallOptions::default() };
+    if by_files {
+        store.explain(&query, &recipient, &options)
+    } else {
+        store.recall(&query, &recipient, &options)
+    }
+}
+
+/// One selection in this process: its time, the process's greatest memory, and what was told.
+fn once(project: &Path) {
+    let store = MemoryStore::of_project(project);
+    let begun = Instant::now();
+    let recall = ask(&store, false);
+    let took = begun.elapsed();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or("VmHWM: 0 kB");
+    let kb: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    let told: Vec<&str> = recall.selection.chosen.iter().map(|one| one.memory.path.as_str()).collect();
+    println!("{} {kb} {}", took.as_nanos(), told.join(" "));
+}
+
+fn child(project: &Path) -> (Duration, u64, String) {
+    let output = Command::new(std::env::current_exe().unwrap()).arg("--once").arg(project).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut parts = text.trim_end().splitn(3, ' ');
+    let mut number = || parts.next().unwrap().parse::<u64>().unwrap();
+    let (ns, kb) = (number(), number());
+    (Duration::from_nanos(ns), kb, parts.next().unwrap_or_default().to_owned())
+}
+
+fn fill(project: &Path, count: usize, folders: usize) {
+    for folder in 0..folders {
+        fs::create_dir_all(project.join(".rawko/memories").join(folder.to_string())).unwrap();
+    }
+    for number in 0..count {
+        let path: PathBuf =
+            [".rawko/memories", &(number % folders).to_string(), &format!("{number}.md")].iter().collect();
+        write(&project.join(path), number as u64);
+    }
+}
+
+/// Words of software, some common and most of them rare, as in the memories of a large organisation.
+fn word(random: &mut Random) -> String {
+    const COMMON: [&str; 48] = [
+        "token",
+        "session",
+        "login",
+        "cache",
+        "queue",
+        "table",
+        "index",
+        "schema",
+        "migration",
+        "payment",
+        "invoice",
+        "mail",
+        "retry",
+        "timeout",
+        "parser",
+        "worker",
+        "thread",
+        "lock",
+        "deploy",
+        "release",
+        "build",
+        "test",
+        "mock",
+        "fixture",
+        "config",
+        "secret",
+        "header",
+        "request",
+        "response",
+        "route",
+        "handler",
+        "client",
+        "server",
+        "socket",
+        "stream",
+        "buffer",
+        "encoder",
+        "report",
+        "audit",
+        "metric",
+        "trace",
+        "form",
+        "button",
+        "layout",
+        "style",
+        "import",
+        "export",
+        "upload",
+    ];
+    match random.below(3) {
+        0 => COMMON[random.below(48) as usize].to_owned(),
+        _ => {
+            const SYLLABLES: [&str; 16] = [
+                "ba", "cor", "dex", "fin", "gra", "hul", "jor", "kel", "lum", "mos", "nix", "pra", "qua",
+                "rin", "sol", "tav",
+            ];
+            (0..3).map(|_| SYLLABLES[random.below(16) as usize]).collect()
+        }
+    }
+}
+
+fn write(path: &Path, number: u64) {
+    let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
+    let mut words = |count: usize| (0..count).map(|_| word(&mut random)).collect::<Vec<_>>();
+    let sentence = words(4).join(" ");
+    let parts = words(4);
+    let pattern = match number % 5 {
+        0 => format!("{}|{}", parts[0], parts[1]),
+        1 => format!("{}.*{}", parts[0], parts[1]),
+        2 => format!("{} * {}", parts[0], parts[2]),
+        _ => parts[3].clone(),
+    };
+    let importance = ["low", "medium", "high", "critical"][(number % 4) as usize];
+    let agent = ["planner", "developer", "tester", "reviewer"][(number / 4 % 4) as usize];
+    let title = words(5).join(" ");
+    let tags = words(2).join(", ");
+    let body = words(60).join(" ");
+    let text = format!(
+        "---\ntitle: {title}\nwhenToUse:\n  - When working on {sentence}\n  - '{pattern}'\nimportance: {importance}\n\
+         discoveredAt: 2026-01-{:02}T{:02}:00:00Z\ndiscoveredBy: {agent}\ntags: [{tags}]\n---\n\n{body}\n",
+        number % 28 + 1,
+        number % 24,
+    );
+    fs::write(path, text).unwrap();
+}
+
+/// Numbers that are the same in every run (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % end
+    }
+}

@@ -1,0 +1,310 @@
+//! The index against the files themselves: whatever happens to the folder, both lead to the same selection.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use rawko_core::agent::Importance;
+use rawko_core::memory::{Query, Reason, Recipient, Similarity, shortlist_len};
+use rustix::fs::{AtFlags, Timespec, Timestamps, utimensat};
+
+use super::*;
+use crate::memory::store::{Recall, RecallOptions};
+use crate::memory::tests::{NOW, Project};
+
+const TASKS: [&str; 4] = [
+    "Add OAuth integration to the auth system",
+    "Fix rate limiting of the payment module, and test naïve İnputs",
+    "Sending mail",
+    "Kürze die Datenbankmigrationen",
+];
+
+fn recipient(max: u32, min: Importance) -> Recipient {
+    let agent = serde_json::json!({"name": "developer", "systemPrompt": ""});
+    Recipient::of(&serde_json::from_value(agent).unwrap(), max, min)
+}
+
+/// By the index and by the files.
+fn both(project: &Project, task: &str, recipient: &Recipient, options: &RecallOptions) -> (Recall, Recall) {
+    let query =
+        Query::new(task, "developer", Some("1. Draw the login form"), Some("tester: rate-limits hold"));
+    let near = shortlist_len(recipient.max_injected as usize);
+    let by_index = project.store().recall(&query, recipient, options);
+    let mut by_files = project.store().explain(&query, recipient, options);
+    by_files
+        .selection
+        .left_out
+        .retain(|left| matches!(left.reason, Reason::NoPlace { rank } if rank <= near));
+    (by_index, by_files)
+}
+
+#[track_caller]
+fn agree(project: &Project) {
+    for task in TASKS {
+        for (max, min) in [(5, Importance::Low), (2, Importance::Medium)] {
+            let options = RecallOptions { now: NOW, ..RecallOptions::default() };
+            let (by_index, by_files) = both(project, task, &recipient(max, min), &options);
+            assert_eq!(by_index.selection, by_files.selection, "{task}");
+            assert_eq!((by_index.total, &by_index.block), (by_files.total, &by_files.block), "{task}");
+        }
+    }
+}
+
+/// What may happen to the folder.
+#[derive(Debug, Clone)]
+enum Step {
+    Put(usize, Front),
+    /// Another text of the same length and with the same mtime.
+    Swap(usize),
+    Remove(usize),
+    Rename(usize, usize),
+    RemoveFolder,
+    Broken(usize),
+}
+
+#[derive(Debug, Clone)]
+struct Front {
+    title: &'static str,
+    when: &'static str,
+    importance: &'static str,
+    date: u8,
+    more: &'static str,
+}
+
+const NAMES: [&str; 7] = ["a.md", "b.md", "z.md", "sub/a.md", "sub/c.md", "sub/deep/d.md", "sub-2/e.md"];
+
+fn front() -> impl Strategy<Value = Front> {
+    let title = prop::sample::select(vec!["Auth", "Rate limits", "Payment module", "Mail", "auth"]);
+    let when = prop::sample::select(vec![
+        "auth",
+        "oauth|saml",
+        "when adding oauth to a system",
+        "rate-lim",
+        "pay*module",
+        "implement.*auth",
+        "'.*'",
+        "'a(b'",
+        "limit?ng",
+        "[mail, login]",
+        "Datenbankmigration ändern",
+        "'{pattern: naïve}'",
+        "'(?i)İnput'",
+        "'[xyz]|sending'",
+        "'ing.{0,3}of'",
+        "'...'",
+        "'((((a{99}){99}){99}){99})|x'",
+        "'|'",
+    ]);
+    let importance = prop::sample::select(vec!["low", "medium", "high"]);
+    let more = prop::sample::select(vec![
+        "",
+        "tags: [code, patterns]",
+        "supersedes: [a, sub/c]",
+        "conflictsWith: [Mail]",
+        "expiresAt: 2020-01-01",
+        "kind: avoid",
+        "discoveredBy: developer",
+        "supersedes: Auth",
+    ]);
+    (title, when, importance, 1..28_u8, more).prop_map(|(title, when, importance, date, more)| Front {
+        title,
+        when,
+        importance,
+        date,
+        more,
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let name = 0..NAMES.len();
+    prop_oneof![
+        6 => (name.clone(), front()).prop_map(|(at, front)| Step::Put(at, front)),
+        2 => name.clone().prop_map(Step::Swap),
+        1 => name.clone().prop_map(Step::Remove),
+        1 => (name.clone(), name.clone()).prop_map(|(from, to)| Step::Rename(from, to)),
+        1 => Just(Step::RemoveFolder),
+        1 => name.prop_map(Step::Broken),
+    ]
+}
+
+fn carry_out(project: &Project, step: &Step) {
+    let path = |at: &usize| project.store().folder().join(NAMES[*at]);
+    match step {
+        Step::Put(at, Front { title, when, importance, date, more }) => {
+            let text = format!(
+                "---\ntitle: {title}\nwhenToUse: {when}\nimportance: {importance}\n\
+                 discoveredAt: 2026-01-{date:02}T00:00:00Z\n{more}\n---\n\nBody of {title}.\n"
+            );
+            project.put(NAMES[*at], text);
+        }
+        Step::Swap(at) => {
+            let Ok(text) = fs::read_to_string(path(at)) else { return };
+            let data = fs::metadata(path(at)).unwrap();
+            // The same bytes of the file system's table but for ctime: what a careless tool leaves behind.
+            fs::write(path(at), text.replace("auth", "mail").replace("Mail", "Auth")).unwrap();
+            let time = |ns: i64, seconds: i64| Timespec { tv_sec: seconds, tv_nsec: ns };
+            use std::os::unix::fs::MetadataExt as _;
+            let times = Timestamps {
+                last_access: time(data.atime_nsec(), data.atime()),
+                last_modification: time(data.mtime_nsec(), data.mtime()),
+            };
+            utimensat(rustix::fs::CWD, path(at), &times, AtFlags::empty()).unwrap();
+        }
+        Step::Remove(at) => drop(fs::remove_file(path(at))),
+        Step::Rename(from, to) => {
+            if path(from).exists() {
+                fs::create_dir_all(path(to).parent().unwrap()).unwrap();
+                fs::rename(path(from), path(to)).unwrap();
+            }
+        }
+        Step::RemoveFolder => drop(fs::remove_dir_all(project.store().folder().join("sub"))),
+        Step::Broken(at) => drop(project.put(NAMES[*at], "---\ntitle: [\n---\n")),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn index_and_files_agree_whatever_happens(
+        first in prop::collection::vec((0..NAMES.len(), front()), 0..7),
+        steps in prop::collection::vec(step(), 0..6),
+    ) {
+        let project = Project::new();
+        for (at, front) in first {
+            carry_out(&project, &Step::Put(at, front));
+        }
+        agree(&project);
+        for step in steps {
+            carry_out(&project, &step);
+            agree(&project);
+        }
+    }
+}
+
+fn filled() -> Project {
+    let project = Project::new();
+    for (number, name) in NAMES.iter().enumerate() {
+        project.memory(name, &format!("Auth {number}"), "auth", "");
+    }
+    project
+}
+
+#[test]
+fn a_damaged_index_is_as_good_as_none() {
+    let project = filled();
+    let file = project.store().folder().join(FOLDER).join(NAME);
+    let sound = || {
+        agree(&project);
+        fs::read(&file).unwrap()
+    };
+    let whole = sound();
+    for at in (0..whole.len()).step_by(13) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x40;
+        fs::write(&file, damaged).unwrap();
+        let options = RecallOptions { now: NOW, ..RecallOptions::default() };
+        let (by_index, by_files) = both(&project, TASKS[0], &recipient(5, Importance::Low), &options);
+        assert_eq!(by_index.selection, by_files.selection, "byte {at}");
+    }
+    for length in [0, 1, layout::HEADER_LEN, whole.len() / 2, whole.len() - 1] {
+        fs::write(&file, &whole[..length]).unwrap();
+        agree(&project);
+    }
+    fs::write(&file, "something else").unwrap();
+    agree(&project);
+    let root = project.store().open().unwrap().unwrap();
+    sound();
+    let mended = read::Index::open(fs::File::open(&file).unwrap()).unwrap();
+    assert_eq!(mended.counts().memories as usize, NAMES.len());
+    assert!(current(&root, &project.store().folder()).unwrap().inventory().is_some());
+    fs::remove_dir_all(project.store().folder().join(FOLDER)).unwrap();
+    agree(&project);
+    assert!(file.exists());
+}
+
+#[test]
+fn where_it_cannot_be_kept_it_is_done_without() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = filled();
+    symlink(elsewhere.path(), link.store().folder().join(FOLDER)).unwrap();
+    agree(&link);
+    assert!(fs::read_dir(elsewhere.path()).unwrap().next().is_none());
+    let file = filled();
+    fs::write(file.store().folder().join(FOLDER), "mine").unwrap();
+    agree(&file);
+    assert_eq!(fs::read_to_string(file.store().folder().join(FOLDER)).unwrap(), "mine");
+}
+
+/// Waits until the index believes its stamps: the clock of the file system must have moved on.
+fn settle(project: &Project) -> Vec<u8> {
+    let file = project.store().folder().join(FOLDER).join(NAME);
+    let begun = Instant::now();
+    loop {
+        let written = fs::read(&file).ok();
+        project.recall(TASKS[0]);
+        let now = fs::read(&file).unwrap();
+        let index = read::Index::open(fs::File::open(&file).unwrap()).unwrap();
+        let trusted = (0..index.counts().files).all(|id| index.stamp(id).unwrap().is_some());
+        if written.as_ref() == Some(&now) && trusted && index.folders.iter().all(|row| !row.racy) {
+            return now;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never settles");
+    }
+}
+
+#[test]
+fn what_did_not_change_is_not_written_again() {
+    let project = filled();
+    settle(&project);
+    let file = project.store().folder().join(FOLDER).join(NAME);
+    let stamp = || fs::metadata(&file).map(|data| (data.modified().unwrap(), data.len())).unwrap();
+    let before = stamp();
+    agree(&project);
+    assert_eq!(stamp(), before);
+    project.memory("new.md", "Auth new", "auth", "");
+    agree(&project);
+    assert_ne!(stamp(), before);
+}
+
+#[test]
+fn a_few_changes_among_many_are_kept_beside_it() {
+    let project = Project::new();
+    for number in 0..420 {
+        let when = ["auth", "mail", "when adding payment to the system", "oauth|x"][number % 4];
+        project.memory(&format!("{}/{number}.md", number % 7), &format!("Title {number}"), when, "");
+    }
+    settle(&project);
+    let file = project.store().folder().join(FOLDER).join(NAME);
+    let before = fs::metadata(&file).unwrap().modified().unwrap();
+    project.memory(
+        "3/fresh.md",
+        "Auth system, OAuth integration",
+        "auth",
+        "supersedes: [8]\nconflictsWith: Title 12\n",
+    );
+    project.memory("0/7.md", "Title 7", "auth", "tags: [code]\n");
+    fs::remove_file(project.store().folder().join("4/4.md")).unwrap();
+    let options = RecallOptions { now: NOW, ..RecallOptions::default() };
+    let (by_index, by_files) = both(&project, TASKS[0], &recipient(5, Importance::Low), &options);
+    assert_eq!(by_index.total, by_files.total);
+    let paths = |recall: &Recall| -> Vec<String> {
+        recall.selection.chosen.iter().map(|one| one.memory.path.clone()).collect()
+    };
+    assert_eq!(paths(&by_index), paths(&by_files));
+    assert_eq!(paths(&by_index)[..2], ["3/fresh.md", "5/12.md"]);
+    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn meaning_finds_what_words_do_not() {
+    let project = filled();
+    project.memory("money.md", "Amounts are cents", "when money is counted", "");
+    let mut options = RecallOptions { now: NOW, ..RecallOptions::default() };
+    options.semantic.insert("money.md".to_owned(), Similarity { cosine: 0.7, matches: true });
+    options.semantic.insert("a.md".to_owned(), Similarity { cosine: 0.2, matches: false });
+    options.semantic.insert("gone.md".to_owned(), Similarity { cosine: 0.9, matches: true });
+    let (by_index, by_files) = both(&project, "Round the price", &recipient(5, Importance::Low), &options);
+    assert_eq!(by_index.selection, by_files.selection);
+    assert_eq!(by_index.selection.chosen[0].memory.path, "money.md");
+}
