@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rawko_core::Timestamp;
 use rawko_core::memory::words::stems;
@@ -19,7 +20,7 @@ use serde_json::json;
 use super::feedback;
 use super::file::{self, Text};
 use super::folder::{self, Listing};
-use super::index::{self, Around, Current, Found, read_entries};
+use super::index::{self, Around, Current, Found, Watch, read_entries};
 use super::report::Report;
 use super::tree::Tree;
 use super::write::{self, NewMemory, WriteError};
@@ -39,6 +40,8 @@ const MAX_COMPARED: usize = 50;
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     project: PathBuf,
+    /// Over the folder, between one selection and the next.
+    watch: Arc<Mutex<Option<Watch>>>,
 }
 
 /// All memories that can be used, by path, and what is wrong with the others.
@@ -76,7 +79,7 @@ impl MemoryStore {
     /// The memories in the project's `.rawko/memories`.
     #[must_use]
     pub fn of_project(project: &Path) -> Self {
-        Self { project: project.to_owned() }
+        Self { project: project.to_owned(), watch: Arc::default() }
     }
 
     /// Their folder, whether it is there or not.
@@ -132,7 +135,10 @@ impl MemoryStore {
         let (feedback, broken) = feedback::read(root.as_fd());
         let around = Around { recipient, feedback: &feedback, semantic: &options.semantic, now: options.now };
         let search = |current: &Current| current.search(query, &around);
-        let (_, found) = index::current_while(&root, &self.folder(), search)?;
+        // Another selection at the same time looks for itself.
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (_, found) = index::current_while(&root, &self.folder(), &mut watch, search)?;
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
         let Found { memories, corpus, total, mut reports } = match found {
             Some(found) => found,
             None => search(&index::remade(&root, &self.folder())?)?,

@@ -8,7 +8,7 @@
 //!
 //! `.rawko/memories/.index/v1` holds front matter, terms and stamps of all files in a form that is searched where it lies ([`layout`]): what a
 //! query does not touch stays on the disk. [`refresh`] finds out by mtime, ctime, size and inode what of it still holds; [`search`] finds
-//! the few memories that may be told. Which of them are, and why, is the core's, from their front matter as in a selection without an
+//! the few memories that may be told; [`watch`] spares a run the look at every file. Which of them are, and why, is the core's, from their front matter as in a selection without an
 //! index. An index that is damaged, of another version or cannot be written is done without.
 
 mod build;
@@ -16,9 +16,11 @@ mod layout;
 mod read;
 mod refresh;
 mod search;
+mod watch;
 
 pub(super) use refresh::{Current, current, current_while, read_entries, remade};
 pub(super) use search::{Around, Found};
+pub(super) use watch::Watch;
 
 /// The folder of the cache, below the memories' folder. A folder of its own, so that writing to it does not change the stamp of the
 /// memories' folder.

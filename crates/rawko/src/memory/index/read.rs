@@ -98,6 +98,11 @@ impl Index {
         is_whole.then_some(index)
     }
 
+    /// Reads what queries need; whether it is sound. Without it every term would seem to be none.
+    pub(super) fn is_sound(&self) -> bool {
+        self.rest().is_some()
+    }
+
     fn rest(&self) -> Option<&Rest> {
         let load = || {
             let Counts { files, patterns, .. } = self.counts();

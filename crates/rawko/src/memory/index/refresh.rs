@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 
 use super::build::{Builder, folder_row};
 use super::read::Index;
-use super::{FOLDER, NAME};
+use super::{FOLDER, NAME, Watch};
 use crate::memory::file::{self, Entry};
 use crate::memory::folder::{self, Listing, Stamp};
 use crate::memory::parallel;
@@ -52,13 +52,15 @@ struct Item {
 
 /// Reads the index, or makes it. `None` where neither is possible: then everything must be read.
 pub(in crate::memory) fn current(root: &OwnedFd, path: &Path) -> Option<Current> {
-    current_while(root, path, |_| ()).map(|(current, ())| current)
+    current_while(root, path, &mut None, |_| ()).map(|(current, ())| current)
 }
 
-/// The same, with what `work` makes of it. It is done while the files are looked at, and again where something has changed.
+/// The same, with what `work` makes of it. It is done while the files are looked at, and again where something has changed. Where a
+/// watch says that nothing did, they are not looked at; the watch is kept for the next time.
 pub(in crate::memory) fn current_while<R>(
     root: &OwnedFd,
     path: &Path,
+    watch: &mut Option<Watch>,
     work: impl Fn(&Current) -> R,
 ) -> Option<(Current, R)> {
     let seen = now();
@@ -66,11 +68,20 @@ pub(in crate::memory) fn current_while<R>(
         let done = work(&current);
         (current, done)
     };
+    let quiet = watch.take().and_then(|mut watch| watch.is_quiet(root.as_fd()).then_some(watch));
     let Some(index) = read(root) else { return make(root, path, seen, None).map(made) };
     let (dead, reports) = (vec![false; index.counts().files as usize], index.reports.clone());
     let unchanged = Current { index, dead, fresh: Vec::new(), reports };
+    if quiet.is_some() {
+        *watch = quiet;
+        let done = work(&unchanged);
+        return Some((unchanged, done));
+    }
+    // Before the look: what happens during it is either seen or told.
+    let begun = Watch::begin(root, &unchanged.index.folders);
     let (changed, done) = changed(root, &unchanged.index, || work(&unchanged));
     if !changed.relist && changed.files.is_empty() {
+        *watch = begun;
         return Some((unchanged, done));
     }
     bring_up(root, path, seen, unchanged.index, &changed).map(made)

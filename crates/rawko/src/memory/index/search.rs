@@ -51,6 +51,9 @@ pub(in crate::memory) struct Around<'a> {
 impl Current {
     /// All memories and reports. `None` where the index is damaged.
     pub(in crate::memory) fn inventory(&self) -> Option<Inventory> {
+        if !self.index.is_sound() {
+            return None;
+        }
         let (mut memories, mut reports) = (self.fresh.clone(), self.reports.clone());
         for id in (0..self.index.counts().files).filter(|id| !self.is_dead(*id)) {
             let entry = self.index.entry(id)?;
@@ -64,6 +67,9 @@ impl Current {
 
     /// The memories that may be told. `None` where the index is damaged.
     pub(in crate::memory) fn search(&self, query: &Query, around: &Around<'_>) -> Option<Found> {
+        if !self.index.is_sound() {
+            return None;
+        }
         let mut reports = self.reports.clone();
         let mut matched = self.matched(query, &mut reports)?;
         for path in around.semantic.iter().filter(|(_, near)| near.matches).map(|(path, _)| path) {

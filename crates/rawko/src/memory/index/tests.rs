@@ -1,6 +1,7 @@
 //! The index against the files themselves: whatever happens to the folder, both lead to the same selection.
 
 use std::fs;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
@@ -180,6 +181,54 @@ proptest! {
             agree(&project);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn a_run_that_goes_on_sees_every_change(steps in prop::collection::vec(step(), 1..8)) {
+        let project = filled();
+        settle(&project);
+        // One store, as a run has it: it may believe its watch.
+        let store = project.store();
+        let query = Query::new(TASKS[0], "developer", None, None);
+        let (recipient, options) = (recipient(5, Importance::Low), RecallOptions { now: NOW, ..RecallOptions::default() });
+        for step in steps {
+            let _ = store.recall(&query, &recipient, &options);
+            carry_out(&project, &step);
+            let (by_index, by_files) =
+                (store.recall(&query, &recipient, &options), store.explain(&query, &recipient, &options));
+            prop_assert_eq!(by_index.selection.chosen, by_files.selection.chosen);
+        }
+    }
+}
+
+#[test]
+fn where_nothing_happens_files_are_not_looked_at() {
+    let project = filled();
+    settle(&project);
+    let root = project.store().open().unwrap().unwrap();
+    let path = project.store().folder();
+    let mut watch = None;
+    let ask = |watch: &mut Option<Watch>| drop(current_while(&root, &path, watch, |_| ()).unwrap());
+    ask(&mut watch);
+    let Some(mut quiet) = watch.take() else {
+        eprintln!("not tried: this file system is not watched");
+        return;
+    };
+    assert!(quiet.is_quiet(root.as_fd()));
+    // What rawko itself writes there is no memory.
+    fs::write(path.join(".feedback.jsonl"), "").unwrap();
+    assert!(quiet.is_quiet(root.as_fd()));
+    // That file is new in the folder: the first time finds that out.
+    ask(&mut watch);
+    ask(&mut watch);
+    let begun = Instant::now();
+    while watch.is_none() && begun.elapsed() < Duration::from_secs(60) {
+        ask(&mut watch);
+    }
+    fs::write(path.join("sub/deep/d.md"), "").unwrap();
+    assert!(!watch.as_mut().unwrap().is_quiet(root.as_fd()));
 }
 
 fn filled() -> Project {
