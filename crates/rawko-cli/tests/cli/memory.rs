@@ -83,7 +83,10 @@ fn the_agents_options_count() {
         (&found["memories"][0]["score"]["agentBonus"], &found["memories"][0]["score"]["tags"]),
         (&json!(7.0), &json!(5.0))
     );
-    assert_eq!(found["leftOut"][0]["reason"], "tooUnimportant");
+    // Whom it names besides those that came near is asked for: that reads every file.
+    let explained = place.rawko(&[&question[..], &["--explain"]].concat()).ends(0).json();
+    assert_eq!(explained["memories"], found["memories"]);
+    assert_eq!(explained["leftOut"][0]["reason"], "tooUnimportant");
 }
 
 #[test]
