@@ -1,9 +1,9 @@
 //! The memories of a project: reading, finding, writing (`spec/memory.md`, `docs/memory.md`).
 //!
 //! ```text
-//! folder ─▶ file ─▶ store ─▶ core::memory (rank, choose, block)
-//!                     │
-//!              tree, feedback, write
+//! folder ─▶ file ─▶ index ─▶ store ─▶ core::memory (rank, choose, block)
+//!                             │
+//!                      tree, feedback, write
 //! ```
 //!
 //! A [`MemoryStore`] is everything there is to do with `.rawko/memories`. What a memory means, whether it matches and
