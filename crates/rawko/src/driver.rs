@@ -15,10 +15,11 @@ use tokio::task::JoinHandle;
 use crate::error::Error;
 use crate::explain::explain;
 use crate::hub::Hub;
-use crate::journal::{Folded, JournalWriter, StepRecord, read};
+use crate::journal::{Folded, JournalWriter, StepRecord, begins_execution, read};
 use crate::perform::Performer;
 use crate::redact::Redactor;
 use crate::reload::{Change, Reloader};
+use crate::remembering::Source;
 use crate::run_event::RunEvent;
 
 /// What reaches the driver from outside the fold.
@@ -61,6 +62,8 @@ pub(crate) struct Driver {
     hub: Hub,
     signals: Signals,
     inbox: mpsc::UnboundedReceiver<Signal>,
+    /// The record that began the latest execution, where it is known.
+    execution_begun: Option<u64>,
     tasks: BTreeMap<EffectId, Task>,
     /// Removed when the run is over.
     scratch: Option<tempfile::TempDir>,
@@ -86,6 +89,7 @@ impl Driver {
             hub,
             signals,
             inbox,
+            execution_begun: None,
             tasks: BTreeMap::new(),
             scratch: None,
         }
@@ -157,6 +161,7 @@ impl Driver {
     /// done, and is done now.
     fn take_up(&mut self, folded: Folded, resumed: Event) -> Result<Option<Outcome>, Error> {
         self.session = folded.session;
+        self.execution_begun = folded.execution_begun;
         let undone = folded.unrecorded.unwrap_or_default();
         let undone_ids: Vec<EffectId> = undone.effects.iter().filter_map(Effect::awaits_answer).collect();
         let lost: Vec<EffectId> =
@@ -183,8 +188,12 @@ impl Driver {
             self.hub.tell(&RunEvent::Error { error: error.clone() });
         }
         let stamped = Stamped { at: now(), event };
+        let record = self.journal.next_seq();
         self.journal.event(&stamped)?;
         let reaction = self.session.apply(&stamped);
+        if begins_execution(&reaction) {
+            self.execution_begun = Some(record);
+        }
         self.settle(reaction)
     }
 
@@ -243,7 +252,11 @@ impl Driver {
             }
             Effect::Remember { id, agent, iteration, draft, files } => {
                 let memory = Arc::clone(&self.performer.memory);
-                let keep = memory.remember(id, agent, iteration, *draft, files, self.signals.clone());
+                // The step that asks for it is the last record: it was written before anything is performed.
+                let last = self.journal.next_seq().saturating_sub(1);
+                let records = self.execution_begun.into_iter().chain([last]).collect();
+                let source = Source { agent, iteration, files, records };
+                let keep = memory.remember(id, *draft, source, self.signals.clone());
                 self.tasks.insert(id, Task(tokio::spawn(keep)));
             }
             Effect::InspectTree { id, iteration } => {

@@ -20,6 +20,15 @@ const MAX_PROBLEMS: usize = 3;
 /// Characters of the task that a memory names as where it was learned.
 const TASK_CHARS: usize = 200;
 
+/// Where something was learned.
+pub(crate) struct Source {
+    pub(crate) agent: String,
+    pub(crate) iteration: u32,
+    pub(crate) files: Vec<String>,
+    /// The first and the last record of the journal that it was learned from.
+    pub(crate) records: Vec<u64>,
+}
+
 /// The memory of a run's project.
 pub(crate) struct RunMemory {
     project: PathBuf,
@@ -109,19 +118,19 @@ impl RunMemory {
     pub(crate) async fn remember(
         self: Arc<Self>,
         effect: EffectId,
-        agent: String,
-        iteration: u32,
         draft: Draft,
-        files: Vec<String>,
+        source: Source,
         signals: Signals,
     ) {
-        let kept = tokio::task::spawn_blocking(move || self.keep(&agent, iteration, draft, &files)).await;
+        let kept = tokio::task::spawn_blocking(move || self.keep(draft, source)).await;
         let kept = kept.unwrap_or_else(|error| KeptMemory::Refused { message: error.to_string() });
         let _ = signals.send(Signal::Happened(Event::MemoryKept { effect, kept }));
     }
 
-    fn keep(&self, agent: &str, iteration: u32, draft: Draft, files: &[String]) -> KeptMemory {
+    fn keep(&self, draft: Draft, source: Source) -> KeptMemory {
         let at = now();
+        let note = self.seen_again(&source, at);
+        let Source { agent, iteration: _, files, records } = source;
         let Draft { learned: _, title, when_to_use, importance, kind, tags, paths, body } = draft;
         let new = NewMemory {
             importance,
@@ -131,24 +140,25 @@ impl RunMemory {
             paths,
             files: files.iter().filter_map(|file| cite(&self.project, file)).collect(),
             session: Some(self.session.clone()),
+            records,
             body,
-            ..NewMemory::new(&title, when_to_use, agent, at)
+            ..NewMemory::new(&title, when_to_use, &agent, at)
         };
         match self.store.add(&new, false) {
             Ok(path) => KeptMemory::Written { path },
-            Err(WriteError::Duplicate { path, .. }) => {
-                let note = self.seen_again(agent, iteration, at);
-                match self.store.note(&path, &note) {
-                    Ok(_) => KeptMemory::NotedOn { path },
-                    Err(error) => KeptMemory::Refused { message: error.to_string() },
-                }
-            }
+            Err(WriteError::Duplicate { path, .. }) => match self.store.note(&path, &note) {
+                Ok(_) => KeptMemory::NotedOn { path },
+                Err(error) => KeptMemory::Refused { message: error.to_string() },
+            },
             Err(error) => KeptMemory::Refused { message: error.to_string() },
         }
     }
 
-    fn seen_again(&self, agent: &str, iteration: u32, at: Timestamp) -> String {
-        format!("{} by {agent}, session {}, execution {iteration}", at.to_rfc3339(), self.session)
+    fn seen_again(&self, source: &Source, at: Timestamp) -> String {
+        let Source { agent, iteration, files: _, records } = source;
+        let records = records.iter().map(u64::to_string).collect::<Vec<_>>().join(" to ");
+        let session = &self.session;
+        format!("{} by {agent}, session {session}, execution {iteration}, records {records}", at.to_rfc3339())
     }
 
     /// Notes what became of the memories that an execution was given. What cannot be written is not worth a run.

@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Subcommand;
 use rawko::core::Timestamp;
 use rawko::core::agent::Importance;
-use rawko::core::memory::{Header, Kind, Memory};
+use rawko::core::memory::{Header, Kind, Memory, Reason};
 use rawko::memory::{FOLDER, MemoryStore, Report, WriteError};
 use serde_json::{Value, json};
 
@@ -117,10 +117,29 @@ fn refused(error: WriteError) -> Failure {
             "read it: rawko memory show {path}\nwrite yours all the same with --force, or in its place with --supersedes {path}"
         )),
         WriteError::NotFound { .. } => Failure::usage(message).with_hint("`rawko memory list` names them all"),
+        WriteError::Untold { path, reason, instead } => {
+            Failure::usage(message).with_hint(what_else(&path, &reason, instead.as_deref()))
+        }
         WriteError::Form { path, .. } => Failure::new(Exit::Failed, message)
             .with_hint(format!("rawko memory edit {path}")),
         WriteError::Io { .. } => Failure::new(Exit::Failed, message)
             .with_hint(format!("check the disk and the rights of {FOLDER}")),
+    }
+}
+
+/// What to do where a memory that is not told should take the place of another.
+fn what_else(path: &str, reason: &Reason, instead: Option<&str>) -> String {
+    match (reason, instead) {
+        (_, Some(instead)) => format!("name what is told in its place: --superseded-by {instead}"),
+        (Reason::Superseded { by }, None) => format!(
+            "take {path} out of `supersedes` in {by} first: rawko memory edit {by}\nor name another with --superseded-by"
+        ),
+        (Reason::Expired { .. }, None) => format!(
+            "remove or change its `expiresAt` first: rawko memory edit {path}\nor name another with --superseded-by"
+        ),
+        (Reason::NoPlace { .. } | Reason::TooUnimportant | Reason::NoMatch, None) => {
+            "name another with --superseded-by".to_owned()
+        }
     }
 }
 

@@ -204,13 +204,25 @@ fn an_editor_is_opened_and_the_memory_checked_afterwards() {
 #[test]
 fn retired_memories_keep_their_files() {
     let place = with_memories();
-    place.rawko(&["memory", "retire", "oauth"]).ends(0).says(&["oauth.md is expired"]);
+    place.rawko(&["memory", "retire", "oauth"]).ends(0).says(&["oauth.md is told no more (expired at "]);
+    let again = place.rawko(&["memory", "retire", "oauth"]).ends(0);
+    again.says(&["oauth.md was told no more before (expired at ", "nothing was changed"]);
+    place
+        .rawko(&["memory", "retire", "smtp", "--superseded-by", "oauth"])
+        .ends(2)
+        .complains(&["`oauth.md` cannot take the place", "hint: remove or change its `expiresAt` first"]);
     assert!(
         fs::read_to_string(place.project().join(".rawko/memories/oauth.md")).unwrap().contains("expiresAt: ")
     );
     place.write(".rawko/memories/new.md", &OAUTH.replace("too broad", "again"));
     let done = place.rawko(&["memory", "retire", "smtp", "--superseded-by", "new", "--json"]).ends(0).json();
-    assert_eq!(done["supersededBy"], "new.md");
+    assert_eq!((&done["supersededBy"], &done["changed"]), (&json!("new.md"), &json!(true)));
+    let again = place.rawko(&["memory", "retire", "smtp", "--json"]).ends(0).json();
+    assert_eq!((&again["supersededBy"], &again["changed"]), (&json!("new.md"), &json!(false)));
+    place.rawko(&["memory", "retire", "new", "--superseded-by", "smtp"]).ends(2).complains(&[
+        "superseded by new.md",
+        "take mail/smtp.md out of `supersedes` in new.md first: rawko memory edit new.md",
+    ]);
     place
         .rawko(&["memory", "retire", "new", "--superseded-by", "new.md"])
         .ends(2)

@@ -1,7 +1,9 @@
 //! What one run learns, the next is told: memories made, recalled, judged, and never in the way.
 
-use rawko::core::session::{Event, KeptMemory};
-use rawko::journal::Record;
+use rawko::core::machine::State;
+use rawko::core::request::Purpose;
+use rawko::core::session::{Effect, Event, KeptMemory, Note};
+use rawko::journal::{Journal, JournaledEffect, Record};
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Who};
 
@@ -55,6 +57,7 @@ fn what_the_first_run_learns_stands_at_the_end_of_the_seconds_system_prompt() {
     {
         assert!(text.contains(part), "{part:?} is missing in {text}");
     }
+    lead_to_the_execution(&ended.journal(), &records_of(&text));
     let first = systems(&ended.trial).remove(0);
     assert!(!first.contains(TITLE));
 
@@ -82,6 +85,59 @@ fn what_the_first_run_learns_stands_at_the_end_of_the_seconds_system_prompt() {
     assert!(stats.contains("\"uses\": 1") && stats.contains("\"helped\": 1"), "{stats}");
     let (code, out, _) = ended.trial.rawko(&["replay", "last"]);
     assert_eq!(code, Some(0), "{out}");
+}
+
+/// The numbers of records in a memory's front matter.
+fn records_of(text: &str) -> Vec<u64> {
+    let lines = text.lines().skip_while(|line| *line != "records:").skip(1);
+    lines.map_while(|line| line.strip_prefix("  - ")).map(|number| number.parse().unwrap()).collect()
+}
+
+/// The first is the event that began the execution, the last the step that asks for the memory.
+#[track_caller]
+fn lead_to_the_execution(journal: &Journal, records: &[u64]) {
+    let [first, last] = records else { panic!("{records:?}") };
+    // The header has the number 0.
+    let at = |seq: u64| &journal.records[usize::try_from(seq).unwrap() - 1];
+    assert!(matches!(at(*first), Record::Event(_)), "{:?}", at(*first));
+    let began = |note: &Note| matches!(note, Note::StateChanged { to: State::Executing, .. });
+    let Record::Step(step) = at(first + 1) else { panic!("{:?}", at(first + 1)) };
+    assert!(step.notes.iter().any(began), "{step:?}");
+    let Record::Step(step) = at(*last) else { panic!("{:?}", at(*last)) };
+    let asks = |effect: &JournaledEffect| matches!(effect, JournaledEffect::Whole(Effect::Remember { .. }));
+    assert!(step.effects.iter().any(asks), "{step:?}");
+}
+
+#[test]
+fn a_resumed_run_knows_where_its_execution_began() {
+    let ended = trial(server(learned())).run("Run the tests of this project.");
+    ended.exits(0);
+    let folder = ended.trial.project().join(".rawko/memories");
+    let memory = || {
+        let mut files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        files.find(|path| path.extension().is_some_and(|ending| ending == "md")).unwrap()
+    };
+    let before = records_of(&std::fs::read_to_string(memory()).unwrap());
+    std::fs::remove_file(memory()).unwrap();
+    // As if the process had died while the extractor was asked: the header, and the records up to the question.
+    let sessions = ended.trial.project().join(".rawko/sessions");
+    let path = sessions.join(&ended.journal().header.session).join("journal.jsonl");
+    let asked = ended.journal().records.iter().position(|record| match record {
+        Record::Step(step) => step.effects.iter().any(|effect| {
+            let JournaledEffect::Whole(Effect::CallModel { purpose, .. }) = effect else { return false };
+            matches!(purpose, Purpose::Remember { .. })
+        }),
+        Record::Event(_) => false,
+    });
+    let text = std::fs::read_to_string(&path).unwrap();
+    let kept: Vec<&str> = text.split_inclusive('\n').take(asked.unwrap() + 2).collect();
+    std::fs::write(&path, kept.concat()).unwrap();
+    let (code, out, err) = ended.trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    let after = records_of(&std::fs::read_to_string(memory()).unwrap());
+    assert_eq!(after[0], before[0]);
+    assert!(after[1] > before[1], "it was asked again, later: {before:?} {after:?}");
+    lead_to_the_execution(&ended.journal(), &after);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use rawko_core::machine::State;
 use rawko_core::request::Purpose;
-use rawko_core::session::{Effect, EffectId, Event, Reaction, Session, Stamped};
+use rawko_core::session::{Effect, EffectId, Event, Note, Reaction, Session, Stamped};
 use serde_json::Value;
 
 use super::reader::Journal;
@@ -21,6 +22,8 @@ pub struct Folded {
     pub answered: Vec<(String, Purpose)>,
     /// What agents had seen of files, latest last.
     pub seen: Vec<SeenByAgent>,
+    /// Sequence number of the event that began the latest execution.
+    pub execution_begun: Option<u64>,
     /// The first difference between what was recorded and what follows today, if there is one.
     pub divergence: Option<Divergence>,
 }
@@ -70,6 +73,9 @@ pub fn fold(journal: &Journal) -> Folded {
         };
         let reaction = folded.session.apply(stamped);
         calls.note(stamped, &reaction, &mut folded);
+        if begins_execution(&reaction) {
+            folded.execution_begun = Some(seq);
+        }
         let derived = StepRecord::of(&reaction.effects, &reaction.notes);
         let recorded = match records.peek() {
             Some((_, Record::Step(step))) => Some(step),
@@ -94,6 +100,11 @@ pub fn fold(journal: &Journal) -> Folded {
         }
     }
     folded
+}
+
+/// Whether an event that led to this began an execution.
+pub(crate) fn begins_execution(reaction: &Reaction) -> bool {
+    reaction.notes.iter().any(|note| matches!(note, Note::StateChanged { to: State::Executing, .. }))
 }
 
 /// Which call each answer belongs to.

@@ -35,8 +35,8 @@ mod writer;
 
 pub use error::JournalError;
 pub use export::{Entry, Happening, ToolAnswer, Transcript};
-pub(crate) use fold::compare;
 pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
+pub(crate) use fold::{begins_execution, compare};
 pub use info::{SessionInfo, SessionStatus};
 pub use reader::{Journal, read};
 pub use record::{FORMAT, ForkedFrom, Header, JournaledCall, JournaledEffect, Kind, Record, StepRecord};

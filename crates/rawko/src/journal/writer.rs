@@ -106,6 +106,12 @@ impl JournalWriter {
         self.length
     }
 
+    /// Sequence number of the record that comes next.
+    #[must_use]
+    pub fn next_seq(&self) -> u64 {
+        self.seq
+    }
+
     /// Appends what happened. It survives the death of the process from here on, and a power cut after `commit`.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What is wrong between memories, besides what is wrong in each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rawko_core::Timestamp;
 use rawko_core::memory::{Memory, reference_key, referred_keys};
@@ -11,6 +11,9 @@ use crate::config::front_matter;
 
 /// How far in the future a date may be: clocks differ.
 const LENIENCY_MS: u64 = 10 * 60 * 1_000;
+
+/// Most steps from one memory to one that it supersedes, in search of circles.
+const MAX_STEPS: usize = 1_000_000;
 
 /// All reports: of each file, and between files.
 pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
@@ -23,11 +26,15 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
         }
     }
     let targets = |reference: &str| by_key.get(&reference_key(reference)).map_or(&[][..], Vec::as_slice);
-    let mut superseded: BTreeSet<usize> = BTreeSet::new();
-    for (at, memory) in memories.iter().enumerate() {
-        superseded
-            .extend(memory.header.supersedes.iter().flat_map(|r| targets(r)).filter(|other| **other != at));
-    }
+    let edges: Vec<Vec<usize>> = (0..)
+        .zip(&memories)
+        .map(|(at, memory)| {
+            let named = memory.header.supersedes.iter().flat_map(|reference| targets(reference));
+            named.copied().filter(|other| *other != at).collect()
+        })
+        .collect();
+    let superseded: BTreeSet<usize> = edges.iter().flatten().copied().collect();
+    let mut circles = Circles { edges, left: MAX_STEPS };
     let mut found_between: Vec<Report> = Vec::new();
     let mut say = |memory: &Memory, key: &str, message: String, help: &str| {
         let report = Report::warning(&memory.path, message, help);
@@ -55,11 +62,19 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
                     say(memory, key, format!("`{key}` names the memory itself"), "remove the entry");
                 } else if key == "supersedes"
                     && superseded.contains(&at)
-                    && supersede_each_other(&memories, at, found)
+                    && let Some(circle) = circles.through(at, found)
                 {
-                    let message =
-                        format!("this memory and `{reference}` supersede each other: neither is ever told");
-                    say(memory, key, message, "remove one of the two entries");
+                    let names: Vec<&str> = circle.iter().map(|one| memories[*one].path.as_str()).collect();
+                    let message = match names.len() {
+                        2 => format!(
+                            "this memory and `{reference}` supersede each other: neither is ever told"
+                        ),
+                        _ => format!(
+                            "`supersedes` leads in a circle ({}): none of them is ever told",
+                            names.join(", ")
+                        ),
+                    };
+                    say(memory, key, message, "remove one of the entries");
                 }
             }
         }
@@ -96,11 +111,38 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
     reports
 }
 
-fn supersede_each_other(memories: &[Memory], at: usize, others: &[usize]) -> bool {
-    let keys = referred_keys(&memories[at].path, &memories[at].header.title);
-    others.iter().filter(|other| **other != at).any(|other| {
-        memories[*other].header.supersedes.iter().any(|reference| keys.contains(&reference_key(reference)))
-    })
+/// Which memories supersede which.
+struct Circles {
+    edges: Vec<Vec<usize>>,
+    /// Steps that may still be gone: what somebody wrote to be slow is not looked through.
+    left: usize,
+}
+
+impl Circles {
+    /// A shortest circle that leads from the memory `at` over one of `others` back to it.
+    fn through(&mut self, at: usize, others: &[usize]) -> Option<Vec<usize>> {
+        let mut from: BTreeMap<usize, usize> = others.iter().map(|other| (*other, at)).collect();
+        let mut queue: VecDeque<usize> = others.iter().copied().filter(|other| *other != at).collect();
+        while let Some(one) = queue.pop_front() {
+            for next in &self.edges[one] {
+                self.left = self.left.checked_sub(1)?;
+                if *next == at {
+                    let mut circle: Vec<usize> = std::iter::successors(Some(one), |one| {
+                        from.get(one).copied().filter(|one| *one != at)
+                    })
+                    .collect();
+                    circle.push(at);
+                    circle.reverse();
+                    return Some(circle);
+                }
+                if !from.contains_key(next) {
+                    from.insert(*next, one);
+                    queue.push_back(*next);
+                }
+            }
+        }
+        None
+    }
 }
 
 /// The line in which a key of the front matter stands.

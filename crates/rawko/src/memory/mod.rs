@@ -3,7 +3,7 @@
 //! ```text
 //! folder ─▶ file ─▶ index ─▶ store ─▶ core::memory (rank, choose, block)
 //!                             │
-//!                      tree, feedback, write
+//!                      tree, feedback, write, retire
 //! ```
 //!
 //! A [`MemoryStore`] is everything there is to do with `.rawko/memories`. What a memory means, whether it matches and
@@ -18,6 +18,7 @@ mod index;
 mod meaning;
 mod parallel;
 mod report;
+mod retire;
 mod store;
 mod tree;
 mod write;
@@ -25,6 +26,7 @@ mod write;
 pub(crate) use meaning::LazyMeaning;
 pub use meaning::{Meaning, MeaningError};
 pub use report::Report;
+pub use retire::Retirement;
 pub use store::{Inventory, MemoryStore, Recall, RecallOptions};
 pub use tree::cite;
 pub use write::{NewMemory, WriteError};

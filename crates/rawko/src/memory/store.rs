@@ -15,7 +15,6 @@ use rawko_core::memory::{
     Corpus, Feedback, Likeness, Memory, Query, Reason, Recipient, Selection, Similarity, Surroundings, Use,
     likeness, rank, reference_key, referred_keys, shortlist_len,
 };
-use serde_json::json;
 
 use super::feedback;
 use super::file::{self, Text};
@@ -204,6 +203,10 @@ impl MemoryStore {
         file::read_text(folder.as_fd(), name, path)
     }
 
+    pub(super) fn to_change(&self, path: &str) -> Result<Text, WriteError> {
+        self.parts(path).map_err(|_| WriteError::NotFound { path: path.to_owned() })
+    }
+
     /// The memories that a name may mean: a path, a file's name or a title.
     #[must_use]
     pub fn find(&self, name: &str) -> Vec<Memory> {
@@ -263,31 +266,8 @@ impl MemoryStore {
     /// # Errors
     /// Where there is no such memory, or it cannot be written.
     pub fn note(&self, path: &str, note: &str) -> Result<bool, WriteError> {
-        let text = self.parts(path).map_err(|_| WriteError::NotFound { path: path.to_owned() })?;
+        let text = self.to_change(path)?;
         write::note(&self.folder(), path, &text, note)
-    }
-
-    /// Lets a memory expire at an instant. The file stays.
-    ///
-    /// # Errors
-    /// Where there is no such memory, or its file cannot be changed.
-    pub fn retire(&self, path: &str, at: Timestamp) -> Result<(), WriteError> {
-        let text = self.parts(path).map_err(|_| WriteError::NotFound { path: path.to_owned() })?;
-        write::set_key(&self.folder(), path, &text, "expiresAt", json!(at.to_rfc3339()))
-    }
-
-    /// Notes in the memory `new` that it takes the place of `old`. Both files stay.
-    ///
-    /// # Errors
-    /// Where there is no memory `new`, or its file cannot be changed.
-    pub fn supersede(&self, old: &str, new: &Memory) -> Result<(), WriteError> {
-        let path = &new.path;
-        let text = self.parts(path).map_err(|_| WriteError::NotFound { path: path.clone() })?;
-        let mut supersedes = new.header.supersedes.clone();
-        if !supersedes.iter().any(|known| reference_key(known) == reference_key(old)) {
-            supersedes.push(old.to_owned());
-        }
-        write::set_key(&self.folder(), path, &text, "supersedes", json!(supersedes))
     }
 
     /// What earlier uses say, by path.

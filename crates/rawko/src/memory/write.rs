@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
-use rawko_core::memory::{CitedFile, Header, Kind, Severity, slug};
+use rawko_core::memory::{CitedFile, Header, Kind, Reason, Severity, slug};
 use serde_json::{Value, json};
 
 use super::file::{self, Text};
@@ -131,6 +131,16 @@ pub enum WriteError {
     NotFound {
         /// What was asked for.
         path: String,
+    },
+    /// It was to take the place of another, and is not told itself.
+    #[error("`{path}` cannot take the place of another: it is told to nobody itself ({})", reason.sentence())]
+    Untold {
+        /// The memory.
+        path: String,
+        /// Why it is not told.
+        reason: Reason,
+        /// What is told in its place.
+        instead: Option<String>,
     },
     /// The file's front matter is written in a form that rawko does not change.
     #[error("{path} cannot be changed without changing more than `{key}`: edit it by hand")]

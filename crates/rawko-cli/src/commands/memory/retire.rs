@@ -1,7 +1,8 @@
 //! `rawko memory retire`.
 
 use clap::Args;
-use rawko::memory::MemoryStore;
+use rawko::core::memory::Reason;
+use rawko::memory::{MemoryStore, Retirement};
 use serde_json::json;
 
 use super::{find, now, refused};
@@ -31,31 +32,37 @@ pub(super) fn retire(
 ) -> Result<Exit, Failure> {
     let old = find(store, &arguments.name)?;
     let now = now();
-    let said = match &arguments.superseded_by {
-        None => {
-            store.retire(&old.path, now).map_err(refused)?;
-            json!({ "path": old.path, "expiresAt": now.to_rfc3339() })
-        }
+    let (retirement, reason) = match &arguments.superseded_by {
+        None => (store.retire(&old.path, now).map_err(refused)?, Reason::Expired { at: now }),
         Some(name) => {
             let new = find(store, name)?;
             if new.path == old.path {
                 return Err(Failure::usage("a memory cannot take its own place")
                     .with_hint("name another with --superseded-by"));
             }
-            store.supersede(&old.path, &new).map_err(refused)?;
-            json!({ "path": old.path, "supersededBy": new.path })
+            let retirement = store.supersede(&old, &new, now).map_err(refused)?;
+            (retirement, Reason::Superseded { by: new.path })
         }
     };
+    let (changed, reason) = match retirement {
+        Retirement::Done => (true, reason),
+        Retirement::Already(reason) => (false, reason),
+    };
     if arguments.json {
+        let mut said = json!({ "path": old.path, "changed": changed });
+        match &reason {
+            Reason::Superseded { by } => said["supersededBy"] = json!(by),
+            Reason::Expired { at } => said["expiresAt"] = json!(at.to_rfc3339()),
+            Reason::NoPlace { .. } | Reason::TooUnimportant | Reason::NoMatch => {}
+        }
         workspace.console.json(&said)?;
     } else {
-        let how = match said["supersededBy"].as_str() {
-            Some(new) => format!("superseded by {}", clean_line(new)),
-            None => "expired".to_owned(),
-        };
-        workspace
-            .console
-            .line(&format!("{} is {how} and told no more; its file stays", clean_line(&old.path)))?;
+        let path = clean_line(&old.path);
+        let why = reason.sentence();
+        workspace.console.line(&clean_line(&match changed {
+            true => format!("{path} is told no more ({why}); its file stays"),
+            false => format!("{path} was told no more before ({why}); nothing was changed"),
+        }))?;
     }
     Ok(Exit::Success)
 }

@@ -68,6 +68,7 @@ fn page(memory: &Memory, body: &str, paint: Paint) -> String {
     row("paths", header.paths.join(", "));
     row("files", header.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>().join(", "));
     row("session", header.session.clone().unwrap_or_default());
+    row("records", header.records.iter().map(u64::to_string).collect::<Vec<_>>().join(" to "));
     text.push_str(&format!("\n{}\n", indent(&clean(body.trim()), 2)));
     text
 }

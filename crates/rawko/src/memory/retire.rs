@@ -1,0 +1,75 @@
+//! Retiring memories: they are told no more, and their files stay.
+//!
+//! Owns that nobody retires more than was asked for: what takes the place of a memory must be told itself, or both would fall silent. What is
+//! retired already stays as it is.
+
+use rawko_core::Timestamp;
+use rawko_core::memory::{Memory, Reason, reference_key, referred_keys, superseded};
+use serde_json::json;
+
+use super::store::{Inventory, MemoryStore};
+use super::write::{self, WriteError};
+
+/// What it came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Retirement {
+    /// The memory is told no more from now on.
+    Done,
+    /// It was not told before, for this reason; nothing was changed.
+    Already(Reason),
+}
+
+impl MemoryStore {
+    /// Lets a memory expire at an instant. The file stays.
+    ///
+    /// # Errors
+    /// Where there is no such memory, or its file cannot be changed.
+    pub fn retire(&self, path: &str, at: Timestamp) -> Result<Retirement, WriteError> {
+        let Inventory { memories, .. } = self.inventory();
+        if let Some(reason) = untold(&memories, path, at) {
+            return Ok(Retirement::Already(reason));
+        }
+        let text = self.to_change(path)?;
+        write::set_key(&self.folder(), path, &text, "expiresAt", json!(at.to_rfc3339()))?;
+        Ok(Retirement::Done)
+    }
+
+    /// Notes in the memory `new` that it takes the place of `old`. Both files stay.
+    ///
+    /// # Errors
+    /// [`WriteError::Untold`] where `new` is not told itself; else where there is no memory `new`, or its file cannot be changed.
+    pub fn supersede(&self, old: &Memory, new: &Memory, now: Timestamp) -> Result<Retirement, WriteError> {
+        let path = &new.path;
+        let Inventory { memories, .. } = self.inventory();
+        if let Some(reason) = untold(&memories, path, now) {
+            let instead = told_instead(&memories, path, now).filter(|instead| *instead != old.path);
+            return Err(WriteError::Untold { path: path.clone(), reason, instead });
+        }
+        let keys = referred_keys(&old.path, &old.header.title);
+        if new.header.supersedes.iter().any(|known| keys.contains(&reference_key(known))) {
+            return Ok(Retirement::Already(Reason::Superseded { by: path.clone() }));
+        }
+        let text = self.to_change(path)?;
+        let mut supersedes = new.header.supersedes.clone();
+        supersedes.push(old.path.clone());
+        write::set_key(&self.folder(), path, &text, "supersedes", json!(supersedes))?;
+        Ok(Retirement::Done)
+    }
+}
+
+/// Why a memory is told to nobody, whatever the task.
+fn untold(memories: &[Memory], path: &str, now: Timestamp) -> Option<Reason> {
+    if let Some(by) = superseded(memories).get(path) {
+        return Some(Reason::Superseded { by: (*by).to_owned() });
+    }
+    let memory = memories.iter().find(|memory| memory.path == path)?;
+    memory.header.expires_at.filter(|at| *at <= now).map(|at| Reason::Expired { at })
+}
+
+/// What is told in the place of a superseded memory, over as many steps as there are.
+fn told_instead(memories: &[Memory], path: &str, now: Timestamp) -> Option<String> {
+    let by = superseded(memories);
+    // A circle has no end.
+    let last = (0..memories.len()).try_fold(path, |at, _| by.get(at).copied().map_or(Err(at), Ok)).err()?;
+    (last != path && untold(memories, last, now).is_none()).then(|| last.to_owned())
+}
