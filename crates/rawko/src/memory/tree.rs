@@ -3,7 +3,8 @@
 //! Owns looking; what it is worth is the core's ([`Staleness::malus`]). A memory may come from a stranger: only paths inside the
 //! project are looked at, and never more than a bounded number of files.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -22,12 +23,17 @@ const MAX_HASHED: u64 = 4 * 1024 * 1024;
 /// Most files of the project among which globs are looked for. In larger projects they count as found.
 const MAX_WALKED: usize = 20_000;
 
+/// Most folders whose ignored files are looked through, of [`MAX_WALKED`] each. Globs below others count as found.
+const MAX_FOLDERS: usize = 5;
+
 /// The project's tree; its files are listed at most once.
 #[derive(Debug)]
 pub(super) struct Tree {
     project: PathBuf,
     /// `None` where there are too many.
     files: OnceCell<Option<Vec<PathBuf>>>,
+    /// The same below a folder, with what git ignores; by the folder as the globs name it.
+    ignored_too: RefCell<BTreeMap<PathBuf, Option<Vec<PathBuf>>>>,
 }
 
 enum Found {
@@ -42,6 +48,7 @@ impl Tree {
         Self {
             project: project.canonicalize().unwrap_or_else(|_| project.to_owned()),
             files: OnceCell::new(),
+            ignored_too: RefCell::default(),
         }
     }
 
@@ -85,27 +92,56 @@ impl Tree {
         // One that is no glob, or a tree that is too large to look for it, cannot be told either.
         let (Ok(glob), Some(files)) = (glob, self.files()) else { return true };
         let matcher = glob.compile_matcher();
-        files.iter().any(|path| matcher.is_match(path))
+        let is_one = |path: &PathBuf| matcher.is_match(path);
+        files.iter().any(is_one) || self.ignored(fixed(pattern), is_one)
     }
 
+    /// What git would have: most globs mean one of these.
     fn files(&self) -> Option<&[PathBuf]> {
         let list = || {
-            let mut files = Vec::new();
-            let walk = WalkBuilder::new(&self.project)
-                .hidden(false)
+            let mut walk = WalkBuilder::new(&self.project);
+            walk.hidden(false)
                 .git_global(false)
                 .require_git(false)
-                .filter_entry(|entry| entry.file_name() != ".git")
-                .build();
-            for entry in walk.flatten() {
-                if files.len() >= MAX_WALKED {
-                    return None;
-                }
-                files.extend(entry.path().strip_prefix(&self.project).ok().map(Path::to_owned));
-            }
-            Some(files)
+                .filter_entry(|entry| entry.file_name() != ".git");
+            self.walked(&walk)
         };
         self.files.get_or_init(list).as_deref()
+    }
+
+    /// Whether one of the files below `folder` is one, those that git ignores among them: a file that is there is there. What
+    /// cannot be told counts as found.
+    fn ignored(&self, folder: &str, is_one: impl Fn(&PathBuf) -> bool) -> bool {
+        let inside = if folder.is_empty() { Some(self.project.clone()) } else { self.inside(folder) };
+        let Some(path) = inside else { return true };
+        let Ok(real) = path.canonicalize() else { return false };
+        // Not through a link either.
+        if !real.starts_with(&self.project) {
+            return true;
+        }
+        let mut known = self.ignored_too.borrow_mut();
+        if known.len() >= MAX_FOLDERS && !known.contains_key(&path) {
+            return true;
+        }
+        let files = known.entry(path).or_insert_with_key(|path| {
+            let mut walk = WalkBuilder::new(path);
+            walk.standard_filters(false)
+                .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+            self.walked(&walk)
+        });
+        files.as_ref().is_none_or(|files| files.iter().any(is_one))
+    }
+
+    /// The paths in the project; `None` where there are too many.
+    fn walked(&self, walk: &WalkBuilder) -> Option<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for entry in walk.build().flatten() {
+            if files.len() >= MAX_WALKED {
+                return None;
+            }
+            files.extend(entry.path().strip_prefix(&self.project).ok().map(Path::to_owned));
+        }
+        Some(files)
     }
 
     /// The path in the project; `None` where it leaves it.
@@ -114,6 +150,12 @@ impl Tree {
         let stays = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         (stays && !path.as_os_str().is_empty()).then(|| self.project.join(path))
     }
+}
+
+/// The folder that all files of a glob are in.
+fn fixed(pattern: &str) -> &str {
+    let end = pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(pattern.len());
+    pattern[..end].rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 /// SHA-256 of a file's first bytes, up to [`MAX_HASHED`].
@@ -192,5 +234,43 @@ mod tests {
         // Outside of the project nothing is looked at, not even through a link.
         check(&["../secret2"], &[("../secret", &other), ("src/link", &other)], (&[], &[], false));
         check(&["src/[a"], &[], (&[], &[], false));
+    }
+
+    #[test]
+    fn what_git_ignores_is_there_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("p");
+        let put = |path: &str| {
+            std::fs::create_dir_all(project.join(path).parent().unwrap()).unwrap();
+            std::fs::write(project.join(path), "").unwrap();
+        };
+        for path in
+            ["src/a.rs", "build/out/app.js", ".git/hooks/pre-commit", "deep/er/x.log", "../outside/o.rs"]
+        {
+            put(path);
+        }
+        std::fs::write(project.join(".gitignore"), "build/\n*.log\n").unwrap();
+        std::os::unix::fs::symlink("../outside", project.join("link")).unwrap();
+        std::os::unix::fs::symlink("build", project.join("output")).unwrap();
+        let tree = Tree::new(&project);
+        let check = |pattern: &str, is_there| assert_eq!(tree.has(pattern), is_there, "{pattern}");
+        check("build/**", true);
+        check("./build/*/app.{js,ts}", true);
+        check("build/**/*.css", false);
+        check("**/*.log", true);
+        check("**/*.css", false);
+        check("dist/**", false);
+        check(".git/hooks/*", true);
+        check("output/*/app.js", true);
+        // Outside of the project nothing is looked at, so that nothing is said of it.
+        check("link/*.css", true);
+        check("../outside/*.css", true);
+        assert!(tree.ignored_too.borrow().len() <= MAX_FOLDERS);
+        for folder in 0..=MAX_FOLDERS {
+            put(&format!("{folder}/a"));
+        }
+        let tree = Tree::new(&project);
+        let found = (0..=MAX_FOLDERS).filter(|folder| tree.has(&format!("{folder}/*.css")));
+        assert_eq!(found.collect::<Vec<_>>(), [MAX_FOLDERS], "beyond the bound it cannot be told");
     }
 }
