@@ -60,7 +60,15 @@ impl Rawko {
         let data = || user_data_dir(self.builder.environment.as_ref());
         let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
         let project = self.project().to_owned();
-        let memory = RunMemory::new(project, id.clone(), task.to_owned(), defaults, &setup.agents, meaning);
+        let memory = RunMemory::new(
+            project,
+            id.clone(),
+            task.to_owned(),
+            defaults,
+            &setup.agents,
+            meaning,
+            self.builder.dry_run,
+        );
         let performer = Performer::new(
             providers,
             registry,

@@ -48,8 +48,10 @@ impl RunMemory {
         defaults: (u32, Importance),
         agents: &BTreeMap<String, AgentSetup>,
         meaning: Option<LazyMeaning>,
+        dry_run: bool,
     ) -> Arc<Self> {
         let store = MemoryStore::of_project(&project);
+        let store = if dry_run { store.without_caches() } else { store };
         let memory = Self { project, store, session, task, defaults, recipients: Mutex::default(), meaning };
         memory.tell(agents);
         Arc::new(memory)

@@ -71,6 +71,10 @@ pub(crate) enum Action {
 /// Carries the action out.
 pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
     let store = MemoryStore::of_project(&workspace.project()?);
+    // `check` tells it as what it finds.
+    if let (Some(obstacle), false) = (store.obstacle(), matches!(action, Action::Check { .. })) {
+        return Err(refused(WriteError::Folder(Box::new(obstacle))));
+    }
     match action {
         Action::List { json } => list::list(workspace, &store, *json),
         Action::Show { name, json } => show::show(workspace, &store, name, *json),
@@ -122,6 +126,7 @@ fn refused(error: WriteError) -> Failure {
         }
         WriteError::Form { path, .. } => Failure::new(Exit::Failed, message)
             .with_hint(format!("rawko memory edit {path}")),
+        WriteError::Folder(report) => Failure::new(Exit::Failed, message).with_hint(report.help),
         WriteError::Io { .. } => Failure::new(Exit::Failed, message)
             .with_hint(format!("check the disk and the rights of {FOLDER}")),
     }
@@ -150,7 +155,8 @@ fn warn(workspace: &Workspace, reports: &[Report]) {
     }
     let paint = workspace.console.error_paint();
     let line = match reports {
-        [one] => format!("1 finding in {FOLDER}: {} {}", clean(&one.path), clean(&one.message)),
+        [one] if one.path.is_empty() => format!("{FOLDER}: {}", clean(&one.message)),
+        [one] => format!("1 finding in {FOLDER}: {}: {}", clean(&one.path), clean(&one.message)),
         many => format!("{} findings in {FOLDER}", many.len()),
     };
     // Where standard error is gone nobody reads it.

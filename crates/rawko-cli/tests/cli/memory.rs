@@ -259,6 +259,30 @@ fn uses_are_counted() {
 }
 
 #[test]
+fn a_folder_that_is_none_is_said_by_every_action() {
+    let place = Place::new();
+    place.write(".rawko/memories", "not a folder");
+    let add = ["memory", "add", "--title", "T", "--when-to-use", "x", "--body", "y"];
+    let wrong = [".rawko/memories is a file, but should be a folder", "hint: move the file elsewhere"];
+    for arguments in [
+        &["memory", "list"][..],
+        &["memory", "list", "--json"],
+        &["memory", "show", "x"],
+        &["memory", "match", "--task", "x", "--agent", "developer"],
+        &add,
+        &["memory", "edit", "x"],
+        &["memory", "stats"],
+        &["memory", "retire", "x"],
+    ] {
+        let done = place.rawko(arguments).ends(1).complains(&wrong);
+        assert_eq!(done.out, "", "{arguments:?}");
+    }
+    place.rawko(&["memory", "check"]).ends(1).says(&["error: is a file", "--> .rawko/memories\n"]);
+    fs::remove_file(place.project().join(".rawko/memories")).unwrap();
+    place.rawko(&add).ends(0).says(&["wrote .rawko/memories/t.md"]);
+}
+
+#[test]
 #[cfg(not(feature = "semantic"))]
 fn a_build_without_meaning_says_how_to_get_one() {
     let place = with_memories();

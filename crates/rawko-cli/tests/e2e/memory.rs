@@ -1,5 +1,8 @@
 //! What one run learns, the next is told: memories made, recalled, judged, and never in the way.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
 use rawko::core::machine::State;
 use rawko::core::request::Purpose;
 use rawko::core::session::{Effect, Event, KeptMemory, Note};
@@ -221,6 +224,50 @@ fn a_secret_is_in_no_memory() {
     let text =
         std::fs::read_to_string(ended.trial.project().join(".rawko/memories").join(kept.unwrap())).unwrap();
     assert!(text.contains("The key is") && !text.contains(crate::trial::CANARY), "{text}");
+}
+
+/// Everything in a folder, and what it holds.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(tree(&path));
+        }
+        all.insert(path.clone(), std::fs::read(&path).ok());
+    }
+    all
+}
+
+#[test]
+fn a_dry_run_tells_memories_and_leaves_nothing_behind() {
+    let server = || {
+        ModelServer::start(|asked: &Asked| match asked.who() {
+            Who::Select => select("developer"),
+            Who::Evaluate => complete("all done"),
+            Who::Agent => Answer::text("I would use nextest."),
+        })
+    };
+    let note = "---\ntitle: Tests\nwhenToUse: tests\n---\nUse nextest.\n";
+    let trial = Trial::new(server()).file(".rawko/memories/good.md", note);
+    let (project, before) = (trial.project(), tree(&trial.project()));
+    let ended = trial.args(&["--dry-run"]).start("Run the tests.").end_unchecked();
+    ended.exits(0);
+    assert_eq!(ended.events_of("memory_injected").len(), 1, "{}", ended.stdout);
+    assert_eq!(tree(&project), before);
+    // A run that is none leaves its index and its uses, and a dry run after it does not touch them.
+    let trial = Trial::new(server()).file(".rawko/memories/good.md", note);
+    let ended = trial.run("Run the tests.");
+    ended.exits(0);
+    let folder = ended.trial.project().join(".rawko/memories");
+    assert!(folder.join(".index").is_dir() && folder.join(".feedback.jsonl").is_file());
+    std::fs::write(folder.join("more.md"), note.replace("Tests", "More tests")).unwrap();
+    let before = tree(&ended.trial.project());
+    let (code, out, err) =
+        ended.trial.ask(&["run", "--dry-run", "--output", "stream-json", "Run the tests."]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("More tests"), "{out}");
+    assert_eq!(tree(&ended.trial.project()), before);
 }
 
 #[test]

@@ -74,7 +74,12 @@ pub(super) fn open(project: &Path) -> Result<Option<OwnedFd>, Box<Report>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let rawko = match openat(CWD, project.join(".rawko"), flags, Mode::empty()) {
         Ok(folder) => folder,
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::NOTDIR) if project.is_dir() => {
+            let message = "cannot be there: .rawko is a file, but should be a folder";
+            return Err(Box::new(Report::error("", message, "move the file .rawko elsewhere")));
+        }
+        Err(Errno::NOTDIR) => return Ok(None),
         Err(error) => return Err(Box::new(unreadable("", error))),
     };
     match openat(&rawko, "memories", flags | OFlags::NOFOLLOW, Mode::empty()) {
@@ -82,9 +87,11 @@ pub(super) fn open(project: &Path) -> Result<Option<OwnedFd>, Box<Report>> {
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(Box::new(match statat(&rawko, "memories", AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => link(""),
-            Ok(stat) if !FileType::from_raw_mode(stat.st_mode).is_dir() => {
-                Report::error("", "is a file, but should be a folder", "replace it by a folder")
-            }
+            Ok(stat) if !FileType::from_raw_mode(stat.st_mode).is_dir() => Report::error(
+                "",
+                "is a file, but should be a folder",
+                "move the file elsewhere; `rawko memory add` makes the folder",
+            ),
             _ => unreadable("", error),
         })),
     }

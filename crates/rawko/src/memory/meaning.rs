@@ -5,11 +5,15 @@
 //! matched by words alone.
 
 use std::collections::BTreeMap;
+#[cfg(feature = "semantic")]
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rawko_core::Timestamp;
 use rawko_core::memory::Similarity;
+#[cfg(feature = "semantic")]
+use rawko_core::memory::superseded;
 
 use super::report::Report;
 use super::store::MemoryStore;
@@ -91,7 +95,10 @@ impl Meaning {
     ) -> (BTreeMap<String, Similarity>, Vec<Report>) {
         let mut memories = store.inventory().memories;
         // What is never told must not outshine what is.
-        memories.retain(|memory| memory.header.expires_at.is_none_or(|at| at > now));
+        let superseded: BTreeSet<String> = superseded(&memories).into_keys().map(str::to_owned).collect();
+        memories.retain(|memory| {
+            memory.header.expires_at.is_none_or(|at| at > now) && !superseded.contains(&memory.path)
+        });
         if memories.is_empty() {
             return (BTreeMap::new(), Vec::new());
         }
@@ -103,7 +110,7 @@ impl Meaning {
             Err(error) => return (BTreeMap::new(), vec![MeaningError::from(error).report()]),
         };
         // The folder is there, since memories are in it; it may lack the `.gitignore` that names this cache.
-        let saved = match vectors.needs_saving().then(|| store.prepare()) {
+        let saved = match (vectors.needs_saving() && store.cache().is_some()).then(|| store.prepare()) {
             Some(Err(error)) => Err(error.to_string()),
             Some(Ok(_)) => vectors.save(&path).map_err(|error| error.to_string()),
             None => Ok(false),

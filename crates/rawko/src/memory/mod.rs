@@ -35,4 +35,6 @@ pub use write::{NewMemory, WriteError};
 pub const FOLDER: &str = ".rawko/memories";
 
 #[cfg(test)]
+mod cache_tests;
+#[cfg(test)]
 mod tests;

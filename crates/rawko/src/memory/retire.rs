@@ -73,3 +73,7 @@ fn told_instead(memories: &[Memory], path: &str, now: Timestamp) -> Option<Strin
     let last = (0..memories.len()).try_fold(path, |at, _| by.get(at).copied().map_or(Err(at), Ok)).err()?;
     (last != path && untold(memories, last, now).is_none()).then(|| last.to_owned())
 }
+
+#[cfg(test)]
+#[path = "retire_tests.rs"]
+mod tests;

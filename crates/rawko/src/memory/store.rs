@@ -41,6 +41,7 @@ pub struct MemoryStore {
     project: PathBuf,
     /// Over the folder, between one selection and the next.
     watch: Arc<Mutex<Option<Watch>>>,
+    keeps_caches: bool,
 }
 
 /// All memories that can be used, by path, and what is wrong with the others.
@@ -78,7 +79,13 @@ impl MemoryStore {
     /// The memories in the project's `.rawko/memories`.
     #[must_use]
     pub fn of_project(project: &Path) -> Self {
-        Self { project: project.to_owned(), watch: Arc::default() }
+        Self { project: project.to_owned(), watch: Arc::default(), keeps_caches: true }
+    }
+
+    /// Reading them leaves nothing behind: neither an index nor vectors.
+    #[must_use]
+    pub fn without_caches(self) -> Self {
+        Self { keeps_caches: false, ..self }
     }
 
     /// Their folder, whether it is there or not.
@@ -87,13 +94,20 @@ impl MemoryStore {
         self.project.join(super::FOLDER)
     }
 
+    /// What keeps the folder itself from being read, and with it all of them.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<Report> {
+        self.open().err().map(|report| *report)
+    }
+
     /// All of them.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
+        let cache = self.cache();
         match self.open() {
-            Ok(Some(root)) => index::current(&root, &self.folder())
+            Ok(Some(root)) => index::current(&root, cache.as_deref())
                 .and_then(|current| {
-                    current.inventory().or_else(|| index::remade(&root, &self.folder())?.inventory())
+                    current.inventory().or_else(|| index::remade(&root, cache.as_deref())?.inventory())
                 })
                 .unwrap_or_else(|| read_all(&root)),
             Ok(None) => Inventory::default(),
@@ -134,13 +148,14 @@ impl MemoryStore {
         let (feedback, broken) = feedback::read(root.as_fd());
         let around = Around { recipient, feedback: &feedback, semantic: &options.semantic, now: options.now };
         let search = |current: &Current| current.search(query, &around);
+        let cache = self.cache();
         // Another selection at the same time looks for itself.
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (_, found) = index::current_while(&root, &self.folder(), &mut watch, search)?;
+        let (_, found) = index::current_while(&root, cache.as_deref(), &mut watch, search)?;
         *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
         let Found { memories, corpus, total, mut reports } = match found {
             Some(found) => found,
-            None => search(&index::remade(&root, &self.folder())?)?,
+            None => search(&index::remade(&root, cache.as_deref())?)?,
         };
         reports.extend(broken);
         let around = Surroundings { corpus, feedback, semantic: options.semantic.clone(), now: options.now };
@@ -289,7 +304,7 @@ impl MemoryStore {
             return Ok(());
         }
         self.prepare()?;
-        let root = self.open().map_err(|report| failed(io::Error::other(report.message)))?;
+        let root = self.open().map_err(WriteError::Folder)?;
         let root = root.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         feedback::append(root.as_fd(), uses).map_err(failed)
     }
@@ -298,11 +313,18 @@ impl MemoryStore {
     pub(super) fn prepare(&self) -> Result<PathBuf, WriteError> {
         let folder = self.folder();
         let failed = |source: io::Error| WriteError::Io { path: super::FOLDER.to_owned(), source };
-        fs::create_dir_all(&folder).map_err(failed)?;
-        // A link would lead out of the project.
-        self.open().map_err(|report| failed(io::Error::other(report.message)))?;
+        // What is there may be a file, or a link that would lead out of the project.
+        if self.open().map_err(WriteError::Folder)?.is_none() {
+            fs::create_dir_all(&folder).map_err(failed)?;
+            self.open().map_err(WriteError::Folder)?;
+        }
         ignore_derived(&folder).map_err(failed)?;
         Ok(folder)
+    }
+
+    /// The folder in which what is derived from memories may be kept.
+    pub(super) fn cache(&self) -> Option<PathBuf> {
+        self.keeps_caches.then(|| self.folder())
     }
 
     pub(super) fn open(&self) -> Result<Option<OwnedFd>, Box<Report>> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
-use rawko_core::memory::{Query, Reason, Recipient, Severity, Use, UseOutcome};
+use rawko_core::memory::{Query, Recipient, Severity, Use, UseOutcome};
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn shown(reports: &[Report]) -> Vec<String> {
 }
 
 #[track_caller]
-fn holds(reports: &[Report], parts: &[&str]) {
+pub(super) fn holds(reports: &[Report], parts: &[&str]) {
     let shown = shown(reports);
     for part in parts {
         assert!(shown.iter().any(|line| line.starts_with(part)), "{part} in {shown:#?}");
@@ -138,13 +138,23 @@ fn a_folder_that_is_none_is_reported() {
     let link = Project::new();
     fs::create_dir_all(link.path().join(".rawko")).unwrap();
     symlink("/etc", link.path().join(".rawko/memories")).unwrap();
-    holds(&link.store().inventory().reports, &[" is a link"]);
-    let new = NewMemory::new("T", vec!["x".to_owned()], "me", NOW);
-    assert!(matches!(link.store().add(&new, false), Err(WriteError::Io { .. })));
     let file = Project::new();
     fs::create_dir_all(file.path().join(".rawko")).unwrap();
     fs::write(file.path().join(".rawko/memories"), "").unwrap();
-    holds(&file.store().inventory().reports, &[" is a file"]);
+    let above = Project::new();
+    fs::write(above.path().join(".rawko"), "").unwrap();
+    let new = NewMemory::new("T", vec!["x".to_owned()], "me", NOW);
+    for (project, wrong) in
+        [(link, " is a link"), (file, " is a file"), (above, " cannot be there: .rawko is a file")]
+    {
+        let store = project.store();
+        holds(&store.inventory().reports, &[wrong]);
+        assert_eq!(store.obstacle().as_ref(), store.inventory().reports.first());
+        let refused = store.add(&new, false).unwrap_err();
+        assert!(refused.to_string().starts_with(&format!(".rawko/memories{wrong}")), "{refused}");
+        assert!(store.record_uses(&[one_use("a.md", true)]).is_err());
+        assert_eq!(project.recall("x").reports, store.inventory().reports);
+    }
 }
 
 #[test]
@@ -215,85 +225,9 @@ fn retired_memories_stay_and_are_never_told() {
     );
 }
 
-#[test]
-fn what_takes_the_place_of_another_must_be_told_itself() {
-    let project = Project::new();
-    project.memory("a.md", "A", "auth", "supersedes: [b]\n");
-    project.memory("b.md", "B", "auth", "supersedes: [c]\n");
-    project.memory("c.md", "C", "auth", "");
-    project.memory("old.md", "Old", "auth", "expiresAt: 2020-01-01\n");
-    project.memory("new.md", "New", "auth", "");
-    let store = project.store();
-    let supersede = |old: &str, new: &str| {
-        let one = |name: &str| store.find(name).remove(0);
-        store.supersede(&one(old), &one(new), NOW)
-    };
-    // What takes its place, why that is not told, and what is told instead of it.
-    let check = |old: &str, new: &str, by: Option<&str>, expected: Option<&str>| {
-        let before = project.told("auth");
-        match supersede(old, new).unwrap_err() {
-            WriteError::Untold { path, reason, instead } => {
-                let reason_by = match &reason {
-                    Reason::Superseded { by } => Some(by.as_str()),
-                    _ => None,
-                };
-                assert_eq!((path.as_str(), reason_by, instead.as_deref()), (new, by, expected));
-            }
-            other => panic!("{other}"),
-        }
-        assert_eq!(project.told("auth"), before);
-    };
-    check("a.md", "b.md", Some("a.md"), None);
-    // Over another one.
-    check("a.md", "c.md", Some("b.md"), None);
-    check("new.md", "c.md", Some("b.md"), Some("a.md"));
-    check("new.md", "old.md", None, None);
-    assert_eq!(supersede("a.md", "new.md").unwrap(), Retirement::Done);
-    let again = Retirement::Already(Reason::Superseded { by: "new.md".to_owned() });
-    let text = || fs::read_to_string(store.folder().join("new.md")).unwrap();
-    let before = text();
-    assert_eq!(
-        (supersede("a.md", "new.md").unwrap(), store.retire("a.md", NOW).unwrap()),
-        (again.clone(), again)
-    );
-    assert_eq!(text(), before);
-    let expired = store.retire("old.md", NOW).unwrap();
-    assert!(matches!(expired, Retirement::Already(Reason::Expired { at }) if at < NOW), "{expired:?}");
-    assert!(fs::read_to_string(store.folder().join("old.md")).unwrap().contains("expiresAt: 2020-01-01\n"));
-    assert_eq!(project.told("auth"), ["new.md"]);
-    // One by hand that has no end is refused too, and does not take for ever.
-    project.memory("x.md", "X", "auth", "supersedes: [y]\n");
-    project.memory("y.md", "Y", "auth", "supersedes: [x]\n");
-    check("new.md", "x.md", Some("y.md"), None);
-}
-
-#[test]
-fn circles_of_any_length_are_found() {
-    let project = Project::new();
-    for (name, supersedes) in
-        [("a", "b"), ("b", "c"), ("c", "[d, a]"), ("d", "c"), ("e", "[a, f]"), ("f", "[]")]
-    {
-        project.memory(&format!("{name}.md"), name, "auth", &format!("supersedes: {supersedes}\n"));
-    }
-    holds(
-        &project.store().check(NOW),
-        &[
-            "a.md:7 `supersedes` leads in a circle (a.md, b.md, c.md)",
-            "b.md:7 `supersedes` leads in a circle (b.md, c.md, a.md)",
-            "c.md:7 `supersedes` leads in a circle (c.md, a.md, b.md)",
-            "c.md:7 this memory and `d` supersede each other",
-            "d.md:7 this memory and `c` supersede each other",
-        ],
-    );
-}
-
-#[test]
-fn uses_are_remembered() {
-    let project = Project::new();
-    project.memory("a.md", "A", "auth", "");
-    project.memory("b.md", "B", "auth", "");
-    assert_eq!(project.told("auth"), ["a.md", "b.md"]);
-    let one = |memory: &str, cited| Use {
+/// A use in an execution that went well.
+fn one_use(memory: &str, cited: bool) -> Use {
+    Use {
         session: "s".to_owned(),
         iteration: 1,
         agent: "developer".to_owned(),
@@ -302,9 +236,17 @@ fn uses_are_remembered() {
         touched: false,
         outcome: UseOutcome::Success,
         at: NOW,
-    };
-    project.store().record_uses(&[one("a.md", false), one("b.md", true)]).unwrap();
-    project.store().record_uses(&[one("b.md", true)]).unwrap();
+    }
+}
+
+#[test]
+fn uses_are_remembered() {
+    let project = Project::new();
+    project.memory("a.md", "A", "auth", "");
+    project.memory("b.md", "B", "auth", "");
+    assert_eq!(project.told("auth"), ["a.md", "b.md"]);
+    project.store().record_uses(&[one_use("a.md", false), one_use("b.md", true)]).unwrap();
+    project.store().record_uses(&[one_use("b.md", true)]).unwrap();
     assert_eq!(project.told("auth"), ["b.md", "a.md"]);
     let path = project.store().folder().join(".feedback.jsonl");
     fs::write(&path, format!("{}not json\n\n", fs::read_to_string(&path).unwrap())).unwrap();

@@ -150,6 +150,9 @@ pub enum WriteError {
         /// The key.
         key: &'static str,
     },
+    /// The memories' folder cannot be used.
+    #[error("{} {}", super::FOLDER, .0.message)]
+    Folder(Box<Report>),
     /// The file system refused.
     #[error("cannot write {path}: {source}")]
     Io {

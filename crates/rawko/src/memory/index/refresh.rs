@@ -50,8 +50,9 @@ struct Item {
     known: Option<u32>,
 }
 
-/// Reads the index, or makes it. `None` where neither is possible: then everything must be read.
-pub(in crate::memory) fn current(root: &OwnedFd, path: &Path) -> Option<Current> {
+/// Reads the index, or makes it; it is kept only where the folder's `path` is given. `None` where neither is possible: then everything
+/// must be read.
+pub(in crate::memory) fn current(root: &OwnedFd, path: Option<&Path>) -> Option<Current> {
     current_while(root, path, &mut None, |_| ()).map(|(current, ())| current)
 }
 
@@ -59,7 +60,7 @@ pub(in crate::memory) fn current(root: &OwnedFd, path: &Path) -> Option<Current>
 /// watch says that nothing did, they are not looked at; the watch is kept for the next time.
 pub(in crate::memory) fn current_while<R>(
     root: &OwnedFd,
-    path: &Path,
+    path: Option<&Path>,
     watch: &mut Option<Watch>,
     work: impl Fn(&Current) -> R,
 ) -> Option<(Current, R)> {
@@ -88,7 +89,7 @@ pub(in crate::memory) fn current_while<R>(
 }
 
 /// Makes the index from the files alone: the one that is there is damaged.
-pub(in crate::memory) fn remade(root: &OwnedFd, path: &Path) -> Option<Current> {
+pub(in crate::memory) fn remade(root: &OwnedFd, path: Option<&Path>) -> Option<Current> {
     make(root, path, now(), None)
 }
 
@@ -147,7 +148,13 @@ fn cut(stamp: Stamp) -> Stamp {
     Stamp { size: stamp.size.min(u64::from(u32::MAX)), ..stamp }
 }
 
-fn bring_up(root: &OwnedFd, path: &Path, seen: i64, index: Index, changed: &Changed) -> Option<Current> {
+fn bring_up(
+    root: &OwnedFd,
+    path: Option<&Path>,
+    seen: i64,
+    index: Index,
+    changed: &Changed,
+) -> Option<Current> {
     let total = index.counts().files as usize;
     let mut dead = vec![false; total];
     let mut moved = 0;
@@ -206,9 +213,14 @@ fn items(index: &Index, listing: &Listing, dead: &mut [bool]) -> Option<Vec<Item
 }
 
 /// Writes the index anew, from what still holds of the old one and the files themselves.
-fn make(root: &OwnedFd, path: &Path, seen: i64, old: Option<(Index, Listing, Vec<Item>)>) -> Option<Current> {
+fn make(
+    root: &OwnedFd,
+    path: Option<&Path>,
+    seen: i64,
+    old: Option<(Index, Listing, Vec<Item>)>,
+) -> Option<Current> {
     // Before the folder is listed: making it changes the folder's stamp.
-    let home = home(root, path);
+    let home = path.and_then(|path| home(root, path));
     let (old, listing, items) = match old {
         Some((index, listing, items)) => (Some(index), listing, items),
         None => {
@@ -221,16 +233,18 @@ fn make(root: &OwnedFd, path: &Path, seen: i64, old: Option<(Index, Listing, Vec
             (None, listing, items)
         }
     };
-    let file = match &home {
-        Some(home) => tempfile::Builder::new().prefix(".new-").tempfile_in(home),
-        // Nowhere to keep it: it serves this once.
-        None => tempfile::NamedTempFile::new(),
+    let place = |home: &std::path::PathBuf| tempfile::Builder::new().prefix(".new-").tempfile_in(home).ok();
+    let kept = home.and_then(|home| Some((place(&home)?, home.join(NAME))));
+    // Nowhere to keep it: it serves this once.
+    let (part, name) = match kept {
+        Some((part, name)) => (part, Some(name)),
+        None => (tempfile::NamedTempFile::new().ok()?, None),
     };
-    let part = file.ok()?;
     let written = write(root, part.as_file(), seen, old.as_ref(), &listing, &items).ok()?;
     drop((old, items));
-    match home {
-        Some(home) => drop(part.persist(home.join(NAME)).ok()?),
+    match name {
+        // One that cannot take its name serves this once, too.
+        Some(name) => drop(part.persist(name)),
         None => drop(part),
     }
     let index = Index::open(written)?;

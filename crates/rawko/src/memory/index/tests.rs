@@ -210,7 +210,7 @@ fn where_nothing_happens_files_are_not_looked_at() {
     let root = project.store().open().unwrap().unwrap();
     let path = project.store().folder();
     let mut watch = None;
-    let ask = |watch: &mut Option<Watch>| drop(current_while(&root, &path, watch, |_| ()).unwrap());
+    let ask = |watch: &mut Option<Watch>| drop(current_while(&root, Some(&path), watch, |_| ()).unwrap());
     ask(&mut watch);
     let Some(mut quiet) = watch.take() else {
         eprintln!("not tried: this file system is not watched");
@@ -266,7 +266,7 @@ fn a_damaged_index_is_as_good_as_none() {
     sound();
     let mended = read::Index::open(fs::File::open(&file).unwrap()).unwrap();
     assert_eq!(mended.counts().memories as usize, NAMES.len());
-    assert!(current(&root, &project.store().folder()).unwrap().inventory().is_some());
+    assert!(current(&root, Some(&project.store().folder())).unwrap().inventory().is_some());
     fs::remove_dir_all(project.store().folder().join(FOLDER)).unwrap();
     agree(&project);
     assert!(file.exists());
