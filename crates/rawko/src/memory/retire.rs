@@ -70,7 +70,7 @@ fn untold(memories: &[Memory], path: &str, now: Timestamp) -> Option<Reason> {
 fn told_instead(memories: &[Memory], path: &str, now: Timestamp) -> Option<String> {
     let by = superseded(memories);
     // A circle has no end.
-    let last = (0..memories.len()).try_fold(path, |at, _| by.get(at).copied().map_or(Err(at), Ok)).err()?;
+    let last = (0..=memories.len()).try_fold(path, |at, _| by.get(at).copied().ok_or(at)).err()?;
     (last != path && untold(memories, last, now).is_none()).then(|| last.to_owned())
 }
 
