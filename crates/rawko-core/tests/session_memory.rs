@@ -5,9 +5,9 @@
 mod session_support;
 
 use rawko_core::ErrorCode;
-use rawko_core::memory::{Recalled, RecalledMemory, UseOutcome};
+use rawko_core::memory::{Recalled, RecalledMemory, UseOutcome, UseRule};
 use rawko_core::message::StopReason;
-use rawko_core::session::{Effect, Event, KeptMemory, Note, Status};
+use rawko_core::session::{Effect, Event, KeptMemory, Note, Override, Status};
 use rawko_core::setup::{ExtractSetup, MemorySetup, Setup};
 use rawko_core::tool::{SeenFile, ToolOutcome};
 use serde_json::{Value, json};
@@ -33,6 +33,7 @@ fn recalled() -> Recalled {
         block: "## Background\nport 7".into(),
         memories: vec![memory],
         problems: vec!["b.md: no title".into()],
+        use_rule: UseRule::Words,
     }
 }
 
@@ -159,4 +160,122 @@ fn a_cancelled_run_waits_for_no_memory() {
     bench.select("developer");
     bench.give(Event::CancelRequested { reason: "enough".into() });
     bench.ended(Status::Cancelled);
+}
+
+fn uses(notes: &[Note]) -> Vec<(&str, bool)> {
+    let uses = notes.iter().filter_map(|note| match note {
+        Note::MemoriesUsed { agent, uses, .. } => Some((agent.as_str(), uses[0].cited)),
+        _ => None,
+    });
+    uses.collect()
+}
+
+/// The developer has worked with its memories; what follows has a session of its own to go wrong in.
+fn behind_one_execution(setup: Setup) -> Bench {
+    let mut bench = Bench::start(setup);
+    bench.select("developer");
+    recall(&mut bench, recalled());
+    bench.report("success");
+    assert_eq!(uses(&bench.notes), [("developer", false)]);
+    bench.notes.clear();
+    bench
+}
+
+#[test]
+fn what_one_execution_was_given_is_never_another_ones() {
+    let without = |bench: &mut Bench, name: &str| {
+        let mut agents = setup().agents;
+        agents.remove(name);
+        bench.give(Event::AgentsReloaded { agents });
+    };
+
+    let failed = |bench: &Bench| {
+        assert_eq!(uses(&bench.notes), []);
+        let history = &bench.session.context().unwrap().history;
+        assert_eq!((history.len(), history[1].facts.turns), (2, 0), "{:?}", bench.open);
+        assert!(!bench.open.is_empty() || bench.outcome.is_some(), "nobody waits for ever");
+    };
+    let retry = |bench: &mut Bench| {
+        bench.decide(json!({"decision": "RETRY", "reason": "r"}));
+        bench.select("planner");
+    };
+
+    // The agent is gone before its conversation goes on.
+    let mut bench = behind_one_execution(with_memory(false));
+    without(&mut bench, "developer");
+    bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
+    failed(&bench);
+
+    // Its budget is used up: no model reads what it was given.
+    let mut setup = with_memory(false);
+    let developer = setup.agents.get_mut("developer").unwrap();
+    developer.config.budget = serde_json::from_value(json!({"maxIterations": 1})).unwrap();
+    let mut bench = behind_one_execution(setup);
+    bench.give(Event::OverrideRequested { command: Override::ForceAgent { agent: "developer".into() } });
+    recall(&mut bench, recalled());
+    failed(&bench);
+
+    // It is gone when its memories come.
+    let mut bench = behind_one_execution(with_memory(false));
+    retry(&mut bench);
+    without(&mut bench, "planner");
+    recall(&mut bench, recalled());
+    failed(&bench);
+    assert!(!bench.notes.iter().any(|note| matches!(note, Note::MemoriesInjected { .. })));
+
+    // It was told them, and its model does not answer.
+    let mut bench = behind_one_execution(with_memory(false));
+    retry(&mut bench);
+    recall(&mut bench, recalled());
+    bench.fail_model(ErrorCode::InvalidRequest);
+    failed(&bench);
+
+    // It is given none of its own.
+    let mut bench = behind_one_execution(with_memory(false));
+    retry(&mut bench);
+    recall(&mut bench, Recalled::default());
+    bench.report("success");
+    assert_eq!(uses(&bench.notes), []);
+}
+
+/// Journals are replayed by the rule that they name.
+#[test]
+fn a_journal_without_a_rule_is_judged_by_the_first() {
+    let check = |use_rule: UseRule, expected: &[(&str, bool)]| {
+        let mut bench = Bench::start(with_memory(false));
+        bench.select("developer");
+        let memory = RecalledMemory { title: "success".into(), ..recalled().memories[0].clone() };
+        recall(&mut bench, Recalled { memories: vec![memory], use_rule, ..recalled() });
+        bench.report("success");
+        assert_eq!(uses(&bench.notes), expected);
+    };
+    check(UseRule::Substrings, &[("developer", true)]);
+    check(UseRule::Words, &[("developer", false)]);
+    let old: Recalled = serde_json::from_value(json!({"block": "", "memories": []})).unwrap();
+    assert_eq!(old.use_rule, UseRule::Substrings);
+    assert_eq!(serde_json::to_value(&old).unwrap(), json!({"block": ""}));
+}
+
+#[test]
+fn a_memory_cites_what_it_was_learned_from_and_not_all_that_was_read() {
+    let mut bench = Bench::start(with_memory(true));
+    bench.select("developer");
+    recall(&mut bench, Recalled::default());
+    bench.reply(vec![call("a", "Read", json!({}))], StopReason::ToolUse);
+    let (read, _) = bench.running()[0].clone();
+    let seen = |path: &str| SeenFile { path: path.into(), digest: "d".into() };
+    let files_seen = vec![seen("src/a.rs"), seen("src/ports.rs"), seen("src/b.rs")];
+    bench.finish_tool(read, ToolOutcome { files_seen, ..ToolOutcome::ok("7") });
+    bench.report("success");
+    assert!(bench.session.cited_files().is_empty(), "nothing is learned yet");
+    let mut draft = draft(true);
+    draft["body"] = json!("Port 7, as `src/ports.rs` has it.");
+    bench.reply(vec![call("m", "remember", draft)], StopReason::ToolUse);
+    // What is recorded stays as it was.
+    let remember = bench.open.iter().find_map(|effect| match effect {
+        Effect::Remember { files, .. } => Some(files.clone()),
+        _ => None,
+    });
+    assert_eq!(remember.unwrap(), ["src/a.rs", "src/ports.rs", "src/b.rs"]);
+    assert_eq!(bench.session.cited_files(), ["src/ports.rs"]);
 }

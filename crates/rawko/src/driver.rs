@@ -250,7 +250,8 @@ impl Driver {
                 let recall = memory.recall(id, agent, plan, history, self.signals.clone());
                 self.tasks.insert(id, Task(tokio::spawn(recall)));
             }
-            Effect::Remember { id, agent, iteration, draft, files } => {
+            Effect::Remember { id, agent, iteration, draft, files: _ } => {
+                let files = self.session.cited_files();
                 let memory = Arc::clone(&self.performer.memory);
                 // The step that asks for it is the last record: it was written before anything is performed.
                 let last = self.journal.next_seq().saturating_sub(1);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
-use rawko_core::memory::{Draft, MemoryUse, Query, Recalled, RecalledMemory, Recipient, Use};
+use rawko_core::memory::{Draft, MemoryUse, Query, Recalled, RecalledMemory, Recipient, Use, UseRule};
 use rawko_core::session::{EffectId, Event, KeptMemory};
 use rawko_core::setup::AgentSetup;
 use rawko_core::text::truncate;
@@ -17,6 +17,8 @@ use crate::memory::{LazyMeaning, MemoryStore, NewMemory, RecallOptions, WriteErr
 
 /// Most problems with memories that one recall tells: `rawko memory check` tells all.
 const MAX_PROBLEMS: usize = 3;
+/// Most memories that a new one names as saying otherwise.
+const MAX_CONFLICTS: usize = 5;
 /// Characters of the task that a memory names as where it was learned.
 const TASK_CHARS: usize = 200;
 
@@ -79,6 +81,7 @@ impl RunMemory {
             tokio::task::spawn_blocking(move || self.choose(&agent, plan.as_deref(), history.as_deref()));
         let recalled = chosen.await.unwrap_or_else(|error| Recalled {
             problems: vec![format!("the memories could not be searched: {error}")],
+            use_rule: UseRule::Words,
             ..Recalled::default()
         });
         let _ = signals.send(Signal::Happened(Event::MemoriesRecalled { effect, recalled }));
@@ -86,7 +89,9 @@ impl RunMemory {
 
     fn choose(&self, agent: &str, plan: Option<&str>, history: Option<&str>) -> Recalled {
         let recipients = self.recipients.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(recipient) = recipients.get(agent).cloned() else { return Recalled::default() };
+        let Some(recipient) = recipients.get(agent).cloned() else {
+            return Recalled { use_rule: UseRule::Words, ..Recalled::default() };
+        };
         drop(recipients);
         let query = Query::new(&self.task, agent, plan, history);
         let now = now();
@@ -113,7 +118,7 @@ impl RunMemory {
         if more > 0 {
             problems.push(format!("{more} more problems with memories: rawko memory check"));
         }
-        Recalled { block: recall.block, memories: memories.collect(), problems }
+        Recalled { block: recall.block, memories: memories.collect(), problems, use_rule: UseRule::Words }
     }
 
     /// Keeps what was learned, and reports what became of it.
@@ -134,7 +139,7 @@ impl RunMemory {
         let note = self.seen_again(&source, at);
         let Source { agent, iteration: _, files, records } = source;
         let Draft { learned: _, title, when_to_use, importance, kind, tags, paths, body } = draft;
-        let new = NewMemory {
+        let mut new = NewMemory {
             importance,
             kind: kind.into(),
             discovered_in: Some(truncate(&self.task, TASK_CHARS)),
@@ -146,6 +151,9 @@ impl RunMemory {
             body,
             ..NewMemory::new(&title, when_to_use, &agent, at)
         };
+        // What says otherwise is told beside it from now on, whatever the two are called.
+        let contradicted = self.store.contradicted(&new).into_iter().take(MAX_CONFLICTS);
+        new.conflicts_with = contradicted.map(|known| known.path).collect();
         match self.store.add(&new, false) {
             Ok(path) => KeptMemory::Written { path },
             Err(WriteError::Duplicate { path, .. }) => match self.store.note(&path, &note) {
@@ -180,5 +188,54 @@ impl RunMemory {
             })
             .collect();
         self.store.record_uses(&uses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_says_otherwise_is_kept_and_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().to_owned();
+        let agents = BTreeMap::new();
+        let session = "s1".to_owned();
+        let memory = RunMemory::new(
+            project,
+            session,
+            "Fix the tests".into(),
+            (5, Importance::Low),
+            &agents,
+            None,
+            false,
+        );
+        std::fs::write(dir.path().join("ports.txt"), "7070").unwrap();
+        let keep = |title: &str, body: &str, kind: &str| {
+            let draft = json!({"learned": true, "title": title, "whenToUse": ["testing"], "body": body, "kind": kind});
+            let draft = serde_json::from_value(draft).unwrap();
+            let files = vec!["ports.txt".to_owned()];
+            memory.keep(draft, Source { agent: "tester".into(), iteration: 1, files, records: vec![3, 9] })
+        };
+        let written = |path: &str| KeptMemory::Written { path: path.to_owned() };
+        let title = "The integration tests need a port";
+        let first = "The integration tests start a server on port 7070; the demo must not be running.";
+        assert_eq!(keep(title, first, "fact"), written("the-integration-tests-need-a-port.md"));
+        // In other words it is noted, and noting makes it no other memory.
+        let again = "Integration tests start a server on port 7070, and the demo must not be running then.";
+        for _ in 0..3 {
+            let noted = KeptMemory::NotedOn { path: "the-integration-tests-need-a-port.md".to_owned() };
+            assert_eq!(keep("The integration tests needed a port", again, "fact"), noted);
+        }
+        let other = "The integration tests start a server on port 8080; the demo must not be running.";
+        assert_eq!(
+            keep("Integration tests need the port", other, "fact"),
+            written("integration-tests-need-the-port.md")
+        );
+        assert_eq!(keep(title, first, "avoid"), written("the-integration-tests-need-a-port-2.md"));
+        let found = memory.store.find("integration-tests-need-the-port.md");
+        assert_eq!(found[0].header.conflicts_with, ["the-integration-tests-need-a-port.md"]);
+        assert_eq!(found[0].header.files[0].path, "ports.txt");
     }
 }

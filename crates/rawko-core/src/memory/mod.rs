@@ -14,12 +14,15 @@
 //! A memory may come with a clone, from somebody else. Nothing here takes its text for more than data.
 
 pub mod block;
+mod conflict;
+mod contrast;
 mod duplicate;
 pub mod extraction;
 mod feedback;
 mod glob;
 mod header;
 mod literal;
+mod mention;
 mod pattern;
 mod pieces;
 mod query;
@@ -29,18 +32,19 @@ mod reference;
 mod score;
 mod select;
 mod slug;
+mod sources;
 mod staleness;
 mod stop_words;
 pub mod words;
 
-pub use duplicate::{Likeness, likeness};
+pub use duplicate::{Likeness, Said, likeness};
 pub use extraction::{Draft, DraftKind};
 pub use feedback::{Feedback, MAX_FEEDBACK, Use, UseOutcome};
 pub use header::{CitedFile, Finding, Header, Kind, Severity};
 pub use literal::required_literals;
 pub use pattern::{Corpus, IDF_FROM, Pattern, PatternMatch, Reading, weight};
 pub use query::{Part, Query};
-pub use recalled::{MemoryUse, Recalled, RecalledMemory};
+pub use recalled::{MemoryUse, Recalled, RecalledMemory, UseRule};
 pub use recipient::{DEFAULT_MAX_INJECTED, Recipient, tag_key};
 pub use reference::{reference_key, referred_keys};
 pub use score::{MAX_SEMANTIC, Score, five_each, of_importance, of_recency};
@@ -49,6 +53,7 @@ pub use select::{
     semantic_points, shortlist_len, superseded,
 };
 pub use slug::slug;
+pub use sources::learned_from;
 pub use staleness::{MAX_STALENESS, Staleness};
 
 #[cfg(test)]

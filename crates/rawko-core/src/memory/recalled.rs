@@ -3,7 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::feedback::UseOutcome;
+use super::glob::means_file;
+use super::mention::{names_file, says_title};
 use super::words::fold;
+
+/// The memories' folder as texts may name it.
+const FOLDER: &str = ".rawko/memories/";
 
 /// The answer to the question which memories an execution is given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,6 +22,9 @@ pub struct Recalled {
     /// What is wrong with memories, for people.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+    /// By which rule it is judged what became of them.
+    #[serde(skip_serializing_if = "UseRule::is_first")]
+    pub use_rule: UseRule,
 }
 
 /// One memory that an execution is given.
@@ -48,19 +56,53 @@ pub struct MemoryUse {
     pub outcome: UseOutcome,
 }
 
+/// By which rule it is judged what became of a memory. The judgement is recorded, and a journal is replayed by the rule by which it was
+/// written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UseRule {
+    /// Journals that name none: title and file name anywhere in the text, globs up to their first wildcard.
+    #[default]
+    Substrings,
+    /// Whole titles and names that tell something, globs as globs; and nothing is said of an execution that had no turn.
+    Words,
+}
+
+impl UseRule {
+    fn is_first(&self) -> bool {
+        *self == Self::Substrings
+    }
+}
+
 impl RecalledMemory {
     /// Whether `text` speaks of it, by its title or its file.
     #[must_use]
-    pub fn is_cited_in(&self, text: &str) -> bool {
+    pub fn is_cited_in(&self, text: &str, rule: UseRule) -> bool {
+        match rule {
+            UseRule::Substrings => self.is_part_of(text),
+            UseRule::Words => {
+                says_title(text, &self.title) || names_file(text, &format!("{FOLDER}{}", self.path))
+            }
+        }
+    }
+
+    /// Whether one of `files` is among those that it speaks of.
+    #[must_use]
+    pub fn is_touched_by<'a>(&self, mut files: impl Iterator<Item = &'a String>, rule: UseRule) -> bool {
+        match rule {
+            UseRule::Substrings => self.begins_like(files),
+            UseRule::Words => files.any(|file| self.files.iter().any(|pattern| means_file(pattern, file))),
+        }
+    }
+
+    fn is_part_of(&self, text: &str) -> bool {
         let text = fold(text);
         let file = self.path.rsplit('/').next().unwrap_or(&self.path);
         let title = fold(self.title.trim());
         (!title.is_empty() && text.contains(&title)) || text.contains(&fold(file))
     }
 
-    /// Whether one of `files` is among those that it speaks of. Of a glob its part before the first wildcard counts.
-    #[must_use]
-    pub fn is_touched_by<'a>(&self, mut files: impl Iterator<Item = &'a String>) -> bool {
+    fn begins_like<'a>(&self, mut files: impl Iterator<Item = &'a String>) -> bool {
         let plain = |glob: &str| {
             let end = glob.find(['*', '?', '[', '{']).unwrap_or(glob.len());
             glob.get(..end).unwrap_or_default().trim_start_matches("./").to_owned()
@@ -78,39 +120,54 @@ impl RecalledMemory {
 
 #[cfg(test)]
 mod tests {
+    use super::UseRule::{Substrings, Words};
     use super::*;
 
-    fn memory() -> RecalledMemory {
-        RecalledMemory {
-            path: "api/retries.md".into(),
-            title: "The API wants retries".into(),
-            score: 40.0,
-            files: vec!["src/api/**/*.rs".into(), "Cargo.toml".into()],
-        }
+    fn memory(path: &str, title: &str, files: &[&str]) -> RecalledMemory {
+        let files = files.iter().map(|file| (*file).to_owned()).collect();
+        RecalledMemory { path: path.into(), title: title.into(), score: 40.0, files }
     }
 
     #[test]
     fn a_memory_is_cited_by_title_or_file() {
-        for (text, expected) in [
-            ("As noted (the api WANTS retries), I retry.", true),
-            ("see retries.md", true),
-            ("I retry.", false),
-            ("", false),
-        ] {
-            assert_eq!(memory().is_cited_in(text), expected, "{text}");
+        let check = |(path, title): (&str, &str), text: &str, rule: UseRule, expected: bool| {
+            assert_eq!(memory(path, title, &[]).is_cited_in(text, rule), expected, "{text}");
+        };
+        let retries = ("api/retries.md", "The API wants retries");
+        for rule in [Substrings, Words] {
+            check(retries, "As noted (the api WANTS retries), I retry.", rule, true);
+            check(retries, "see retries.md", rule, true);
+            check(retries, "I retry.", rule, false);
+            check(retries, "", rule, false);
         }
+        // What a journal of the first rule says stays so.
+        for (memory, text) in [
+            (("readme.md", "The project"), "I read the README.md"),
+            (("a.md", "x"), "an example"),
+            (("tests.md", "Tests"), "the tests pass"),
+            (retries, "wrote no-retries.md"),
+        ] {
+            check(memory, text, Substrings, true);
+            check(memory, text, Words, false);
+        }
+        check(("readme.md", "The project"), "see .rawko/memories/readme.md", Words, true);
     }
 
     #[test]
     fn a_memory_is_touched_by_the_files_it_speaks_of() {
-        for (file, expected) in [
-            ("src/api/client.rs", true),
-            ("Cargo.toml", true),
-            ("/p/Cargo.toml", true),
-            ("src/main.rs", false),
-            ("MyCargo.toml", false),
-        ] {
-            assert_eq!(memory().is_touched_by([file.to_owned()].iter()), expected, "{file}");
-        }
+        let check = |files: &[&str], file: &str, first: bool, words: bool| {
+            let touched = |rule| memory("m.md", "m", files).is_touched_by([file.to_owned()].iter(), rule);
+            assert_eq!((touched(Substrings), touched(Words)), (first, words), "{files:?} {file}");
+        };
+        let api = ["src/api/**/*.rs", "Cargo.toml"];
+        check(&api, "src/api/client.rs", true, true);
+        check(&api, "Cargo.toml", true, true);
+        check(&api, "/p/Cargo.toml", true, true);
+        check(&api, "src/main.rs", false, false);
+        check(&api, "MyCargo.toml", false, false);
+        check(&api, "src/api/notes.txt", true, false);
+        check(&["**/*.rs"], "src/a.rs", false, true);
+        check(&["src/auth/"], "src/auth/login.rs", false, true);
+        check(&["src/a.rs"], "./src/a.rs", true, true);
     }
 }

@@ -3,12 +3,13 @@
 //! Owns who may be told at all (matching, important enough, neither expired nor superseded), the order (score, then the newer one, then the
 //! path), and what becomes of memories that contradict each other: they are told side by side, so that nobody gets one half of
 //! a contradiction for the whole truth. Staleness costs a look at the tree, so that it is asked for the best of them
-//! only ([`Ranking::shortlist`]).
+//! and what contradicts those only ([`Ranking::shortlist`]); nothing else is ever told.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::conflict::Conflicts;
 use super::feedback::Feedback;
 use super::header::Header;
 use super::pattern::{Corpus, Pattern, PatternMatch};
@@ -61,7 +62,7 @@ pub struct Surroundings {
 /// Memories that may be told, best first, and those that may not.
 #[derive(Debug, Clone)]
 pub struct Ranking<'a> {
-    all: &'a [Memory],
+    conflicts: Conflicts<'a>,
     ranked: Vec<Ranked<'a>>,
     left_out: Vec<LeftOut>,
     retired: BTreeSet<&'a str>,
@@ -168,7 +169,7 @@ impl Reason {
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
-            Self::NoPlace { rank } => format!("no place left: it comes {rank}."),
+            Self::NoPlace { rank } => format!("no place left: it is number {rank} in the order"),
             Self::TooUnimportant => "less important than this agent wants".to_owned(),
             Self::Expired { at } => format!("expired at {}", at.to_rfc3339()),
             Self::Superseded { by } => format!("superseded by {by}"),
@@ -203,7 +204,7 @@ pub fn rank<'a>(
 ) -> Ranking<'a> {
     let superseded = superseded(memories);
     let mut ranking = Ranking {
-        all: memories,
+        conflicts: Conflicts::among(memories),
         ranked: Vec::new(),
         left_out: Vec::new(),
         retired: BTreeSet::new(),
@@ -276,19 +277,6 @@ fn before(one: &Ranked<'_>, other: &Ranked<'_>) -> std::cmp::Ordering {
         .then_with(|| one.memory.path.cmp(&other.memory.path))
 }
 
-/// Whether two memories contradict each other: the same title, or one of them says so.
-fn contradict(one: &Memory, other: &Memory) -> bool {
-    let [_, _, title] = referred_keys(&one.path, &one.header.title);
-    let keys = referred_keys(&other.path, &other.header.title);
-    let declares = |from: &Memory, to: &[String; 3]| {
-        from.header.conflicts_with.iter().any(|reference| to.contains(&reference_key(reference)))
-    };
-    one.path != other.path
-        && (title == keys[2]
-            || declares(one, &keys)
-            || declares(other, &referred_keys(&one.path, &one.header.title)))
-}
-
 impl<'a> Ranking<'a> {
     fn leave_out(
         &mut self,
@@ -301,17 +289,24 @@ impl<'a> Ranking<'a> {
         self.left_out.push(LeftOut { path, title, reason, score, matches });
     }
 
-    /// The memories whose files are worth looking at: they may be told.
-    pub fn shortlist(&self) -> impl Iterator<Item = &'a Memory> + '_ {
-        self.ranked.iter().take(shortlist_len(self.max)).map(|ranked| ranked.memory)
+    /// The memories whose files are worth looking at, by path: those that may be told, and those that would be told with one of them.
+    #[must_use]
+    pub fn shortlist(&self) -> Vec<&'a Memory> {
+        let best = self.ranked.iter().take(shortlist_len(self.max)).map(|ranked| ranked.memory);
+        let all = best.flat_map(|memory| std::iter::once(memory).chain(self.partners(memory)));
+        let by_path: BTreeMap<&str, &Memory> = all.map(|memory| (memory.path.as_str(), memory)).collect();
+        by_path.into_values().collect()
     }
 
     /// What is told, with what was found of the shortlist's files, by path.
     #[must_use]
     pub fn choose(mut self, found: &BTreeMap<String, Staleness>) -> Selection {
+        let malus = |path: &str| found.get(path).map_or(0.0, Staleness::malus);
         for ranked in &mut self.ranked {
-            let malus = found.get(&ranked.memory.path).map_or(0.0, Staleness::malus);
-            ranked.score = ranked.score.stale(malus);
+            ranked.score = ranked.score.stale(malus(&ranked.memory.path));
+        }
+        for (path, score) in &mut self.scores {
+            *score = score.stale(malus(path));
         }
         let end = shortlist_len(self.max).min(self.ranked.len());
         self.ranked[..end].sort_by(|one, other| before(one, other));
@@ -332,9 +327,10 @@ impl<'a> Ranking<'a> {
                 beyond.push((at + 1, one.clone()));
                 continue;
             }
-            let mut group = vec![one.clone()];
-            group.extend(self.partners(one.memory, &told, &by_path));
-            for member in group {
+            let partners = self.partners(one.memory).into_iter().map(|partner| {
+                by_path.get(partner.path.as_str()).cloned().unwrap_or_else(|| self.unmatched(partner))
+            });
+            for member in std::iter::once(one.clone()).chain(partners) {
                 if places > 0 && told.insert(&member.memory.path) {
                     places -= 1;
                     chosen.push(member.into_chosen(found));
@@ -353,37 +349,27 @@ impl<'a> Ranking<'a> {
         Selection { chosen, left_out: self.left_out }
     }
 
-    /// Memories that contradict `memory` and may be told, the newest first.
-    fn partners(
-        &self,
-        memory: &Memory,
-        told: &BTreeSet<&str>,
-        by_path: &BTreeMap<&str, Ranked<'a>>,
-    ) -> Vec<Ranked<'a>> {
-        let mut partners: Vec<Ranked<'a>> = self
-            .all
-            .iter()
-            .filter(|other| self.is_alive(other) && !told.contains(other.path.as_str()))
-            .filter(|other| other.header.importance >= self.minimum && contradict(memory, other))
-            .map(|other| {
-                by_path.get(other.path.as_str()).cloned().unwrap_or_else(|| Ranked {
-                    memory: other,
-                    score: self.scores.get(other.path.as_str()).copied().unwrap_or_default(),
-                    matches: Vec::new(),
-                    similarity: None,
-                })
-            })
-            .collect();
+    /// Memories that contradict `memory` and may be told beside it, the newest first. They do not depend on what is told already, so that
+    /// those in the shortlist are the ones.
+    fn partners(&self, memory: &Memory) -> Vec<&'a Memory> {
+        let may_be_told = |other: &&Memory| self.is_alive(other) && other.header.importance >= self.minimum;
+        let mut partners: Vec<&Memory> = self.conflicts.of(memory).filter(may_be_told).collect();
         partners.sort_by(|a, b| {
-            let dates = b.memory.header.discovered_at.cmp(&a.memory.header.discovered_at);
-            dates.then_with(|| a.memory.path.cmp(&b.memory.path))
+            let dates = b.header.discovered_at.cmp(&a.header.discovered_at);
+            dates.then_with(|| a.path.cmp(&b.path))
         });
         partners.truncate(MAX_PARTNERS);
         partners
     }
 
+    /// A memory that is told although none of its patterns matches.
+    fn unmatched(&self, memory: &'a Memory) -> Ranked<'a> {
+        let score = self.scores.get(memory.path.as_str()).copied().unwrap_or_default();
+        Ranked { memory, score, matches: Vec::new(), similarity: None }
+    }
+
     fn contradictions(&self, memory: &Memory, told: &BTreeSet<&str>) -> Vec<Contradiction> {
-        let others = self.all.iter().filter(|other| self.is_alive(other) && contradict(memory, other));
+        let others = self.conflicts.of(memory).filter(|other| self.is_alive(other));
         let mut all: Vec<Contradiction> = others
             .map(|other| Contradiction {
                 path: other.path.clone(),

@@ -4,6 +4,10 @@
 
 use serde::Serialize;
 
+/// Most files that the text for an agent names.
+const MAX_NAMED: usize = 3;
+/// Most characters of such a name.
+const MAX_PATH: usize = 50;
 /// Most that staleness takes off a score.
 pub const MAX_STALENESS: f64 = 15.0;
 
@@ -37,7 +41,33 @@ impl Staleness {
         f64::from(files.min(2)) * 5.0
     }
 
-    /// Sentences for whoever reads the memory.
+    /// One sentence for whoever is told the memory; a list of files would cost more of the prompt than the memory itself.
+    #[must_use]
+    pub fn summary(&self) -> Option<String> {
+        let missing = &self.missing[..self.missing.len().min(MAX_NAMED)];
+        let changed = &self.changed[..self.changed.len().min(MAX_NAMED - missing.len())];
+        let others = self.missing.len() + self.changed.len() - missing.len() - changed.len();
+        let mut parts = Vec::new();
+        if self.nothing_left {
+            parts.push("nothing is left at the paths it speaks of".to_owned());
+        }
+        for (what, files) in [("gone since", missing), ("changed since", changed)] {
+            if !files.is_empty() {
+                parts.push(format!(
+                    "{what}: {}",
+                    files.iter().map(|file| short(file)).collect::<Vec<_>>().join(", ")
+                ));
+            }
+        }
+        match others {
+            0 => {}
+            1 => parts.push("and one more file".to_owned()),
+            more => parts.push(format!("and {more} more files")),
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// A sentence for each thing that was found.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let mut all = Vec::new();
@@ -47,6 +77,16 @@ impl Staleness {
         all.extend(self.missing.iter().map(|path| format!("the file {path} is gone since")));
         all.extend(self.changed.iter().map(|path| format!("the file {path} has changed since")));
         all
+    }
+}
+
+/// The end of a path, which tells the file.
+fn short(path: &str) -> String {
+    let skipped = path.chars().count().saturating_sub(MAX_PATH);
+    if skipped == 0 {
+        path.to_owned()
+    } else {
+        format!("…{}", path.chars().skip(skipped).collect::<String>())
     }
 }
 
@@ -66,5 +106,31 @@ mod tests {
         check(1, 0, false, 5.0);
         check(9, 9, false, 10.0);
         check(9, 9, true, MAX_STALENESS);
+    }
+
+    #[test]
+    fn one_sentence_names_three_files_at_most() {
+        let check = |missing: &[&str], changed: &[&str], nothing_left, expected: Option<&str>| {
+            let owned = |files: &[&str]| files.iter().map(|file| (*file).to_owned()).collect();
+            let staleness = Staleness { changed: owned(changed), missing: owned(missing), nothing_left };
+            assert_eq!(staleness.summary().as_deref(), expected);
+            assert_eq!(
+                staleness.sentences().len(),
+                missing.len() + changed.len() + usize::from(nothing_left)
+            );
+        };
+        check(&[], &[], false, None);
+        check(&[], &["a.rs"], false, Some("changed since: a.rs"));
+        check(
+            &["a.rs", "b.rs"],
+            &["c.rs", "d.rs"],
+            false,
+            Some("gone since: a.rs, b.rs; changed since: c.rs; and one more file"),
+        );
+        check(&["a", "b", "c", "d"], &["e", "f"], false, Some("gone since: a, b, c; and 3 more files"));
+        check(&["a"], &[], true, Some("nothing is left at the paths it speaks of; gone since: a"));
+        let long = format!("src/{}/a.rs", "x".repeat(100));
+        let told = format!("changed since: …{}/a.rs", "x".repeat(45));
+        check(&[], &[&long], false, Some(&told));
     }
 }

@@ -80,7 +80,7 @@ pub enum Effect {
         iteration: u32,
         /// What.
         draft: Box<Draft>,
-        /// Files that the execution read or wrote: where it was learned from.
+        /// Files that the execution read or wrote. Those that the memory cites are fewer: `Session::cited_files`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<String>,
     },

@@ -21,11 +21,7 @@ use crate::usage::Usage;
 impl Run {
     pub(super) fn execute(&mut self, name: &str, conversation: Conversation, reaction: &mut Reaction) {
         let Some(agent) = self.setup.agents.get(name).cloned() else {
-            // The machine only names known agents; a reload may have removed one since.
-            let message = format!("the agent `{name}` is not configured any more");
-            let error = ErrorInfo::new(ErrorCode::ConfigError, message);
-            self.execution = None;
-            return self.execution_failed(error, reaction);
+            return self.not_configured(name, reaction);
         };
         let last = self.machine.context().history.last();
         let before = last.map(|entry| entry.agent.clone()).unwrap_or_default();
@@ -56,7 +52,9 @@ impl Run {
 
     /// The agent begins a new conversation; `memories` stand at the end of its system prompt, behind all that is stable.
     pub(super) fn begin_conversation(&mut self, name: &str, memories: &str, reaction: &mut Reaction) {
-        let Some(agent) = self.setup.agents.get(name).cloned() else { return };
+        let Some(agent) = self.setup.agents.get(name).cloned() else {
+            return self.not_configured(name, reaction);
+        };
         let plan = self.effective_plan().cloned();
         let context = self.machine.context();
         let reason = context.last_decision.as_ref().map_or("", |decision| decision.reason());
@@ -68,6 +66,13 @@ impl Run {
         let alternatives = self.setup.alternatives(&agent.model);
         self.execution = Some(Execution::start(&agent, alternatives, log, opening));
         self.begin_work(&agent, false, reaction);
+    }
+
+    /// The machine only names known agents; a reload may have removed one since.
+    pub(super) fn not_configured(&mut self, name: &str, reaction: &mut Reaction) {
+        let message = format!("the agent `{name}` is not configured any more");
+        self.execution = None;
+        self.execution_failed(ErrorInfo::new(ErrorCode::ConfigError, message), reaction);
     }
 
     fn begin_work(&mut self, agent: &AgentSetup, continued: bool, reaction: &mut Reaction) {

@@ -96,6 +96,12 @@ impl Session {
         self.run.as_ref()?.open_call(effect)
     }
 
+    /// The files that the memory which is being kept is to cite: those of the execution's that it was learned from.
+    #[must_use]
+    pub fn cited_files(&self) -> Vec<String> {
+        self.run.as_ref().map(Run::cited_files).unwrap_or_default()
+    }
+
     /// Where the machine is.
     #[must_use]
     pub fn state(&self) -> State {

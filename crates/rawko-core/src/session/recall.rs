@@ -6,7 +6,7 @@ use super::effect::Effect;
 use super::note::Note;
 use super::run::{Open, Run};
 use crate::machine::{ExecutionFacts, ExecutionStatus};
-use crate::memory::{MemoryUse, Recalled, RecalledMemory, UseOutcome};
+use crate::memory::{MemoryUse, Recalled, RecalledMemory, UseOutcome, UseRule};
 use crate::text::truncate;
 
 /// Executions of which something is told to the search.
@@ -21,6 +21,8 @@ pub(super) struct Memories {
     pub(super) awaited_by: Option<String>,
     /// What the execution at work was given.
     given: Vec<RecalledMemory>,
+    /// By which rule it is judged what becomes of that.
+    rule: UseRule,
     /// Tokens that the extractor has used.
     pub(super) extractor_tokens: u64,
 }
@@ -53,6 +55,9 @@ impl Run {
 
     pub(super) fn recalled(&mut self, recalled: &Recalled, reaction: &mut Reaction) {
         let Some(agent) = self.memories.awaited_by.take() else { return };
+        if !self.setup.agents.contains_key(&agent) {
+            return self.not_configured(&agent, reaction);
+        }
         for problem in &recalled.problems {
             reaction.notes.push(Note::Warned { message: problem.clone() });
         }
@@ -62,6 +67,7 @@ impl Run {
             reaction.notes.push(Note::MemoriesInjected { agent: agent.clone(), iteration, memories });
         }
         self.memories.given.clone_from(&recalled.memories);
+        self.memories.rule = recalled.use_rule;
         self.begin_conversation(&agent, &recalled.block, reaction);
     }
 
@@ -71,6 +77,12 @@ impl Run {
             return;
         }
         let Some(entry) = self.machine.context().history.last() else { return };
+        let rule = self.memories.rule;
+        // No model was asked, so nobody read them: its budget was used up, it is not configured any more, or what was given was given to
+        // the execution before.
+        if rule != UseRule::Substrings && entry.facts.turns == 0 {
+            return;
+        }
         let outcome = match entry.result {
             ExecutionStatus::Success => UseOutcome::Success,
             ExecutionStatus::Failure | ExecutionStatus::Timeout => UseOutcome::Failure,
@@ -81,8 +93,8 @@ impl Run {
         let said = format!("{said}\n{}", entry.output.as_deref().unwrap_or_default());
         let uses = self.memories.given.iter().map(|memory| MemoryUse {
             path: memory.path.clone(),
-            cited: memory.is_cited_in(&said),
-            touched: memory.is_touched_by(files_accessed.iter().chain(files_modified)),
+            cited: memory.is_cited_in(&said, rule),
+            touched: memory.is_touched_by(files_accessed.iter().chain(files_modified), rule),
             outcome,
         });
         let note = Note::MemoriesUsed {

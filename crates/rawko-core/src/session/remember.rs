@@ -10,6 +10,7 @@ use crate::arbiter::{execution_text, summary_of_result};
 use crate::error::ErrorInfo;
 use crate::machine::{AgentResult, MachineEvent};
 use crate::memory::extraction::{question, read_draft, remember_tool, told};
+use crate::memory::learned_from;
 use crate::message::Message;
 use crate::request::{ModelRequest, Purpose, ToolChoice};
 use crate::setup::ModelChoice;
@@ -118,6 +119,12 @@ impl Run {
         );
         files.truncate(20);
         files
+    }
+
+    pub(super) fn cited_files(&self) -> Vec<String> {
+        let facts = self.evidence.ending().map(|result| &result.facts);
+        let Some((facts, (draft, _))) = facts.zip(self.learned.as_ref()) else { return Vec::new() };
+        learned_from(draft, &facts.files_modified, &facts.files_accessed)
     }
 
     pub(super) fn memory_kept(&mut self, kept: &KeptMemory, reaction: &mut Reaction) {

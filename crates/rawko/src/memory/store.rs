@@ -2,7 +2,7 @@
 //!
 //! Owns the order of things: what is listed, what is read, what is asked of the core, what is looked at in the tree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rawko_core::Timestamp;
 use rawko_core::memory::words::stems;
 use rawko_core::memory::{
-    Corpus, Feedback, Likeness, Memory, Query, Reason, Recipient, Selection, Similarity, Surroundings, Use,
-    likeness, rank, reference_key, referred_keys, shortlist_len,
+    Corpus, Feedback, Likeness, Memory, Query, Reason, Recipient, Said, Selection, Similarity, Surroundings,
+    Use, likeness, rank, reference_key, referred_keys, shortlist_len, superseded,
 };
 
 use super::feedback;
@@ -187,8 +187,11 @@ impl MemoryStore {
     ) -> Recall {
         let ranking = rank(memories, query, recipient, around);
         let tree = Tree::new(&self.project);
-        let found =
-            ranking.shortlist().map(|memory| (memory.path.clone(), tree.look(&memory.header))).collect();
+        let found = ranking
+            .shortlist()
+            .into_iter()
+            .map(|memory| (memory.path.clone(), tree.look(&memory.header)))
+            .collect();
         let selection = ranking.choose(&found);
         let mut bodies = BTreeMap::new();
         for one in &selection.chosen {
@@ -250,29 +253,47 @@ impl MemoryStore {
     /// [`WriteError::Duplicate`] where one says nearly the same and `force` is not set; [`WriteError::Invalid`] where it would be
     /// no memory; [`WriteError::Io`] where it cannot be written.
     pub fn add(&self, new: &NewMemory, force: bool) -> Result<String, WriteError> {
-        if let (false, Some(known)) = (force, self.near_duplicate(&new.title, &new.body, new.discovered_at)) {
+        if let (false, Some(known)) = (force, self.near_duplicate(new)) {
             return Err(WriteError::Duplicate { path: known.path, title: known.header.title });
         }
         let folder = self.prepare()?;
         write::create(&folder, new)
     }
 
-    /// A memory that says nearly the same, retired ones apart.
+    /// A memory that says nearly the same and is told, so that the new one need not be: one that is retired is no reason.
     #[must_use]
-    pub fn near_duplicate(&self, title: &str, body: &str, now: Timestamp) -> Option<Memory> {
-        let words = stems(title);
+    pub fn near_duplicate(&self, new: &NewMemory) -> Option<Memory> {
+        self.compared(new).find(|(likeness, _)| likeness.is_duplicate()).map(|(_, known)| known)
+    }
+
+    /// Memories that are about the same as the new one and say otherwise.
+    #[must_use]
+    pub fn contradicted(&self, new: &NewMemory) -> Vec<Memory> {
+        let contrary = self.compared(new).filter(|(likeness, _)| *likeness == Likeness::Contrary);
+        contrary.map(|(_, known)| known).collect()
+    }
+
+    /// How alike the new memory is to those that share most of its title's words and are not retired.
+    fn compared(&self, new: &NewMemory) -> impl Iterator<Item = (Likeness, Memory)> {
+        let words = stems(&new.title);
         let all = self.inventory().memories;
+        let retired: BTreeSet<String> = superseded(&all).into_keys().map(str::to_owned).collect();
         let mut near: Vec<(usize, Memory)> = all
             .into_iter()
-            .filter(|memory| memory.header.expires_at.is_none_or(|at| at > now))
+            .filter(|memory| memory.header.expires_at.is_none_or(|at| at > new.discovered_at))
+            .filter(|memory| !retired.contains(&memory.path))
             .map(|memory| (stems(&memory.header.title).intersection(&words).count(), memory))
             .filter(|(common, _)| *common > 0)
             .collect();
         near.sort_by(|(a, _), (b, _)| b.cmp(a));
         near.truncate(MAX_COMPARED);
-        near.into_iter().map(|(_, memory)| memory).find(|memory| {
-            let known = self.text(&memory.path).map(|(_, body)| body).unwrap_or_default();
-            likeness((title, body), (&memory.header.title, &known)) != Likeness::Different
+        near.into_iter().map(|(_, memory)| {
+            let known =
+                self.text(&memory.path).map(|(_, body)| write::without_notes(&body)).unwrap_or_default();
+            let header = &memory.header;
+            let known = Said { kind: header.kind, title: &header.title, body: &known };
+            let new = Said { kind: new.kind, title: &new.title, body: &new.body };
+            (likeness(new, known), memory)
         })
     }
 

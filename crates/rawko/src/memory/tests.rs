@@ -225,6 +225,50 @@ fn retired_memories_stay_and_are_never_told() {
     );
 }
 
+#[test]
+fn a_retired_memory_is_no_reason_not_to_write_one() {
+    let new = NewMemory {
+        body: "The body of Port.".to_owned(),
+        ..NewMemory::new("Port", vec!["x".to_owned()], "me", NOW)
+    };
+    let check = |file: &str, other: Option<&str>, is_known: bool| {
+        let project = Project::new();
+        project.memory("port.md", "Port", "auth", file);
+        if let Some(more) = other {
+            project.memory("other.md", "Other", "auth", more);
+        }
+        assert_eq!(project.store().add(&new, false).is_err(), is_known, "{file} {other:?}");
+    };
+    check("", None, true);
+    check("expiresAt: 2030-01-01\n", None, true);
+    check("expiresAt: 2026-01-01\n", None, false);
+    check("", Some("supersedes: port\n"), false);
+    check("", Some("supersedes: somewhat\n"), true);
+    // A fact is no duplicate of a warning.
+    check("kind: avoid\n", None, false);
+}
+
+/// Whatever is told was looked at, also what is told only because it contradicts something.
+#[test]
+fn what_is_told_as_contradicting_is_checked_too() {
+    let project = Project::new();
+    project.memory("a.md", "Ports", "auth", "");
+    project.memory("b.md", "ports", "nothing", "paths: ['lib/**']\n");
+    let recall = project.recall("auth");
+    let told: Vec<(&str, bool, f64)> = recall
+        .selection
+        .chosen
+        .iter()
+        .map(|one| (one.memory.path.as_str(), one.staleness.nothing_left, one.score.staleness))
+        .collect();
+    assert_eq!(told, [("a.md", false, 0.0), ("b.md", true, -15.0)]);
+    assert!(
+        recall.block.contains("*Careful: nothing is left at the paths it speaks of*"),
+        "{}",
+        recall.block
+    );
+}
+
 /// A use in an execution that went well.
 fn one_use(memory: &str, cited: bool) -> Use {
     Use {
@@ -290,7 +334,7 @@ fn what_speaks_of_changed_files_says_so() {
     assert!(!project.recall("auth").block.contains("has changed"));
     fs::write(project.path().join("x.rs"), "new").unwrap();
     let recall = project.recall("auth");
-    assert!(recall.block.contains("*Careful: the file x.rs has changed since*"), "{}", recall.block);
+    assert!(recall.block.contains("*Careful: changed since: x.rs*"), "{}", recall.block);
     let scores: Vec<f64> = recall.selection.chosen.iter().map(|one| one.score.staleness).collect();
     assert_eq!(scores, [-5.0, -15.0]);
 }

@@ -44,6 +44,8 @@ pub struct NewMemory {
     pub tags: Vec<String>,
     /// Memories that it takes the place of.
     pub supersedes: Vec<String>,
+    /// Memories that say otherwise.
+    pub conflicts_with: Vec<String>,
     /// Globs of the files that it speaks of.
     pub paths: Vec<String>,
     /// Files that it was learned from.
@@ -70,6 +72,7 @@ impl NewMemory {
             discovered_in: None,
             tags: Vec::new(),
             supersedes: Vec::new(),
+            conflicts_with: Vec::new(),
             paths: Vec::new(),
             files: Vec::new(),
             session: None,
@@ -101,6 +104,7 @@ impl NewMemory {
         put("discoveredIn", json!(self.discovered_in));
         put("tags", json!(self.tags));
         put("supersedes", json!(self.supersedes));
+        put("conflictsWith", json!(self.conflicts_with));
         put("paths", json!(self.paths));
         put("files", json!(self.files));
         put("session", json!(self.session));
@@ -273,6 +277,12 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     part.as_file().set_permissions(permissions)?;
     part.as_file().sync_all()?;
     part.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// A memory's text without what was noted on it.
+pub(super) fn without_notes(body: &str) -> String {
+    let lines = body.split_inclusive('\n').take_while(|line| line.trim_end() != NOTES);
+    lines.collect()
 }
 
 /// Notes on a memory that somebody found the same out again. Its beginning, which is what agents are told, stays as it is.

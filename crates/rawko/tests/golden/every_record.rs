@@ -300,7 +300,12 @@ fn recalled() -> Recalled {
         score: 42.5,
         files: vec!["src/*.rs".into()],
     };
-    Recalled { block: "## Background".into(), memories: vec![memory], problems: vec!["p".into()] }
+    Recalled {
+        block: "## Background".into(),
+        memories: vec![memory],
+        problems: vec!["p".into()],
+        ..Recalled::default()
+    }
 }
 
 fn draft(kind: DraftKind) -> Draft {
