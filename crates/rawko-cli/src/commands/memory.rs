@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Subcommand;
 use rawko::core::Timestamp;
 use rawko::core::agent::Importance;
-use rawko::core::memory::{Header, Kind, Memory, Reason};
+use rawko::core::memory::{Header, Kind, Memory, Reason, Severity, reference_key, referred_keys};
 use rawko::memory::{FOLDER, MemoryStore, Report, WriteError};
 use serde_json::{Value, json};
 
@@ -103,9 +103,28 @@ fn find(store: &MemoryStore, name: &str) -> Result<Memory, Failure> {
             Err(Failure::usage(format!("`{name}` means {} memories", paths.len()))
                 .with_hint(format!("give the path of one: {}", paths.join(", "))))
         }
-        (None, _) => Err(Failure::usage(format!("there is no memory `{name}`"))
-            .with_hint("`rawko memory list` names them all; `rawko memory check` those that cannot be read")),
+        (None, _) => Err(match unreadable(store, name) {
+            Some(Report { path, message, help, line, .. }) => {
+                // One without a line is a folder, a link or too large: nothing for an editor.
+                let edit = line.map(|_| format!("\nrawko memory edit {path}")).unwrap_or_default();
+                Failure::new(Exit::Failed, format!("{FOLDER}/{path} cannot be used: {message}"))
+                    .with_hint(format!("{help}{edit}"))
+            }
+            None => Failure::usage(format!("there is no memory `{name}`")).with_hint(
+                "`rawko memory list` names them all; `rawko memory check` those that cannot be read",
+            ),
+        }),
     }
+}
+
+/// What is wrong with the file that `name` means, where it is one that cannot be used.
+fn unreadable(store: &MemoryStore, name: &str) -> Option<Report> {
+    let key = reference_key(name);
+    // Of a file without a title nothing but path and name is known.
+    let is_meant =
+        |report: &Report| !report.path.is_empty() && referred_keys(&report.path, "")[..2].contains(&key);
+    let reports = store.inventory().reports.into_iter();
+    reports.filter(|report| report.severity == Severity::Error).find(is_meant)
 }
 
 /// What stopped a memory from being written, with what to do.

@@ -142,6 +142,17 @@ fn a_new_memory_overwrites_nothing() {
     let from_stdin = ["memory", "add", "--title", "Dates are UTC", "--when-to-use", "date", "--json"];
     let done = place.rawko_with(&from_stdin, "Zürich is not UTC.\n".as_bytes()).ends(0).json();
     assert_eq!(done["path"], "dates-are-utc.md");
+    place.rawko_with(&from_stdin[..6], b" \n").ends(2).complains(&["the memory has no text", "--body"]);
+    let odd = ["memory", "add", "--title", "Odd", "--when-to-use", "a(b", "--body", "x"];
+    place
+        .rawko(&odd)
+        .ends(0)
+        .complains(&["the pattern `a(b` is no regular expression", "memory edit odd.md"]);
+    let done = place.rawko(&[&odd[..], &["--force", "--json"]].concat()).ends(0).json();
+    assert_eq!(done["problems"][0]["pattern"], "a(b");
+    for name in ["odd.md", "odd-2.md"] {
+        fs::remove_file(place.project().join(".rawko/memories").join(name)).unwrap();
+    }
     place.rawko_with(&from_stdin[..6], b"\xff").ends(2).complains(&["not UTF-8"]);
     place
         .rawko(&["memory", "add", "--title", "x", "--when-to-use", " ", "--body", "y"])
@@ -170,6 +181,13 @@ fn what_is_to_be_mended_is_told_with_its_line() {
         "--> .rawko/memories/worse.md:1:1",
     ]);
     assert!(!check.out.contains('\u{1b}'), "{:?}", check.out);
+    for action in ["show", "retire"] {
+        place.rawko(&["memory", action, "worse"]).ends(1).complains(&[
+            ".rawko/memories/worse.md cannot be used: the front matter is missing",
+            "begin the file with `---`",
+            "rawko memory edit worse.md",
+        ]);
+    }
     let reports = place.rawko(&["memory", "check", "--json"]).ends(1).json();
     assert_eq!(reports["sound"], false);
     let listed = place
@@ -196,7 +214,7 @@ fn an_editor_is_opened_and_the_memory_checked_afterwards() {
     command.env("VISUAL", "/nowhere/editor").env("EDITOR", &editor);
     Done::of(command.output().unwrap()).ends(1).complains(&["cannot start `/nowhere/editor`"]);
     place.write(".rawko/memories/oauth.md", "---\ntitle: x\nimportance: high\n---\n");
-    let mut command = place.command(&["memory", "edit", "oauth.md"]);
+    let mut command = place.command(&["memory", "edit", "oauth"]);
     command.env("EDITOR", "true");
     Done::of(command.output().unwrap()).ends(1).says(&["`whenToUse` is missing"]);
 }
@@ -231,6 +249,7 @@ fn retired_memories_keep_their_files() {
     let states: Vec<&str> =
         listed.as_array().unwrap().iter().map(|entry| entry["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["superseded", "active", "expired"]);
+    assert_eq!((&listed[0]["supersededBy"], &listed[1]["supersededBy"]), (&json!("new.md"), &json!(null)));
     let question =
         ["memory", "match", "--task", "oauth mail notifications", "--agent", "developer", "--json"];
     let found = place.rawko(&question).ends(0).json();
@@ -250,6 +269,7 @@ fn uses_are_counted() {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     place.write(".rawko/memories/.feedback.jsonl", &text);
     insta::assert_snapshot!("memory_stats", place.rawko(&["memory", "stats"]).ends(0).out);
+    place.rawko(&["memory", "show", "oauth"]).ends(0).says(&["3 times: helped 2, did not help 1"]);
     let stats = place.rawko(&["memory", "stats", "--json"]).ends(0).json();
     assert_eq!(
         (&stats[0]["uses"], &stats[0]["helped"], &stats[0]["notHelped"]),

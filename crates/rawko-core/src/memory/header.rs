@@ -271,7 +271,7 @@ impl Reader {
                 Some(Value::String(text)) if !text.trim().is_empty() => {
                     if let Some(problem) = Pattern::read(text).problem() {
                         let shown = crate::text::truncate(text.trim(), 60);
-                        let help = "mend the pattern; `rawko memory match` tells how each is read";
+                        let help = "mend the pattern; `rawko memory show` tells how each is read";
                         self.warn(at, format!("the pattern `{shown}` {problem}"), help);
                     }
                     patterns.push(text.trim().to_owned());

@@ -76,3 +76,21 @@ fn where_no_index_can_be_kept_memories_are_found_all_the_same() {
         assert_eq!(path.is_dir(), is_folder, "{in_the_way}");
     }
 }
+
+#[test]
+fn in_a_folder_that_may_not_be_written_memories_are_found_all_the_same() {
+    let project = project();
+    let folder = project.store().folder();
+    let found = || (told(&project.store()), project.store().inventory().memories.len());
+    let expected = (FOUND.map(str::to_owned).to_vec(), 3);
+    let before = tree(&folder);
+    let Some(got) = tests::with_modes(&[(&folder, 0o555)], found) else { return };
+    assert_eq!((got, tree(&folder)), (expected.clone(), before));
+    // An index that no longer holds and cannot be replaced.
+    assert_eq!(found(), expected);
+    fs::remove_file(folder.join("b.md")).unwrap();
+    project.memory("d.md", "d.md", "mail", "");
+    let before = tree(&folder);
+    let got = tests::with_modes(&[(&folder, 0o555), (&folder.join(".index"), 0o555)], found);
+    assert_eq!((got.unwrap(), tree(&folder)), (expected, before));
+}

@@ -65,6 +65,9 @@ mod with_the_model {
             "a parcel has shipped",
             "expiresAt: 2020-01-01\n",
         );
+        // What has been superseded would be nearer than anything else.
+        add("gone.md", "Subscribers are notified of a shipped parcel", "a parcel has shipped", "");
+        add("newer.md", "Deployments happen on Tuesdays", "deploying", "supersedes: [gone]\n");
         let store = MemoryStore::of_project(project.path());
         let task = "Notify subscribers as soon as their parcel is on its way";
         let now = Timestamp(1_769_160_600_000);
@@ -85,7 +88,8 @@ mod with_the_model {
 
         let (near, reports) = meaning.near(&store, task, now);
         assert!(reports.is_empty() && near["mail.md"].matches && !near["cents.md"].matches, "{near:?}");
-        assert!(!near.contains_key("old.md"), "what has expired is not compared");
+        let retired = ["old.md", "gone.md"].map(|path| near.contains_key(path));
+        assert_eq!(retired, [false; 2], "what has expired or was superseded is not compared");
         let told = told(near.clone());
         assert!(matches!(&told[..], [(path, points)] if path == "mail.md" && *points > 2.0), "{told:?}");
 

@@ -163,18 +163,64 @@ fn what_may_not_be_read_is_reported() {
     let file = project.memory("closed.md", "Closed", "auth", "");
     let folder = project.memory("dir/a.md", "A", "auth", "").parent().unwrap().to_owned();
     project.memory("open.md", "Open", "auth", "");
-    let close = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    close(&file, 0o000);
-    close(&folder, 0o000);
-    let is_root = fs::read(&file).is_ok();
-    let inventory = project.store().inventory();
-    close(&folder, 0o755);
-    if is_root {
-        eprintln!("not tried: this user may read everything");
-        return;
-    }
+    let inventory = with_modes(&[(&file, 0o000), (&folder, 0o000)], || project.store().inventory());
+    let Some(inventory) = inventory else { return };
     holds(&inventory.reports, &["dir cannot be read", "closed.md cannot be read"]);
     assert_eq!(inventory.memories.len(), 1);
+    // The index must not go on telling what was to be read before.
+    assert_eq!(project.store().inventory().memories.len(), 3);
+    let inventory = with_modes(&[(&folder, 0o000)], || project.store().inventory()).unwrap();
+    holds(&inventory.reports, &["dir cannot be read"]);
+    assert_eq!(project.told("auth").len(), 3);
+}
+
+#[test]
+fn a_folder_that_may_not_be_read_says_so_and_is_not_written_to() {
+    let project = Project::new();
+    project.memory("a.md", "A", "auth", "");
+    let store = project.store();
+    let new = NewMemory::new("T", vec!["x".to_owned()], "me", NOW);
+    let tried = || (store.inventory(), project.recall("auth"), store.add(&new, false).unwrap_err());
+    let tried = with_modes(&[(&store.folder(), 0o000)], tried);
+    let Some((inventory, recall, refused)) = tried else { return };
+    holds(&inventory.reports, &[" cannot be read: Permission denied"]);
+    assert_eq!((recall.reports, recall.total), (inventory.reports, 0));
+    assert!(refused.to_string().starts_with(".rawko/memories cannot be read: "), "{refused}");
+    assert_eq!(project.told("auth"), ["a.md"]);
+}
+
+/// What `work` makes while files have other modes, as somebody whom these hold back. `None` where that cannot be had: they hold back no root.
+pub(super) fn with_modes<R: Send>(modes: &[(&Path, u32)], work: impl FnOnce() -> R + Send) -> Option<R> {
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let before: Vec<u32> =
+        modes.iter().map(|(path, _)| fs::metadata(path).unwrap().permissions().mode()).collect();
+    modes.iter().for_each(|(path, mode)| set(path, *mode));
+    let done = std::thread::scope(|scope| {
+        // On Linux a thread may lay down what makes root root, for itself and the threads that it starts.
+        let work = || match is_held_back() {
+            true => Some(work()),
+            false => {
+                eprintln!("not tried: this user may read everything");
+                None
+            }
+        };
+        scope.spawn(work).join()
+    });
+    modes.iter().zip(before).for_each(|((path, _), mode)| set(path, mode));
+    done.unwrap()
+}
+
+#[cfg(target_os = "linux")]
+fn is_held_back() -> bool {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let mut own = capabilities(None).unwrap();
+    own.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    set_capabilities(None, own).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_held_back() -> bool {
+    !rustix::process::geteuid().is_root()
 }
 
 #[test]
@@ -297,6 +343,42 @@ fn uses_are_remembered() {
     let (all, reports) = project.store().feedback();
     assert_eq!((all["b.md"].uses, all["b.md"].helped, all["a.md"].ignored), (2, 2, 1));
     holds(&reports, &[".feedback.jsonl holds lines"]);
+}
+
+#[test]
+fn an_expression_that_would_blow_up_costs_no_time() {
+    let project = Project::new();
+    project.memory("slow.md", "Slow", "'(x+x+)+(x|x)*y'", "");
+    project.memory("large.md", "Large", "'(((x{1,99}){1,99}){1,99}){1,99}'", "");
+    project.memory("words.md", "Words", "exes", "");
+    let begun = std::time::Instant::now();
+    assert_eq!(project.told(&format!("{} exes", "x".repeat(15_000))), ["words.md"]);
+    // With backtracking the age of the universe would not do.
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    holds(&project.store().check(NOW), &["large.md:3 the pattern `(((x{1,99})"]);
+}
+
+#[test]
+fn dates_of_any_zone_are_the_same_instant() {
+    let project = Project::new();
+    // An hour before now, and one to come.
+    for (name, date, points) in [
+        ("utc.md", "2026-01-23T08:30:00Z", 10.0),
+        ("tokyo.md", "2026-01-23T17:30:00+09:00", 10.0),
+        ("caracas.md", "2026-01-23T04:00:00-04:30", 10.0),
+        // By its digits it would be to come.
+        ("line.md", "2026-01-23T23:00:00+14:00", 10.0),
+        ("to-come.md", "2026-01-23T08:30:00-14:00", 0.0),
+    ] {
+        let text = format!(
+            "---\ntitle: {name}\nwhenToUse: auth\nimportance: low\ndiscoveredAt: {date}\ndiscoveredBy: x\n---\nText.\n"
+        );
+        project.put(name, text);
+        let chosen = project.recall("auth").selection.chosen;
+        let one = chosen.iter().find(|one| one.memory.path == name).unwrap();
+        assert!((one.score.recency - points).abs() < 1e-9, "{name}: {:?}", one.score);
+    }
+    holds(&project.store().check(NOW), &["to-come.md:5 `discoveredAt` lies in the future"]);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::io::{IsTerminal as _, Read as _};
 
 use clap::{Args, ValueEnum};
 use rawko::core::agent::Importance;
-use rawko::core::memory::Kind;
+use rawko::core::memory::{Kind, Pattern};
 use rawko::memory::{FOLDER, MemoryStore, NewMemory, cite};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{now, refused};
 use crate::exit::Exit;
@@ -81,6 +81,10 @@ pub(super) fn add(
     let project = workspace.project()?;
     let mut new = NewMemory::new(&arguments.title, trimmed(&arguments.when_to_use), &arguments.by, now());
     new.body = body(arguments)?;
+    if new.body.trim().is_empty() {
+        return Err(Failure::usage("the memory has no text")
+            .with_hint("give --body TEXT, or the text on standard input"));
+    }
     new.importance = match arguments.importance {
         ImportanceWord::Low => Importance::Low,
         ImportanceWord::Medium => Importance::Medium,
@@ -105,12 +109,30 @@ pub(super) fn add(
     // What takes the place of another may well say nearly the same.
     let force = arguments.force || !arguments.supersedes.is_empty();
     let path = store.add(&new, force).map_err(refused)?;
+    let problems: Vec<Value> =
+        new.when_to_use.iter().filter_map(|text| problem(workspace, text, &path)).collect();
     if arguments.json {
-        workspace.console.json(&json!({ "path": path, "file": format!("{FOLDER}/{path}") }))?;
+        let said = json!({ "path": path, "file": format!("{FOLDER}/{path}"), "problems": problems });
+        workspace.console.json(&said)?;
     } else {
         workspace.console.line(&format!("wrote {FOLDER}/{}", clean_line(&path)))?;
     }
     Ok(Exit::Success)
+}
+
+/// What is wrong with a pattern, which is told too: nobody looks for it later.
+fn problem(workspace: &Workspace, text: &str, path: &str) -> Option<Value> {
+    let problem = Pattern::read(text).problem()?.to_string();
+    let paint = workspace.console.error_paint();
+    let line = clean_line(&format!("the pattern `{text}` {problem}"));
+    // Where standard error is gone nobody reads it.
+    let _ = workspace.console.write_error(&format!(
+        "{} {line}\n  {} rawko memory edit {}\n",
+        paint.warning("warning:"),
+        paint.hint("hint:"),
+        clean_line(path)
+    ));
+    Some(json!({ "pattern": text, "problem": problem }))
 }
 
 fn trimmed(texts: &[String]) -> Vec<String> {

@@ -6,7 +6,7 @@ use rawko::core::memory::Severity;
 use rawko::memory::{FOLDER, MemoryStore, Report};
 use serde_json::json;
 
-use super::{check, find, now};
+use super::{check, find, now, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
@@ -54,13 +54,8 @@ pub(super) fn edit(
 /// The memory that is meant; or one that cannot be read, which is a reason to edit it.
 fn to_edit(store: &MemoryStore, name: &str) -> Result<String, Failure> {
     find(store, name).map(|memory| memory.path).or_else(|failure| {
-        let broken = store.inventory().reports;
-        let is_file = |report: &&Report| report.severity == Severity::Error && report.line.is_some();
-        broken
-            .iter()
-            .filter(is_file)
-            .find(|report| report.path == name)
-            .map(|report| report.path.clone())
-            .ok_or(failure)
+        // One without a line is a folder, a link or too large: nothing for an editor.
+        let broken = unreadable(store, name).filter(|report| report.line.is_some());
+        broken.map(|report| report.path).ok_or(failure)
     })
 }

@@ -30,6 +30,9 @@ pub(super) fn list(workspace: &Workspace, store: &MemoryStore, as_json: bool) ->
             .map(|memory| {
                 let mut entry = header_json(&memory.path, &memory.header);
                 entry["state"] = json!(state(&memory.path, memory.header.expires_at));
+                if let Some(by) = superseded.get(memory.path.as_str()) {
+                    entry["supersededBy"] = json!(by);
+                }
                 entry
             })
             .collect();

@@ -1,6 +1,6 @@
 //! `rawko memory show`.
 
-use rawko::core::memory::{Header, Memory, Pattern};
+use rawko::core::memory::{Feedback, Header, Memory, Pattern};
 use rawko::memory::MemoryStore;
 use serde_json::{Value, json};
 
@@ -31,7 +31,8 @@ pub(super) fn show(
         value["feedback"] = json!(store.feedback().0.remove(&memory.path).unwrap_or_default());
         console.json(&value)?;
     } else {
-        console.write(&page(&memory, &body, console.paint()))?;
+        let feedback = store.feedback().0.remove(&memory.path).unwrap_or_default();
+        console.write(&page(&memory, &body, &feedback, console.paint()))?;
     }
     Ok(Exit::Success)
 }
@@ -41,7 +42,7 @@ fn pattern(text: &str) -> Value {
     json!({ "pattern": text, "reading": read.reading(), "problem": read.problem() })
 }
 
-fn page(memory: &Memory, body: &str, paint: Paint) -> String {
+fn page(memory: &Memory, body: &str, feedback: &Feedback, paint: Paint) -> String {
     let Header { title, when_to_use, .. } = &memory.header;
     let header = &memory.header;
     let mut text = format!("{}\n", paint.strong(&clean_line(title)));
@@ -69,6 +70,10 @@ fn page(memory: &Memory, body: &str, paint: Paint) -> String {
     row("files", header.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>().join(", "));
     row("session", header.session.clone().unwrap_or_default());
     row("records", header.records.iter().map(u64::to_string).collect::<Vec<_>>().join(" to "));
+    if feedback.uses > 0 {
+        let Feedback { uses, helped, .. } = feedback;
+        row("told", format!("{uses} times: helped {helped}, did not help {}", feedback.not_helped()));
+    }
     text.push_str(&format!("\n{}\n", indent(&clean(body.trim()), 2)));
     text
 }
