@@ -25,6 +25,10 @@ fn a_folder_without_memories_says_what_to_do() {
     place.rawko(&["memory", "list"]).ends(0).says(&["no memories yet", "rawko memory add"]);
     place.rawko(&["memory", "check"]).ends(0).says(&["0 memories are sound"]);
     place.rawko(&["memory", "stats"]).ends(0).says(&["no memory has been told"]);
+    let bad = Place::new();
+    bad.write(".rawko/memories/bad.md", "no front matter\n");
+    let listed = bad.rawko(&["memory", "list"]).ends(0).says(&["none of the files here can be used"]);
+    listed.complains(&["1 finding in .rawko/memories: bad.md: the front matter is missing"]);
     let found =
         place.rawko(&["memory", "match", "--task", "x", "--agent", "tester", "--json"]).ends(0).json();
     assert_eq!((&found["memories"], &found["block"]), (&json!([]), &json!("")));

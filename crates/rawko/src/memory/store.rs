@@ -103,13 +103,8 @@ impl MemoryStore {
     /// All of them.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
-        let cache = self.cache();
         match self.open() {
-            Ok(Some(root)) => index::current(&root, cache.as_deref())
-                .and_then(|current| {
-                    current.inventory().or_else(|| index::remade(&root, cache.as_deref())?.inventory())
-                })
-                .unwrap_or_else(|| read_all(&root)),
+            Ok(Some(root)) => self.indexed(&root, Current::inventory).unwrap_or_else(|| read_all(&root)),
             Ok(None) => Inventory::default(),
             Err(report) => Inventory { memories: Vec::new(), reports: vec![*report] },
         }
@@ -148,18 +143,20 @@ impl MemoryStore {
         let (feedback, broken) = feedback::read(root.as_fd());
         let around = Around { recipient, feedback: &feedback, semantic: &options.semantic, now: options.now };
         let search = |current: &Current| current.search(query, &around);
-        let cache = self.cache();
-        // Another selection at the same time looks for itself.
-        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (_, found) = index::current_while(&root, cache.as_deref(), &mut watch, search)?;
-        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
-        let Found { memories, corpus, total, mut reports } = match found {
-            Some(found) => found,
-            None => search(&index::remade(&root, cache.as_deref())?)?,
-        };
+        let Found { memories, corpus, total, mut reports } = self.indexed(&root, search)?;
         reports.extend(broken);
         let around = Surroundings { corpus, feedback, semantic: options.semantic.clone(), now: options.now };
         Some(self.choose(&memories, &around, total, reports, (query, recipient)))
+    }
+
+    /// What `ask` makes of the index, made anew where that shows it to be damaged.
+    fn indexed<R>(&self, root: &OwnedFd, ask: impl Fn(&Current) -> Option<R>) -> Option<R> {
+        let cache = self.cache();
+        // Whoever asks at the same time looks for himself.
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (_, answer) = index::current_while(root, cache.as_deref(), &mut watch, &ask)?;
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
+        answer.or_else(|| ask(&index::remade(root, cache.as_deref())?))
     }
 
     /// The same, with a reason for every memory that is not told. It reads every file.

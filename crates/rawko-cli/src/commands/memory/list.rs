@@ -40,7 +40,9 @@ pub(super) fn list(workspace: &Workspace, store: &MemoryStore, as_json: bool) ->
         warn(workspace, &reports);
         return Ok(Exit::Success);
     }
-    if memories.is_empty() {
+    if memories.is_empty() && !reports.is_empty() {
+        console.line("none of the files here can be used as a memory")?;
+    } else if memories.is_empty() {
         console.line("no memories yet: rawko memory add --title … --when-to-use … writes one")?;
     } else {
         let mut table = Table::new(&["PATH", "IMPORTANCE", "KIND", "DISCOVERED", "STATE", "TITLE"]);

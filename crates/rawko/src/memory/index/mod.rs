@@ -18,7 +18,7 @@ mod refresh;
 mod search;
 mod watch;
 
-pub(super) use refresh::{Current, current, current_while, read_entries, remade};
+pub(super) use refresh::{Current, current_while, read_entries, remade};
 pub(super) use search::{Around, Found};
 pub(super) use watch::Watch;
 

@@ -50,14 +50,11 @@ struct Item {
     known: Option<u32>,
 }
 
-/// Reads the index, or makes it; it is kept only where the folder's `path` is given. `None` where neither is possible: then everything
-/// must be read.
-pub(in crate::memory) fn current(root: &OwnedFd, path: Option<&Path>) -> Option<Current> {
-    current_while(root, path, &mut None, |_| ()).map(|(current, ())| current)
-}
-
-/// The same, with what `work` makes of it. It is done while the files are looked at, and again where something has changed. Where a
-/// watch says that nothing did, they are not looked at; the watch is kept for the next time.
+/// Reads the index, or makes it, and gives it with what `work` makes of it. It is kept only where the folder's `path` is given. `None` where
+/// there is none and none can be made: then everything must be read.
+///
+/// The work is done while the files are looked at, and again where something has changed. Where a watch says that nothing did, they are not
+/// looked at; the watch is kept for the next time.
 pub(in crate::memory) fn current_while<R>(
     root: &OwnedFd,
     path: Option<&Path>,
