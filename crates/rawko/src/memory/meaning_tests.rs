@@ -86,7 +86,13 @@ mod with_the_model {
         };
         assert_eq!(told(BTreeMap::new()), []);
 
+        let files = || fs::read_dir(project.path().join(FOLDER)).unwrap().count();
+        let before = files();
+        let leaving_nothing = meaning.near(&store.clone().without_caches(), task, now);
+        assert_eq!(files(), before, "nothing is kept where nothing is to be left behind");
+
         let (near, reports) = meaning.near(&store, task, now);
+        assert_eq!(leaving_nothing, (near.clone(), Vec::new()));
         assert!(reports.is_empty() && near["mail.md"].matches && !near["cents.md"].matches, "{near:?}");
         let retired = ["old.md", "gone.md"].map(|path| near.contains_key(path));
         assert_eq!(retired, [false; 2], "what has expired or was superseded is not compared");
