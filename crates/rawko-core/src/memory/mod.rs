@@ -16,6 +16,7 @@
 pub mod block;
 mod conflict;
 mod contrast;
+mod doubt;
 mod duplicate;
 pub mod extraction;
 mod feedback;

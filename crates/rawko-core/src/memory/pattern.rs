@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 
+use super::doubt::doubt;
 use super::glob;
 use super::pieces::Pieces;
 use super::query::{Line, Part, Query};
@@ -211,7 +212,7 @@ impl Pattern {
     pub fn expression_of(text: &str) -> Option<String> {
         let text = Self::cut(text);
         match Self::reading_of(text) {
-            Reading::Regex => Some(alternatives(text).unwrap_or_else(|| text.to_owned())),
+            Reading::Regex => Some(alternatives(text).unwrap_or_else(|| literal_pluses(text))),
             Reading::Glob => Some(glob::to_regex(text)),
             Reading::Substring | Reading::Prefix | Reading::Words => None,
         }
@@ -236,8 +237,18 @@ impl Pattern {
 
     /// What whoever wrote it should know.
     #[must_use]
-    pub fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
+    pub fn problem(&self) -> Option<String> {
+        let text = Self::cut(&self.text);
+        let expression = || Self::expression_of(text).unwrap_or_default();
+        self.problem.clone().or_else(|| match &self.form {
+            Form::Expression(reading, regex) => {
+                doubt(text, *reading, &expression(), |text| regex.is_match(text))
+            }
+            Form::Pieces(reading, pieces) => {
+                doubt(text, *reading, &expression(), |text| pieces.find(&fold(text)).is_some())
+            }
+            Form::Substring(_) | Form::Prefix(_) | Form::Words(_) => None,
+        })
     }
 
     /// Whether and how it matches.
@@ -311,16 +322,11 @@ fn original(line: &Line, start: usize, end: usize) -> String {
 /// The pattern as an expression, and what its author should know. One that cannot be compiled is looked for as it is written.
 fn expression(text: &str, reading: Reading) -> (Form, Option<String>) {
     let expression = Pattern::expression_of(text).unwrap_or_default();
-    let everything = || "matches every text, because it matches an empty one".to_owned();
     if let Some(pieces) = Pieces::of(&expression) {
-        let problem = (reading == Reading::Regex && pieces.matches_everything()).then(everything);
-        return (Form::Pieces(reading, pieces), problem);
+        return (Form::Pieces(reading, pieces), None);
     }
     match compile(&expression) {
-        Ok(regex) => {
-            let problem = (reading == Reading::Regex && regex.is_match("")).then(everything);
-            (Form::Expression(reading, regex), problem)
-        }
+        Ok(regex) => (Form::Expression(reading, regex), None),
         Err(error) => (Form::Substring(fold(text)), Some(refusal(&error))),
     }
 }
@@ -328,11 +334,34 @@ fn expression(text: &str, reading: Reading) -> (Form, Option<String>) {
 /// The expression that is compiled for `text`: SPEC-0007's "auth | login" has blanks around the bar that are not meant, and an empty
 /// alternative would match everything. `None` where other syntax may give them a meaning.
 fn alternatives(text: &str) -> Option<String> {
-    let is_plain = text.contains('|') && !text.contains(['\\', '[', '(', '+', '^', '$', '*', '?', '{']);
-    is_plain.then(|| {
-        let parts: Vec<&str> = text.split('|').map(str::trim).filter(|part| !part.is_empty()).collect();
-        parts.join("|")
-    })
+    let has_other = |part: &str| part.contains(['\\', '[', '(', '+', '^', '$', '*', '?', '{']);
+    if !text.contains('|') || text.split('|').any(|part| has_other(&literal_pluses(part).replace("\\+", "")))
+    {
+        return None;
+    }
+    let parts = text.split('|').map(str::trim).filter(|part| !part.is_empty()).map(literal_pluses);
+    Some(parts.collect::<Vec<_>>().join("|"))
+}
+
+/// The expression with `++` behind a letter or digit as itself: `C++`. As a repetition of a repetition it would match every `c`.
+fn literal_pluses(text: &str) -> String {
+    let mut literal = String::with_capacity(text.len() + 4);
+    let (mut before, mut is_escaped) = (None, false);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let pluses = rest.len() - rest.trim_start_matches('+').len();
+        if pluses > 1 && before.is_some_and(char::is_alphanumeric) {
+            literal.push_str(&"\\+".repeat(pluses));
+            (before, rest) = (None, &rest[pluses..]);
+            continue;
+        }
+        literal.push(c);
+        // The `d` of `\d` is no letter.
+        before = (!is_escaped).then_some(c);
+        is_escaped = c == '\\' && !is_escaped;
+        rest = &rest[c.len_utf8()..];
+    }
+    literal
 }
 
 fn compile(regex: &str) -> Result<Regex, regex::Error> {

@@ -34,8 +34,31 @@ fn regular_expressions_are_read_as_such() {
     check("^developer$", Regex, true);
     check("[xyz]{3}", Regex, false);
     check("rate(", Substring, false);
+    check("C++", Regex, false);
+    check("C++ | login", Regex, true);
+    check("(oauth)", Regex, true);
     check("(?=x)", Substring, false);
     check("((((a{99}){99}){99}){99})", Substring, false);
+}
+
+#[test]
+fn two_pluses_behind_a_letter_are_themselves() {
+    let check = |pattern: &str, task: &str, expected: bool| {
+        let query = Query::new(task, "x", None, None);
+        assert_eq!(
+            Pattern::read(pattern).matches(&query, &Corpus::default()).is_some(),
+            expected,
+            "{pattern} {task}"
+        );
+    };
+    check("C++", "Port the parser to c++17", true);
+    check("C++", "Port the parser to C", false);
+    check("C++ | Rust", "rust, then", true);
+    check("C++|Rust", "a C++ compiler", true);
+    check("(C|g)++", "cg", true);
+    check(r"\d++x", "12x", true);
+    check(r"a\++", "a++", true);
+    check("colou?r+", "COLORRR", true);
 }
 
 #[test]

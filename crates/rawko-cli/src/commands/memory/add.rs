@@ -122,7 +122,7 @@ pub(super) fn add(
 
 /// What is wrong with a pattern, which is told too: nobody looks for it later.
 fn problem(workspace: &Workspace, text: &str, path: &str) -> Option<Value> {
-    let problem = Pattern::read(text).problem()?.to_string();
+    let problem = Pattern::read(text).problem()?;
     let paint = workspace.console.error_paint();
     let line = clean_line(&format!("the pattern `{text}` {problem}"));
     // Where standard error is gone nobody reads it.
