@@ -45,13 +45,13 @@ fn evaluate() -> Result<String, Box<dyn std::error::Error>> {
     let mut embed = |texts: &[&str]| model.embed(texts);
     let count = set.memories.iter().map(|memory| texts(&memory.header).len()).sum::<usize>();
     let begin = Instant::now();
-    vectors.fill(set.memories.iter().flat_map(|memory| texts(&memory.header)), &mut embed)?;
+    vectors.fill(set.memories.iter().flat_map(|memory| texts(&memory.header)), usize::MAX, &mut embed)?;
     let fill = begin.elapsed();
     let mut near = Near::new();
     let begin = Instant::now();
     for query in &set.queries {
         let of_query = similarities(&set.memories, &query.task, &mut vectors, &mut embed)?;
-        near.insert(query.id.clone(), of_query);
+        near.insert(query.id.clone(), of_query.found);
     }
     let search = begin.elapsed();
 

@@ -23,7 +23,7 @@ mod vectors;
 pub use error::Error;
 #[cfg(feature = "model")]
 pub use model::{MAX_PIECES, Model};
-pub use similarity::{MARGIN, THRESHOLD, decide, similarities, texts};
+pub use similarity::{Compared, MARGIN, MAX_EMBEDDED, THRESHOLD, decide, similarities, texts};
 pub use vector::{DIMENSIONS, Packed, cosine, nearest};
 pub use vectors::{Embed, FILE_NAME, Vectors};
 

@@ -21,6 +21,19 @@ pub const THRESHOLD: f64 = 0.30;
 /// is near to it: one threshold high enough for every task finds nothing for most, and one low enough finds everything for some.
 pub const MARGIN: f64 = 0.05;
 
+/// Most texts that are embedded for one selection: some seconds of work. In a fresh clone with thousands of memories the first selections
+/// compare those that they have come to, and say how many are left.
+pub const MAX_EMBEDDED: usize = 1_000;
+
+/// What was measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Compared {
+    /// How near each memory is, by path.
+    pub found: BTreeMap<String, Similarity>,
+    /// Texts of memories that are not embedded yet.
+    pub left: usize,
+}
+
 /// The texts that stand for a memory: its natural-language patterns, and then its title. Empty where it has no such
 /// pattern.
 #[must_use]
@@ -34,8 +47,8 @@ pub fn texts(header: &Header) -> Vec<&str> {
     texts
 }
 
-/// How near each memory is to the task, by path, with what `embed` gives for texts whose vectors are not known yet. Memories
-/// that cannot match by meaning are not in the answer.
+/// How near each memory is to the task, with what `embed` gives for texts whose vectors are not known yet, [`MAX_EMBEDDED`] of
+/// them. Memories that cannot match by meaning are not in the answer.
 ///
 /// # Errors
 /// Where `embed` fails.
@@ -44,16 +57,16 @@ pub fn similarities(
     task: &str,
     vectors: &mut Vectors,
     embed: &mut Embed<'_>,
-) -> Result<BTreeMap<String, Similarity>, Error> {
+) -> Result<Compared, Error> {
     let all: Vec<(&str, Vec<&str>)> = memories
         .iter()
         .map(|memory| (memory.path.as_str(), texts(&memory.header)))
         .filter(|(_, texts)| !texts.is_empty())
         .collect();
     if all.is_empty() || task.trim().is_empty() {
-        return Ok(BTreeMap::new());
+        return Ok(Compared::default());
     }
-    vectors.fill(all.iter().flat_map(|(_, texts)| texts.iter().copied()), embed)?;
+    let left = vectors.fill(all.iter().flat_map(|(_, texts)| texts.iter().copied()), MAX_EMBEDDED, embed)?;
     let query = embed(&[task.trim()])?;
     let Some(query) = query.first().map(|vector| Packed::new(vector)) else {
         return Err(Error::Embedding("it gave no vector for the task".to_owned()));
@@ -61,7 +74,7 @@ pub fn similarities(
     let measured = all.iter().map(|(path, texts)| ((*path).to_owned(), measure(&query, texts, vectors)));
     let mut found = measured.collect();
     decide(&mut found, THRESHOLD, MARGIN);
-    Ok(found)
+    Ok(Compared { found, left })
 }
 
 /// Says which of these match: those that reach the threshold, and come within the margin of the nearest.
@@ -122,7 +135,9 @@ mod tests {
             memory("other", "title 0", &["regex|0"]),
         ];
         let mut vectors = Vectors::new([0; 32]);
-        let found = similarities(&memories, "the task 0", &mut vectors, &mut embed).unwrap();
+        let Compared { found, left } =
+            similarities(&memories, "the task 0", &mut vectors, &mut embed).unwrap();
+        assert_eq!(left, 0);
         let seen: Vec<(&str, f64, bool)> =
             found.iter().map(|(path, near)| (path.as_str(), near.cosine, near.matches)).collect();
         assert_eq!(seen, [("far", 0.171, false), ("near", 0.985, true), ("title", 1.0, true)]);
@@ -146,12 +161,25 @@ mod tests {
     }
 
     #[test]
+    fn a_selection_embeds_so_many_and_the_next_ones_the_others() {
+        let memories: Vec<Memory> = (0..MAX_EMBEDDED)
+            .map(|n| memory(&format!("m{n:04}"), &format!("title {n} 0"), &[&format!("a few words {n} 0")]))
+            .collect();
+        let mut vectors = Vectors::new([0; 32]);
+        for (left, known) in [(MAX_EMBEDDED, MAX_EMBEDDED), (0, 2 * MAX_EMBEDDED)] {
+            let compared = similarities(&memories, "task 0", &mut vectors, &mut embed).unwrap();
+            assert_eq!((compared.left, vectors.len()), (left, known));
+            assert!(compared.found.values().any(|near| near.matches));
+        }
+    }
+
+    #[test]
     fn without_a_task_or_texts_nothing_is_embedded() {
         let mut never = |_: &[&str]| -> Result<Vec<Vec<f32>>, Error> { panic!("embedded") };
         let mut vectors = Vectors::new([0; 32]);
         let other = [memory("other", "title 0", &["regex|0"])];
         let words = [memory("words", "title 0", &["a few words 0"])];
-        assert!(similarities(&other, "task 0", &mut vectors, &mut never).unwrap().is_empty());
-        assert!(similarities(&words, " \n", &mut vectors, &mut never).unwrap().is_empty());
+        assert!(similarities(&other, "task 0", &mut vectors, &mut never).unwrap().found.is_empty());
+        assert!(similarities(&words, " \n", &mut vectors, &mut never).unwrap().found.is_empty());
     }
 }

@@ -76,14 +76,15 @@ impl Vectors {
         self.entries.get(&key(text))
     }
 
-    /// Sees to it that the vectors of all these texts are known, embedding those that are not. What is not among them any more will be
-    /// left out of the next file.
+    /// Embeds those of these texts whose vectors are not known, at most `most` of them, and says how many are left. What is not
+    /// among them any more will be left out of the next file.
     ///
     /// # Errors
     /// Where `embed` fails.
     pub fn fill<'a>(
         &mut self,
         texts: impl IntoIterator<Item = &'a str>,
+        most: usize,
         embed: &mut Embed<'_>,
     ) -> Result<usize, Error> {
         let mut missing: BTreeMap<Key, &str> = BTreeMap::new();
@@ -95,9 +96,10 @@ impl Vectors {
                 missing.insert(key, text);
             }
         }
-        let wanted: Vec<&str> = missing.values().copied().collect();
+        let wanted: Vec<&str> = missing.values().copied().take(most).collect();
+        let left = missing.len() - wanted.len();
         if wanted.is_empty() {
-            return Ok(0);
+            return Ok(left);
         }
         let vectors = embed(&wanted)?;
         if vectors.len() != wanted.len() || vectors.iter().any(|vector| vector.len() != DIMENSIONS) {
@@ -105,7 +107,7 @@ impl Vectors {
         }
         self.entries.extend(missing.into_keys().zip(vectors.iter().map(|vector| Packed::new(vector))));
         self.changed = true;
-        Ok(wanted.len())
+        Ok(left)
     }
 
     /// Whether [`Vectors::save`] would write anything.

@@ -17,7 +17,7 @@ fn vector(text: &str) -> Vec<f32> {
 
 fn filled(texts: &[&str], model: [u8; 32]) -> Vectors {
     let mut vectors = Vectors::new(model);
-    vectors.fill(texts.iter().copied(), &mut counting(&mut 0)).unwrap();
+    vectors.fill(texts.iter().copied(), usize::MAX, &mut counting(&mut 0)).unwrap();
     vectors
 }
 
@@ -32,7 +32,7 @@ fn a_text_is_embedded_once_in_its_life() {
 
     let mut count = 0;
     let mut second = Vectors::open(&path, [1; 32]);
-    second.fill(["two", "three"], &mut counting(&mut count)).unwrap();
+    second.fill(["two", "three"], usize::MAX, &mut counting(&mut count)).unwrap();
     assert_eq!(count, 1);
     assert_eq!(second.get("two"), Some(&Packed::new(&vector("two"))));
     second.save(&path).unwrap();
@@ -58,7 +58,7 @@ fn a_file_of_which_half_is_useless_is_written_anew() {
     filled(&["1", "2", "3", "4"], [1; 32]).save(&path).unwrap();
     for (used, written, left) in [(&["1", "2"][..], false, 4), (&["1"], true, 1)] {
         let mut vectors = Vectors::open(&path, [1; 32]);
-        vectors.fill(used.iter().copied(), &mut counting(&mut 0)).unwrap();
+        vectors.fill(used.iter().copied(), usize::MAX, &mut counting(&mut 0)).unwrap();
         assert_eq!((vectors.save(&path).unwrap(), Vectors::open(&path, [1; 32]).len()), (written, left));
     }
 }
@@ -80,7 +80,7 @@ fn a_link_is_not_followed_but_replaced() {
 fn what_a_model_gives_wrong_is_not_kept() {
     let mut vectors = Vectors::new([1; 32]);
     let check = |vectors: &mut Vectors, given: Vec<Vec<f32>>| {
-        let error = vectors.fill(["one"], &mut |_| Ok(given.clone())).unwrap_err();
+        let error = vectors.fill(["one"], usize::MAX, &mut |_| Ok(given.clone())).unwrap_err();
         assert!(matches!(error, Error::Embedding(_)) && vectors.is_empty(), "{error}");
     };
     check(&mut vectors, Vec::new());

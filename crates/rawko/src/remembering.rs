@@ -155,7 +155,11 @@ impl RunMemory {
         let contradicted = self.store.contradicted(&new).into_iter().take(MAX_CONFLICTS);
         new.conflicts_with = contradicted.map(|known| known.path).collect();
         match self.store.add(&new, false) {
-            Ok(path) => KeptMemory::Written { path },
+            Ok(path) => {
+                // What goes wrong here is told by the next selection.
+                drop(self.meaning.as_ref().map(|meaning| meaning.take_in(&self.store, at)));
+                KeptMemory::Written { path }
+            }
             Err(WriteError::Duplicate { path, .. }) => match self.store.note(&path, &note) {
                 Ok(_) => KeptMemory::NotedOn { path },
                 Err(error) => KeptMemory::Refused { message: error.to_string() },

@@ -9,11 +9,15 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+#[cfg(feature = "semantic")]
+use std::sync::{Mutex, PoisonError};
 
 use rawko_core::Timestamp;
 use rawko_core::memory::Similarity;
 #[cfg(feature = "semantic")]
-use rawko_core::memory::superseded;
+use rawko_core::memory::{Memory, superseded};
+#[cfg(feature = "semantic")]
+use rawko_semantic::{MAX_EMBEDDED, Vectors, similarities};
 
 use super::report::Report;
 use super::store::MemoryStore;
@@ -28,6 +32,9 @@ type Model = std::convert::Infallible;
 #[derive(Debug)]
 pub struct Meaning {
     model: Model,
+    /// Read once, and right for ever: they are found by their texts.
+    #[cfg(feature = "semantic")]
+    vectors: Mutex<Option<Vectors>>,
 }
 
 /// Why memories are not found by meaning.
@@ -71,6 +78,11 @@ impl Meaning {
     ) -> (BTreeMap<String, Similarity>, Vec<Report>) {
         match self.model {}
     }
+
+    /// Embeds what has been written since, so that the next selection need not.
+    pub fn take_in(&self, _store: &MemoryStore, _now: Timestamp) -> Vec<Report> {
+        match self.model {}
+    }
 }
 
 #[cfg(feature = "semantic")]
@@ -81,11 +93,11 @@ impl Meaning {
     /// Where the model is not there, or something else is in its place.
     pub fn load(data_directory: &Path) -> Result<Self, MeaningError> {
         let model = Model::load(&data_directory.join(rawko_semantic::MODEL_DIRECTORY))?;
-        Ok(Self { model })
+        Ok(Self { model, vectors: Mutex::default() })
     }
 
-    /// How near each memory is to a task in meaning, by path. A memory that is seen for the first time is embedded, and its
-    /// vector kept beside it.
+    /// How near each memory is to a task in meaning, by path. A memory that nobody embedded when it was written (it came with a
+    /// clone, or was written by hand) is embedded now, and its vector kept beside it.
     #[must_use]
     pub fn near(
         &self,
@@ -93,22 +105,45 @@ impl Meaning {
         task: &str,
         now: Timestamp,
     ) -> (BTreeMap<String, Similarity>, Vec<Report>) {
-        let mut memories = store.inventory().memories;
-        // What is never told must not outshine what is.
-        let superseded: BTreeSet<String> = superseded(&memories).into_keys().map(str::to_owned).collect();
-        memories.retain(|memory| {
-            memory.header.expires_at.is_none_or(|at| at > now) && !superseded.contains(&memory.path)
-        });
-        if memories.is_empty() {
-            return (BTreeMap::new(), Vec::new());
-        }
-        let path = store.folder().join(rawko_semantic::FILE_NAME);
-        let mut vectors = rawko_semantic::Vectors::open(&path, self.model.digest());
+        let memories = living(store, now);
         let mut embed = |texts: &[&str]| self.model.embed(texts);
-        let found = match rawko_semantic::similarities(&memories, task, &mut vectors, &mut embed) {
-            Ok(found) => found,
+        let compare = |vectors: &mut Vectors| similarities(&memories, task, vectors, &mut embed);
+        let (near, mut reports) = match self.with_vectors(store, compare) {
+            Ok(done) => done,
             Err(error) => return (BTreeMap::new(), vec![MeaningError::from(error).report()]),
         };
+        if near.left > 0 {
+            let message = format!(
+                "{} texts of memories were not compared by meaning: their vectors are not computed yet",
+                near.left
+            );
+            let help = format!("every selection computes {MAX_EMBEDDED} of them: `rawko memory match` is one");
+            reports.push(Report::warning(rawko_semantic::FILE_NAME, message, help));
+        }
+        (near.found, reports)
+    }
+
+    /// Embeds what has been written since, so that the next selection need not.
+    pub fn take_in(&self, store: &MemoryStore, now: Timestamp) -> Vec<Report> {
+        let memories = living(store, now);
+        let texts = || memories.iter().flat_map(|memory| rawko_semantic::texts(&memory.header));
+        let mut embed = |texts: &[&str]| self.model.embed(texts);
+        match self.with_vectors(store, |vectors| vectors.fill(texts(), MAX_EMBEDDED, &mut embed)) {
+            Ok((_, reports)) => reports,
+            Err(error) => vec![MeaningError::from(error).report()],
+        }
+    }
+
+    /// Does something with the vectors, which are read once a process, and keeps what is new in them.
+    fn with_vectors<R>(
+        &self,
+        store: &MemoryStore,
+        work: impl FnOnce(&mut Vectors) -> Result<R, rawko_semantic::Error>,
+    ) -> Result<(R, Vec<Report>), rawko_semantic::Error> {
+        let path = store.folder().join(rawko_semantic::FILE_NAME);
+        let mut held = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let vectors = held.get_or_insert_with(|| Vectors::open(&path, self.model.digest()));
+        let done = work(vectors)?;
         // The folder is there, since memories are in it; it may lack the `.gitignore` that names this cache.
         let saved = match (vectors.needs_saving() && store.cache().is_some()).then(|| store.prepare()) {
             Some(Err(error)) => Err(error.to_string()),
@@ -116,14 +151,22 @@ impl Meaning {
             None => Ok(false),
         };
         let reports = saved.err().map(|message| {
-            Report::warning(
-                rawko_semantic::FILE_NAME,
-                message,
-                "make the folder writable: else every run embeds anew",
-            )
+            let help = "make the folder writable: else every run embeds anew";
+            Report::warning(rawko_semantic::FILE_NAME, message, help)
         });
-        (found, reports.into_iter().collect())
+        Ok((done, reports.into_iter().collect()))
     }
+}
+
+/// The memories that may be told: what never is must not outshine what is.
+#[cfg(feature = "semantic")]
+fn living(store: &MemoryStore, now: Timestamp) -> Vec<Memory> {
+    let mut memories = store.inventory().memories;
+    let superseded: BTreeSet<String> = superseded(&memories).into_keys().map(str::to_owned).collect();
+    memories.retain(|memory| {
+        memory.header.expires_at.is_none_or(|at| at > now) && !superseded.contains(&memory.path)
+    });
+    memories
 }
 
 #[cfg(feature = "semantic")]
@@ -164,6 +207,14 @@ impl LazyMeaning {
         match loaded {
             Some(meaning) => meaning.near(store, task, now),
             None => (BTreeMap::new(), wrong),
+        }
+    }
+
+    /// [`Meaning::take_in`], where the model has been loaded: writing one memory is not worth loading it.
+    pub(crate) fn take_in(&self, store: &MemoryStore, now: Timestamp) -> Vec<Report> {
+        match self.loaded.get() {
+            Some(Some(meaning)) => meaning.take_in(store, now),
+            Some(None) | None => Vec::new(),
         }
     }
 

@@ -105,7 +105,16 @@ mod with_the_model {
         assert_eq!(fs::metadata(&vectors).unwrap().modified().unwrap(), before, "nothing is written again");
         let ignored = fs::read_to_string(project.path().join(FOLDER).join(".gitignore")).unwrap();
         assert!(ignored.contains("/.vectors"), "{ignored}");
+        // What is written is embedded at once, and then a selection has nothing to keep.
+        add("new.md", "Parcels are tracked by the carrier", "tracking a parcel", "");
+        assert_eq!(meaning.take_in(&store, now), []);
+        let taken_in = fs::metadata(&vectors).unwrap().modified().unwrap();
+        assert_ne!(taken_in, before);
+        let near = meaning.near(&store, task, now).0;
+        assert!(near.contains_key("new.md"));
+        assert_eq!(fs::metadata(&vectors).unwrap().modified().unwrap(), taken_in);
         fs::write(&vectors, "damaged").unwrap();
-        assert_eq!(meaning.near(&store, task, now).0, near);
+        let Some(anew) = model() else { return };
+        assert_eq!(anew.near(&store, task, now).0, near);
     }
 }

@@ -8,6 +8,7 @@ use rawko::core::memory::{Kind, Pattern};
 use rawko::memory::{FOLDER, MemoryStore, NewMemory, cite};
 use serde_json::{Value, json};
 
+use super::matching::load_meaning;
 use super::{now, refused};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -109,6 +110,7 @@ pub(super) fn add(
     // What takes the place of another may well say nearly the same.
     let force = arguments.force || !arguments.supersedes.is_empty();
     let path = store.add(&new, force).map_err(refused)?;
+    take_in(workspace, store);
     let problems: Vec<Value> =
         new.when_to_use.iter().filter_map(|text| problem(workspace, text, &path)).collect();
     if arguments.json {
@@ -118,6 +120,15 @@ pub(super) fn add(
         workspace.console.line(&format!("wrote {FOLDER}/{}", clean_line(&path)))?;
     }
     Ok(Exit::Success)
+}
+
+/// Embeds the new memory, where the project wants meaning. What goes wrong is told by the next selection, which embeds what has no
+/// vector yet.
+fn take_in(workspace: &Workspace, store: &MemoryStore) {
+    let is_wanted = workspace.inspect().is_ok_and(|rawko| rawko.config().config.memory.semantic);
+    if let (true, Ok(meaning)) = (is_wanted, load_meaning(workspace)) {
+        drop(meaning.take_in(store, now()));
+    }
 }
 
 /// What is wrong with a pattern, which is told too: nobody looks for it later.

@@ -82,7 +82,7 @@ pub(super) fn run(
 }
 
 /// The model, from where `scripts/fetch-model.sh` puts it.
-fn load_meaning(workspace: &Workspace) -> Result<Meaning, MeaningError> {
+pub(super) fn load_meaning(workspace: &Workspace) -> Result<Meaning, MeaningError> {
     let data = workspace.environment.data_dir().ok_or_else(|| MeaningError {
         message: "neither XDG_DATA_HOME nor HOME says where the model is".to_owned(),
         help: "set one of them".to_owned(),
