@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests that need the tensor library and the model's weights: builds the one, fetches the other where it is missing.
-# `.ci/run` calls this where RAWKO_CI_SEMANTIC=1.
+# `.ci/run` calls this, unless RAWKO_CI_SEMANTIC=0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/fetch-model.sh

@@ -1,7 +1,7 @@
 //! A run's dealings with the memory of its project: choosing what an execution is told, keeping what it learned,
 //! noting what helped. What is chosen and why is `rawko_core::memory`'s; files are `memory`'s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use rawko_core::text::truncate;
 use crate::driver::{Signal, Signals, now};
 use crate::memory::{LazyMeaning, MemoryStore, NewMemory, RecallOptions, WriteError, cite};
 
-/// Most problems with memories that one recall tells: `rawko memory check` tells all.
+/// Most problems with memories that one recall tells, those that were told before apart: `rawko memory check` tells all.
 const MAX_PROBLEMS: usize = 3;
 /// Most memories that a new one names as saying otherwise.
 const MAX_CONFLICTS: usize = 5;
@@ -39,6 +39,8 @@ pub(crate) struct RunMemory {
     task: String,
     defaults: (u32, Importance),
     recipients: Mutex<BTreeMap<String, Recipient>>,
+    /// Problems that the run has been told of: once is enough.
+    told: Mutex<BTreeSet<String>>,
     meaning: Option<LazyMeaning>,
 }
 
@@ -54,7 +56,8 @@ impl RunMemory {
     ) -> Arc<Self> {
         let store = MemoryStore::of_project(&project);
         let store = if dry_run { store.without_caches() } else { store };
-        let memory = Self { project, store, session, task, defaults, recipients: Mutex::default(), meaning };
+        let (recipients, told) = (Mutex::default(), Mutex::default());
+        let memory = Self { project, store, session, task, defaults, recipients, told, meaning };
         memory.tell(agents);
         Arc::new(memory)
     }
@@ -112,13 +115,20 @@ impl RunMemory {
                 .cloned()
                 .collect(),
         });
-        let more = recall.reports.len().saturating_sub(MAX_PROBLEMS);
-        let mut problems: Vec<String> =
-            recall.reports.iter().take(MAX_PROBLEMS).map(ToString::to_string).collect();
-        if more > 0 {
-            problems.push(format!("{more} more problems with memories: rawko memory check"));
-        }
+        let problems = self.untold(recall.reports.iter().map(ToString::to_string));
         Recalled { block: recall.block, memories: memories.collect(), problems, use_rule: UseRule::Words }
+    }
+
+    /// Those of these problems that the run has not been told of, and how many more there are.
+    fn untold(&self, problems: impl Iterator<Item = String>) -> Vec<String> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new: Vec<String> = problems.filter(|problem| told.insert(problem.clone())).collect();
+        let more = new.len().saturating_sub(MAX_PROBLEMS);
+        new.truncate(MAX_PROBLEMS);
+        if more > 0 {
+            new.push(format!("{more} more problems with memories: rawko memory check"));
+        }
+        new
     }
 
     /// Keeps what was learned, and reports what became of it.

@@ -166,8 +166,16 @@ fn nothing_learned_and_nonsense_leave_the_run_alone() {
 }
 
 #[test]
-fn broken_memories_are_told_and_skipped() {
-    let ended = Trial::new(server(learned()))
+fn broken_memories_are_told_once_and_skipped() {
+    // Two executions, each of which is told memories.
+    let server = ModelServer::sequence([
+        select("developer"),
+        report("looked"),
+        select("tester"),
+        report("tested"),
+        complete("all done"),
+    ]);
+    let ended = Trial::new(server)
         .file("ports.txt", "7070\n")
         .file(".rawko/memories/broken.md", "---\ntitle: [unclosed\n---\nbody\n")
         .file(".rawko/memories/good.md", "---\ntitle: Tests\nwhenToUse: tests\n---\nUse nextest.\n")
@@ -175,8 +183,10 @@ fn broken_memories_are_told_and_skipped() {
         .run("Run the tests.");
     ended.exits(0);
     let told = |event: &Value| event["message"].as_str().unwrap().contains("broken.md");
-    assert!(ended.events_of("warning").iter().any(told), "{}", ended.stdout);
-    assert!(systems(&ended.trial)[0].contains("Use nextest."));
+    assert_eq!(ended.events_of("warning").iter().filter(|event| told(event)).count(), 1, "{}", ended.stdout);
+    let told: Vec<bool> =
+        systems(&ended.trial).iter().map(|system| system.contains("Use nextest.")).collect();
+    assert_eq!(told, [true, true]);
     assert!(!ended.trial.server.asked().iter().any(is_extractor), "it may be switched off");
 }
 

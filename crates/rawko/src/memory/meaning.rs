@@ -117,7 +117,8 @@ impl Meaning {
                 "{} texts of memories were not compared by meaning: their vectors are not computed yet",
                 near.left
             );
-            let help = format!("every selection computes {MAX_EMBEDDED} of them: `rawko memory match` is one");
+            let help =
+                format!("every selection computes {MAX_EMBEDDED} of them: `rawko memory match` is one");
             reports.push(Report::warning(rawko_semantic::FILE_NAME, message, help));
         }
         (near.found, reports)

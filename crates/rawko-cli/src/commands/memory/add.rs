@@ -125,8 +125,9 @@ pub(super) fn add(
 /// Embeds the new memory, where the project wants meaning. What goes wrong is told by the next selection, which embeds what has no
 /// vector yet.
 fn take_in(workspace: &Workspace, store: &MemoryStore) {
-    let is_wanted = workspace.inspect().is_ok_and(|rawko| rawko.config().config.memory.semantic);
-    if let (true, Ok(meaning)) = (is_wanted, load_meaning(workspace)) {
+    if workspace.inspect().is_ok_and(|rawko| rawko.config().config.memory.semantic)
+        && let Ok(meaning) = load_meaning(workspace)
+    {
         drop(meaning.take_in(store, now()));
     }
 }
