@@ -324,6 +324,8 @@ fn home(root: &OwnedFd, path: &Path) -> Option<std::path::PathBuf> {
         ignore_derived(path).ok()?;
         fs::create_dir(&home).ok()?;
         folder::open_below(root.as_fd(), FOLDER).ok()?;
+        // Never committed, also where the memories' folder has a `.gitignore` of somebody's own.
+        fs::write(home.join(".gitignore"), "*\n").ok()?;
     }
     Some(home)
 }

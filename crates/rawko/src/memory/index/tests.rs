@@ -291,6 +291,21 @@ fn where_it_cannot_be_kept_it_is_done_without() {
     assert_eq!(fs::read_to_string(file.store().folder().join(FOLDER)).unwrap(), "mine");
 }
 
+#[test]
+fn git_passes_it_over_whatever_else_it_is_told() {
+    let project = filled();
+    let git = |arguments: &[&str]| {
+        let done = std::process::Command::new("git").current_dir(project.path()).args(arguments).output();
+        String::from_utf8(done.unwrap().stdout).unwrap()
+    };
+    git(&["init", "--quiet"]);
+    fs::write(project.store().folder().join(".gitignore"), "mine\n").unwrap();
+    agree(&project);
+    assert!(project.store().folder().join(FOLDER).join(NAME).exists());
+    let seen = git(&["status", "--porcelain", "--untracked-files=all"]);
+    assert!(seen.contains("a.md") && !seen.contains(FOLDER), "{seen}");
+}
+
 /// Waits until the index believes its stamps: the clock of the file system must have moved on.
 fn settle(project: &Project) -> Vec<u8> {
     let file = project.store().folder().join(FOLDER).join(NAME);
