@@ -16,6 +16,8 @@ use super::report::Report;
 const MAX_DEPTH: usize = 16;
 /// Most memories. What is beyond them is not looked at.
 pub(super) const MAX_FILES: usize = 1_000_000;
+/// Most folders. (Tests would be slow with so many.)
+pub(super) const MAX_FOLDERS: usize = if cfg!(test) { 1_200 } else { 100_000 };
 /// The ending of a memory's file.
 pub(super) const ENDING: &str = ".md";
 
@@ -113,27 +115,48 @@ pub(super) fn stamp_of(folder: BorrowedFd<'_>) -> Result<Stamp, Errno> {
 }
 
 /// Lists the folder and all below it. Names that are not memories are passed over; what should be one and is not is reported.
+///
+/// One folder is open at a time, however many there are: a process may have a thousand files open and more folders than that.
 pub(super) fn list(root: BorrowedFd<'_>) -> Listing {
     let mut listing = Listing::default();
-    let mut count = 0;
-    match open_below(root, "") {
-        Ok(folder) => walk(folder, "", 0, &mut count, &mut listing),
-        Err(error) => listing.reports.push(unreadable("", error)),
+    let (mut files, mut seen) = (0, 1);
+    let mut waiting = vec![(String::new(), 0)];
+    while let Some((path, depth)) = waiting.pop() {
+        let below = match open_below(root, &path) {
+            Ok(folder) => one(folder, &path, depth, &mut files, &mut listing),
+            // It went while the one above was read, whose stamp has changed by that.
+            Err(Errno::NOENT) if depth > 0 => Vec::new(),
+            Err(error) => {
+                listing.reports.push(unreadable(&path, error));
+                Vec::new()
+            }
+        };
+        for name in below {
+            if seen == MAX_FOLDERS {
+                let message = format!("more than {MAX_FOLDERS} folders; the rest is not looked at");
+                listing.reports.push(Report::warning(&path, message, "put several memories into one folder"));
+            }
+            seen += 1;
+            if seen <= MAX_FOLDERS {
+                waiting.push((name, depth + 1));
+            }
+        }
     }
     listing.folders.sort_by(|a, b| a.path.cmp(&b.path));
     listing
 }
 
-fn walk(folder: OwnedFd, path: &str, depth: usize, count: &mut usize, listing: &mut Listing) {
+/// Lists one folder; the paths of those right below it, the last first.
+fn one(folder: OwnedFd, path: &str, depth: usize, files: &mut usize, listing: &mut Listing) -> Vec<String> {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
     // Before the names are read: a change in between shows as a change.
-    let stamp = match stamp_of(folder.as_fd()) {
-        Ok(stamp) => stamp,
-        Err(error) => return listing.reports.push(unreadable(path, error)),
-    };
-    let entries = match Dir::read_from(&folder) {
-        Ok(entries) => entries,
-        Err(error) => return listing.reports.push(unreadable(path, error)),
+    let opened = stamp_of(folder.as_fd()).and_then(|stamp| Ok((stamp, Dir::read_from(&folder)?)));
+    let (stamp, entries) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            listing.reports.push(unreadable(path, error));
+            return Vec::new();
+        }
     };
     let (mut names, mut folders) = (Vec::new(), Vec::new());
     for entry in entries {
@@ -163,7 +186,7 @@ fn walk(folder: OwnedFd, path: &str, depth: usize, count: &mut usize, listing: &
         };
         match kind {
             FileType::RegularFile if is_memory => names.push(name.to_owned()),
-            FileType::Directory if depth < MAX_DEPTH => folders.push(name.to_owned()),
+            FileType::Directory if depth < MAX_DEPTH => folders.push(below(name)),
             FileType::Directory => {
                 let message = format!("lies deeper than {MAX_DEPTH} folders and is not looked at");
                 listing.reports.push(Report::warning(&below(name), message, "move it up"));
@@ -177,28 +200,16 @@ fn walk(folder: OwnedFd, path: &str, depth: usize, count: &mut usize, listing: &
         }
     }
     names.sort_unstable();
-    if *count + names.len() > MAX_FILES {
-        names.truncate(MAX_FILES - *count);
+    let before = *files;
+    *files += names.len();
+    if before <= MAX_FILES && *files > MAX_FILES {
         let message = format!("more than {MAX_FILES} memories; the rest is not looked at");
         listing.reports.push(Report::warning(path, message, "remove some"));
     }
-    *count += names.len();
-    folders.sort_unstable();
-    let opened: Vec<(String, Result<OwnedFd, Errno>)> = folders
-        .into_iter()
-        .map(|name| {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            (below(&name), openat(&folder, name.as_str(), flags, Mode::empty()))
-        })
-        .collect();
-    drop(folder);
+    names.truncate(MAX_FILES.saturating_sub(before));
+    folders.sort_unstable_by(|a, b| b.cmp(a));
     listing.folders.push(Listed { path: path.to_owned(), stamp, names });
-    for (path, folder) in opened {
-        match folder {
-            Ok(folder) => walk(folder, &path, depth + 1, count, listing),
-            Err(error) => listing.reports.push(unreadable(&path, error)),
-        }
-    }
+    folders
 }
 
 fn link(path: &str) -> Report {

@@ -37,4 +37,6 @@ pub const FOLDER: &str = ".rawko/memories";
 #[cfg(test)]
 mod cache_tests;
 #[cfg(test)]
+mod folder_tests;
+#[cfg(test)]
 mod tests;
