@@ -40,4 +40,4 @@ pub(crate) use prompt::{execution as execution_text, one_line, plan as plan_text
 pub use rules::{Ruling, rule_on_progress, rule_on_selection};
 pub use situation::{Label, Recorded, Situation, SituationError, parse_situations};
 pub use tally::{AgentTally, Tally};
-pub use template::{VOLATILE, fence, fill};
+pub use template::{VOLATILE, defuse, fence, fill};

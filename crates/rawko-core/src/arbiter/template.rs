@@ -38,7 +38,9 @@ pub fn fence(name: &str, text: &str) -> String {
     format!("<data from=\"{name}\">\n{}\n</data>", lines.join("\n"))
 }
 
-fn defuse(text: &str) -> String {
+/// Text in which a `<data` or `</data` has lost its bracket.
+#[must_use]
+pub fn defuse(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {

@@ -70,12 +70,15 @@ fn never(text: &str, expression: &str) -> Option<String> {
     })
 }
 
-/// With `$` and `^` as themselves.
+/// With `$` and `^` as themselves, but for those in a class (`[^a]`).
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 4);
-    let mut is_escaped = false;
+    let (mut is_escaped, mut in_class) = (false, false);
     for c in text.chars() {
-        if matches!(c, '$' | '^') && !is_escaped {
+        if !is_escaped {
+            in_class = c == '[' || (in_class && c != ']');
+        }
+        if matches!(c, '$' | '^') && !is_escaped && !in_class {
             escaped.push('\\');
         }
         is_escaped = c == '\\' && !is_escaped;
@@ -169,7 +172,8 @@ mod tests {
         check("auth|costs $5", Some(r"write `auth|costs \$5`"));
         check("(a$)b", Some("can never match"));
         check("a^b", Some(r"`a\^b`"));
-        check(r"[^\s\S]", Some("can never match"));
+        check(r"[^\s\S]", Some("can never match, or a part of it cannot"));
+        check(r"$[^a]", Some(r"write `\$[^a]`"));
         for everything in ["*", "?", ".*", "**", ".+", "$|x", "^", "(auth)?", "[a-z]", r"\w+"] {
             check(everything, Some("matches every text"));
         }

@@ -69,7 +69,7 @@ fn example_1_a_task_with_matching_memories() {
             week,
             json!({
                 "title": "OAuth2 integration was considered too broad", "whenToUse": "oauth|integration", "importance": "high",
-                "tags": ["auth", "failures"], "discoveredBy": "tester",
+                "tags": ["auth", "failures"], "discoveredBy": "developer",
             }),
         ),
         memory(
@@ -77,7 +77,7 @@ fn example_1_a_task_with_matching_memories() {
             week,
             json!({
                 "title": "Express middleware pattern", "whenToUse": "developer", "importance": "high",
-                "tags": ["patterns", "code"], "discoveredBy": "planner",
+                "tags": ["patterns", "code"], "discoveredBy": "developer",
             }),
         ),
         memory(
@@ -88,10 +88,13 @@ fn example_1_a_task_with_matching_memories() {
             }),
         ),
     ];
-    // The specification gives the OAuth memory 15 points for words. By its own rule (a word of the task that the title holds as a substring)
-    // "OAuth" is in "oauth2", "integration" in "integration" and "to" in "too": the third is none. Compared as words,
-    // as spec/memory.md decides, only "integration" is shared: 5. JWT: "auth" is in "authentication" as a substring, once, which
-    // would be 5 and not 10 there; as words nothing is shared: 0. The middleware pattern then comes out on top by its tags.
+    // The specification's sums (40, 35, 35) do not follow from its rules:
+    // - It shows the OAuth and the middleware memory as discovered by developer, who is the agent, and leaves out their 10 for that.
+    // - It gives OAuth 15 for words. By its rule, a word of the task that the title holds as a substring, there are four: "OAuth" and
+    //   "auth" in "oauth2", "integration", and "to" in "too", which is 20. Compared as words, as spec/memory.md decides, only
+    //   "integration" is shared: 5.
+    // - It gives JWT 10. "auth" is in "authentication" as a substring, once, which would be 5; as words nothing is shared: 0.
+    // By spec/memory.md they have 40, 25 and 45, and the middleware pattern comes out on top.
     insta::assert_snapshot!(explained(&memories, "Add OAuth integration to existing auth system", 3));
 }
 

@@ -57,14 +57,24 @@ pub(super) fn names_file(text: &str, path: &str) -> bool {
     }
 }
 
-/// Whether the text says the title, word by word. A title of fewer than two content words is said by chance.
+/// Whether the text says the title: word by word, or all its content words in one sentence ("I used port 7070, which the tests need"). A
+/// title of fewer than two content words is said by chance, and so are two of them that do not stand side by side.
 pub(super) fn says_title(text: &str, title: &str) -> bool {
-    if stems(title).len() < MIN_TITLE {
+    let wanted = stems(title);
+    if wanted.len() < MIN_TITLE {
         return false;
+    }
+    if wanted.len() > MIN_TITLE && sentences(text).any(|sentence| wanted.is_subset(&stems(sentence))) {
+        return true;
     }
     let title: Vec<String> = words(title).collect();
     let text: Vec<String> = words(text).collect();
     text.windows(title.len()).any(|window| window == title)
+}
+
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let is_end = |c: char| matches!(c, '\n' | '!' | '?' | ';');
+    text.split(is_end).flat_map(|part| part.split(". "))
 }
 
 fn is_telling(name: &str) -> bool {
@@ -123,6 +133,10 @@ mod tests {
         };
         check("As noted (the API\nwants RETRIES), so", "The API wants retries", true);
         check("The API wants retriesX", "The API wants retries", false);
+        check("Used port 7070, which the tests need; all pass", "The tests need port 7070", true);
+        check("The tests need a port.\nIt is 7070", "The tests need port 7070", false);
+        check("The tests need it. A port is 7070", "The tests need port 7070", false);
+        check("the retries of the client", "Client retries", false);
         check("I tested it all", "Test", false);
         check("tests of a kind", "a", false);
         check("what is to be done", "What is to be done", false);

@@ -343,10 +343,14 @@ fn alternatives(text: &str) -> Option<String> {
     Some(parts.collect::<Vec<_>>().join("|"))
 }
 
-/// The expression with `++` behind a letter or digit as itself: `C++`. As a repetition of a repetition it would match every `c`.
+/// The expression with `++` behind a letter or digit as itself: `C++`. As a repetition of a repetition it would match every `c`. Who
+/// escapes anything (`\x41++`) knows what an expression is.
 fn literal_pluses(text: &str) -> String {
+    if text.contains('\\') {
+        return text.to_owned();
+    }
     let mut literal = String::with_capacity(text.len() + 4);
-    let (mut before, mut is_escaped) = (None, false);
+    let mut before = None;
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let pluses = rest.len() - rest.trim_start_matches('+').len();
@@ -356,9 +360,7 @@ fn literal_pluses(text: &str) -> String {
             continue;
         }
         literal.push(c);
-        // The `d` of `\d` is no letter.
-        before = (!is_escaped).then_some(c);
-        is_escaped = c == '\\' && !is_escaped;
+        before = Some(c);
         rest = &rest[c.len_utf8()..];
     }
     literal

@@ -319,6 +319,9 @@ impl<'a> Ranking<'a> {
         let by_path: BTreeMap<&str, Ranked<'a>> =
             ranked.iter().map(|ranked| (ranked.memory.path.as_str(), ranked.clone())).collect();
         let mut told: BTreeSet<&str> = BTreeSet::new();
+        // What matches nothing is told beside what it contradicts where a place is left: a memory that names others must not push out what
+        // matches.
+        let mut unmatched: Vec<(usize, Ranked<'a>)> = Vec::new();
         for (at, one) in ranked.iter().enumerate() {
             if told.contains(one.memory.path.as_str()) {
                 continue;
@@ -327,15 +330,22 @@ impl<'a> Ranking<'a> {
                 beyond.push((at + 1, one.clone()));
                 continue;
             }
-            let partners = self.partners(one.memory).into_iter().map(|partner| {
-                by_path.get(partner.path.as_str()).cloned().unwrap_or_else(|| self.unmatched(partner))
-            });
-            for member in std::iter::once(one.clone()).chain(partners) {
+            let mut group = vec![one.clone()];
+            for partner in self.partners(one.memory) {
+                match by_path.get(partner.path.as_str()) {
+                    Some(matched) => group.push(matched.clone()),
+                    None => unmatched.push((chosen.len(), self.unmatched(partner))),
+                }
+            }
+            for member in group {
                 if places > 0 && told.insert(&member.memory.path) {
                     places -= 1;
                     chosen.push(member.into_chosen(found));
                 }
             }
+        }
+        for (shift, (at, one)) in self.with_a_place(unmatched, places, &mut told).into_iter().enumerate() {
+            chosen.insert((at + shift + 1).min(chosen.len()), one.into_chosen(found));
         }
         for (rank, one) in beyond {
             self.leave_out(one.memory, Reason::NoPlace { rank }, Some(one.score), one.matches);
@@ -360,6 +370,17 @@ impl<'a> Ranking<'a> {
         });
         partners.truncate(MAX_PARTNERS);
         partners
+    }
+
+    /// Those that have one of so many places, each once.
+    fn with_a_place(
+        &self,
+        unmatched: Vec<(usize, Ranked<'a>)>,
+        places: usize,
+        told: &mut BTreeSet<&'a str>,
+    ) -> Vec<(usize, Ranked<'a>)> {
+        let new = unmatched.into_iter().filter(|(_, one)| told.insert(&one.memory.path));
+        new.take(places).collect()
     }
 
     /// A memory that is told although none of its patterns matches.

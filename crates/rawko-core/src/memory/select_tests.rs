@@ -106,14 +106,29 @@ fn contradictions_are_told_side_by_side() {
         memory("d.md", json!({"conflictsWith": "c"})),
     ];
     check(&memories, &json!({}), &["a.md", "b.md", "c.md", "d.md"], &[]);
-    let selection = select(&memories, &json!({"maxInjected": 3}), &[]);
-    let told: Vec<(&str, bool)> = selection
-        .chosen
-        .iter()
-        .flat_map(|one| one.contradictions.iter().map(|other| (other.path.as_str(), other.shown)))
-        .collect();
-    // The last place is the third one's: that somebody says otherwise is said all the same.
-    assert_eq!(told, [("b.md", true), ("a.md", true), ("d.md", false)]);
+    let said = |max: u32| -> Vec<(String, bool)> {
+        let selection = select(&memories, &json!({"maxInjected": max}), &[]);
+        let of = |one: &Chosen| one.contradictions.clone();
+        selection.chosen.iter().flat_map(of).map(|other| (other.path, other.shown)).collect()
+    };
+    let check = |max, expected: &[(&str, bool)]| {
+        let expected: Vec<(String, bool)> =
+            expected.iter().map(|(path, shown)| ((*path).to_owned(), *shown)).collect();
+        assert_eq!(said(max), expected, "{max}");
+    };
+    // That somebody says otherwise is said where there is no place, too. What matches nothing has the last one.
+    check(4, &[("b.md", true), ("a.md", true), ("d.md", true), ("c.md", true)]);
+    check(3, &[("b.md", false), ("d.md", true), ("c.md", true)]);
+    check(2, &[("b.md", false), ("d.md", false)]);
+}
+
+#[test]
+fn a_memory_that_names_others_pushes_out_none_that_matches() {
+    let best = |name: &str| memory(name, json!({"title": name, "importance": "critical"}));
+    let mut memories = ["a", "b", "c", "d", "e"].map(best).to_vec();
+    memories.push(memory("x", json!({"whenToUse": "nothing", "conflictsWith": ["a", "b", "c", "d", "e"]})));
+    check(&memories, &json!({}), &["a", "b", "c", "d", "e"], &[("x", Reason::NoMatch)]);
+    check(&memories, &json!({"maxInjected": 6}), &["a", "x", "b", "c", "d", "e"], &[]);
 }
 
 #[test]
