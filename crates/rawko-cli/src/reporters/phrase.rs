@@ -2,7 +2,8 @@
 
 use rawko::core::facts::{CommandRun, Verification};
 use rawko::core::machine::{Decision, Plan, PlanStep, StepStatus};
-use rawko::core::session::{Compaction, DecisionPoint, DecisionSource};
+use rawko::core::memory::{MemoryUse, RecalledMemory};
+use rawko::core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory};
 use rawko::core::text::truncate;
 use rawko::core::{ErrorInfo, Usage};
 use serde_json::Value;
@@ -194,6 +195,34 @@ pub(super) fn compaction(how: Compaction, before: u64, after: u64) -> String {
     format!("{how}: about {} tokens, {} before", tokens(after), tokens(before))
 }
 
+/// What an agent is told of earlier runs: `2 memories: Tokens live an hour; Mail is queued`.
+pub(super) fn told(memories: &[RecalledMemory]) -> String {
+    let titles: Vec<String> = memories.iter().map(|one| title(&one.title)).collect();
+    let word = if memories.len() == 1 { "memory" } else { "memories" };
+    format!("{} {word}: {}", memories.len(), titles.join("; "))
+}
+
+/// Which memories an execution spoke of or followed, by their files; `None` where it was none.
+pub(super) fn used(uses: &[MemoryUse]) -> Option<String> {
+    let used: Vec<String> =
+        uses.iter().filter(|one| one.cited || one.touched).map(|one| clean_line(&one.path)).collect();
+    (!used.is_empty()).then(|| used.join(", "))
+}
+
+/// What became of something that was learned.
+pub(super) fn kept(learned: &str, kept: &KeptMemory) -> String {
+    let (learned, folder) = (title(learned), rawko::memory::FOLDER);
+    match kept {
+        KeptMemory::Written { path } => format!("learned: {learned} ({folder}/{})", clean_line(path)),
+        KeptMemory::NotedOn { path } => format!("learned again: {learned} ({folder}/{})", clean_line(path)),
+        KeptMemory::Refused { message } => format!("not kept: {learned} ({})", clean_line(message)),
+    }
+}
+
+fn title(title: &str) -> String {
+    truncate(&clean_line(title), ARGUMENT_CHARS)
+}
+
 /// Tokens of a call and of all calls so far.
 pub(super) fn usage(usage: &Usage, total: &Usage, cost_usd: Option<f64>) -> String {
     let cached = usage.cache_hit_share().map(|share| format!(" ({:.0}% cached)", share * 100.0));
@@ -232,6 +261,26 @@ mod tests {
             arguments("Bash", &json!({"command": "x".repeat(500)})).chars().count(),
             ARGUMENT_CHARS + 3
         );
+    }
+
+    #[test]
+    fn memories_are_told_in_a_line() {
+        let memory = |title: &str| RecalledMemory {
+            path: "a.md".to_owned(),
+            title: title.to_owned(),
+            score: 1.0,
+            files: Vec::new(),
+        };
+        assert_eq!(told(&[memory("Mail\u{1b}[2J\nis queued")]), "1 memory: Mail is queued");
+        assert_eq!(told(&[memory("A"), memory("B")]), "2 memories: A; B");
+        let path = || "a.md".to_owned();
+        for (what, expected) in [
+            (KeptMemory::Written { path: path() }, "learned: T (.rawko/memories/a.md)"),
+            (KeptMemory::NotedOn { path: path() }, "learned again: T (.rawko/memories/a.md)"),
+            (KeptMemory::Refused { message: "no\nroom".to_owned() }, "not kept: T (no room)"),
+        ] {
+            assert_eq!(kept("T", &what), expected);
+        }
     }
 
     #[test]

@@ -199,6 +199,17 @@ impl<W: Write> Plain<W> {
                 let how = phrase::compaction(*how, *before, *after);
                 self.line(&format!("context: {}: {how}", clean_line(agent)))
             }
+            RunEvent::MemoryInjected { agent, memories, iteration: _ } => {
+                self.line(&format!("memory: {} is told {}", clean_line(agent), phrase::told(memories)))
+            }
+            RunEvent::MemoryUsed { agent, uses, iteration: _ } if verbose => match phrase::used(uses) {
+                Some(used) => self.line(&format!("memory: {} used {used}", clean_line(agent))),
+                None => Ok(()),
+            },
+            RunEvent::MemoryUsed { .. } => Ok(()),
+            RunEvent::MemoryKept { agent, title, kept } => {
+                self.line(&format!("memory: {} {}", clean_line(agent), phrase::kept(title, kept)))
+            }
             RunEvent::Usage { agent, usage, total, cost_usd } if verbose => self.line(&format!(
                 "usage: {}: {}",
                 clean_line(agent),

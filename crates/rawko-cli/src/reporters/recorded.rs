@@ -22,6 +22,9 @@ fn events() -> Vec<RunEvent> {
          "decision": {"type": "SELECT_MODE", "mode": "planner", "reason": "no plan yet"}},
         {"type": "state_changed", "from": "selecting", "to": "executing", "iteration": 1},
         {"type": "agent_started", "agent": "planner", "iteration": 1, "continued": false},
+        {"type": "memory_injected", "agent": "planner", "iteration": 1, "memories": [
+            {"path": "a.md", "title": "Tests need\nport \u{1b}[2J7070", "score": 40.0},
+            {"path": "mail/b.md", "title": "Mail is queued", "score": 12.5}]},
         {"type": "text_delta", "agent": "planner", "text": "I look\nat the \u{1b}[3"},
         {"type": "text_delta", "agent": "planner", "text": "1mcode\u{1b}[0"},
         {"type": "text_delta", "agent": "planner", "text": "m \u{202e}first."},
@@ -40,6 +43,11 @@ fn events() -> Vec<RunEvent> {
          "allowed": true, "rule": "control tool"},
         {"type": "tool_result", "agent": "planner", "id": "c3", "tool": "Report", "output": "Noted.", "isError": false,
          "filesModified": [], "durationMs": 0},
+        {"type": "memory_used", "agent": "planner", "iteration": 1, "uses": [
+            {"path": "a.md", "cited": true, "touched": false, "outcome": "success"},
+            {"path": "mail/b.md", "cited": false, "touched": false, "outcome": "success"}]},
+        {"type": "memory_kept", "agent": "planner", "title": "The build needs\n\u{1b}[31mnode", "kept": {"as": "written", "path": "node.md"}},
+        {"type": "memory_kept", "agent": "planner", "title": "Mail is queued", "kept": {"as": "refused", "message": "disk full"}},
         {"type": "decision", "point": "evaluate", "source": "fallback", "latencyMs": 0,
          "decision": {"type": "SELECT_MODE", "mode": "developer", "reason": "planner names developer as its successor"}},
         {"type": "agent_started", "agent": "developer", "iteration": 2, "continued": true},
@@ -122,8 +130,12 @@ fn what_stays_on_a_terminal() {
 fn the_last_line_says_what_is_going_on() {
     let mut out = Vec::new();
     let mut reporter = Terminal::new(Paint::new(false), Detail::Normal, &mut out, Box::new(|| 200));
-    for event in events().iter().take(11) {
-        reporter.tell(event).unwrap();
+    // Up to the first call of a tool.
+    for event in events() {
+        reporter.tell(&event).unwrap();
+        if matches!(event, RunEvent::ToolCall { .. }) {
+            break;
+        }
     }
     reporter.tick().unwrap();
     drop(reporter);

@@ -284,6 +284,22 @@ impl<W: Write> Terminal<W> {
                 let how = phrase::compaction(*how, *before, *after);
                 self.live.print(&paint.faint(&format!("  {}: {how}", clean_line(agent))))
             }
+            RunEvent::MemoryInjected { agent, memories, iteration: _ } => {
+                let told = phrase::told(memories);
+                self.live.print(&paint.faint(&format!("  {} is told {told}", clean_line(agent))))
+            }
+            RunEvent::MemoryUsed { agent, uses, iteration: _ } if self.verbose() => {
+                match phrase::used(uses) {
+                    Some(used) => {
+                        self.live.print(&paint.faint(&format!("  {} used {used}", clean_line(agent))))
+                    }
+                    None => Ok(()),
+                }
+            }
+            RunEvent::MemoryUsed { .. } => Ok(()),
+            RunEvent::MemoryKept { agent: _, title, kept } => {
+                self.live.print(&format!("  {}", phrase::kept(title, kept)))
+            }
             RunEvent::Usage { agent, usage, total, cost_usd } => {
                 self.now.tokens = total.total_tokens();
                 self.now.cost_usd = *cost_usd;
