@@ -87,7 +87,7 @@ pub fn decide(found: &mut BTreeMap<String, Similarity>, threshold: f64, margin: 
     }
 }
 
-/// How near the nearest of these texts is, in hundredths: what is printed, journaled and compared is the same number.
+/// How near the nearest of these texts is, in thousandths: what is printed, journaled and compared is the same number.
 fn measure(query: &Packed, texts: &[&str], vectors: &Vectors) -> Similarity {
     let known = texts.iter().filter_map(|text| vectors.get(text));
     let cosine = nearest(query, known, 1).first().map_or(0.0, |(_, cosine)| *cosine).max(0.0);

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rawko_core::memory::Pattern;
 use rawko_core::memory::words::stems;
 use rawko_semantic::evaluation::{
     Answer, Half, Kind, LabelledQuery, LabelledSet, Row, Way, figures, found, table,
@@ -79,4 +80,49 @@ fn the_published_lexical_table_is_what_rawko_does() {
              `cargo run --release -p rawko-semantic --features model --example evaluate` prints:\n{expected}"
         );
     }
+}
+
+/// A lure that shares no word with its task lures nobody who goes by words: the document says how many do.
+#[test]
+fn the_document_says_how_many_lures_share_a_word() {
+    let set = set();
+    let (mut lures, mut sharing, mut taken) = (0, 0, 0);
+    for query in &set.queries {
+        let words = stems(&query.task);
+        let found = found(&set, query, Way::Lexical, &BTreeMap::new());
+        for id in &query.irrelevant {
+            let memory = set.memories.iter().find(|memory| memory.path == *id).unwrap();
+            let said = format!("{} {}", memory.header.title, memory.header.when_to_use.join(" "));
+            lures += 1;
+            sharing += usize::from(!stems(&said).is_disjoint(&words));
+            taken += usize::from(found.contains(id));
+        }
+    }
+    let sentence = format!("of {lures} lures {sharing} share a content word with the task, and {taken}");
+    let doc = std::fs::read_to_string(root().join("docs/memory-evaluation.md")).unwrap();
+    assert!(doc.contains(&sentence), "docs/memory-evaluation.md must say: {sentence}");
+}
+
+/// How much of the task stands in what the memory's author wrote down: tasks of the kind `words` are what the author had in mind.
+#[test]
+fn the_document_says_how_near_the_tasks_with_words_are_to_the_patterns() {
+    let set = set();
+    let share = |query: &LabelledQuery| {
+        let words = stems(&query.task);
+        let of = |id: &String| {
+            let memory = set.memories.iter().find(|memory| memory.path == *id).unwrap();
+            let shares = memory.header.when_to_use.iter().filter_map(|text| {
+                let stems = Pattern::content_stems(text)?;
+                let common = u32::try_from(stems.intersection(&words).count()).unwrap();
+                Some(f64::from(common) / f64::from(u32::try_from(stems.len()).unwrap()))
+            });
+            shares.fold(0.0, f64::max)
+        };
+        query.relevant.iter().map(of).fold(0.0, f64::max)
+    };
+    let tasks: Vec<_> = set.queries.iter().filter(|query| query.kind == Kind::Words).collect();
+    let half = tasks.iter().filter(|query| share(query) >= 0.5).count();
+    let sentence = format!("In {half} of the {} tasks of the kind `words` at least half", tasks.len());
+    let doc = std::fs::read_to_string(root().join("docs/memory-evaluation.md")).unwrap();
+    assert!(doc.contains(&sentence), "docs/memory-evaluation.md must say: {sentence}");
 }
