@@ -103,9 +103,14 @@ fn evaluate() -> Result<String, Box<dyn std::error::Error>> {
     Ok(text)
 }
 
-fn kinds<'a>(queries: &[&'a LabelledQuery]) -> [(&'static str, Vec<&'a LabelledQuery>); 3] {
+fn kinds<'a>(queries: &[&'a LabelledQuery]) -> [(&'static str, Vec<&'a LabelledQuery>); 4] {
     let of = |kind: Kind| queries.iter().copied().filter(|query| query.kind == kind).collect();
-    [("all", queries.to_vec()), ("words in common", of(Kind::Words)), ("paraphrases", of(Kind::Paraphrase))]
+    [
+        ("all", queries.to_vec()),
+        ("words in common", of(Kind::Words)),
+        ("a word in common", of(Kind::Partly)),
+        ("paraphrases", of(Kind::Paraphrase)),
+    ]
 }
 
 fn run(set: &LabelledSet, queries: &[&LabelledQuery], way: Way, near: &Near) -> Figures {

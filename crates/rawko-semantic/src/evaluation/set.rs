@@ -40,6 +40,8 @@ pub struct LabelledQuery {
 pub enum Kind {
     /// It shares content words with a memory that is for it.
     Words,
+    /// It shares a content word with each memory that is for it, and less than half of those of any of their patterns.
+    Partly,
     /// It says the same in other words: none in common with title and `whenToUse` of what is for it.
     Paraphrase,
     /// It has words of memories, and none is for it.
@@ -109,7 +111,7 @@ impl LabelledSet {
     #[must_use]
     pub fn half(&self, half: Half) -> Vec<&LabelledQuery> {
         let mut all = Vec::new();
-        for kind in [Kind::Words, Kind::Paraphrase, Kind::None] {
+        for kind in [Kind::Words, Kind::Partly, Kind::Paraphrase, Kind::None] {
             let of_kind = self.queries.iter().filter(|query| query.kind == kind);
             let wanted = usize::from(half == Half::Reported);
             all.extend(of_kind.enumerate().filter(|(at, _)| at % 2 == wanted).map(|(_, query)| query));
