@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
-use rawko_core::memory::{Draft, MemoryUse, Query, Recalled, RecalledMemory, Recipient, Use, UseRule};
+use rawko_core::memory::{
+    Draft, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Use, UseRule,
+};
 use rawko_core::session::{EffectId, Event, KeptMemory};
 use rawko_core::setup::AgentSetup;
 use rawko_core::text::truncate;
 
 use crate::driver::{Signal, Signals, now};
-use crate::memory::{LazyMeaning, MemoryStore, NewMemory, RecallOptions, WriteError, cite};
+use crate::memory::{LazyMeaning, Learned, MemoryStore, NewMemory, RecallOptions, WriteError, cite};
 
 /// Most problems with memories that one recall tells, those that were told before apart: `rawko memory check` tells all.
 const MAX_PROBLEMS: usize = 3;
-/// Most memories that a new one names as saying otherwise.
-const MAX_CONFLICTS: usize = 5;
 /// Characters of the task that a memory names as where it was learned.
 const TASK_CHARS: usize = 200;
 
@@ -149,7 +149,14 @@ impl RunMemory {
         let note = self.seen_again(&source, at);
         let Source { agent, iteration: _, files, records } = source;
         let Draft { learned: _, title, when_to_use, importance, kind, tags, paths, body } = draft;
-        let mut new = NewMemory {
+        // One that is told whatever the task is takes the place of those that belong to it.
+        let (useless, when_to_use): (Vec<_>, Vec<_>) =
+            when_to_use.into_iter().partition(|text| Pattern::read(text).tells_nothing());
+        if when_to_use.is_empty() {
+            let message = format!("its patterns match everything or nothing: {}", useless.join(", "));
+            return KeptMemory::Refused { message };
+        }
+        let new = NewMemory {
             importance,
             kind: kind.into(),
             discovered_in: Some(truncate(&self.task, TASK_CHARS)),
@@ -161,19 +168,13 @@ impl RunMemory {
             body,
             ..NewMemory::new(&title, when_to_use, &agent, at)
         };
-        // What says otherwise is told beside it from now on, whatever the two are called.
-        let contradicted = self.store.contradicted(&new).into_iter().take(MAX_CONFLICTS);
-        new.conflicts_with = contradicted.map(|known| known.path).collect();
-        match self.store.add(&new, false) {
-            Ok(path) => {
+        match self.store.learn(&new, &note) {
+            Ok(Learned::Written { path }) => {
                 // What goes wrong here is told by the next selection.
                 drop(self.meaning.as_ref().map(|meaning| meaning.take_in(&self.store, at)));
                 KeptMemory::Written { path }
             }
-            Err(WriteError::Duplicate { path, .. }) => match self.store.note(&path, &note) {
-                Ok(_) => KeptMemory::NotedOn { path },
-                Err(error) => KeptMemory::Refused { message: error.to_string() },
-            },
+            Ok(Learned::NotedOn { path }) => KeptMemory::NotedOn { path },
             Err(error) => KeptMemory::Refused { message: error.to_string() },
         }
     }
@@ -207,24 +208,20 @@ impl RunMemory {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use serde_json::json;
+
+    fn run_memory(project: &Path) -> Arc<RunMemory> {
+        let (session, task, defaults) = ("s1".to_owned(), "Fix the tests".to_owned(), (5, Importance::Low));
+        RunMemory::new(project.to_owned(), session, task, defaults, &BTreeMap::new(), None, false)
+    }
 
     #[test]
     fn what_says_otherwise_is_kept_and_named() {
         let dir = tempfile::tempdir().unwrap();
-        let project = dir.path().to_owned();
-        let agents = BTreeMap::new();
-        let session = "s1".to_owned();
-        let memory = RunMemory::new(
-            project,
-            session,
-            "Fix the tests".into(),
-            (5, Importance::Low),
-            &agents,
-            None,
-            false,
-        );
+        let memory = run_memory(dir.path());
         std::fs::write(dir.path().join("ports.txt"), "7070").unwrap();
         let keep = |title: &str, body: &str, kind: &str| {
             let draft = json!({"learned": true, "title": title, "whenToUse": ["testing"], "body": body, "kind": kind});
@@ -251,5 +248,29 @@ mod tests {
         let found = memory.store.find("integration-tests-need-the-port.md");
         assert_eq!(found[0].header.conflicts_with, ["the-integration-tests-need-a-port.md"]);
         assert_eq!(found[0].header.files[0].path, "ports.txt");
+        // A person took it back: the next run that finds it out again does not bring it back.
+        memory.store.retire("the-integration-tests-need-a-port.md", now()).unwrap();
+        let noted = KeptMemory::NotedOn { path: "the-integration-tests-need-a-port.md".to_owned() };
+        assert_eq!(keep(title, first, "fact"), noted);
+    }
+
+    #[test]
+    fn what_would_always_be_told_is_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = run_memory(dir.path());
+        let keep = |title: &str, when: &[&str]| {
+            let draft = json!({"learned": true, "title": title, "whenToUse": when, "body": title});
+            let draft = serde_json::from_value(draft).unwrap();
+            let source = Source { agent: "a".into(), iteration: 1, files: vec![], records: vec![] };
+            memory.keep(draft, source)
+        };
+        let KeptMemory::Refused { message } = keep("One", &[".*", "costs $5"]) else { panic!("it was kept") };
+        assert_eq!(message, "its patterns match everything or nothing: .*, costs $5");
+        assert!(memory.store.inventory().memories.is_empty());
+        assert_eq!(
+            keep("Two", &["*", "auth|costs $5", "login"]),
+            KeptMemory::Written { path: "two.md".into() }
+        );
+        assert_eq!(memory.store.find("two.md")[0].header.when_to_use, ["auth|costs $5", "login"]);
     }
 }

@@ -145,6 +145,8 @@ fn refused(error: WriteError) -> Failure {
         }
         WriteError::Form { path, .. } => Failure::new(Exit::Failed, message)
             .with_hint(format!("rawko memory edit {path}")),
+        WriteError::Busy => Failure::new(Exit::Failed, message)
+            .with_hint("another rawko may be stopped there: go on with it or end it, then try again"),
         WriteError::Folder(report) => Failure::new(Exit::Failed, message).with_hint(report.help),
         WriteError::Io { .. } => Failure::new(Exit::Failed, message)
             .with_hint(format!("check the disk and the rights of {FOLDER}")),

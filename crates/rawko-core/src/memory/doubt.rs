@@ -11,6 +11,17 @@ use super::pattern::Reading;
 /// Words from which on a pattern is a sentence.
 const SENTENCE: usize = 3;
 
+/// Whether what `matches` does so whatever the text is.
+pub(super) fn is_everything(matches: impl Fn(&str) -> bool) -> bool {
+    matches("") || ('a'..='z').all(|c| matches(c.encode_utf8(&mut [0; 4])))
+}
+
+/// Whether no text of one line matches the whole of `expression`.
+pub(super) fn is_nothing(expression: &str) -> bool {
+    let hir = ParserBuilder::new().nest_limit(50).build().parse(expression);
+    hir.is_ok_and(|hir| is_never(&hir))
+}
+
 /// What is doubtful about a pattern that is compiled to `expression` and `matches` texts.
 pub(super) fn doubt(
     text: &str,
@@ -151,7 +162,14 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, part: Option<&str>) {
-        let problem = Pattern::read(pattern).problem();
+        let read = Pattern::read(pattern);
+        let problem = read.problem();
+        // Of alternatives one that can match is enough.
+        let says_so = |problem: &String| {
+            problem.starts_with("matches every text")
+                || (problem.starts_with("can never") && !pattern.contains('|'))
+        };
+        assert_eq!(read.tells_nothing(), problem.as_ref().is_some_and(says_so), "{pattern}");
         match part {
             Some(part) => assert!(
                 problem.as_ref().is_some_and(|problem| problem.contains(part)),

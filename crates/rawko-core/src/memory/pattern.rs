@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 
-use super::doubt::doubt;
+use super::doubt::{doubt, is_everything, is_nothing};
 use super::glob;
 use super::pieces::Pieces;
 use super::query::{Line, Part, Query};
@@ -232,6 +232,19 @@ impl Pattern {
             Form::Substring(_) => Reading::Substring,
             Form::Prefix(_) => Reading::Prefix,
             Form::Words(_) => Reading::Words,
+        }
+    }
+
+    /// Whether it tells nothing apart: it matches every text, or never matches any.
+    #[must_use]
+    pub fn tells_nothing(&self) -> bool {
+        match &self.form {
+            Form::Expression(_, regex) => {
+                let expression = Self::expression_of(Self::cut(&self.text)).unwrap_or_default();
+                is_everything(|text| regex.is_match(text)) || is_nothing(&expression)
+            }
+            Form::Pieces(_, pieces) => is_everything(|text| pieces.find(&fold(text)).is_some()),
+            Form::Substring(_) | Form::Prefix(_) | Form::Words(_) => false,
         }
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! folder ─▶ file ─▶ index ─▶ store ─▶ core::memory (rank, choose, block)
 //!                             │
-//!                      tree, feedback, write, retire
+//!                      tree, feedback, lock, write, learn, retire
 //! ```
 //!
 //! A [`MemoryStore`] is everything there is to do with `.rawko/memories`. What a memory means, whether it matches and
@@ -15,6 +15,8 @@ mod feedback;
 mod file;
 mod folder;
 mod index;
+mod learn;
+mod lock;
 mod meaning;
 mod parallel;
 mod report;
@@ -23,6 +25,7 @@ mod store;
 mod tree;
 mod write;
 
+pub use learn::Learned;
 pub(crate) use meaning::LazyMeaning;
 pub use meaning::{Meaning, MeaningError};
 pub use report::Report;

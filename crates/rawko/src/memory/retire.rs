@@ -25,6 +25,7 @@ impl MemoryStore {
     /// # Errors
     /// Where there is no such memory, or its file cannot be changed.
     pub fn retire(&self, path: &str, at: Timestamp) -> Result<Retirement, WriteError> {
+        let _lock = self.lock()?;
         let Inventory { memories, .. } = self.inventory();
         if let Some(reason) = untold(&memories, path, at) {
             return Ok(Retirement::Already(reason));
@@ -40,12 +41,16 @@ impl MemoryStore {
     /// [`WriteError::Untold`] where `new` is not told itself; else where there is no memory `new`, or its file cannot be changed.
     pub fn supersede(&self, old: &Memory, new: &Memory, now: Timestamp) -> Result<Retirement, WriteError> {
         let path = &new.path;
+        let _lock = self.lock()?;
         let Inventory { memories, .. } = self.inventory();
         if let Some(reason) = untold(&memories, path, now) {
             let instead = told_instead(&memories, path, now).filter(|instead| *instead != old.path);
             return Err(WriteError::Untold { path: path.clone(), reason, instead });
         }
         let keys = referred_keys(&old.path, &old.header.title);
+        // As it is now: somebody else may have written since `new` was read.
+        let not_found = || WriteError::NotFound { path: path.clone() };
+        let new = memories.iter().find(|memory| memory.path == *path).ok_or_else(not_found)?;
         if new.header.supersedes.iter().any(|known| keys.contains(&reference_key(known))) {
             return Ok(Retirement::Already(Reason::Superseded { by: path.clone() }));
         }

@@ -2,7 +2,7 @@
 //!
 //! Owns the order of things: what is listed, what is read, what is asked of the core, what is looked at in the tree.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rawko_core::Timestamp;
-use rawko_core::memory::words::stems;
 use rawko_core::memory::{
-    Corpus, Feedback, Likeness, Memory, Query, Reason, Recipient, Said, Selection, Similarity, Surroundings,
-    Use, likeness, rank, reference_key, referred_keys, shortlist_len, superseded,
+    Corpus, Feedback, Memory, Query, Reason, Recipient, Selection, Similarity, Surroundings, Use, rank,
+    reference_key, referred_keys, shortlist_len,
 };
 
 use super::feedback;
 use super::file::{self, Text};
 use super::folder::{self, Listing};
 use super::index::{self, Around, Current, Found, Watch, read_entries};
+use super::lock::{Lock, PATIENCE};
 use super::report::Report;
 use super::tree::Tree;
-use super::write::{self, NewMemory, WriteError};
+use super::write::WriteError;
 
 /// What rawko derives from memories or keeps for one machine, and git is told to leave alone.
 const GITIGNORE: &str = "\
@@ -32,8 +32,6 @@ const GITIGNORE: &str = "\
 /.feedback.jsonl
 /.new-*
 ";
-/// Memories whose bodies are compared with that of a new one.
-const MAX_COMPARED: usize = 50;
 
 /// The memories of one project. Nothing is read before it is asked for.
 #[derive(Debug, Clone)]
@@ -244,65 +242,6 @@ impl MemoryStore {
         reports
     }
 
-    /// Writes a memory under a name of its own, and returns its path.
-    ///
-    /// # Errors
-    /// [`WriteError::Duplicate`] where one says nearly the same and `force` is not set; [`WriteError::Invalid`] where it would be
-    /// no memory; [`WriteError::Io`] where it cannot be written.
-    pub fn add(&self, new: &NewMemory, force: bool) -> Result<String, WriteError> {
-        if let (false, Some(known)) = (force, self.near_duplicate(new)) {
-            return Err(WriteError::Duplicate { path: known.path, title: known.header.title });
-        }
-        let folder = self.prepare()?;
-        write::create(&folder, new)
-    }
-
-    /// A memory that says nearly the same and is told, so that the new one need not be: one that is retired is no reason.
-    #[must_use]
-    pub fn near_duplicate(&self, new: &NewMemory) -> Option<Memory> {
-        self.compared(new).find(|(likeness, _)| likeness.is_duplicate()).map(|(_, known)| known)
-    }
-
-    /// Memories that are about the same as the new one and say otherwise.
-    #[must_use]
-    pub fn contradicted(&self, new: &NewMemory) -> Vec<Memory> {
-        let contrary = self.compared(new).filter(|(likeness, _)| *likeness == Likeness::Contrary);
-        contrary.map(|(_, known)| known).collect()
-    }
-
-    /// How alike the new memory is to those that share most of its title's words and are not retired.
-    fn compared(&self, new: &NewMemory) -> impl Iterator<Item = (Likeness, Memory)> {
-        let words = stems(&new.title);
-        let all = self.inventory().memories;
-        let retired: BTreeSet<String> = superseded(&all).into_keys().map(str::to_owned).collect();
-        let mut near: Vec<(usize, Memory)> = all
-            .into_iter()
-            .filter(|memory| memory.header.expires_at.is_none_or(|at| at > new.discovered_at))
-            .filter(|memory| !retired.contains(&memory.path))
-            .map(|memory| (stems(&memory.header.title).intersection(&words).count(), memory))
-            .filter(|(common, _)| *common > 0)
-            .collect();
-        near.sort_by(|(a, _), (b, _)| b.cmp(a));
-        near.truncate(MAX_COMPARED);
-        near.into_iter().map(|(_, memory)| {
-            let known =
-                self.text(&memory.path).map(|(_, body)| write::without_notes(&body)).unwrap_or_default();
-            let header = &memory.header;
-            let known = Said { kind: header.kind, title: &header.title, body: &known };
-            let new = Said { kind: new.kind, title: &new.title, body: &new.body };
-            (likeness(new, known), memory)
-        })
-    }
-
-    /// Notes on a memory that it was found out again; says whether there was room for it.
-    ///
-    /// # Errors
-    /// Where there is no such memory, or it cannot be written.
-    pub fn note(&self, path: &str, note: &str) -> Result<bool, WriteError> {
-        let text = self.to_change(path)?;
-        write::note(&self.folder(), path, &text, note)
-    }
-
     /// What earlier uses say, by path.
     #[must_use]
     pub fn feedback(&self) -> (BTreeMap<String, Feedback>, Vec<Report>) {
@@ -325,6 +264,15 @@ impl MemoryStore {
         let root = self.open().map_err(WriteError::Folder)?;
         let root = root.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         feedback::append(root.as_fd(), uses).map_err(failed)
+    }
+
+    /// Keeps every other writer out for as long as what it returns lives. Where there is no folder there is nothing to keep anybody out of.
+    pub(super) fn lock(&self) -> Result<Lock, WriteError> {
+        let Some(root) = self.open().map_err(WriteError::Folder)? else { return Ok(Lock::Unknown) };
+        match Lock::take(root, PATIENCE) {
+            Lock::Busy => Err(WriteError::Busy),
+            lock @ (Lock::Held { .. } | Lock::Unknown) => Ok(lock),
+        }
     }
 
     /// The folder, made where it is not there, with a `.gitignore` that leaves the memories alone.

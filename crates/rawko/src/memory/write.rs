@@ -13,6 +13,7 @@ use rawko_core::memory::{CitedFile, Header, Kind, Reason, Severity, slug};
 use serde_json::{Value, json};
 
 use super::file::{self, Text};
+use super::lock::PATIENCE;
 use super::report::Report;
 use crate::config::front_matter;
 
@@ -154,6 +155,9 @@ pub enum WriteError {
         /// The key.
         key: &'static str,
     },
+    /// Somebody else keeps writing there.
+    #[error("{} is locked by another process, and has been for {} seconds", super::FOLDER, PATIENCE.as_secs())]
+    Busy,
     /// The memories' folder cannot be used.
     #[error("{} {}", super::FOLDER, .0.message)]
     Folder(Box<Report>),
@@ -167,8 +171,8 @@ pub enum WriteError {
     },
 }
 
-/// Writes `new` into the memories' folder under a free name, and returns that name.
-pub(super) fn create(folder: &Path, new: &NewMemory) -> Result<String, WriteError> {
+/// The text of `new`, which is a memory.
+pub(super) fn sound(new: &NewMemory) -> Result<String, WriteError> {
     let text = new.markdown();
     let entry = file::parse(text.as_bytes(), "");
     let is_too_long = text.len() as u64 > file::MAX_BYTES;
@@ -180,6 +184,12 @@ pub(super) fn create(folder: &Path, new: &NewMemory) -> Result<String, WriteErro
         }
         return Err(WriteError::Invalid(reports));
     }
+    Ok(text)
+}
+
+/// Writes `new` into the memories' folder under a free name, and returns that name.
+pub(super) fn create(folder: &Path, new: &NewMemory) -> Result<String, WriteError> {
+    let text = sound(new)?;
     let stem = slug(&new.title);
     for number in 1..=MAX_NAMES {
         let name = if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") };

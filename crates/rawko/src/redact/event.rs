@@ -38,7 +38,8 @@ impl Redactor {
                 self.clean(&mut recalled.block);
                 self.clean_all(&mut recalled.problems);
                 for memory in &mut recalled.memories {
-                    self.clean(&mut memory.title);
+                    self.clean_all([&mut memory.path, &mut memory.title]);
+                    self.clean_all(&mut memory.files);
                 }
             }
             Event::MemoryKept { kept, effect: _ } => match kept {
@@ -82,6 +83,10 @@ impl Redactor {
             self.clean(&mut tool.description);
         }
         self.verify(&mut setup.verify);
+        if let Some(extract) = setup.memory.as_mut().and_then(|memory| memory.extract.as_mut()) {
+            self.clean(&mut extract.prompt);
+            self.clean_fields(&mut extract.model.extra);
+        }
         if let Some(instructions) = &mut setup.place.instructions {
             self.clean(instructions);
         }
@@ -203,6 +208,12 @@ mod tests {
         check(json!({"type": "SessionResumed", "changedFiles": [CANARY],
             "verify": {"commands": [CANARY], "timeoutMs": 1}}));
         check(json!({"type": "CancelRequested", "reason": CANARY}));
+        let recalled = json!({"path": CANARY, "title": CANARY, "score": 1.0, "files": [CANARY]});
+        check(json!({"type": "MemoriesRecalled", "effect": 3,
+            "recalled": {"block": CANARY, "memories": [recalled], "problems": [CANARY]}}));
+        for kept in [json!({"as": "written", "path": CANARY}), json!({"as": "refused", "message": CANARY})] {
+            check(json!({"type": "MemoryKept", "effect": 3, "kept": kept}));
+        }
         check(json!({"type": "OverrideRequested", "command": {"type": "force_agent", "agent": CANARY}}));
         let choice =
             json!({"provider": "p", "model": "m", "maxTokens": 1, "extra": {"metadata": {"k": CANARY}}});
@@ -213,6 +224,7 @@ mod tests {
             "agents": agents, "fallback": [choice], "limits": {"maxIterations": 1, "maxConsecutiveFailures": 1},
             "arbiter": {"mode": "llm", "model": choice, "templates": {"select": CANARY, "evaluate": CANARY}},
             "verify": {"commands": [CANARY], "timeoutMs": 1},
+            "memory": {"inject": true, "extract": {"model": choice, "prompt": CANARY}},
             "tools": [{"name": "T", "description": CANARY, "inputSchema": {}, "access": "read_only"}],
             "place": {"directory": "/p", "platform": "linux", "git": false}}}));
     }

@@ -1,0 +1,125 @@
+//! What a new memory is measured by, and that nobody writes over another.
+
+use std::fs;
+use std::sync::Barrier;
+
+use rawko_core::memory::Reason;
+
+use super::*;
+use crate::memory::Retirement;
+use crate::memory::tests::{NOW, Project};
+
+/// The memory `port.md` in words of its own.
+fn port() -> NewMemory {
+    NewMemory {
+        body: "The body of Port.".to_owned(),
+        ..NewMemory::new("Port", vec!["x".to_owned()], "me", NOW)
+    }
+}
+
+#[test]
+fn what_was_retired_is_not_learned_again_but_may_be_written() {
+    let check = |file: &str, other: Option<&str>, (is_added, is_learned): (bool, bool)| {
+        let project = Project::new();
+        project.memory("port.md", "Port", "auth", file);
+        if let Some(more) = other {
+            project.memory("other.md", "Other", "auth", more);
+        }
+        let store = project.store();
+        let learned = store.learn(&port(), "again").unwrap();
+        assert_eq!(matches!(learned, Learned::Written { .. }), is_learned, "{file} {other:?}");
+        let text = fs::read_to_string(store.folder().join("port.md")).unwrap();
+        assert_eq!(text.contains("# Seen again\n\n- again\n"), !is_learned, "{text}");
+        if is_learned {
+            fs::remove_file(store.folder().join("port-2.md")).unwrap();
+        }
+        assert_eq!(store.add(&port(), false).is_ok(), is_added, "{file} {other:?}");
+    };
+    check("", None, (false, false));
+    check("expiresAt: 2030-01-01\n", None, (false, false));
+    check("expiresAt: 2026-01-01\n", None, (true, false));
+    check("", Some("supersedes: port\n"), (true, false));
+    // A fact is no duplicate of a warning.
+    check("kind: avoid\n", None, (true, true));
+}
+
+#[test]
+fn what_is_told_is_noted_on_before_what_is_retired() {
+    let project = Project::new();
+    project.memory("a.md", "Port", "auth", "expiresAt: 2026-01-01\n");
+    project.memory("b.md", "Port", "auth", "");
+    let learned = project.store().learn(&port(), "again").unwrap();
+    assert_eq!(learned, Learned::NotedOn { path: "b.md".to_owned() });
+}
+
+#[test]
+fn the_same_under_another_title_is_found() {
+    let project = Project::new();
+    project.memory("port.md", "Port", "when running the tests", "tags: [network]\n");
+    let check = |title: &str, when: &str, tag: &str, is_known: bool| {
+        let new = NewMemory {
+            body: port().body,
+            tags: vec![tag.to_owned()],
+            ..NewMemory::new(title, vec![when.to_owned()], "me", NOW)
+        };
+        let added = project.store().add(&new, false);
+        assert_eq!(matches!(added, Err(WriteError::Duplicate { .. })), is_known, "{title}: {added:?}");
+    };
+    check("Where the server listens", "testing the client", "", true);
+    check("Where the server listens", "x", "networks", true);
+    // By no word of these can it be found.
+    check("Where the server listens", "x", "y", false);
+}
+
+/// Whoever looks finds what the others wrote: nothing is lost and nothing written twice.
+#[test]
+fn writers_wait_for_each_other() {
+    const WRITERS: usize = 8;
+    let project = Project::new();
+    project.memory("new.md", "New", "auth", "");
+    for number in 0..WRITERS {
+        project.memory(&format!("m{number}.md"), &format!("M{number}"), "auth", "");
+    }
+    let together = |work: &(dyn Fn(MemoryStore, usize) + Sync)| {
+        let barrier = Barrier::new(WRITERS);
+        std::thread::scope(|scope| {
+            for number in 0..WRITERS {
+                let (barrier, store) = (&barrier, project.store());
+                scope.spawn(move || {
+                    barrier.wait();
+                    work(store, number);
+                });
+            }
+        });
+    };
+    together(&|store, number| {
+        let one = |name: &str| store.find(name).remove(0);
+        let retired = store.supersede(&one(&format!("m{number}.md")), &one("new.md"), NOW);
+        assert_eq!(retired.unwrap(), Retirement::Done);
+    });
+    let mut superseded = project.store().find("new.md").remove(0).header.supersedes;
+    superseded.sort();
+    assert_eq!(superseded, (0..WRITERS).map(|number| format!("m{number}.md")).collect::<Vec<_>>());
+
+    together(&|store, _| match store.add(&port(), false) {
+        Ok(path) | Err(WriteError::Duplicate { path, .. }) => assert_eq!(path, "port.md"),
+        Err(other) => panic!("{other}"),
+    });
+    together(&|store, number| {
+        let learned = store.learn(&port(), &format!("note {number}")).unwrap();
+        assert_eq!(learned, Learned::NotedOn { path: "port.md".to_owned() });
+    });
+    let text = fs::read_to_string(project.store().folder().join("port.md")).unwrap();
+    assert_eq!(
+        (text.matches("# Seen again").count(), text.matches("- note ").count()),
+        (1, WRITERS),
+        "{text}"
+    );
+    let retired = std::sync::Mutex::new(0);
+    together(&|store, _| match store.retire("port.md", NOW).unwrap() {
+        Retirement::Done => *retired.lock().unwrap() += 1,
+        Retirement::Already(Reason::Expired { .. }) => {}
+        Retirement::Already(other) => panic!("{other:?}"),
+    });
+    assert_eq!(retired.into_inner().unwrap(), 1);
+}
