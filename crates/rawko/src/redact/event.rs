@@ -224,7 +224,7 @@ mod tests {
             "agents": agents, "fallback": [choice], "limits": {"maxIterations": 1, "maxConsecutiveFailures": 1},
             "arbiter": {"mode": "llm", "model": choice, "templates": {"select": CANARY, "evaluate": CANARY}},
             "verify": {"commands": [CANARY], "timeoutMs": 1},
-            "memory": {"inject": true, "extract": {"model": choice, "prompt": CANARY}},
+            "memory": {"inject": true, "extract": {"model": choice, "prompt": CANARY, "maxTokens": 1}},
             "tools": [{"name": "T", "description": CANARY, "inputSchema": {}, "access": "read_only"}],
             "place": {"directory": "/p", "platform": "linux", "git": false}}}));
     }
