@@ -41,22 +41,36 @@ pub(super) struct Text {
     pub(super) body: String,
 }
 
-/// Reads the front matter of `name` in `folder`, shown as `path`, and the stamp of the file that was read.
-pub(super) fn read_entry(folder: BorrowedFd<'_>, name: &str, path: &str) -> (Entry, Stamp) {
-    let (read, stamp) = match open(folder, name, path) {
-        Ok((file, stamp)) => (read_front(&file, path), stamp),
-        Err(report) => (Err(report), Stamp::default()),
+/// Reads the front matter of `name` in `folder`, shown as `path`, and the stamp of the file that was read. Without a stamp it is not known what
+/// the file holds, and whether it [can be read](can_be_read) now must be tried.
+pub(super) fn read_entry(folder: BorrowedFd<'_>, name: &str, path: &str) -> (Entry, Option<Stamp>) {
+    let (file, stamp) = match open(folder, name, path) {
+        Ok(opened) => opened,
+        Err(report) => return (refused(*report), None),
     };
-    let entry = match read {
-        Ok(bytes) => parse(&bytes, path),
-        Err(report) => Entry { header: None, reports: vec![*report] },
-    };
-    (entry, stamp)
+    if let Err(report) = within_bounds(stamp, path) {
+        return (refused(*report), Some(stamp));
+    }
+    match read_front(&file, path) {
+        Ok(bytes) => (parse(&bytes, path), Some(stamp)),
+        Err(report) => (refused(*report), None),
+    }
+}
+
+/// The entry of a file that cannot be used.
+pub(super) fn refused(report: Report) -> Entry {
+    Entry { header: None, reports: vec![report] }
+}
+
+/// Whether a file can be read, of which that was not so.
+pub(super) fn can_be_read(folder: BorrowedFd<'_>, name: &str) -> bool {
+    open(folder, name, name).is_ok_and(|(mut file, _)| file.read(&mut [0; 1]).is_ok())
 }
 
 /// The whole text of a memory, line breaks as they are; front matter alone where `body` is not wanted.
 pub(super) fn read_text(folder: BorrowedFd<'_>, name: &str, path: &str) -> Result<Text, Box<Report>> {
-    let (file, _) = open(folder, name, path)?;
+    let (file, stamp) = open(folder, name, path)?;
+    within_bounds(stamp, path)?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
     let end = front_end(&bytes).unwrap_or(0);
@@ -75,12 +89,15 @@ fn open(folder: BorrowedFd<'_>, name: &str, path: &str) -> Result<(File, Stamp),
     if !FileType::from_raw_mode(stat.st_mode).is_file() {
         return Err(Box::new(Report::error(path, "is not a regular file", "replace it by a file")));
     }
-    let stamp = Stamp::of(&stat);
-    if stamp.size > MAX_BYTES {
-        let message = format!("is larger than {} kB, which no memory needs to be", MAX_BYTES / 1024);
-        return Err(Box::new(Report::error(path, message, "shorten it, or move it elsewhere")));
+    Ok((File::from(file), Stamp::of(&stat)))
+}
+
+fn within_bounds(stamp: Stamp, path: &str) -> Result<(), Box<Report>> {
+    if stamp.size <= MAX_BYTES {
+        return Ok(());
     }
-    Ok((File::from(file), stamp))
+    let message = format!("is larger than {} kB, which no memory needs to be", MAX_BYTES / 1024);
+    Err(Box::new(Report::error(path, message, "shorten it, or move it elsewhere")))
 }
 
 /// The file's beginning, at least to the end of its front matter where it has one within bounds.
@@ -175,7 +192,7 @@ fn not_text(bytes: &[u8], path: &str) -> Report {
     Report::error(path, "the front matter is not UTF-8 text", "save the file as UTF-8").at(line, 1)
 }
 
-fn unreadable(path: &str, error: &io::Error) -> Box<Report> {
+pub(super) fn unreadable(path: &str, error: &io::Error) -> Box<Report> {
     Box::new(Report::error(path, format!("cannot be read: {error}"), "check its permissions"))
 }
 

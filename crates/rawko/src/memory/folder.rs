@@ -47,9 +47,10 @@ impl Stamp {
     /// Whether it may change again without its stamp changing: it changed so shortly before `seen` (nanoseconds since 1970)
     /// that the next change could fall into the same tick of the file system's clock.
     pub(super) fn is_racy(&self, seen: i64) -> bool {
+        // By ctime alone, for any program may set mtime, to a day in the future too.
         // A clock that counts seconds has no nanoseconds to show; one that does ticks a hundred times a second or more.
         let tick = if self.ctime % 1_000_000 == 0 { 2_000_000_000 } else { 40_000_000 };
-        self.ctime.max(self.mtime).saturating_add(tick) >= seen
+        self.ctime.saturating_add(tick) >= seen
     }
 }
 

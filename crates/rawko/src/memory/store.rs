@@ -18,7 +18,7 @@ use rawko_core::memory::{
 use super::feedback;
 use super::file::{self, Text};
 use super::folder::{self, Listing};
-use super::index::{self, Around, Current, Found, Watch, read_entries};
+use super::index::{self, Around, Current, Found, Kept, read_entries};
 use super::lock::{Lock, PATIENCE};
 use super::report::Report;
 use super::tree::Tree;
@@ -37,8 +37,8 @@ const GITIGNORE: &str = "\
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     project: PathBuf,
-    /// Over the folder, between one selection and the next.
-    watch: Arc<Mutex<Option<Watch>>>,
+    /// What one selection found out, for the next.
+    kept: Arc<Mutex<Option<Kept>>>,
     keeps_caches: bool,
 }
 
@@ -77,7 +77,7 @@ impl MemoryStore {
     /// The memories in the project's `.rawko/memories`.
     #[must_use]
     pub fn of_project(project: &Path) -> Self {
-        Self { project: project.to_owned(), watch: Arc::default(), keeps_caches: true }
+        Self { project: project.to_owned(), kept: Arc::default(), keeps_caches: true }
     }
 
     /// Reading them leaves nothing behind: neither an index nor vectors.
@@ -151,9 +151,9 @@ impl MemoryStore {
     fn indexed<R>(&self, root: &OwnedFd, ask: impl Fn(&Current) -> Option<R>) -> Option<R> {
         let cache = self.cache();
         // Whoever asks at the same time looks for himself.
-        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (_, answer) = index::current_while(root, cache.as_deref(), &mut watch, &ask)?;
-        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (_, answer) = index::current_while(root, cache.as_deref(), &mut kept, &ask)?;
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
         answer.or_else(|| ask(&index::remade(root, cache.as_deref())?))
     }
 

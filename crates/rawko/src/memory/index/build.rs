@@ -13,7 +13,7 @@ use rawko_core::memory::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::layout::{Counts, Section, Space, Writer, checksum, hash, short};
+use super::layout::{Counts, STAMP_LEN, Section, Space, Writer, checksum, hash, short, u32_at, u64_at};
 use crate::memory::file::Entry;
 use crate::memory::folder::Stamp;
 use crate::memory::report::Report;
@@ -27,8 +27,10 @@ pub(super) const MIN_GRAM: usize = 2;
 
 /// The file's flags.
 pub(super) const USABLE: u8 = 1;
-/// In the place of the ctime of a file that changed so shortly before it was read that its stamp cannot be believed.
-pub(super) const RACY: i64 = i64::MIN;
+/// In the place of the ctime of a file: [`Known::Racy`].
+const RACY: i64 = i64::MIN;
+/// In the same place: [`Known::Unreadable`].
+const UNREADABLE: i64 = i64::MIN + 1;
 
 /// What the number of a pattern's row means.
 pub(super) const NATURAL: u8 = 0;
@@ -40,6 +42,55 @@ pub(super) const LOOKED_INTO: u8 = 2;
 /// What a link says.
 pub(super) const SUPERSEDES: u8 = 0;
 pub(super) const CONFLICTS: u8 = 1;
+
+/// What is known of a file without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// With this stamp it is what it was.
+    By(Stamp),
+    /// It changed so shortly before it was read that no stamp could be believed.
+    Racy,
+    /// It could not be read, and is what it was as long as it cannot.
+    Unreadable,
+}
+
+impl Known {
+    /// Of a file that was read, with this stamp, by somebody who began at `seen`.
+    pub(super) fn of(stamp: Option<Stamp>, seen: i64) -> Self {
+        match stamp {
+            Some(stamp) if stamp.is_racy(seen) => Self::Racy,
+            // As it is kept: what has 4 GB and more is no memory.
+            Some(stamp) => Self::By(Stamp { size: stamp.size.min(u64::from(u32::MAX)), ..stamp }),
+            None => Self::Unreadable,
+        }
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; STAMP_LEN] {
+        let none = Stamp::default();
+        let stamp = match self {
+            Self::By(stamp) => stamp,
+            Self::Racy => Stamp { ctime: RACY, ..none },
+            Self::Unreadable => Stamp { ctime: UNREADABLE, ..none },
+        };
+        let mut bytes = [0; STAMP_LEN];
+        bytes[..8].copy_from_slice(&stamp.ino.to_le_bytes());
+        bytes[8..12].copy_from_slice(&u32::try_from(stamp.size).unwrap_or(u32::MAX).to_le_bytes());
+        bytes[12..20].copy_from_slice(&stamp.mtime.to_le_bytes());
+        bytes[20..].copy_from_slice(&stamp.ctime.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let signed = |at| u64_at(bytes, at).map(u64::cast_signed);
+        let (ino, size) = (u64_at(bytes, 0)?, u64::from(u32_at(bytes, 8)?));
+        let (mtime, ctime) = (signed(12)?, signed(20)?);
+        Some(match ctime {
+            RACY => Self::Racy,
+            UNREADABLE => Self::Unreadable,
+            _ => Self::By(Stamp { ino, size, mtime, ctime }),
+        })
+    }
+}
 
 /// A folder, and which of the files are right in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,17 +167,14 @@ impl Builder {
     }
 
     /// Adds a file of the current folder.
-    pub(super) fn file(&mut self, name: &str, stamp: Stamp, racy: bool, entry: &Entry) -> io::Result<()> {
+    pub(super) fn file(&mut self, name: &str, known: Known, entry: &Entry) -> io::Result<()> {
         let id = self.counts.files;
         self.counts.files += 1;
         let folder = self.folders.last_mut().map_or(String::new(), |folder| {
             folder.end = id + 1;
             folder.path.clone()
         });
-        put(&mut self.files, &stamp.ino.to_le_bytes());
-        put(&mut self.files, &u32::try_from(stamp.size).unwrap_or(u32::MAX).to_le_bytes());
-        put(&mut self.files, &stamp.mtime.to_le_bytes());
-        put(&mut self.files, &if racy { RACY } else { stamp.ctime }.to_le_bytes());
+        put(&mut self.files, &known.to_bytes());
         put(&mut self.files, &number(self.names.len())?.to_le_bytes());
         put(&mut self.names, name.as_bytes());
         let record = serde_json::to_vec(entry)?;

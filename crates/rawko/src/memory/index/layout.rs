@@ -5,8 +5,11 @@
 //! makes the index as good as absent.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
+
+use crate::memory::folder::{Stamp, stamp_of};
 
 const MAGIC: [u8; 8] = *b"rawkomem";
 const VERSION: u32 = 1;
@@ -53,7 +56,9 @@ pub(super) enum Section {
 const SECTIONS: usize = Section::Reported as usize + 1;
 /// Magic, version, four counts, and for each section place, length and checksum; then a checksum.
 pub(super) const HEADER_LEN: usize = 8 + 4 + 4 * 4 + SECTIONS * 24 + 8;
-pub(super) const FILE_LEN: usize = 32;
+/// What is known of a file without reading it.
+pub(super) const STAMP_LEN: usize = 28;
+pub(super) const FILE_LEN: usize = STAMP_LEN + 4;
 pub(super) const ROW_LEN: usize = 52;
 pub(super) const PATTERN_LEN: usize = 12;
 pub(super) const TEXT_LEN: usize = 16;
@@ -183,22 +188,26 @@ impl Writer {
 
     /// Writes the header and hands the file back.
     pub(super) fn finish(mut self, counts: Counts) -> io::Result<File> {
-        let mut header = Vec::with_capacity(HEADER_LEN);
-        header.extend_from_slice(&MAGIC);
-        for number in [VERSION, counts.files, counts.memories, counts.natural, counts.patterns] {
-            header.extend_from_slice(&number.to_le_bytes());
-        }
-        for place in self.places {
-            for number in [place.offset, place.len, place.check] {
-                header.extend_from_slice(&number.to_le_bytes());
-            }
-        }
-        header.extend_from_slice(&checksum(&header).to_le_bytes());
         self.out.seek(SeekFrom::Start(0))?;
-        self.out.write_all(&header)?;
+        self.out.write_all(&header(&self.places, counts))?;
         self.out.flush()?;
         self.out.into_inner().map_err(io::IntoInnerError::into_error)
     }
+}
+
+fn header(places: &[Place; SECTIONS], counts: Counts) -> Vec<u8> {
+    let mut header = Vec::with_capacity(HEADER_LEN);
+    header.extend_from_slice(&MAGIC);
+    for number in [VERSION, counts.files, counts.memories, counts.natural, counts.patterns] {
+        header.extend_from_slice(&number.to_le_bytes());
+    }
+    for place in places {
+        for number in [place.offset, place.len, place.check] {
+            header.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+    header.extend_from_slice(&checksum(&header).to_le_bytes());
+    header
 }
 
 /// The file, with its table read.
@@ -245,6 +254,38 @@ impl Reader {
         let mut bytes = vec![0; usize::try_from(place.len).ok()?];
         self.file.read_exact_at(&mut bytes, place.offset).ok()?;
         (checksum(&bytes) == place.check).then_some(bytes)
+    }
+
+    /// Writes the same to `out`, but for these sections.
+    pub(super) fn copied(&self, mut out: File, replaced: &[(Section, &[u8])]) -> io::Result<File> {
+        out.write_all(&[0; HEADER_LEN])?;
+        let mut at = HEADER_LEN as u64;
+        let mut places = self.places;
+        for (number, place) in places.iter_mut().enumerate() {
+            match replaced.iter().find(|(section, _)| *section as usize == number) {
+                Some((_, bytes)) => {
+                    out.write_all(bytes)?;
+                    *place = Place { offset: at, len: bytes.len() as u64, check: checksum(bytes) };
+                }
+                None => {
+                    let mut source = &self.file;
+                    source.seek(SeekFrom::Start(place.offset))?;
+                    if io::copy(&mut source.take(place.len), &mut out)? != place.len {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    place.offset = at;
+                }
+            }
+            at += place.len;
+        }
+        out.seek(SeekFrom::Start(0))?;
+        out.write_all(&header(&places, self.counts))?;
+        Ok(out)
+    }
+
+    /// By what the file is known to be the same.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        stamp_of(self.file.as_fd()).ok()
     }
 
     /// How long a section is.

@@ -5,15 +5,16 @@
 
 use std::borrow::Cow;
 use std::fs::File;
+use std::io;
 use std::sync::OnceLock;
 
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
 
-use super::build::{FolderRow, Folders, NEVER, RACY, USABLE};
+use super::build::{FolderRow, Folders, Known, NEVER, USABLE};
 use super::layout::{
-    Counts, FILE_LEN, LINK_LEN, PATTERN_LEN, ROW_LEN, Reader, Section, TERM_LEN, TEXT_LEN, u16_at, u32_at,
-    u64_at,
+    Counts, FILE_LEN, LINK_LEN, PATTERN_LEN, ROW_LEN, Reader, STAMP_LEN, Section, TERM_LEN, TEXT_LEN, u16_at,
+    u32_at, u64_at,
 };
 use crate::memory::file::Entry;
 use crate::memory::folder::Stamp;
@@ -129,22 +130,33 @@ impl Index {
 
     /// The name of a file.
     pub(super) fn name(&self, id: u32) -> Option<&str> {
-        let start = |id: u32| u32_at(&self.files, id as usize * FILE_LEN + 28).map(|at| at as usize);
+        let start = |id: u32| u32_at(&self.files, id as usize * FILE_LEN + STAMP_LEN).map(|at| at as usize);
         let end = if id + 1 == self.counts().files { self.names.len() } else { start(id + 1)? };
         std::str::from_utf8(self.names.get(start(id)?..end)?).ok()
     }
 
-    /// The stamp of a file; `None` inside where it was read too early to be believed.
-    pub(super) fn stamp(&self, id: u32) -> Option<Option<Stamp>> {
+    /// What is known of a file without reading it.
+    pub(super) fn known(&self, id: u32) -> Option<Known> {
         let at = id as usize * FILE_LEN;
-        let signed = |at| u64_at(&self.files, at).map(u64::cast_signed);
-        let stamp = Stamp {
-            ino: u64_at(&self.files, at)?,
-            size: u64::from(u32_at(&self.files, at + 8)?),
-            mtime: signed(at + 12)?,
-            ctime: signed(at + 20)?,
-        };
-        Some((stamp.ctime != RACY).then_some(stamp))
+        Known::from_bytes(self.files.get(at..at + STAMP_LEN)?)
+    }
+
+    /// The same index in the file `out`, with these folders, reports about them, and what is known of these files. Everything else is copied as it
+    /// lies, damage included, which its checksums go on to tell.
+    pub(super) fn copied(&self, out: File, folders: &Folders, known: &[(u32, Known)]) -> io::Result<File> {
+        let mut files = self.files.clone();
+        for (id, known) in known {
+            let at = *id as usize * FILE_LEN;
+            let place = files.get_mut(at..at + STAMP_LEN).ok_or(io::ErrorKind::InvalidData)?;
+            place.copy_from_slice(&known.to_bytes());
+        }
+        let folders = serde_json::to_vec(folders)?;
+        self.reader.copied(out, &[(Section::Folders, &folders), (Section::Files, &files)])
+    }
+
+    /// By what the file that this was read from is known to be the same.
+    pub(super) fn own_stamp(&self) -> Option<Stamp> {
+        self.reader.stamp()
     }
 
     /// The folder of this path: they are sorted.

@@ -1,7 +1,6 @@
 //! The index against the files themselves: whatever happens to the folder, both lead to the same selection.
 
 use std::fs;
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ const TASKS: [&str; 4] = [
     "Kürze die Datenbankmigrationen",
 ];
 
-fn recipient(max: u32, min: Importance) -> Recipient {
+pub(super) fn recipient(max: u32, min: Importance) -> Recipient {
     let agent = serde_json::json!({"name": "developer", "systemPrompt": ""});
     Recipient::of(&serde_json::from_value(agent).unwrap(), max, min)
 }
@@ -41,7 +40,7 @@ fn both(project: &Project, task: &str, recipient: &Recipient, options: &RecallOp
 }
 
 #[track_caller]
-fn agree(project: &Project) {
+pub(super) fn agree(project: &Project) {
     for task in TASKS {
         for (max, min) in [(5, Importance::Low), (2, Importance::Medium)] {
             let options = RecallOptions { now: NOW, ..RecallOptions::default() };
@@ -203,35 +202,7 @@ proptest! {
     }
 }
 
-#[test]
-fn where_nothing_happens_files_are_not_looked_at() {
-    let project = filled();
-    settle(&project);
-    let root = project.store().open().unwrap().unwrap();
-    let path = project.store().folder();
-    let mut watch = None;
-    let ask = |watch: &mut Option<Watch>| drop(current_while(&root, Some(&path), watch, |_| ()).unwrap());
-    ask(&mut watch);
-    let Some(mut quiet) = watch.take() else {
-        eprintln!("not tried: this file system is not watched");
-        return;
-    };
-    assert!(quiet.is_quiet(root.as_fd()));
-    // What rawko itself writes there is no memory.
-    fs::write(path.join(".feedback.jsonl"), "").unwrap();
-    assert!(quiet.is_quiet(root.as_fd()));
-    // That file is new in the folder: the first time finds that out.
-    ask(&mut watch);
-    ask(&mut watch);
-    let begun = Instant::now();
-    while watch.is_none() && begun.elapsed() < Duration::from_secs(60) {
-        ask(&mut watch);
-    }
-    fs::write(path.join("sub/deep/d.md"), "").unwrap();
-    assert!(!watch.as_mut().unwrap().is_quiet(root.as_fd()));
-}
-
-fn filled() -> Project {
+pub(super) fn filled() -> Project {
     let project = Project::new();
     for (number, name) in NAMES.iter().enumerate() {
         project.memory(name, &format!("Auth {number}"), "auth", "");
@@ -307,7 +278,7 @@ fn git_passes_it_over_whatever_else_it_is_told() {
 }
 
 /// Waits until the index believes its stamps: the clock of the file system must have moved on.
-fn settle(project: &Project) -> Vec<u8> {
+pub(super) fn settle(project: &Project) -> Vec<u8> {
     let file = project.store().folder().join(FOLDER).join(NAME);
     let begun = Instant::now();
     loop {
@@ -315,7 +286,7 @@ fn settle(project: &Project) -> Vec<u8> {
         project.recall(TASKS[0]);
         let now = fs::read(&file).unwrap();
         let index = read::Index::open(fs::File::open(&file).unwrap()).unwrap();
-        let trusted = (0..index.counts().files).all(|id| index.stamp(id).unwrap().is_some());
+        let trusted = (0..index.counts().files).all(|id| index.known(id).unwrap() != build::Known::Racy);
         if written.as_ref() == Some(&now) && trusted && index.folders.iter().all(|row| !row.racy) {
             return now;
         }

@@ -6,8 +6,6 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use super::build::FolderRow;
-
 /// Most folders that are watched.
 const MAX_FOLDERS: usize = 256;
 
@@ -22,14 +20,22 @@ pub(in crate::memory) struct Watch {
 
 impl Watch {
     /// Begins to watch these folders. `None` where that is not possible, or could not be believed.
-    pub(super) fn begin(root: &OwnedFd, folders: &[FolderRow]) -> Option<Self> {
+    pub(super) fn begin<'a>(root: &OwnedFd, folders: impl Iterator<Item = &'a str>) -> Option<Self> {
+        #[cfg(target_os = "linux")]
+        return Self { inner: linux::Watch::begin(root.as_fd())? }.with(root, folders);
+        #[cfg(not(target_os = "linux"))]
+        return None;
+    }
+
+    /// Watches these folders as well; those that are watched already stay so.
+    pub(super) fn with<'a>(self, root: &OwnedFd, folders: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let folders: Vec<&str> = folders.collect();
         if folders.len() > MAX_FOLDERS {
             return None;
         }
         #[cfg(target_os = "linux")]
-        return linux::Watch::begin(root.as_fd(), folders).map(|inner| Self { inner });
-        #[cfg(not(target_os = "linux"))]
-        return None;
+        self.inner.add(root.as_fd(), &folders)?;
+        Some(self)
     }
 
     /// Whether `root` is what is watched and nothing happened to its memories.
@@ -51,7 +57,6 @@ mod linux {
     use rustix::fs::{fstat, fstatfs};
     use rustix::io::Errno;
 
-    use super::FolderRow;
     use crate::memory::folder;
 
     /// How long quiet is believed.
@@ -68,13 +73,17 @@ mod linux {
     }
 
     impl Watch {
-        pub(super) fn begin(root: BorrowedFd<'_>, folders: &[FolderRow]) -> Option<Self> {
+        pub(super) fn begin(root: BorrowedFd<'_>) -> Option<Self> {
             let begun = Instant::now();
             let kind = u64::try_from(fstatfs(root).ok()?.f_type).ok()?;
             if !LOCAL.contains(&kind) {
                 return None;
             }
             let events = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+            Some(Self { events, begun, root: identity(root)? })
+        }
+
+        pub(super) fn add(&self, root: BorrowedFd<'_>, folders: &[&str]) -> Option<()> {
             let what = WatchFlags::MODIFY
                 | WatchFlags::ATTRIB
                 | WatchFlags::CREATE
@@ -83,12 +92,19 @@ mod linux {
                 | WatchFlags::DELETE_SELF
                 | WatchFlags::MOVE_SELF
                 | WatchFlags::ONLYDIR;
-            for row in folders {
+            for path in folders {
                 // By the opened folder, so that no link is followed on the way.
-                let folder = folder::open_below(root, &row.path).ok()?;
-                add_watch(&events, format!("/proc/self/fd/{}", folder.as_raw_fd()), what).ok()?;
+                let folder = match folder::open_below(root, path) {
+                    Ok(folder) => folder,
+                    // Where it comes, or may be read, the folder above tells.
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) if !path.is_empty() => {
+                        continue;
+                    }
+                    Err(_) => return None,
+                };
+                add_watch(&self.events, format!("/proc/self/fd/{}", folder.as_raw_fd()), what).ok()?;
             }
-            Some(Self { events, begun, root: identity(root)? })
+            Some(())
         }
 
         pub(super) fn is_quiet(&mut self, root: BorrowedFd<'_>) -> bool {
