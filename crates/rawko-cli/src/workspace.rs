@@ -61,7 +61,8 @@ impl Workspace {
         let environment = self.environment;
         // A folder that is not there is the SDK's to complain about.
         let project = self.project().unwrap_or_else(|_| self.folder.clone());
-        let mut builder = Rawko::builder().project(project).env(move |name| environment.var(name));
+        let mut builder =
+            Rawko::builder().project(project).folder(&self.folder).env(move |name| environment.var(name));
         if let Some(file) = &self.config {
             builder = builder.config_file(file);
         }

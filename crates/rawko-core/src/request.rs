@@ -72,6 +72,9 @@ pub struct ModelRequest {
     pub model: String,
     /// The system prompt, stable for the whole conversation.
     pub system: Arc<str>,
+    /// How many bytes of it other conversations of the same agent begin with too; what follows is this conversation's
+    /// alone. `None` where nothing follows. A provider that caches prefixes marks the place ([`Self::system_parts`]).
+    pub stable: Option<usize>,
     /// The tools on offer, stable for the whole conversation.
     pub tools: Arc<[ToolSpec]>,
     /// The conversation, user first.
@@ -85,4 +88,13 @@ pub struct ModelRequest {
     /// Further top-level fields of the provider's own request format, passed through as they are
     /// (e.g. `thinking`). Empty for most.
     pub extra: serde_json::Map<String, Value>,
+}
+
+impl ModelRequest {
+    /// The system prompt in two: what other conversations begin with too, and what is this one's alone. The second is
+    /// empty where there is no such place; one after the other they are the whole prompt.
+    #[must_use]
+    pub fn system_parts(&self) -> (&str, &str) {
+        self.stable.and_then(|at| self.system.split_at_checked(at)).unwrap_or((&self.system, ""))
+    }
 }

@@ -218,6 +218,15 @@ pub struct Place {
     /// The project's standing instructions for agents: the nearest `AGENTS.md`, bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// Where that file is, seen from the directory; the directory's own where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_from: Option<String>,
+    /// The other `AGENTS.md` of the project, seen from the directory: each takes precedence below its folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_instructions: Vec<String>,
+    /// What somebody should know about these files, told when the run begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instruction_problems: Vec<String>,
 }
 
 impl Setup {

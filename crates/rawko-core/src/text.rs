@@ -36,6 +36,21 @@ pub fn keep_ends(text: &str, max_bytes: usize) -> String {
     format!("{}\n[... {missing} bytes cut ...]\n{}", &text[..head], &text[tail..])
 }
 
+/// Without characters that steer, hide or reorder what stands around them: controls, directions, separators that are no line breaks
+/// here and may be for a reader, what has no width (but for the joiners that scripts and emoji need), and variation
+/// selectors, in which text can be hidden.
+#[must_use]
+pub fn harmless(text: &str) -> String {
+    let is_harmless = |c: &char| {
+        matches!(c, '\n' | '\t')
+            || !(c.is_control()
+                || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}')
+                || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}')
+                || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'))
+    };
+    text.chars().filter(is_harmless).collect()
+}
+
 /// The largest character boundary not above `at`.
 #[must_use]
 pub fn floor_boundary(text: &str, at: usize) -> usize {

@@ -170,6 +170,7 @@ pub(crate) struct RemoteSession<W> {
 struct Head {
     model: String,
     system: Arc<str>,
+    stable: Option<usize>,
     tools: Arc<[ToolSpec]>,
     choice: ToolChoice,
     max_tokens: u32,
@@ -233,6 +234,7 @@ impl Head {
         Self {
             model: request.model.clone(),
             system: Arc::clone(&request.system),
+            stable: request.stable,
             tools: Arc::clone(&request.tools),
             choice: request.tool_choice.clone(),
             max_tokens: request.max_tokens,
@@ -246,6 +248,7 @@ impl Head {
 
     fn fits(&self, request: &ModelRequest, without: Concessions) -> bool {
         Arc::ptr_eq(&self.system, &request.system)
+            && self.stable == request.stable
             && Arc::ptr_eq(&self.tools, &request.tools)
             && self.model == request.model
             && self.choice == request.tool_choice

@@ -17,6 +17,7 @@ fn question(purpose: Purpose) -> ModelRequest {
         purpose,
         model: "any".into(),
         system: Arc::from(""),
+        stable: None,
         tools: Arc::from([]),
         messages: vec![Arc::new(Message::user("?"))],
         tool_choice: ToolChoice::Auto,

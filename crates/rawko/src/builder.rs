@@ -20,6 +20,7 @@ use crate::rawko::Rawko;
 #[derive(Clone)]
 pub struct RawkoBuilder {
     pub(crate) project: PathBuf,
+    pub(crate) folder: Option<PathBuf>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) user_config_dir: Option<PathBuf>,
     pub(crate) environment: Environment,
@@ -39,6 +40,7 @@ impl Default for RawkoBuilder {
     fn default() -> Self {
         Self {
             project: PathBuf::from("."),
+            folder: None,
             config_file: None,
             user_config_dir: None,
             environment: Arc::new(|name| std::env::var(name).ok()),
@@ -61,6 +63,14 @@ impl RawkoBuilder {
     #[must_use]
     pub fn project(mut self, directory: impl Into<PathBuf>) -> Self {
         self.project = directory.into();
+        self
+    }
+
+    /// The folder of the project that somebody works in: the nearest `AGENTS.md` is looked for from there upwards. The
+    /// project's directory where this is not called, or where the folder is outside it.
+    #[must_use]
+    pub fn folder(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.folder = Some(directory.into());
         self
     }
 

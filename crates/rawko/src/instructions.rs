@@ -1,77 +1,202 @@
 //! The project's standing instructions for agents: `AGENTS.md`, the nearest one, as the convention has it.
 //!
-//! They are the user's own words to agents, unlike memories, which are data. Looked for from the project's folder
-//! upwards, as far as the repository reaches; the first one found counts alone.
+//! They are the project's word: unlike memories they say what to do, and they come with a clone as the code does. So they
+//! only say; what agents may do is the configuration's, and the user's trust in it. The nearest file is looked for from the
+//! folder that is worked in upwards, as far as the repository reaches, and told. The others in the project are named, for
+//! agents to read before they work below their folders. All of it is recorded with the run: a resumed one reads nothing anew.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use rawko_core::text::keep_ends;
+use ignore::WalkBuilder;
+use rawko_core::text::{floor_boundary, harmless};
 
 /// The file's name.
 const NAME: &str = "AGENTS.md";
 /// Most bytes that are told: it is in every request.
 const MAX_BYTES: usize = 32 * 1024;
+/// Most other files that are named.
+const MAX_OTHERS: usize = 50;
+/// Most entries of the project that are looked at for them.
+const MAX_WALKED: usize = 20_000;
+/// Longest path that is named, in bytes.
+const MAX_PATH: usize = 200;
+/// Beginning of another file that must hold more than blanks for it to be named.
+const GLANCE: u64 = 4_096;
 
-/// The nearest `AGENTS.md`, bounded; nothing where there is none that says anything.
-pub(crate) fn standing(project: &Path) -> Option<String> {
-    let project = project.canonicalize().ok()?;
-    let repository = project.ancestors().find(|folder| folder.join(".git").exists());
-    let reach = repository.unwrap_or(&project);
-    let folders = project.ancestors().take_while(|folder| folder.starts_with(reach));
-    folders.map(|folder| folder.join(NAME)).find_map(|path| read(&path, reach))
+/// What is told of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// The nearest file's text, bounded and harmless.
+    pub(crate) text: Option<String>,
+    /// Where that is, seen from the project, unless it is the project's own.
+    pub(crate) from: Option<String>,
+    /// The others in the project, seen from there.
+    pub(crate) others: Vec<String>,
+    /// What somebody should know.
+    pub(crate) problems: Vec<String>,
 }
 
-/// A file's text; a link that leads out of `reach` is none.
-fn read(path: &Path, reach: &Path) -> Option<String> {
-    let real = path.canonicalize().ok()?;
-    if !real.starts_with(reach) || !real.is_file() {
-        return None;
+/// Looks for them, for somebody who works in `folder`; a folder outside `project` counts as the project itself.
+pub(crate) fn standing(project: &Path, folder: &Path) -> Standing {
+    let mut standing = Standing::default();
+    let Ok(project) = project.canonicalize() else { return standing };
+    let folder = folder.canonicalize().ok().filter(|folder| folder.starts_with(&project));
+    let repository = project.ancestors().find(|folder| folder.join(".git").exists());
+    let reach = repository.unwrap_or(&project);
+    let nearest = folder.as_deref().unwrap_or(&project);
+    for folder in nearest.ancestors().take_while(|folder| folder.starts_with(reach)) {
+        let name = shown(folder, &project);
+        match read(&folder.join(NAME), reach) {
+            Ok(None) => continue,
+            Err(why) => standing.problems.push(format!("{name} is passed over: {why}")),
+            Ok(Some(told)) => {
+                standing.problems.extend(told.problems.iter().map(|problem| format!("{name} {problem}")));
+                standing.text = Some(told.text);
+                standing.from = (name != NAME).then_some(name);
+                break;
+            }
+        }
+    }
+    let told = standing.text.is_some().then(|| standing.from.as_deref().unwrap_or(NAME).to_owned());
+    standing.look_for_others(&project, repository.is_some(), told.as_deref());
+    standing
+}
+
+impl Standing {
+    /// The files below the project, `told` apart: those of the upper folders first.
+    fn look_for_others(&mut self, project: &Path, in_repository: bool, told: Option<&str>) {
+        let mut walk = WalkBuilder::new(project);
+        // Packages of others are not the project, and ignore files above a project without a repository are not about it.
+        walk.require_git(false)
+            .git_global(false)
+            .parents(in_repository)
+            .filter_entry(|entry| entry.file_name() != "node_modules")
+            .sort_by_file_name(std::ffi::OsStr::cmp);
+        let mut walked = 0;
+        let mut found = Vec::new();
+        let mut entries = walk.build();
+        for entry in entries.by_ref().take(MAX_WALKED).flatten() {
+            walked += 1;
+            if entry.file_name() != NAME || !says_something(entry.path(), project) {
+                continue;
+            }
+            let path = entry.path().strip_prefix(project).ok().and_then(Path::to_str);
+            // A name that could pass for something else in the prompt is not worth a risk.
+            match path.filter(|path| {
+                path.len() <= MAX_PATH && harmless(path) == *path && !path.contains(['\n', '`'])
+            }) {
+                Some(path) if Some(path) == told => {}
+                Some(path) => found.push((entry.depth(), path.to_owned())),
+                None => self.problems.push(format!(
+                    "an {NAME} is passed over: its path is too long, or holds strange characters"
+                )),
+            }
+        }
+        if walked == MAX_WALKED && entries.next().is_some() && !found.is_empty() {
+            self.problems.push(format!(
+                "not every folder was looked at for {NAME}: the project has more than {MAX_WALKED} entries"
+            ));
+        }
+        found.sort();
+        let left_out = found.len().saturating_sub(MAX_OTHERS);
+        if left_out > 0 {
+            self.problems.push(format!(
+                "{left_out} more {NAME} are not named to agents: there are more than {MAX_OTHERS}"
+            ));
+        }
+        self.others = found.into_iter().take(MAX_OTHERS).map(|(_, path)| path).collect();
+    }
+}
+
+/// The file in `folder`, seen from the project.
+fn shown(folder: &Path, project: &Path) -> String {
+    match folder.strip_prefix(project) {
+        Ok(below) => harmless(&below.join(NAME).to_string_lossy()).replace(['\n', '`'], " "),
+        Err(_) => {
+            let up = project.strip_prefix(folder).map_or(0, |way| way.components().count());
+            "../".repeat(up) + NAME
+        }
+    }
+}
+
+/// A file's text, and what was done to it.
+struct Told {
+    text: String,
+    problems: Vec<String>,
+}
+
+/// A file's text; nothing where there is none or it says nothing. A link that leads out of `reach` is not read.
+fn read(path: &Path, reach: &Path) -> Result<Option<Told>, String> {
+    let real = match path.canonicalize() {
+        Ok(real) => real,
+        Err(_) if path.symlink_metadata().is_err() => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    if !real.starts_with(reach) {
+        return Err("it is a link that leads elsewhere; put the file itself there".to_owned());
+    }
+    if !real.is_file() {
+        return Err("it is not a file".to_owned());
     }
     let mut bytes = Vec::new();
-    // A little more than is told, so that it is seen that something was cut; never a file of any size.
-    File::open(&real).ok()?.take(4 * MAX_BYTES as u64).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let text = text.trim_start_matches('\u{feff}').trim();
-    (!text.is_empty()).then(|| keep_ends(text, MAX_BYTES))
+    let file = File::open(&real).map_err(|error| error.to_string())?;
+    let size = file.metadata().map_or(0, |metadata| metadata.len());
+    // A little more than is told, so that no character is cut in two; never a file of any size.
+    file.take(MAX_BYTES as u64 + 4).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(told(&bytes, size))
+}
+
+/// What is told of a file that begins with `bytes` and is `size` long.
+fn told(bytes: &[u8], size: u64) -> Option<Told> {
+    let mut problems = Vec::new();
+    let is_whole = size <= bytes.len() as u64;
+    let (text, is_text) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), true),
+        // Only the last character is cut in two.
+        Err(error) if !is_whole && error.error_len().is_none() => {
+            (String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned(), true)
+        }
+        Err(_) => (String::from_utf8_lossy(bytes).into_owned(), false),
+    };
+    if !is_text {
+        problems
+            .push("is not UTF-8 everywhere: what cannot be read is told as �; save it as UTF-8".to_owned());
+    }
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    let clean = harmless(&text);
+    // How an emoji is to be drawn: they go too, but that is nothing to tell.
+    if clean != text.replace(['\u{fe0e}', '\u{fe0f}'], "") {
+        problems.push(
+            "holds control characters, or such that hide or reorder text: they are left out".to_owned(),
+        );
+    }
+    let clean = clean.trim();
+    if clean.is_empty() {
+        return None;
+    }
+    let end =
+        if is_whole && clean.len() <= MAX_BYTES { clean.len() } else { floor_boundary(clean, MAX_BYTES) };
+    let mut text = clean[..end].to_owned();
+    if end < clean.len() || !is_whole {
+        text.push_str("\n[... cut here: the file is longer than what is told of it ...]");
+        problems.push(format!(
+            "is {size} bytes long, and {MAX_BYTES} of them are told: make it shorter, or move parts into the folders they are about"
+        ));
+    }
+    Some(Told { text, problems })
+}
+
+/// Whether it is a file in the project that holds more than blanks.
+fn says_something(path: &Path, project: &Path) -> bool {
+    let is_inside = path.canonicalize().is_ok_and(|real| real.starts_with(project) && real.is_file());
+    let mut bytes = Vec::new();
+    let read =
+        is_inside && File::open(path).is_ok_and(|file| file.take(GLANCE).read_to_end(&mut bytes).is_ok());
+    read && bytes.iter().any(|byte| !byte.is_ascii_whitespace())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_one_counts_and_none_outside_the_repository() {
-        let dir = tempfile::tempdir().unwrap();
-        let repository = dir.path().join("repository");
-        let inner = repository.join("crates/inner");
-        std::fs::create_dir_all(&inner).unwrap();
-        std::fs::write(dir.path().join(NAME), "outside").unwrap();
-        assert_eq!(standing(&inner), None, "without a repository nothing above the project is read");
-        std::fs::create_dir(repository.join(".git")).unwrap();
-        assert_eq!(standing(&inner), None);
-        std::fs::write(repository.join(NAME), "\u{feff}of the repository\n").unwrap();
-        assert_eq!(standing(&inner).as_deref(), Some("of the repository"));
-        std::fs::write(inner.join(NAME), " \n").unwrap();
-        assert_eq!(standing(&inner).as_deref(), Some("of the repository"), "an empty one says nothing");
-        std::fs::write(inner.join(NAME), "of the crate").unwrap();
-        assert_eq!(standing(&inner).as_deref(), Some("of the crate"));
-        assert_eq!(standing(&repository).as_deref(), Some("of the repository"));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn what_is_long_is_cut_and_what_leads_out_is_not_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let project = dir.path().join("p");
-        std::fs::create_dir(&project).unwrap();
-        std::fs::write(dir.path().join("secret"), "secret").unwrap();
-        std::os::unix::fs::symlink(dir.path().join("secret"), project.join(NAME)).unwrap();
-        assert_eq!(standing(&project), None);
-        std::fs::remove_file(project.join(NAME)).unwrap();
-        std::fs::write(project.join(NAME), "é".repeat(1_000_000)).unwrap();
-        let told = standing(&project).unwrap();
-        assert!(told.len() < MAX_BYTES + 100 && told.contains("cut"), "{}", told.len());
-    }
-}
+#[path = "instructions_tests.rs"]
+mod tests;

@@ -174,11 +174,16 @@ impl Rawko {
         let builder = &self.builder;
         let mut tools = builder.registry(&Arc::default(), &self.loaded.config.tools)?.specs();
         tools.extend(rawko_core::agent::control_tools());
+        let standing =
+            instructions::standing(&builder.project, builder.folder.as_deref().unwrap_or(&builder.project));
         let place = Place {
             directory: builder.project.display().to_string(),
             platform: std::env::consts::OS.to_owned(),
             git: builder.project.ancestors().any(|folder| folder.join(".git").exists()),
-            instructions: instructions::standing(&builder.project),
+            instructions: standing.text,
+            instructions_from: standing.from,
+            more_instructions: standing.others,
+            instruction_problems: standing.problems,
         };
         let first = builder.first_agent.clone();
         let verify = self.verify_setup();

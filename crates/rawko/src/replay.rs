@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use rawko_core::machine::State;
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{Effect, Event, Note, Reaction, Session, Stamped};
-use rawko_core::setup::Setup;
+use rawko_core::setup::{Place, Setup};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -135,6 +135,10 @@ fn under<'a>(stamped: &'a Stamped, setup: &Setup) -> Cow<'a, Stamped> {
             let setup = Setup {
                 first_agent: recorded.first_agent.clone(),
                 checkpoints: recorded.checkpoints,
+                place: Place {
+                    instruction_problems: recorded.place.instruction_problems.clone(),
+                    ..setup.place.clone()
+                },
                 ..setup.clone()
             };
             Event::TaskStarted { task: task.clone(), setup: Box::new(setup) }

@@ -217,6 +217,43 @@ fn agents_md_is_read_as_standing_instructions() {
     );
 }
 
+/// What `rawko ARGUMENTS run` from the project tells its agent, and its events.
+fn told_from(arguments: &[&str]) -> (String, String) {
+    let trial = Trial::new(server(json!({"learned": false})))
+        .file("ports.txt", "7070\n")
+        .file(".rawko/prompts/.keep", "")
+        .file("AGENTS.md", "Of the project.\n")
+        .file("sub/AGENTS.md", "Of sub, \u{1b}[31mred.\n")
+        .file("sub/below/a.txt", "a\n")
+        .file("other/AGENTS.md", "Of the other.\n");
+    let run = ["run", "--output", "stream-json", "Run the tests."];
+    let (code, out, err) = trial.ask(&[arguments, &run].concat());
+    assert_eq!(code, Some(0), "{out}{err}");
+    let system = systems(&trial).remove(0);
+    // What was told is recorded: what the files say later changes nothing.
+    for path in ["AGENTS.md", "sub/AGENTS.md", "sub/below/AGENTS.md"] {
+        std::fs::write(trial.project().join(path), "Something else.\n").unwrap();
+    }
+    let (code, replayed, _) = trial.rawko(&["replay", "last"]);
+    assert_eq!(code, Some(0), "{replayed}");
+    (system, out)
+}
+
+#[test]
+fn the_nearest_agents_md_is_told_and_the_others_are_named() {
+    let (system, out) = told_from(&[]);
+    assert!(system.contains("of this project (AGENTS.md)\nOf the project.\n"), "{system}");
+    assert!(system.contains("\n- `other/AGENTS.md`\n- `sub/AGENTS.md`\n"), "{system}");
+    assert!(!system.contains("Of sub") && !system.contains("Of the other"), "{system}");
+    assert!(!out.contains("control characters"), "{out}");
+
+    let (system, out) = told_from(&["-C", "sub/below"]);
+    assert!(system.contains("of this project (sub/AGENTS.md)\nOf sub, [31mred.\n"), "{system}");
+    assert!(system.contains("\n- `AGENTS.md`\n- `other/AGENTS.md`\n"), "{system}");
+    let warning = out.lines().find(|line| line.contains("\"type\":\"warning\"")).unwrap_or_default();
+    assert!(warning.contains("sub/AGENTS.md holds control characters"), "{out}");
+}
+
 #[test]
 fn a_secret_is_in_no_memory() {
     let mut draft = learned();

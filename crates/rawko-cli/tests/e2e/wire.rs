@@ -72,6 +72,48 @@ fn a_request_begins_with_the_one_before_over_chat_completions() {
     check(Wire::OpenAi);
 }
 
+/// The first request of an agent that is told a memory with this body.
+fn first_request(wire: Wire, memory: Option<&str>) -> Asked {
+    let answers = [select("developer"), report("done"), complete("all done")];
+    let mut trial = Trial::new(ModelServer::sequence(answers)).wire(wire).file("a.txt", "a\n");
+    trial = trial.user_config("/memory/extract", json!(false));
+    if let Some(body) = memory {
+        let front = "title: The port\nwhenToUse: it\nimportance: high";
+        trial = trial.file(".rawko/memories/port.md", &format!("---\n{front}\n---\n\n{body}\n"));
+    }
+    let ended = trial.run("Do it.");
+    ended.exits(0);
+    let folder = ended.trial.project().canonicalize().unwrap().display().to_string();
+    let asked = ended.trial.server.asked().iter().find(|asked| asked.who() == Who::Agent).unwrap().clone();
+    let body = String::from_utf8(asked.body.clone()).unwrap().replace(&folder, "PROJECT");
+    Asked { json: serde_json::from_str(&body).unwrap(), body: body.into_bytes(), ..asked }
+}
+
+/// What a provider keeps of the requests of one agent does not depend on what it is told to remember.
+#[test]
+fn another_memory_leaves_the_prefix_and_its_breakpoint_alone() {
+    let none = first_request(Wire::Claude, None);
+    let stable = none.json["system"].as_array().unwrap().clone();
+    assert_eq!((stable.len(), &stable[0]["cache_control"]), (1, &json!({"type": "ephemeral"})));
+    // Up to and with the breakpoint: all that a server's cache goes by.
+    let body = String::from_utf8_lossy(&none.body);
+    let end = body.find("\"messages\"").unwrap();
+    let prefix = body[..end].trim_end_matches([',', ']']).to_owned();
+    assert!(prefix.ends_with("\"cache_control\":{\"type\":\"ephemeral\"}}"), "{prefix}");
+    for memory in ["It is 7070.", "It is 8080, and that is a longer story."] {
+        let told = first_request(Wire::Claude, Some(memory));
+        let blocks = told.json["system"].as_array().unwrap();
+        assert_eq!((blocks.len(), &blocks[0]), (2, &stable[0]));
+        assert!(blocks[1]["text"].as_str().unwrap().contains(memory), "{}", blocks[1]);
+        assert_eq!(blocks[1]["cache_control"], json!({"type": "ephemeral"}));
+        assert!(told.body.starts_with(prefix.as_bytes()), "{}", String::from_utf8_lossy(&told.body));
+        // The same text, in one message, where the provider finds the common prefix by itself.
+        let other = first_request(Wire::OpenAi, Some(memory));
+        let whole: String = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        assert_eq!(other.json["messages"][0], json!({"role": "system", "content": whole}));
+    }
+}
+
 #[test]
 fn the_same_run_sends_the_same_bytes() {
     let bodies = || {

@@ -173,6 +173,7 @@ impl Execution {
             purpose: Purpose::Agent { name: self.agent.clone() },
             model: self.model.model.clone(),
             system: Arc::clone(&self.conversation.system),
+            stable: self.conversation.stable,
             tools: Arc::clone(&self.conversation.tools),
             messages: self.conversation.messages.clone(),
             tool_choice: ToolChoice::Auto,

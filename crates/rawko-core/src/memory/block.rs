@@ -9,7 +9,7 @@ use super::header::Kind;
 use super::select::{Chosen, Selection};
 use crate::agent::Importance;
 use crate::arbiter::{defuse, fence};
-use crate::text::truncate;
+use crate::text::{harmless, truncate};
 
 /// Most characters of a body.
 pub const MAX_BODY: usize = 500;
@@ -117,20 +117,6 @@ fn line(text: &str) -> String {
 
 fn held(text: &str, max: usize) -> String {
     defuse(&truncate(&harmless(&text.split_whitespace().collect::<Vec<_>>().join(" ")), max))
-}
-
-/// Without characters that steer, hide or reorder what stands around them: controls, directions, separators that are no line breaks
-/// here and may be for a reader, what has no width (but for the joiners that scripts and emoji need), and variation
-/// selectors, in which text can be hidden.
-fn harmless(text: &str) -> String {
-    let is_harmless = |c: &char| {
-        matches!(c, '\n' | '\t')
-            || !(c.is_control()
-                || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}')
-                || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}')
-                || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'))
-    };
-    text.chars().filter(is_harmless).collect()
 }
 
 #[cfg(test)]

@@ -68,6 +68,7 @@ impl Asking {
             purpose,
             model: choice.model.clone(),
             system: Arc::clone(&self.conversation.system),
+            stable: self.conversation.stable,
             tools: Arc::clone(&self.conversation.tools),
             messages: self.conversation.messages.clone(),
             tool_choice: ToolChoice::Tool { name: DECIDE.to_owned() },

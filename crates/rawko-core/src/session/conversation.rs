@@ -22,6 +22,12 @@ pub struct ConversationLog {
     pub id: ConversationId,
     /// The system prompt.
     pub system: Arc<str>,
+    /// How many bytes of it are no matter of this conversation ([`ModelRequest::stable`]). Where it stands is for
+    /// caches alone: the text is the same without it, and so is the digest.
+    ///
+    /// [`ModelRequest::stable`]: crate::request::ModelRequest::stable
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable: Option<usize>,
     /// The tools on offer.
     pub tools: Arc<[ToolSpec]>,
     /// The messages.
@@ -40,7 +46,15 @@ impl ConversationLog {
             hash.update(json(tool));
         }
         let bytes = system.len() + tools.iter().map(|tool| json(tool).len()).sum::<usize>();
-        Self { id, system: system.into(), tools, messages: Vec::new(), digest: hex(&hash.finalize()), bytes }
+        let (system, digest) = (system.into(), hex(&hash.finalize()));
+        Self { id, system, stable: None, tools, messages: Vec::new(), digest, bytes }
+    }
+
+    /// An empty conversation whose system prompt is `stable`, as it is in others, and behind it `own`.
+    #[must_use]
+    pub fn with_own_ending(id: ConversationId, stable: String, own: &str, tools: Arc<[ToolSpec]>) -> Self {
+        let at = (!own.is_empty()).then_some(stable.len());
+        Self { stable: at, ..Self::new(id, stable + own, tools) }
     }
 
     /// Adds a message.
@@ -61,7 +75,8 @@ impl ConversationLog {
     /// Another conversation with the same system prompt and tools: what a shorter form of this one goes on in.
     #[must_use]
     pub fn rewritten(&self, id: ConversationId, messages: Vec<Arc<Message>>) -> Self {
-        let mut log = Self::new(id, self.system.to_string(), Arc::clone(&self.tools));
+        let new = Self::new(id, self.system.to_string(), Arc::clone(&self.tools));
+        let mut log = Self { stable: self.stable, ..new };
         for message in messages {
             log.push_shared(message);
         }
@@ -117,4 +132,26 @@ fn hex(hash: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_stable_part_ends_is_no_part_of_what_is_said() {
+        let whole = ConversationLog::new(1, "Stable.\nMemories.".into(), [].into());
+        let mut parts = ConversationLog::with_own_ending(1, "Stable.\n".into(), "Memories.", [].into());
+        assert_eq!(parts.stable, Some(8));
+        assert_eq!(
+            (parts.digest(), parts.bytes(), &parts.system),
+            (whole.digest(), whole.bytes(), &whole.system)
+        );
+        assert_eq!(ConversationLog::with_own_ending(1, "Stable.".into(), "", [].into()).stable, None);
+        parts.push(Message::user("a"));
+        assert_eq!(parts.rewritten(2, Vec::new()).stable, Some(8), "a shorter form has the same prompt");
+        let old = String::from_utf8(json(&whole)).unwrap();
+        assert!(!old.contains("stable"), "{old}");
+        assert_eq!(serde_json::from_str::<ConversationLog>(&old).unwrap(), whole);
+    }
 }

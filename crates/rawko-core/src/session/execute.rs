@@ -60,9 +60,10 @@ impl Run {
         let reason = context.last_decision.as_ref().map_or("", |decision| decision.reason());
         let before = recent_history(context, &self.tally, EVALUATE_HISTORY);
         let opening = prompt::opening(&context.task, plan.as_ref(), &before, reason);
-        let system = prompt::system_prompt(&agent, &self.setup.place, memories);
+        let stable = prompt::system_prompt(&agent, &self.setup.place);
+        let memories = prompt::memories(memories);
         let tools = policy::offered_tools(&agent.config, &self.setup.tools);
-        let log = ConversationLog::new(self.new_conversation(), system, tools.into());
+        let log = ConversationLog::with_own_ending(self.new_conversation(), stable, &memories, tools.into());
         let alternatives = self.setup.alternatives(&agent.model);
         self.execution = Some(Execution::start(&agent, alternatives, log, opening));
         self.begin_work(&agent, false, reaction);

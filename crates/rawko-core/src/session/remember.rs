@@ -34,6 +34,7 @@ impl Extraction {
             purpose: self.purpose(),
             model: self.model.model.clone(),
             system: std::sync::Arc::clone(&self.conversation.system),
+            stable: self.conversation.stable,
             tools: std::sync::Arc::clone(&self.conversation.tools),
             messages: self.conversation.messages.clone(),
             tool_choice: ToolChoice::Tool { name: crate::memory::extraction::REMEMBER.to_owned() },

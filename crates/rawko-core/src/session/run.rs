@@ -117,6 +117,8 @@ impl Run {
             queue: VecDeque::new(),
         };
         let mut reaction = Reaction::default();
+        let warned = |problem: &String| Note::Warned { message: problem.clone() };
+        reaction.notes.extend(setup.place.instruction_problems.iter().map(warned));
         if let Some(after_ms) = setup.limits.max_duration_ms {
             run.start_timer(TimerPurpose::RunDeadline, after_ms, &mut reaction);
         }

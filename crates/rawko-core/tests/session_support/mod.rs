@@ -87,7 +87,7 @@ pub(crate) fn setup() -> Setup {
         tools,
         verify: None,
         memory: None,
-        place: Place { directory: "/p".into(), platform: "linux".into(), git: true, instructions: None },
+        place: Place { directory: "/p".into(), platform: "linux".into(), git: true, ..Place::default() },
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Owns the order of fields and the cache breakpoints. Everything stable comes first and messages come last, and a
 //! message's bytes never change: the breakpoint that moves with the conversation is the top-level `cache_control`,
-//! not a mark inside a message.
+//! not a mark inside a message. The API takes four breakpoints; there are three at most, that one among them: behind
+//! what all conversations of an agent begin with, behind what is this conversation's alone, and behind the last message.
 
 use std::borrow::Cow;
 
@@ -60,15 +61,28 @@ pub(super) fn head(request: &ModelRequest, without: Concessions) -> Result<Vec<u
         head.field("cache_control", &EPHEMERAL)?;
     }
     // The server puts tools before the system prompt: a breakpoint on the prompt covers both.
-    let has_system = !request.system.trim().is_empty();
+    let system = system(request);
     if !request.tools.is_empty() {
-        head.fixed("tools", &tools(&request.tools, !has_system))?;
+        head.fixed("tools", &tools(&request.tools, system.is_empty()))?;
     }
-    if has_system {
-        let system = SystemBlock { r#type: "text", text: &request.system, cache_control: EPHEMERAL };
-        head.fixed("system", &[system])?;
+    if !system.is_empty() {
+        head.fixed("system", &system)?;
     }
     head.into_messages()
+}
+
+/// The system prompt. What is this conversation's alone is a block of its own: entries of the cache end where a
+/// breakpoint is, so without one in front of it other memories would cost the tools and the whole prompt.
+fn system(request: &ModelRequest) -> Vec<SystemBlock<'_>> {
+    let (stable, own) = request.system_parts();
+    // The API rejects blank text.
+    let parts = match (stable.trim().is_empty(), own.trim().is_empty()) {
+        (false, false) => vec![stable, own],
+        (true, true) => Vec::new(),
+        (true, false) | (false, true) => vec![&*request.system],
+    };
+    let block = |text| SystemBlock { r#type: "text", text, cache_control: EPHEMERAL };
+    parts.into_iter().map(block).collect()
 }
 
 fn tools(specs: &[ToolSpec], mark_last: bool) -> Vec<Tool<'_>> {

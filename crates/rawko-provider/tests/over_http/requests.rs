@@ -232,6 +232,51 @@ async fn extra_fields_are_passed_on_and_cannot_break_the_request() {
     }
 }
 
+/// The system prompt as it arrives over both wires: as blocks with these texts, each a breakpoint, and whole.
+async fn check_system(system: &str, stable: Option<usize>, blocks: &[&str]) {
+    let mut asked = question();
+    asked.system = Arc::from(system);
+    asked.stable = stable;
+    let server = ModelServer::start(|_| Answer::text("ok"));
+    ask(&mut *provider(&server, Wire::Claude).open(), asked.clone()).await;
+    ask(&mut *provider(&server, Wire::OpenAi).open(), asked).await;
+    let bodies = server.asked();
+    let block = |text| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
+    let expected: Vec<Value> = blocks.iter().map(block).collect();
+    assert_eq!(bodies[0].json["system"], json!(expected), "{system:?} {stable:?}");
+    assert_eq!(blocks.concat(), system);
+    // With the one that moves with the conversation there are never more than the API takes.
+    let marks = String::from_utf8_lossy(&bodies[0].body).matches("cache_control").count();
+    assert!(marks == blocks.len() + 1 && marks <= 4, "{marks} breakpoints");
+    assert_eq!(bodies[1].json["messages"][0], json!({"role": "system", "content": system}));
+}
+
+#[tokio::test]
+async fn what_is_one_conversations_alone_stands_behind_a_breakpoint() {
+    check_system("Stable.\n\nMemories.\n", Some(8), &["Stable.\n", "\nMemories.\n"]).await;
+    check_system("Stable.", None, &["Stable."]).await;
+    // Blank text would be refused, and a place that is none must not cost anything.
+    check_system("Stable.\n \n", Some(8), &["Stable.\n \n"]).await;
+    check_system(" Memories.", Some(1), &[" Memories."]).await;
+    check_system("Stable.", Some(7), &["Stable."]).await;
+    check_system("Stable.", Some(8), &["Stable."]).await;
+    check_system("für alle", Some(2), &["für alle"]).await;
+}
+
+#[tokio::test]
+async fn another_place_in_the_same_prompt_is_another_request() {
+    let server = ModelServer::start(|_| Answer::text("ok"));
+    let provider = provider(&server, Wire::Claude);
+    let mut session = provider.open();
+    for stable in [None, Some(8)] {
+        let asked = question();
+        ask(&mut *session, rawko_core::request::ModelRequest { stable, ..asked }).await;
+    }
+    let counts: Vec<usize> =
+        server.asked().iter().map(|asked| asked.json["system"].as_array().map_or(0, Vec::len)).collect();
+    assert_eq!(counts, [1, 2]);
+}
+
 #[tokio::test]
 async fn without_a_system_prompt_the_last_tool_carries_the_breakpoint() {
     for wire in BOTH {

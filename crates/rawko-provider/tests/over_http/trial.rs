@@ -48,6 +48,7 @@ pub(crate) fn request(messages: Vec<Arc<Message>>) -> ModelRequest {
         purpose: Purpose::Agent { name: "developer".into() },
         model: "test-large".into(),
         system: Arc::from("You are the developer."),
+        stable: None,
         tools: Arc::from([tool("Read"), tool("Write")]),
         messages,
         tool_choice: ToolChoice::Auto,

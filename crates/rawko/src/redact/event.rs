@@ -87,9 +87,9 @@ impl Redactor {
             self.clean(&mut extract.prompt);
             self.clean_fields(&mut extract.model.extra);
         }
-        if let Some(instructions) = &mut setup.place.instructions {
-            self.clean(instructions);
-        }
+        let place = &mut setup.place;
+        self.clean_all(place.instructions.iter_mut().chain(&mut place.instructions_from));
+        self.clean_all(place.more_instructions.iter_mut().chain(&mut place.instruction_problems));
     }
 
     /// A command that holds a secret will fail without it, and show that. It would otherwise be kept for ever.

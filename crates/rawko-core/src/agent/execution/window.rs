@@ -216,6 +216,7 @@ impl Execution {
             purpose: self.purpose(),
             model: choice.model,
             system: Arc::clone(&question.system),
+            stable: question.stable,
             tools: Arc::clone(&question.tools),
             messages: question.messages.clone(),
             tool_choice: ToolChoice::Auto,

@@ -1,0 +1,131 @@
+use super::*;
+
+/// Files of a project below a repository, by path, and what is told to somebody who works in `folder`.
+#[track_caller]
+fn check(files: &[(&str, &str)], folder: &str, text: Option<&str>, from: Option<&str>, others: &[&str]) {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, content) in files {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    let project = dir.path().join("repository/project");
+    let folder = dir.path().join(folder);
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
+    let told = standing(&project, &folder);
+    assert_eq!((told.text.as_deref(), told.from.as_deref()), (text, from));
+    assert_eq!(told.others, others);
+    assert!(told.problems.is_empty(), "{:?}", told.problems);
+}
+
+const OUTSIDE: (&str, &str) = ("AGENTS.md", "outside");
+const GIT: (&str, &str) = ("repository/.git/HEAD", "");
+const OF_REPOSITORY: (&str, &str) = ("repository/AGENTS.md", "\u{feff}of the repository\r\nall of it\r\n");
+const OF_PROJECT: (&str, &str) = ("repository/project/AGENTS.md", "of the project");
+const OF_SUB: (&str, &str) = ("repository/project/sub/AGENTS.md", "of sub");
+const OF_DEEP: (&str, &str) = ("repository/project/a/deep/AGENTS.md", "of deep");
+const PROJECT: &str = "repository/project";
+const SUB: &str = "repository/project/sub";
+
+#[test]
+fn the_nearest_one_counts_and_none_outside_the_repository() {
+    let whole = Some("of the repository\nall of it");
+    check(&[OUTSIDE, OF_REPOSITORY], PROJECT, None, None, &[]);
+    check(&[OUTSIDE, GIT], PROJECT, None, None, &[]);
+    check(&[GIT, OF_REPOSITORY], PROJECT, whole, Some("../AGENTS.md"), &[]);
+    let empty = ("repository/project/AGENTS.md", " \n");
+    check(&[GIT, OF_REPOSITORY, empty], PROJECT, whole, Some("../AGENTS.md"), &[]);
+    check(&[GIT, OF_REPOSITORY, OF_PROJECT], PROJECT, Some("of the project"), None, &[]);
+}
+
+#[test]
+fn it_is_looked_for_from_the_folder_that_is_worked_in() {
+    let all = [GIT, OF_REPOSITORY, OF_PROJECT, OF_SUB];
+    check(&all, SUB, Some("of sub"), Some("sub/AGENTS.md"), &["AGENTS.md"]);
+    check(&all, "repository/project/sub/below", Some("of sub"), Some("sub/AGENTS.md"), &["AGENTS.md"]);
+    check(&[GIT, OF_REPOSITORY, OF_PROJECT], SUB, Some("of the project"), None, &[]);
+    // Another folder than one of the project's says nothing about it.
+    check(&all, "elsewhere", Some("of the project"), None, &["sub/AGENTS.md"]);
+}
+
+#[test]
+fn the_others_are_named_the_upper_ones_first_and_those_of_packages_are_not() {
+    let passed_over = [
+        ("repository/project/node_modules/x/AGENTS.md", "of a package"),
+        ("repository/project/.hidden/AGENTS.md", "hidden"),
+        ("repository/project/built/AGENTS.md", "ignored"),
+        ("repository/project/blank/AGENTS.md", "\n"),
+        ("repository/.gitignore", "built\n"),
+    ];
+    let files: Vec<_> = passed_over.into_iter().chain([GIT, OF_PROJECT, OF_DEEP, OF_SUB]).collect();
+    check(&files, PROJECT, Some("of the project"), None, &["sub/AGENTS.md", "a/deep/AGENTS.md"]);
+    check(&[OF_DEEP], PROJECT, None, None, &["a/deep/AGENTS.md"]);
+}
+
+#[test]
+fn of_very_many_some_are_named_and_the_rest_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..MAX_OTHERS + 3 {
+        let folder = dir.path().join(format!("f{number:03}"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(NAME), "x").unwrap();
+    }
+    std::fs::create_dir(dir.path().join("a\nb")).unwrap();
+    std::fs::write(dir.path().join("a\nb").join(NAME), "x").unwrap();
+    let told = standing(dir.path(), dir.path());
+    assert_eq!((told.others.len(), told.others[0].as_str()), (MAX_OTHERS, "f000/AGENTS.md"));
+    assert!(told.problems.iter().any(|problem| problem.starts_with("3 more")), "{:?}", told.problems);
+    assert!(told.problems.iter().any(|problem| problem.contains("strange")), "{:?}", told.problems);
+}
+
+/// What is told of these bytes, and what is said about it.
+#[track_caller]
+fn check_bytes(bytes: &[u8], size: u64, text: &str, problem: &str) {
+    let told = told(bytes, size).unwrap();
+    assert!(told.text.starts_with(text) && told.text.len() < MAX_BYTES + 100, "{:?}", told.text);
+    assert_eq!(told.problems.len(), usize::from(!problem.is_empty()), "{:?}", told.problems);
+    assert!(told.problems.iter().all(|told| told.contains(problem)), "{:?}", told.problems);
+}
+
+#[test]
+fn what_is_cut_replaced_or_left_out_is_said() {
+    check_bytes(b"plain\r\n\ttext\r\n", 14, "plain\n\ttext", "");
+    check_bytes(b"caf\xe9 au lait", 12, "caf\u{fffd} au lait", "not UTF-8");
+    check_bytes(b"\xff\xffab", 4, "\u{fffd}\u{fffd}ab", "not UTF-8");
+    check_bytes("a\u{1b}[2Jb\u{202e}c".as_bytes(), 9, "a[2Jbc", "control characters");
+    check_bytes("⚠\u{fe0f} careful".as_bytes(), 14, "⚠ careful", "");
+    let long = "é".repeat(MAX_BYTES);
+    check_bytes(long.as_bytes(), long.len() as u64, "éé", "65536 bytes long");
+    // Read up to the middle of a character: that is no fault of the file.
+    let odd = format!("a{long}");
+    check_bytes(&odd.as_bytes()[..MAX_BYTES + 4], odd.len() as u64, "aéé", "65537 bytes long");
+    check_bytes(&b"x".repeat(MAX_BYTES), MAX_BYTES as u64, "xx", "");
+    // Each byte that is no text becomes three.
+    let wild = told(&b"\xff".repeat(MAX_BYTES), MAX_BYTES as u64).unwrap();
+    assert!(wild.text.len() < MAX_BYTES + 100 && wild.problems.len() == 2, "{:?}", wild.problems);
+    assert!(told(b" \n\t\x1b", 4).is_none());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_leads_out_is_not_read_and_what_stays_inside_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().join("p");
+    std::fs::create_dir_all(project.join("sub")).unwrap();
+    std::fs::write(dir.path().join("secret"), "secret").unwrap();
+    for folder in [project.clone(), project.join("sub")] {
+        std::os::unix::fs::symlink(dir.path().join("secret"), folder.join(NAME)).unwrap();
+    }
+    let told = standing(&project, &project);
+    assert_eq!((told.text, told.others), (None, Vec::new()));
+    assert_eq!(told.problems.len(), 1);
+    assert!(told.problems[0].contains("leads elsewhere"), "{:?}", told.problems);
+    std::fs::write(project.join("CLAUDE.md"), "one file, two names").unwrap();
+    std::fs::remove_file(project.join(NAME)).unwrap();
+    std::os::unix::fs::symlink("CLAUDE.md", project.join(NAME)).unwrap();
+    assert_eq!(standing(&project, &project).text.as_deref(), Some("one file, two names"));
+    std::fs::remove_file(project.join(NAME)).unwrap();
+    std::fs::create_dir(project.join(NAME)).unwrap();
+    assert_eq!(standing(&project, &project).problems, ["AGENTS.md is passed over: it is not a file"]);
+}
