@@ -1,6 +1,7 @@
 //! From a validated configuration to what a run is made of: models resolved, permissions added up, providers built.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::FileType;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -101,29 +102,30 @@ pub(crate) fn judge(
     Ok(judge)
 }
 
-/// How the run deals with memories. A project that has none is not asked for any: what was learned is worth a model call
-/// only to those who keep memories.
+/// How the run deals with memories, where `folder` is what is in their folder's place. A project that has none is not asked for
+/// any: what was learned is worth a model call only to those who keep memories. What is there and is no folder is said.
 pub(crate) fn memory(
     loaded: &Loaded,
     registered: &Providers,
-    has_memories: bool,
+    folder: Option<FileType>,
 ) -> Result<Option<MemorySetup>, Error> {
     let config = &loaded.config.memory;
     if !config.enabled {
         return Ok(None);
     }
-    let extract = config.extract.unwrap_or(has_memories);
+    let extract = config.extract.unwrap_or(folder.is_some_and(|kind| kind.is_dir()));
     let extract = extract.then(|| {
         let extractor = &config.extractor;
         let (provider, model) = (extractor.provider.as_deref(), extractor.model.as_deref());
         let mut model = choice(&loaded.config, registered, provider, model)?;
-        model.max_tokens = model.max_tokens.min(EXTRACTOR_ANSWER);
+        let budget = u32::try_from(extractor.max_tokens).unwrap_or(u32::MAX).max(1);
+        model.max_tokens = model.max_tokens.min(EXTRACTOR_ANSWER).min(budget);
         // As for the arbiter: `thinking` does not go together with a forced tool call.
         model.extra.clear();
         let prompt = loaded.templates.extractor.clone().unwrap_or_else(|| EXTRACTOR.to_owned());
         Ok::<_, Error>(ExtractSetup { model, prompt, max_tokens: extractor.max_tokens })
     });
-    let setup = MemorySetup { inject: has_memories || extract.is_some(), extract: extract.transpose()? };
+    let setup = MemorySetup { inject: folder.is_some() || extract.is_some(), extract: extract.transpose()? };
     Ok(setup.inject.then_some(setup))
 }
 

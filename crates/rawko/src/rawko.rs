@@ -187,11 +187,12 @@ impl Rawko {
         };
         let first = builder.first_agent.clone();
         let verify = self.verify_setup();
-        let has_memories = builder.project.join(memory::FOLDER).is_dir();
+        let memories = builder.project.join(memory::FOLDER).symlink_metadata();
+        let memories = memories.ok().map(|data| data.file_type());
         let providers = &builder.providers;
         let setup =
             assemble::setup(&self.loaded, providers, &builder.permissions, tools, verify, place, first)?;
-        Ok(Setup { memory: assemble::memory(&self.loaded, providers, has_memories)?, ..setup })
+        Ok(Setup { memory: assemble::memory(&self.loaded, providers, memories)?, ..setup })
     }
 
     /// The model that the arbiter asks, or another one in its place. A provider that is named alone brings its own model.

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
 use rawko_core::memory::{
-    Draft, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Use, UseRule,
+    Draft, Header, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Use, UseRule,
 };
 use rawko_core::session::{EffectId, Event, KeptMemory};
 use rawko_core::setup::AgentSetup;
 use rawko_core::text::truncate;
 
 use crate::driver::{Signal, Signals, now};
-use crate::memory::{LazyMeaning, Learned, MemoryStore, NewMemory, RecallOptions, WriteError, cite};
+use crate::memory::{LazyMeaning, Learned, MemoryStore, NewMemory, RecallOptions, Report, WriteError, cite};
 
 /// Most problems with memories that one recall tells, those that were told before apart: `rawko memory check` tells all.
 const MAX_PROBLEMS: usize = 3;
@@ -106,16 +106,9 @@ impl RunMemory {
             path: one.memory.path.clone(),
             title: one.memory.header.title.clone(),
             score: one.score.total,
-            files: one
-                .memory
-                .header
-                .paths
-                .iter()
-                .chain(one.memory.header.files.iter().map(|file| &file.path))
-                .cloned()
-                .collect(),
+            files: files_of(&one.memory.header),
         });
-        let problems = self.untold(recall.reports.iter().map(ToString::to_string));
+        let problems = self.untold(recall.reports.iter().map(Report::told));
         Recalled { block: recall.block, memories: memories.collect(), problems, use_rule: UseRule::Words }
     }
 
@@ -206,6 +199,17 @@ impl RunMemory {
     }
 }
 
+/// The paths and globs that a memory speaks of, each once.
+fn files_of(header: &Header) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    for file in header.paths.iter().chain(header.files.iter().map(|file| &file.path)) {
+        if !files.contains(file) {
+            files.push(file.clone());
+        }
+    }
+    files
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -252,6 +256,14 @@ mod tests {
         memory.store.retire("the-integration-tests-need-a-port.md", now()).unwrap();
         let noted = KeptMemory::NotedOn { path: "the-integration-tests-need-a-port.md".to_owned() };
         assert_eq!(keep(title, first, "fact"), noted);
+    }
+
+    #[test]
+    fn a_file_is_named_once() {
+        let files =
+            json!([{"path": "a.rs", "sha256": "0".repeat(64)}, {"path": "b.rs", "sha256": "0".repeat(64)}]);
+        let front = json!({"title": "t", "whenToUse": "x", "paths": ["src/**", "a.rs"], "files": files});
+        assert_eq!(files_of(&Header::read(&front).0.unwrap()), ["src/**", "a.rs", "b.rs"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
 
 use serde_json::json;
 
@@ -201,6 +202,40 @@ fn what_is_to_be_mended_is_told_with_its_line() {
     assert!(!listed.out.contains('\u{1b}') && listed.out.contains("mail/smtp.md"));
 }
 
+/// A file's name may say what it likes, but not in the name of rawko.
+#[test]
+fn a_name_with_a_line_break_stays_in_its_line() {
+    let place = with_memories();
+    place.write(".rawko/memories/x\nerror: y.md", "none\n");
+    let checked =
+        place.rawko(&["memory", "check"]).ends(1).says(&["--> .rawko/memories/x\\nerror: y.md:1:1\n"]);
+    assert_eq!(checked.out.lines().filter(|line| line.starts_with("error:")).count(), 1, "{}", checked.out);
+}
+
+#[test]
+fn several_may_write_at_once() {
+    let place = with_memories();
+    let write = || {
+        place.command(&[
+            "memory",
+            "add",
+            "--title",
+            "Port",
+            "--when-to-use",
+            "x",
+            "--body",
+            "Port 7070 is used.",
+        ])
+    };
+    let begun: Vec<_> =
+        (0..8).map(|_| write().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).collect();
+    let ended: Vec<Done> =
+        begun.into_iter().map(|child| Done::of(child.wait_with_output().unwrap())).collect();
+    let written = ended.iter().filter(|done| done.out.contains("wrote .rawko/memories/port.md")).count();
+    let refused = ended.iter().filter(|done| done.err.contains("says nearly the same: port.md")).count();
+    assert_eq!((written, refused), (1, 7));
+}
+
 #[test]
 fn an_editor_is_opened_and_the_memory_checked_afterwards() {
     let place = with_memories();
@@ -214,6 +249,10 @@ fn an_editor_is_opened_and_the_memory_checked_afterwards() {
         Done::of(command.output().unwrap())
     };
     edit("low").ends(0).says(&["oauth.md is sound"]);
+    let mut command = place.command(&["memory", "edit", "smtp"]);
+    command.env("EDITOR", "rm");
+    let gone = Done::of(command.output().unwrap()).ends(1);
+    gone.complains(&[".rawko/memories/mail/smtp.md is gone: `rm` left no such file", "rawko memory retire"]);
     let mut command = place.command(&["memory", "edit", "oauth"]);
     command.env("VISUAL", "/nowhere/editor").env("EDITOR", &editor);
     Done::of(command.output().unwrap()).ends(1).complains(&["cannot start `/nowhere/editor`"]);
@@ -258,6 +297,9 @@ fn retired_memories_keep_their_files() {
         ["memory", "match", "--task", "oauth mail notifications", "--agent", "developer", "--json"];
     let found = place.rawko(&question).ends(0).json();
     assert_eq!(found["memories"].as_array().unwrap().len(), 1);
+    let silenced = "warning: it still supersedes mail/smtp.md: neither is told now";
+    place.rawko(&["memory", "retire", "new"]).ends(0).complains(&[silenced, "rawko memory edit new.md"]);
+    place.rawko(&["memory", "check"]).ends(1).says(&["new.md:", "still supersedes mail/smtp.md"]);
 }
 
 #[test]

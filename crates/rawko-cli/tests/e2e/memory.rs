@@ -182,12 +182,63 @@ fn broken_memories_are_told_once_and_skipped() {
         .user_config("/memory/extract", json!(false))
         .run("Run the tests.");
     ended.exits(0);
-    let told = |event: &Value| event["message"].as_str().unwrap().contains("broken.md");
+    let told = |event: &Value| {
+        let message = event["message"].as_str().unwrap();
+        assert!(
+            !message.starts_with("error"),
+            "that it is a warning is said by whoever prints it: {message}"
+        );
+        message.contains("broken.md")
+    };
     assert_eq!(ended.events_of("warning").iter().filter(|event| told(event)).count(), 1, "{}", ended.stdout);
     let told: Vec<bool> =
         systems(&ended.trial).iter().map(|system| system.contains("Use nextest.")).collect();
     assert_eq!(told, [true, true]);
     assert!(!ended.trial.server.asked().iter().any(is_extractor), "it may be switched off");
+}
+
+#[test]
+fn what_is_no_folder_is_told_and_stops_nothing() {
+    let ended = Trial::new(server(learned()))
+        .file("ports.txt", "7070\n")
+        .file(".rawko/memories", "not a folder\n")
+        .run("Run the tests.");
+    ended.exits(0);
+    let told: Vec<Value> = ended.events_of("warning");
+    let told = told
+        .iter()
+        .filter(|event| event["message"].as_str().unwrap().starts_with("is a file, but should be"));
+    assert_eq!(told.count(), 1, "{}", ended.stdout);
+    assert!(!ended.trial.server.asked().iter().any(is_extractor), "nobody keeps memories here");
+}
+
+#[test]
+fn what_a_person_took_back_is_not_learned_again() {
+    let ended = trial(server(learned())).run("Run the tests of this project.");
+    ended.exits(0);
+    let path = ended.events_of("memory_kept")[0]["kept"]["path"].as_str().unwrap().to_owned();
+    let (code, out, err) = ended.trial.ask(&["memory", "retire", &path]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let (code, out, err) =
+        ended.trial.ask(&["run", "--output", "stream-json", "Run the tests of this project."]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let kept = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let kept = kept.filter(|event| event["type"] == "memory_kept").map(|event| event["kept"].clone());
+    assert_eq!(kept.collect::<Vec<_>>(), [json!({"as": "noted_on", "path": path})]);
+    let files = std::fs::read_dir(ended.trial.project().join(".rawko/memories")).unwrap();
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.iter().filter(|name| name.ends_with(".md")).count(), 1, "{names:?}");
+}
+
+#[test]
+fn the_extractors_budget_bounds_its_answer() {
+    let ended =
+        trial(server(learned())).user_config("/memory/extractor/maxTokens", json!(10)).run("Run the tests.");
+    ended.exits(0);
+    let asked = ended.trial.server.asked();
+    let most: Vec<&Value> =
+        asked.iter().filter(|asked| is_extractor(asked)).map(|asked| &asked.json["max_tokens"]).collect();
+    assert_eq!(most, [&json!(10)]);
 }
 
 #[test]

@@ -18,21 +18,10 @@ const MAX_STEPS: usize = 1_000_000;
 /// All reports: of each file, and between files.
 pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
     let Inventory { memories, mut reports } = store.reread();
-    let mut by_key: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, memory) in memories.iter().enumerate() {
-        let keys: BTreeSet<String> = referred_keys(&memory.path, &memory.header.title).into_iter().collect();
-        for key in keys {
-            by_key.entry(key).or_default().push(at);
-        }
-    }
+    let by_key = by_key(&memories);
     let targets = |reference: &str| by_key.get(&reference_key(reference)).map_or(&[][..], Vec::as_slice);
-    let edges: Vec<Vec<usize>> = (0..)
-        .zip(&memories)
-        .map(|(at, memory)| {
-            let named = memory.header.supersedes.iter().flat_map(|reference| targets(reference));
-            named.copied().filter(|other| *other != at).collect()
-        })
-        .collect();
+    let edges = edges(&memories, &by_key);
+    let silenced = silenced(&memories, &edges, now);
     let superseded: BTreeSet<usize> = edges.iter().flatten().copied().collect();
     let mut circles = Circles { edges, left: MAX_STEPS };
     let mut found_between: Vec<Report> = Vec::new();
@@ -78,6 +67,14 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
                 }
             }
         }
+        for other in silenced.get(&at).into_iter().flatten() {
+            let other = &memories[*other].path;
+            let message = format!("has expired and still supersedes {other}: neither is told");
+            let help = format!(
+                "take {other} out of `supersedes` to have it told again; else let it expire too (`expiresAt`), or remove its file"
+            );
+            say(memory, "supersedes", message, &help);
+        }
         let is_future =
             |date: Option<Timestamp>| date.is_some_and(|date| date.0 > now.0.saturating_add(LENIENCY_MS));
         if is_future(header.discovered_at) {
@@ -109,6 +106,54 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
     }
     reports.extend(found_between);
     reports
+}
+
+/// Which memories a reference may mean.
+fn by_key(memories: &[Memory]) -> BTreeMap<String, Vec<usize>> {
+    let mut by_key: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, memory) in memories.iter().enumerate() {
+        let keys: BTreeSet<String> = referred_keys(&memory.path, &memory.header.title).into_iter().collect();
+        for key in keys {
+            by_key.entry(key).or_default().push(at);
+        }
+    }
+    by_key
+}
+
+/// Which memories each one supersedes.
+fn edges(memories: &[Memory], by_key: &BTreeMap<String, Vec<usize>>) -> Vec<Vec<usize>> {
+    let of = |(at, memory): (usize, &Memory)| {
+        let named = memory.header.supersedes.iter().filter_map(|one| by_key.get(&reference_key(one)));
+        let others: BTreeSet<usize> = named.flatten().copied().filter(|other| *other != at).collect();
+        others.into_iter().collect()
+    };
+    memories.iter().enumerate().map(of).collect()
+}
+
+/// For each memory that has expired those that it supersedes all the same, have not expired and are superseded by nothing that is told.
+fn silenced(memories: &[Memory], edges: &[Vec<usize>], now: Timestamp) -> BTreeMap<usize, Vec<usize>> {
+    let is_expired = |at: &usize| memories[*at].header.expires_at.is_some_and(|expires| expires <= now);
+    let superseded: BTreeSet<usize> = edges.iter().flatten().copied().collect();
+    let (expired, others): (Vec<usize>, Vec<usize>) = (0..memories.len()).partition(is_expired);
+    let told = others.into_iter().filter(|at| !superseded.contains(at));
+    let replaced: BTreeSet<usize> = told.flat_map(|at| &edges[at]).copied().collect();
+    let of = |at: usize| {
+        let others = edges[at].iter().filter(|other| !is_expired(other) && !replaced.contains(other));
+        (at, others.copied().collect::<Vec<_>>())
+    };
+    expired.into_iter().map(of).filter(|(_, others)| !others.is_empty()).collect()
+}
+
+impl MemoryStore {
+    /// The memories that are not told because of one that has expired and supersedes them all the same.
+    #[must_use]
+    pub fn silenced_by(&self, path: &str, now: Timestamp) -> Vec<String> {
+        let Inventory { memories, .. } = self.inventory();
+        let edges = edges(&memories, &by_key(&memories));
+        let all = silenced(&memories, &edges, now);
+        let others = all.iter().find(|(at, _)| memories[**at].path == path).map(|(_, others)| others);
+        others.into_iter().flatten().map(|other| memories[*other].path.clone()).collect()
+    }
 }
 
 /// Which memories supersede which.

@@ -51,15 +51,37 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.severity {
+impl Report {
+    /// The same without the word that says how much it matters, for those who say that themselves.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let word = self.word();
+        let all = self.to_string();
+        all.strip_prefix(word).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&all).to_owned()
+    }
+
+    fn word(&self) -> &'static str {
+        match self.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
-        };
-        let folder = super::FOLDER;
+        }
+    }
+}
+
+/// In one line: a file's name may hold a line break, and would say something of its own.
+fn line(text: &str) -> String {
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, folder) = (self.word(), super::FOLDER);
         let separator = if self.path.is_empty() { "" } else { "/" };
-        write!(f, "{word}: {}\n  --> {folder}{separator}{}", self.message, self.path)?;
+        write!(f, "{word}: {}\n  --> {folder}{separator}{}", line(&self.message), line(&self.path))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
@@ -67,5 +89,17 @@ impl fmt::Display for Report {
             write!(f, ":{column}")?;
         }
         write!(f, "\n  = help: {}", self.help)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_is_one_line() {
+        let report = Report::error("a\nerror: b.md", "is\twrong", "mend it").at(2, 1);
+        let told = "is\\twrong\n  --> .rawko/memories/a\\nerror: b.md:2:1\n  = help: mend it";
+        assert_eq!((report.told().as_str(), report.to_string()), (told, format!("error: {told}")));
     }
 }

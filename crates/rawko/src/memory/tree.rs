@@ -1,9 +1,9 @@
 //! What a memory speaks of, as the project has it now.
 //!
 //! Owns looking; what it is worth is the core's ([`Staleness::malus`]). A memory may come from a stranger: only paths inside the
-//! project are looked at, and never more than a bounded number of files.
+//! project are looked at, and one look costs no more than a bounded number of files, bytes and globs, whatever the memories name.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -20,20 +20,38 @@ use crate::hex::hex;
 const MAX_CITED: usize = 20;
 /// Most bytes of a file that is hashed. Larger ones count as unchanged.
 const MAX_HASHED: u64 = 4 * 1024 * 1024;
+/// Most bytes that one look hashes. What is beyond them counts as unchanged.
+const MAX_HASHED_IN_ALL: u64 = 64 * 1024 * 1024;
+/// Most globs that one look tries, most bytes of one of them, and most paths that all of them are tried on. What is beyond counts as found.
+const MAX_GLOBS: usize = 1_000;
+const MAX_GLOB: usize = 1_000;
+const MAX_TRIED: u64 = 4_000_000;
 /// Most files of the project among which globs are looked for. In larger projects they count as found.
 const MAX_WALKED: usize = 20_000;
 
 /// Most folders whose ignored files are looked through, of [`MAX_WALKED`] each. Globs below others count as found.
 const MAX_FOLDERS: usize = 5;
 
-/// The project's tree; its files are listed at most once.
+/// The project's tree as one look finds it; nothing is listed, read or tried twice.
 #[derive(Debug)]
 pub(super) struct Tree {
     project: PathBuf,
+    bounds: Bounds,
+    /// Digests by real path; `None` where a file cannot be read, or there was no more to spend on it.
+    digests: RefCell<BTreeMap<PathBuf, Option<String>>>,
+    /// Whether anything is there, by glob.
+    globs: RefCell<BTreeMap<String, bool>>,
     /// `None` where there are too many.
     files: OnceCell<Option<Vec<PathBuf>>>,
     /// The same below a folder, with what git ignores; by the folder as the globs name it.
     ignored_too: RefCell<BTreeMap<PathBuf, Option<Vec<PathBuf>>>>,
+}
+
+/// What a look may still cost.
+#[derive(Debug)]
+struct Bounds {
+    bytes: Cell<u64>,
+    tries: Cell<u64>,
 }
 
 enum Found {
@@ -47,6 +65,9 @@ impl Tree {
     pub(super) fn new(project: &Path) -> Self {
         Self {
             project: project.canonicalize().unwrap_or_else(|_| project.to_owned()),
+            bounds: Bounds { bytes: Cell::new(MAX_HASHED_IN_ALL), tries: Cell::new(MAX_TRIED) },
+            digests: RefCell::default(),
+            globs: RefCell::default(),
             files: OnceCell::new(),
             ignored_too: RefCell::default(),
         }
@@ -71,15 +92,22 @@ impl Tree {
         let Some(path) = self.inside(&file.path) else { return Found::Same };
         let Ok(real) = path.canonicalize() else { return Found::Missing };
         let is_ours = real.starts_with(&self.project);
-        let is_small = real.metadata().is_ok_and(|data| data.is_file() && data.len() <= MAX_HASHED);
-        // What is no plain file of the project is not opened: a pipe would be waited for.
-        if !is_ours || !is_small {
+        if !is_ours {
             return Found::Same;
         }
-        match digest(&real) {
-            Ok(digest) if digest != file.sha256 => Found::Changed,
-            _ => Found::Same,
+        let mut digests = self.digests.borrow_mut();
+        match digests.entry(real).or_insert_with_key(|real| self.digest(real)) {
+            Some(digest) if *digest != file.sha256 => Found::Changed,
+            Some(_) | None => Found::Same,
         }
+    }
+
+    /// `None` where there is none to be had, or it would cost too much.
+    fn digest(&self, real: &Path) -> Option<String> {
+        // What is no plain file is not opened: a pipe would be waited for.
+        let data = real.metadata().ok().filter(|data| data.is_file() && data.len() <= MAX_HASHED)?;
+        self.bounds.bytes.set(self.bounds.bytes.get().checked_sub(data.len())?);
+        digest(real).ok()
     }
 
     fn has(&self, pattern: &str) -> bool {
@@ -88,11 +116,30 @@ impl Tree {
             // One that leaves the project cannot be told.
             return self.inside(pattern).is_none_or(|path| path.symlink_metadata().is_ok());
         }
+        if let Some(known) = self.globs.borrow().get(pattern) {
+            return *known;
+        }
+        if pattern.len() > MAX_GLOB || self.globs.borrow().len() >= MAX_GLOBS {
+            return true;
+        }
+        let found = self.finds(pattern);
+        self.globs.borrow_mut().insert(pattern.to_owned(), found);
+        found
+    }
+
+    fn finds(&self, pattern: &str) -> bool {
         let glob = GlobBuilder::new(pattern).literal_separator(true).build();
         // One that is no glob, or a tree that is too large to look for it, cannot be told either.
         let (Ok(glob), Some(files)) = (glob, self.files()) else { return true };
         let matcher = glob.compile_matcher();
-        let is_one = |path: &PathBuf| matcher.is_match(path);
+        let tries = &self.bounds.tries;
+        let is_one = |path: &PathBuf| match tries.get().checked_sub(1) {
+            Some(left) => {
+                tries.set(left);
+                matcher.is_match(path)
+            }
+            None => true,
+        };
         files.iter().any(is_one) || self.ignored(fixed(pattern), is_one)
     }
 
@@ -234,6 +281,41 @@ mod tests {
         // Outside of the project nothing is looked at, not even through a link.
         check(&["../secret2"], &[("../secret", &other), ("src/link", &other)], (&[], &[], false));
         check(&["src/[a"], &[], (&[], &[], false));
+    }
+
+    #[test]
+    fn a_look_costs_no_more_than_its_bounds() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::new(dir.path());
+        let changed = |name: &str| {
+            let file = CitedFile { path: name.to_owned(), sha256: "00".repeat(32) };
+            matches!(tree.cited(&file), Found::Changed)
+        };
+        for (name, text) in [("a", "12345"), ("b", "123456"), ("c", "1234")] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        tree.bounds.bytes.set(10);
+        assert!(changed("a"));
+        // Not again, for another memory that cites it.
+        assert!(changed("a") && changed("./a"));
+        assert_eq!((changed("b"), changed("c"), tree.bounds.bytes.get()), (false, true, 1));
+
+        // Three files that are listed, and again those that git would ignore.
+        tree.bounds.tries.set(10);
+        let check = |pattern: &str, is_there: bool, left: u64| {
+            assert_eq!((tree.has(pattern), tree.bounds.tries.get()), (is_there, left), "{pattern}");
+        };
+        let listed = u64::try_from(tree.files().unwrap().len()).unwrap() * 2;
+        check("*.txt", false, 10 - listed);
+        check("*.txt", false, 10 - listed);
+        check("./*.txt", false, 10 - listed);
+        // More than is left: it cannot be told.
+        check("*.css", true, 0);
+        check("*.txt", false, 0);
+        let tree = Tree::new(dir.path());
+        assert!(tree.has(&format!("*{}", "x".repeat(MAX_GLOB))));
+        let found = (0..=MAX_GLOBS).filter(|number| tree.has(&format!("*.{number}")));
+        assert_eq!(found.collect::<Vec<_>>(), [MAX_GLOBS]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `rawko memory edit`.
 
+use std::io::{Error, ErrorKind};
 use std::process::Command;
 
 use rawko::core::memory::Severity;
@@ -37,6 +38,13 @@ pub(super) fn edit(
     if !status.success() {
         return Err(Failure::new(Exit::Failed, format!("`{program}` ended with {status}"))
             .with_hint("the memory is as the editor left it; `rawko memory check` looks at it"));
+    }
+    let is_gone = |error: &Error| error.kind() == ErrorKind::NotFound;
+    if store.folder().join(&path).symlink_metadata().is_err_and(|error| is_gone(&error)) {
+        let message = format!("{FOLDER}/{} is gone: `{program}` left no such file", clean_line(&path));
+        return Err(Failure::new(Exit::Failed, message).with_hint(
+            "git may have it still; to have it told no more and keep the file: rawko memory retire NAME",
+        ));
     }
     let reports: Vec<Report> = store.check(now()).into_iter().filter(|report| report.path == path).collect();
     let console = &workspace.console;

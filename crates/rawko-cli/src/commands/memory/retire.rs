@@ -48,8 +48,16 @@ pub(super) fn retire(
         Retirement::Done => (true, reason),
         Retirement::Already(reason) => (false, reason),
     };
+    // What it took the place of does not come back by itself.
+    let silenced = match changed && arguments.superseded_by.is_none() {
+        true => store.silenced_by(&old.path, now),
+        false => Vec::new(),
+    };
     if arguments.json {
         let mut said = json!({ "path": old.path, "changed": changed });
+        if !silenced.is_empty() {
+            said["stillSuperseded"] = json!(silenced);
+        }
         match &reason {
             Reason::Superseded { by } => said["supersededBy"] = json!(by),
             Reason::Expired { at } => said["expiresAt"] = json!(at.to_rfc3339()),
@@ -63,6 +71,20 @@ pub(super) fn retire(
             true => format!("{path} is told no more ({why}); its file stays"),
             false => format!("{path} was told no more before ({why}); nothing was changed"),
         }))?;
+        if !silenced.is_empty() {
+            let names = silenced.join(", ");
+            let paint = workspace.console.error_paint();
+            let line = clean_line(&format!("it still supersedes {names}: neither is told now"));
+            let hint = clean_line(&format!(
+                "to have that told again, take it out of `supersedes`: rawko memory edit {path}"
+            ));
+            // Where standard error is gone nobody reads it.
+            let _ = workspace.console.write_error(&format!(
+                "{} {line}\n  {} {hint}\n",
+                paint.warning("warning:"),
+                paint.hint("hint:")
+            ));
+        }
     }
     Ok(Exit::Success)
 }
