@@ -141,7 +141,14 @@ impl Header {
     /// Understands front matter as far as it goes. `None` where the memory cannot be used; then a finding says why.
     #[must_use]
     pub fn read(value: &Value) -> (Option<Self>, Vec<Finding>) {
-        let mut reader = Reader { findings: Vec::new() };
+        Self::read_within(value, &|_| true)
+    }
+
+    /// The same, but of the patterns that must be compiled for it only those are checked that `may_check` is for: there may be thousands of
+    /// memories, and a stranger's among them.
+    #[must_use]
+    pub fn read_within(value: &Value, may_check: &dyn Fn(&str) -> bool) -> (Option<Self>, Vec<Finding>) {
+        let mut reader = Reader { findings: Vec::new(), may_check };
         let Value::Object(map) = value else {
             reader.error(
                 "",
@@ -155,11 +162,12 @@ impl Header {
     }
 }
 
-struct Reader {
+struct Reader<'a> {
     findings: Vec<Finding>,
+    may_check: &'a dyn Fn(&str) -> bool,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn error(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
         self.report(Severity::Error, key, message, help);
     }
@@ -269,7 +277,8 @@ impl Reader {
             };
             match text {
                 Some(Value::String(text)) if !text.trim().is_empty() => {
-                    if let Some(problem) = Pattern::read(text).problem() {
+                    let is_checked = Pattern::is_simple(text) || (self.may_check)(text);
+                    if let Some(problem) = is_checked.then(|| Pattern::read(text).problem()).flatten() {
                         let shown = crate::text::truncate(text.trim(), 60);
                         let help = "mend the pattern; `rawko memory show` tells how each is read";
                         self.warn(at, format!("the pattern `{shown}` {problem}"), help);

@@ -32,6 +32,7 @@ mod recipient;
 mod reference;
 mod score;
 mod select;
+mod size;
 mod slug;
 mod sources;
 mod staleness;

@@ -13,6 +13,7 @@ use super::doubt::{doubt, is_everything, is_nothing};
 use super::glob;
 use super::pieces::Pieces;
 use super::query::{Line, Part, Query};
+use super::size::is_surely_larger;
 use super::words::{fold, is_stop_word, stem, words};
 use crate::text::truncate;
 
@@ -380,6 +381,9 @@ fn literal_pluses(text: &str) -> String {
 }
 
 fn compile(regex: &str) -> Result<Regex, regex::Error> {
+    if is_surely_larger(regex, SIZE_LIMIT) {
+        return Err(regex::Error::CompiledTooBig(SIZE_LIMIT));
+    }
     RegexBuilder::new(regex)
         .case_insensitive(true)
         .size_limit(SIZE_LIMIT)

@@ -67,6 +67,11 @@ pub fn is_stop_word(word: &str) -> bool {
     ENGLISH.binary_search(&word).is_ok() || GERMAN.binary_search(&word).is_ok()
 }
 
+/// All words that say nothing of a subject.
+pub fn stop_words() -> impl Iterator<Item = &'static str> {
+    ENGLISH.iter().chain(GERMAN).copied()
+}
+
 /// The stem of a word (as [`words`] gives it).
 #[must_use]
 pub fn stem(word: &str) -> String {

@@ -11,6 +11,7 @@ use rawko_core::memory::{Finding, Header};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use serde::{Deserialize, Serialize};
 
+use super::effort::Effort;
 use super::folder::Stamp;
 use super::report::Report;
 use crate::config::front_matter::{self, FrontMatter};
@@ -43,7 +44,12 @@ pub(super) struct Text {
 
 /// Reads the front matter of `name` in `folder`, shown as `path`, and the stamp of the file that was read. Without a stamp it is not known what
 /// the file holds, and whether it [can be read](can_be_read) now must be tried.
-pub(super) fn read_entry(folder: BorrowedFd<'_>, name: &str, path: &str) -> (Entry, Option<Stamp>) {
+pub(super) fn read_entry(
+    folder: BorrowedFd<'_>,
+    name: &str,
+    path: &str,
+    effort: &Effort,
+) -> (Entry, Option<Stamp>) {
     let (file, stamp) = match open(folder, name, path) {
         Ok(opened) => opened,
         Err(report) => return (refused(*report), None),
@@ -52,7 +58,7 @@ pub(super) fn read_entry(folder: BorrowedFd<'_>, name: &str, path: &str) -> (Ent
         return (refused(*report), Some(stamp));
     }
     match read_front(&file, path) {
-        Ok(bytes) => (parse(&bytes, path), Some(stamp)),
+        Ok(bytes) => (parse(&bytes, path, effort), Some(stamp)),
         Err(report) => (refused(*report), None),
     }
 }
@@ -129,8 +135,8 @@ fn front_end(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// What the beginning of a file says.
-pub(super) fn parse(bytes: &[u8], path: &str) -> Entry {
+/// What the beginning of a file says. Patterns are checked as far as the effort goes.
+pub(super) fn parse(bytes: &[u8], path: &str, effort: &Effort) -> Entry {
     let refuse = |report: Report| Entry { header: None, reports: vec![report] };
     let Some(end) = front_end(bytes).filter(|end| *end <= MAX_FRONT) else {
         return refuse(no_front(bytes, path));
@@ -144,7 +150,7 @@ pub(super) fn parse(bytes: &[u8], path: &str) -> Entry {
     let inner = inner.trim_end().strip_suffix("---").unwrap_or_default();
     match front_matter::parse(inner, 1) {
         Ok(front) => {
-            let (header, findings) = Header::read(&front.value);
+            let (header, findings) = Header::read_within(&front.value, &|text| effort.takes(text));
             let reports = findings.into_iter().map(|finding| located(&front, finding, path)).collect();
             Entry { header, reports }
         }
@@ -204,7 +210,7 @@ mod tests {
     /// Whether the text is a memory, and what is reported of it as `line: message`.
     #[track_caller]
     fn check(text: impl AsRef<[u8]>, usable: bool, expected: &[&str]) {
-        let entry = parse(text.as_ref(), "m.md");
+        let entry = parse(text.as_ref(), "m.md", &Effort::unbounded());
         let shown: Vec<String> = entry
             .reports
             .iter()
@@ -265,7 +271,7 @@ mod tests {
             ]),
             0..20,
         )) {
-            let entry = parse(&parts.concat(), "m.md");
+            let entry = parse(&parts.concat(), "m.md", &Effort::unbounded());
             prop_assert!(entry.header.is_some() || !entry.reports.is_empty());
         }
     }

@@ -11,6 +11,7 @@
 //! Everything blocks, and is quick.
 
 mod check;
+mod effort;
 mod feedback;
 mod file;
 mod folder;

@@ -15,6 +15,7 @@ use rawko_core::memory::{
     reference_key, referred_keys, shortlist_len,
 };
 
+use super::effort::Effort;
 use super::feedback;
 use super::file::{self, Text};
 use super::folder::{self, Listing};
@@ -315,7 +316,7 @@ fn read_all(root: &OwnedFd) -> Inventory {
         .flat_map(|folder| folder.names.iter().map(|name| (folder.path.as_str(), name.as_str())))
         .collect();
     let mut memories = Vec::new();
-    for (path, entry, _) in read_entries(root, &files) {
+    for (path, entry, _) in read_entries(root, &files, &Effort::unbounded()) {
         reports.extend(entry.reports);
         memories.extend(entry.header.map(|header| Memory { path, header }));
     }

@@ -12,6 +12,7 @@ use rawko_core::agent::Importance;
 use rawko_core::memory::{CitedFile, Header, Kind, Reason, Severity, slug};
 use serde_json::{Value, json};
 
+use super::effort::Effort;
 use super::file::{self, Text};
 use super::lock::PATIENCE;
 use super::report::Report;
@@ -174,7 +175,7 @@ pub enum WriteError {
 /// The text of `new`, which is a memory.
 pub(super) fn sound(new: &NewMemory) -> Result<String, WriteError> {
     let text = new.markdown();
-    let entry = file::parse(text.as_bytes(), "");
+    let entry = file::parse(text.as_bytes(), "", &Effort::unbounded());
     let is_too_long = text.len() as u64 > file::MAX_BYTES;
     if entry.header.is_none() || is_too_long {
         let mut reports = entry.reports;
@@ -226,8 +227,8 @@ pub(super) fn set_key(
     let form = || WriteError::Form { path: path.to_owned(), key };
     let front = with_key(&text.front, key, value).ok_or_else(form)?;
     // What is written must be what was there, but for the key.
-    let before = file::parse(text.front.as_bytes(), path).header;
-    let after = file::parse(front.as_bytes(), path);
+    let before = file::parse(text.front.as_bytes(), path, &Effort::unbounded()).header;
+    let after = file::parse(front.as_bytes(), path, &Effort::unbounded());
     let sound = match (before, after.header) {
         (Some(before), Some(after)) => same_but(key, before, after),
         (None, after) => after.is_some(),
@@ -354,7 +355,7 @@ mod tests {
             let (one, two) = (create(dir.path(), &new).unwrap(), create(dir.path(), &new).unwrap());
             prop_assert!(one != two);
             let bytes = fs::read(dir.path().join(&two)).unwrap();
-            let header = file::parse(&bytes, "").header.unwrap();
+            let header = file::parse(&bytes, "", &Effort::unbounded()).header.unwrap();
             prop_assert_eq!(header.title, new.title);
             prop_assert_eq!(&header.when_to_use, &[pattern.trim().to_owned()]);
             let ending = format!("\n\n{}\n", body.trim());

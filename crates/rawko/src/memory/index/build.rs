@@ -14,6 +14,7 @@ use rawko_core::memory::{
 use serde::{Deserialize, Serialize};
 
 use super::layout::{Counts, STAMP_LEN, Section, Space, Writer, checksum, hash, short, u32_at, u64_at};
+use crate::memory::effort::Effort;
 use crate::memory::file::Entry;
 use crate::memory::folder::Stamp;
 use crate::memory::report::Report;
@@ -308,10 +309,13 @@ impl Builder {
     }
 
     /// Writes everything that is left.
-    pub(super) fn finish(mut self, reports: Vec<Report>) -> io::Result<File> {
+    pub(super) fn finish(mut self, mut reports: Vec<Report>) -> io::Result<File> {
         let mut texts: Vec<(u32, &str)> = self.texts.iter().map(|(text, id)| (*id, text.as_str())).collect();
         texts.sort_unstable();
-        let always = choose_terms(&texts, &self.text_patterns, &mut self.terms);
+        let (always, is_beyond) = choose_terms(&texts, &self.text_patterns, &mut self.terms);
+        if is_beyond {
+            reports.push(beyond());
+        }
         let (mut rows, mut bytes) = (Vec::new(), Vec::new());
         for (_, text) in &texts {
             put(&mut rows, &(bytes.len() as u64).to_le_bytes());
@@ -375,13 +379,24 @@ impl Builder {
 }
 
 /// Enters each text that must be looked into under the rarest of what must occur for it to match; the patterns of those of which nothing
-/// is known are returned.
+/// is known are returned, and whether there were more expressions than may be looked into.
 fn choose_terms(
     texts: &[(u32, &str)],
     text_patterns: &[Vec<u32>],
     terms: &mut HashMap<u64, Vec<u32>>,
-) -> Vec<u32> {
-    let required: Vec<Vec<Vec<String>>> = texts.iter().map(|(_, text)| required(text)).collect();
+) -> (Vec<u32>, bool) {
+    let (looking, compiling) = (Effort::looking(), Effort::compiling());
+    let needed = |text: &str| {
+        let sets = required(text, &looking);
+        // Of what no text tells, only what is looked for as it is written after all.
+        let is_open = sets.is_empty() && !looking.is_spent() && !Pattern::is_simple(text);
+        let written = |text| Pattern::read(text).reading() == Reading::Substring;
+        match is_open && compiling.takes(text) && written(text) {
+            true => as_written(text).map(|run| vec![run]).into_iter().collect(),
+            false => sets,
+        }
+    };
+    let required: Vec<Vec<Vec<String>>> = texts.iter().map(|(_, text)| needed(text)).collect();
     let mut common: HashMap<&[u8], u32> = HashMap::new();
     for gram in required.iter().flatten().flatten().flat_map(|literal| grams(literal.as_bytes())) {
         *common.entry(gram).or_default() += 1;
@@ -407,26 +422,46 @@ fn choose_terms(
             }
         }
     }
-    always
+    (always, looking.is_spent() || compiling.is_spent())
 }
 
-/// What must occur for a pattern to match that must be looked into.
-pub(super) fn required(text: &str) -> Vec<Vec<String>> {
-    let text = Pattern::cut(text);
+/// What must occur for a pattern to match that must be looked into: of each set one. Nothing is compiled for it.
+pub(super) fn required(text: &str, looking: &Effort) -> Vec<Vec<String>> {
     let Some(expression) = Pattern::expression_of(text) else { return Vec::new() };
-    let sets = required_literals(&expression);
-    // Only these can be too large; compiling every other one would be in the way.
-    let may_be_large = text.contains(['{', '\\', '[', '(']);
-    if !sets.is_empty() && !may_be_large {
-        return sets;
+    if Pattern::is_simple(text) {
+        return required_literals(&expression);
     }
-    if Pattern::read(text).reading() != Reading::Substring {
-        return sets;
+    if !looking.takes(text) {
+        return Vec::new();
     }
-    // No expression, or too large a one: it is looked for as it is written.
-    let folded = fold(text);
+    let mut sets = required_literals(&expression);
+    // It may be too large, and is looked for as it is written then.
+    match as_written(text) {
+        Some(run) => sets.iter_mut().for_each(|set| set.push(run.clone())),
+        None => sets.clear(),
+    }
+    sets
+}
+
+/// What must occur where a pattern is looked for as it is written.
+fn as_written(text: &str) -> Option<String> {
+    let folded = fold(Pattern::cut(text));
     let longest = folded.split(|c: char| !c.is_ascii()).max_by_key(|run| run.len());
-    longest.filter(|run| run.len() >= MIN_GRAM).map(|run| vec![run.to_owned()]).into_iter().collect()
+    longest.filter(|run| run.len() >= MIN_GRAM).map(str::to_owned)
+}
+
+/// What is said where there are more expressions than may be looked into beforehand.
+const BEYOND: &str = "there are more expressions than are looked into beforehand";
+
+fn beyond() -> Report {
+    let message = format!("{BEYOND}: some are tried at each selection, and not all are checked");
+    let help = "use words instead of expressions, or remove memories; `rawko memory check` checks all";
+    Report::warning("", message, help)
+}
+
+/// Whether it says that there are too many expressions.
+pub(super) fn is_of_effort(report: &Report) -> bool {
+    report.path.is_empty() && report.message.starts_with(BEYOND)
 }
 
 /// The grams of a literal: runs of [`GRAM`] bytes, or all of it where it is shorter.

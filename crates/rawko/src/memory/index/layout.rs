@@ -9,10 +9,10 @@ use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 
+use super::rules::edition;
 use crate::memory::folder::{Stamp, stamp_of};
 
 const MAGIC: [u8; 8] = *b"rawkomem";
-const VERSION: u32 = 1;
 /// Most bytes of a section. A million memories need a tenth of it.
 const MAX_SECTION: u64 = 4 * 1024 * 1024 * 1024;
 
@@ -54,7 +54,7 @@ pub(super) enum Section {
 }
 
 const SECTIONS: usize = Section::Reported as usize + 1;
-/// Magic, version, four counts, and for each section place, length and checksum; then a checksum.
+/// Magic, [`edition`], four counts, and for each section place, length and checksum; then a checksum.
 pub(super) const HEADER_LEN: usize = 8 + 4 + 4 * 4 + SECTIONS * 24 + 8;
 /// What is known of a file without reading it.
 pub(super) const STAMP_LEN: usize = 28;
@@ -198,7 +198,7 @@ impl Writer {
 fn header(places: &[Place; SECTIONS], counts: Counts) -> Vec<u8> {
     let mut header = Vec::with_capacity(HEADER_LEN);
     header.extend_from_slice(&MAGIC);
-    for number in [VERSION, counts.files, counts.memories, counts.natural, counts.patterns] {
+    for number in [edition(), counts.files, counts.memories, counts.natural, counts.patterns] {
         header.extend_from_slice(&number.to_le_bytes());
     }
     for place in places {
@@ -218,13 +218,13 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// `None` where the file is no index of this version.
+    /// `None` where the file is no index, or one of another layout or of other rules.
     pub(super) fn new(file: File) -> Option<Self> {
         let mut header = [0; HEADER_LEN];
         file.read_exact_at(&mut header, 0).ok()?;
         let end = HEADER_LEN - 8;
         let is_ours = header.starts_with(&MAGIC)
-            && u32_at(&header, 8)? == VERSION
+            && u32_at(&header, 8)? == edition()
             && u64_at(&header, end)? == checksum(&header[..end]);
         let counts = Counts {
             files: u32_at(&header, 12)?,

@@ -10,6 +10,7 @@ use tempfile::NamedTempFile;
 use super::build::{Builder, Folders, Known, folder_row};
 use super::read::Index;
 use super::{Current, FOLDER, NAME};
+use crate::memory::effort::Effort;
 use crate::memory::file::{self, Entry};
 use crate::memory::folder::{self, Listing, Stamp};
 use crate::memory::parallel;
@@ -65,7 +66,7 @@ pub(super) fn make(
         Some(name) => drop(part.persist(name)),
         None => drop(part),
     }
-    Some(Current { reports: listing.reports, ..Current::unchanged(Index::open(written)?) })
+    Index::open(written).map(Current::unchanged)
 }
 
 /// Writes the index with other folders and stamps, and everything else as it is. `None` where it cannot be kept: then there is no need to.
@@ -96,9 +97,10 @@ fn write(
     mut items: Vec<Item>,
 ) -> io::Result<File> {
     let mut builder = Builder::new(file.try_clone()?)?;
+    let effort = Effort::compiling();
     let mut opened = 0;
     for batch in items.chunks_mut(BATCH) {
-        read_items(root, listing, batch);
+        read_items(root, listing, batch, &effort);
         for item in batch {
             while opened <= item.folder {
                 let folder = &listing.folders[opened];
@@ -123,12 +125,12 @@ fn write(
 }
 
 /// Reads those of which the index does not hold, unless they were read already.
-pub(super) fn read_items(root: &OwnedFd, listing: &Listing, items: &mut [Item]) {
+pub(super) fn read_items(root: &OwnedFd, listing: &Listing, items: &mut [Item], effort: &Effort) {
     let mut unread: Vec<&mut Item> =
         items.iter_mut().filter(|item| !item.holds && item.read.is_none()).collect();
     let paths: Vec<(&str, &str)> =
         unread.iter().map(|item| (listing.folders[item.folder].path.as_str(), item.name.as_str())).collect();
-    let read = read_entries(root, &paths);
+    let read = read_entries(root, &paths, effort);
     drop(paths);
     for (item, (_, entry, stamp)) in unread.iter_mut().zip(read) {
         item.read = Some((entry, stamp));
@@ -139,6 +141,7 @@ pub(super) fn read_items(root: &OwnedFd, listing: &Listing, items: &mut [Item]) 
 pub(in crate::memory) fn read_entries(
     root: &OwnedFd,
     files: &[(&str, &str)],
+    effort: &Effort,
 ) -> Vec<(String, Entry, Option<Stamp>)> {
     parallel::in_runs(files, |files| {
         let mut read = Vec::with_capacity(files.len());
@@ -149,7 +152,7 @@ pub(in crate::memory) fn read_entries(
                 open = Some((*parent, folder::open_below(root.as_fd(), parent)));
             }
             let (entry, stamp) = match &open {
-                Some((_, Ok(folder))) => file::read_entry(folder.as_fd(), name, &path),
+                Some((_, Ok(folder))) => file::read_entry(folder.as_fd(), name, &path, effort),
                 Some((_, Err(error))) => (file::refused(*file::unreadable(&path, &(*error).into())), None),
                 None => (Entry { header: None, reports: Vec::new() }, None),
             };

@@ -17,6 +17,7 @@ mod look;
 mod make;
 mod read;
 mod refresh;
+mod rules;
 mod search;
 mod watch;
 
@@ -28,7 +29,7 @@ use watch::Watch;
 /// The folder of the cache, below the memories' folder. A folder of its own, so that writing to it does not change the stamp of the
 /// memories' folder.
 const FOLDER: &str = ".index";
-/// The file in it. Another layout has another name.
+/// The file in it. One of another layout or of other rules ([`rules`]) has its place taken.
 const NAME: &str = "v1";
 
 #[cfg(test)]

@@ -12,11 +12,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rawko_core::memory::Memory;
 use rustix::fs::{Mode, OFlags, openat};
 
-use super::build::{FolderRow, Folders, Known, folder_row};
+use super::build::{FolderRow, Folders, Known, folder_row, is_of_effort};
 use super::look::{Changed, changed};
 use super::make::{BATCH, Item, make, read_items, settle};
 use super::read::Index;
 use super::{FOLDER, NAME, Watch};
+use crate::memory::effort::Effort;
 use crate::memory::folder::{self, Listing, Stamp};
 use crate::memory::report::Report;
 
@@ -140,7 +141,7 @@ fn bring_up(
     let unread = items.iter().filter(|item| !item.holds).count();
     let mut known = Vec::new();
     if unread <= BATCH {
-        read_items(root, &listing, &mut items);
+        read_items(root, &listing, &mut items, &Effort::compiling());
         known = unchanged(&index, &mut items, &mut dead, seen);
     }
     let fresh = items.iter().filter(|item| !item.holds).count();
@@ -158,7 +159,7 @@ fn bring_up(
             None
         };
         let current = Current::unchanged(settled.unwrap_or(index));
-        return Some((Current { reports: listing.reports, ..current }, watch));
+        return Some((Current { reports: folders.reports, ..current }, watch));
     }
     if is_small || changes > MAX_BESIDE || known.len() > MAX_BESIDE {
         // One that is damaged after all is made from the files alone.
@@ -166,7 +167,7 @@ fn bring_up(
             make(root, path, seen, Some((index, listing, items))).or_else(|| make(root, path, seen, None));
         return Some((made?, watch));
     }
-    let (mut memories, mut reports) = (Vec::new(), listing.reports);
+    let (mut memories, mut reports) = (Vec::new(), reports(&index, &listing));
     for item in items.into_iter().filter(|item| !item.holds) {
         let Some((entry, _)) = item.read else { continue };
         let folder = listing.folders.get(item.folder).map_or("", |folder| folder.path.as_str());
@@ -210,7 +211,13 @@ fn rows(index: &Index, listing: &Listing, seen: i64) -> Folders {
         first = end;
         row
     });
-    Folders { folders: folders.collect(), reports: listing.reports.clone() }
+    Folders { folders: folders.collect(), reports: reports(index, listing) }
+}
+
+/// About the folders, and what is said of all expressions together.
+fn reports(index: &Index, listing: &Listing) -> Vec<Report> {
+    let of_effort = index.reports.iter().filter(|report| is_of_effort(report));
+    listing.reports.iter().chain(of_effort).cloned().collect()
 }
 
 /// Lets the index hold for files that were read again and say what they said; what is known of them now.

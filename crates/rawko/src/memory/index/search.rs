@@ -17,11 +17,10 @@ use super::build::{CONFLICTS, GRAM, LOOKED_INTO, MIN_GRAM, NATURAL, PREFIX, SUPE
 use super::layout::{Space, hash, short, u32_at, u64_at};
 use super::read::{Index, Row};
 use super::refresh::Current;
+use crate::memory::effort::{Effort, MAX_COMPILED};
 use crate::memory::report::Report;
 use crate::memory::store::Inventory;
 
-/// Most expressions that are compiled for one query.
-const MAX_COMPILED: usize = 5_000;
 /// Texts from which on all of them are read at once.
 const MANY_TEXTS: usize = 200;
 /// Most memories that are read because they contradict one that was found.
@@ -177,16 +176,22 @@ impl Current {
         if looked_into.len() > MANY_TEXTS {
             index.load_texts();
         }
-        let mut texts = Texts { index, query, known: vec![None; index.texts()], compiled: 0 };
+        let mut texts = Texts {
+            index,
+            query,
+            known: vec![None; index.texts()],
+            looking: Effort::looking(),
+            compiling: Effort::compiling(),
+        };
         for pattern in looked_into {
             let row = index.pattern(pattern)?;
             if row.kind == LOOKED_INTO && texts.matches(row.value)? {
                 mark(row.memory);
             }
         }
-        if texts.compiled > MAX_COMPILED {
+        if texts.compiling.is_spent() {
             let message = format!(
-                "more than {MAX_COMPILED} expressions come near this query; the others were passed over"
+                "more than {MAX_COMPILED} expressions come near this query, or large ones; the others were passed over"
             );
             reports.push(Report::warning(
                 "",
@@ -325,7 +330,8 @@ struct Texts<'a> {
     index: &'a Index,
     query: &'a Query,
     known: Vec<Option<bool>>,
-    compiled: usize,
+    looking: Effort,
+    compiling: Effort,
 }
 
 impl Texts<'_> {
@@ -335,13 +341,12 @@ impl Texts<'_> {
         }
         let text = self.index.text(id)?;
         let is_simple = Pattern::is_simple(&text);
-        let sets = if is_simple { Vec::new() } else { required(&text) };
+        let sets = if is_simple { Vec::new() } else { required(&text, &self.looking) };
         let occurs =
             |set: &Vec<String>, line: &str| set.iter().any(|literal| line.contains(literal.as_str()));
         let may_match = self.query.folded_lines().any(|line| sets.iter().all(|set| occurs(set, line)));
-        self.compiled += usize::from(may_match && !is_simple);
         let matches = may_match
-            && self.compiled <= MAX_COMPILED
+            && (is_simple || self.compiling.takes(&text))
             && Pattern::read(&text).matches(self.query, &Corpus::default()).is_some();
         *self.known.get_mut(id as usize)? = Some(matches);
         Some(matches)

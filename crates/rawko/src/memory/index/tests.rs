@@ -10,6 +10,7 @@ use rawko_core::memory::{Query, Reason, Recipient, Similarity, shortlist_len};
 use rustix::fs::{AtFlags, Timespec, Timestamps, utimensat};
 
 use super::*;
+use crate::memory::effort::MAX_COMPILED;
 use crate::memory::store::{Recall, RecallOptions};
 use crate::memory::tests::{NOW, Project};
 
@@ -250,6 +251,23 @@ fn a_damaged_index_is_as_good_as_none() {
 }
 
 #[test]
+fn an_index_by_other_rules_is_made_anew() {
+    let project = filled();
+    let whole = settle(&project);
+    let file = project.store().folder().join(FOLDER).join(NAME);
+    // As another rawko would have written it, sound in itself, and of a stemmer that knows no word.
+    let mut other = whole.clone();
+    other[8..12].copy_from_slice(&(rules::edition() ^ 1).to_le_bytes());
+    let end = layout::HEADER_LEN - 8;
+    let check = layout::checksum(&other[..end]);
+    other[end..end + 8].copy_from_slice(&check.to_le_bytes());
+    fs::write(&file, &other).unwrap();
+    assert!(read::Index::open(fs::File::open(&file).unwrap()).is_none());
+    agree(&project);
+    assert_eq!(settle(&project)[8..12], whole[8..12]);
+}
+
+#[test]
 fn where_it_cannot_be_kept_it_is_done_without() {
     let elsewhere = tempfile::tempdir().unwrap();
     let link = filled();
@@ -335,6 +353,52 @@ fn a_few_changes_among_many_are_kept_beside_it() {
     assert_eq!(paths(&by_index), paths(&by_files));
     assert_eq!(paths(&by_index)[..2], ["3/fresh.md", "5/12.md"]);
     assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), before);
+}
+
+/// Memories, each with an expression of its own that needs an engine, of which nothing is known beforehand and that matches.
+fn expressions(count: usize) -> Project {
+    let project = Project::new();
+    for number in 0..count {
+        project.memory(&format!("{number}.md"), &format!("T {number}"), &format!(r"'[a-z]|\d{number}'"), "");
+    }
+    project
+}
+
+#[test]
+fn up_to_the_bound_every_expression_is_tried_and_beyond_it_that_is_said() {
+    let most = usize::try_from(MAX_COMPILED).unwrap();
+    let options = RecallOptions { now: NOW, ..RecallOptions::default() };
+    let everybody = recipient(1_000, Importance::Low);
+    let below = expressions(most);
+    let (by_index, by_files) = both(&below, TASKS[2], &everybody, &options);
+    assert_eq!((&by_index.selection, by_index.selection.chosen.len()), (&by_files.selection, most));
+    assert!(!by_index.reports.iter().any(|report| report.message.contains("more")), "{:?}", by_index.reports);
+    let beyond = expressions(most + 20);
+    for _ in 0..2 {
+        let (by_index, by_files) = both(&beyond, TASKS[2], &everybody, &options);
+        let chosen = (by_index.selection.chosen.len(), by_files.selection.chosen.len());
+        assert_eq!(chosen, (most, most + 20));
+        for said in ["more expressions than are looked into", "expressions come near this query"] {
+            let times = by_index.reports.iter().filter(|report| report.message.contains(said)).count();
+            assert_eq!(times, 1, "{said}");
+        }
+        settle(&beyond);
+    }
+    // What is one of many is not checked on the way, but when somebody asks.
+    let of_patterns = |reports: Vec<crate::memory::Report>| {
+        reports.iter().filter(|report| report.message.starts_with("the pattern")).count()
+    };
+    // (A file that was read too early is read once more, by itself.)
+    let checked = of_patterns(beyond.store().inventory().reports);
+    assert!((most..most + 20).contains(&checked), "{checked}");
+    assert_eq!(of_patterns(beyond.store().check(NOW)), most + 20);
+    // It is not said for ever.
+    for number in 0..30 {
+        fs::remove_file(beyond.store().folder().join(format!("{number}.md"))).unwrap();
+    }
+    assert!(
+        !beyond.recall(TASKS[2]).reports.iter().any(|report| report.message.contains("more expressions"))
+    );
 }
 
 #[test]
