@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use rawko_core::memory::words::stems;
+use rawko_core::memory::words::{fold, stems};
 use rawko_core::memory::{Likeness, Memory, Said, likeness, superseded};
 
 use super::store::MemoryStore;
@@ -141,21 +141,25 @@ fn duplicate(compared: Vec<Compared>) -> Option<Memory> {
 
 /// The words by which a memory may be about the same as another.
 struct Words {
+    /// The whole title: one of stop words alone has no stems.
+    whole: String,
     title: BTreeSet<String>,
     all: BTreeSet<String>,
 }
 
 impl Words {
     fn of(title: &str, when_to_use: &[String], tags: &[String]) -> Self {
-        let title = stems(title);
+        let (whole, title) = (fold(title.trim()), stems(title));
         let others = when_to_use.iter().chain(tags).flat_map(|text| stems(text));
         let all = title.iter().cloned().chain(others).collect();
-        Self { title, all }
+        Self { whole, title, all }
     }
 
     /// How many they share. Those of both titles count twice: many memories are of use at the same time, few are called the same.
     fn common(&self, other: &Self) -> usize {
-        self.all.intersection(&other.all).count() + self.title.intersection(&other.title).count()
+        self.all.intersection(&other.all).count()
+            + self.title.intersection(&other.title).count()
+            + usize::from(self.whole == other.whole)
     }
 }
 

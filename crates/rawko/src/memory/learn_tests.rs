@@ -67,6 +67,15 @@ fn the_same_under_another_title_is_found() {
     };
     check("Where the server listens", "testing the client", "", true);
     check("Where the server listens", "x", "networks", true);
+    // Stop words alone, which have no stems.
+    project.memory("how.md", "How to do it", "to it", "");
+    let how = NewMemory {
+        body: "The body of How to do it.".to_owned(),
+        ..NewMemory::new("How to do it", vec!["it".to_owned()], "me", NOW)
+    };
+    assert!(
+        matches!(project.store().add(&how, false), Err(WriteError::Duplicate { path, .. }) if path == "how.md")
+    );
     // By no word of these can it be found.
     check("Where the server listens", "x", "y", false);
 }
