@@ -179,9 +179,9 @@ impl JournalWriter {
     }
 }
 
-/// Times that the lock is asked for, and the pause between them: whoever lists sessions holds it for an instant.
-const LOCK_ATTEMPTS: u32 = 10;
-const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+/// Times that the lock is asked for, and the pause between them: whoever lists sessions holds it for an instant, which on a busy machine is longer.
+const LOCK_ATTEMPTS: u32 = 40;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Makes this process the only one that writes the journal.
 pub(super) fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
