@@ -291,7 +291,7 @@ impl Driver {
 
     /// What helped is noted beside the memories, where later runs look. The journal has it too.
     fn record_uses(&mut self, note: &Note) {
-        let Note::MemoriesUsed { agent, iteration, uses } = note else { return };
+        let Note::MemoriesUsed { agent, iteration, uses, rule: _ } = note else { return };
         if self.scratch.is_some() {
             return;
         }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
@@ -19,6 +20,8 @@ use crate::memory::{LazyMeaning, Learned, MemoryStore, NewMemory, RecallOptions,
 
 /// Most problems with memories that one recall tells, those that were told before apart: `rawko memory check` tells all.
 const MAX_PROBLEMS: usize = 3;
+/// How long a run waits for somebody else who writes memories: what was learned is not worth a run's time.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Characters of the task that a memory names as where it was learned.
 const TASK_CHARS: usize = 200;
 
@@ -55,6 +58,7 @@ impl RunMemory {
         dry_run: bool,
     ) -> Arc<Self> {
         let store = MemoryStore::of_project(&project);
+        let store = store.with_patience(PATIENCE);
         let store = if dry_run { store.without_caches() } else { store };
         let (recipients, told) = (Mutex::default(), Mutex::default());
         let memory = Self { project, store, session, task, defaults, recipients, told, meaning };

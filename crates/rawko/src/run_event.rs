@@ -263,7 +263,9 @@ impl RunEvent {
             Note::MemoriesInjected { agent, iteration, memories } => {
                 Self::MemoryInjected { agent, iteration, memories }
             }
-            Note::MemoriesUsed { agent, iteration, uses } => Self::MemoryUsed { agent, iteration, uses },
+            Note::MemoriesUsed { agent, iteration, uses, rule: _ } => {
+                Self::MemoryUsed { agent, iteration, uses }
+            }
             Note::Remembered { agent, title, kept } => Self::MemoryKept { agent, title, kept },
             Note::VerificationStarted { commands } => Self::VerificationStarted { commands },
             Note::Verified { verification } => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rawko::core::machine::State;
+use rawko::core::memory::UseOutcome;
 use rawko::core::request::Purpose;
 use rawko::core::session::{Effect, Event, KeptMemory, Note};
 use rawko::journal::{Journal, JournaledEffect, Record};
@@ -64,13 +65,12 @@ fn what_the_first_run_learns_stands_at_the_end_of_the_seconds_system_prompt() {
     let first = systems(&ended.trial).remove(0);
     assert!(!first.contains(TITLE));
 
-    let (code, out, err) =
+    let (code, second_out, err) =
         ended.trial.ask(&["run", "--output", "stream-json", "Run the tests of this project."]);
-    assert_eq!(code, Some(0), "{out}{err}");
-    assert!(
-        out.contains("\"type\":\"memory_injected\"") && out.contains("\"type\":\"memory_used\""),
-        "{out}"
-    );
+    assert_eq!(code, Some(0), "{second_out}{err}");
+    for event in ["memory_injected", "memory_used"] {
+        assert!(second_out.contains(&format!("\"type\":\"{event}\"")), "{second_out}");
+    }
     let second = systems(&ended.trial).pop().unwrap();
     let (before, behind) = second.split_at(first.len());
     assert_eq!(before, first, "the prefix is the same, so that the provider's cache holds it");
@@ -88,6 +88,18 @@ fn what_the_first_run_learns_stands_at_the_end_of_the_seconds_system_prompt() {
     assert!(stats.contains("\"uses\": 1") && stats.contains("\"helped\": 1"), "{stats}");
     let (code, out, _) = ended.trial.rawko(&["replay", "last"]);
     assert_eq!(code, Some(0), "{out}");
+    // What was judged is in the journal, as it was judged.
+    let judged = |record: &Record| match record {
+        Record::Step(step) => step.notes.iter().any(|note| {
+            let Note::MemoriesUsed { uses, .. } = note else { return false };
+            uses[0].touched && uses[0].outcome == UseOutcome::Success
+        }),
+        Record::Event(_) => false,
+    };
+    let started: Value = serde_json::from_str(second_out.lines().next().unwrap()).unwrap();
+    let sessions = ended.trial.project().join(".rawko/sessions");
+    let path = sessions.join(started["session"].as_str().unwrap()).join("journal.jsonl");
+    assert!(rawko::journal::read(&path).unwrap().records.iter().any(judged));
 }
 
 /// The numbers of records in a memory's front matter.

@@ -69,7 +69,9 @@ pub enum UseRule {
 }
 
 impl UseRule {
-    fn is_first(&self) -> bool {
+    /// Whether it is that of journals that name none; there the judgement itself was not recorded.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
         *self == Self::Substrings
     }
 }

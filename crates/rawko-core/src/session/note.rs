@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::event::{EffectId, KeptMemory};
 use crate::facts::Verification;
 use crate::machine::{Decision, Plan, State};
-use crate::memory::{MemoryUse, RecalledMemory};
+use crate::memory::{MemoryUse, RecalledMemory, UseRule};
 use crate::message::ToolCall;
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
@@ -82,6 +82,9 @@ pub enum Note {
         iteration: u32,
         /// Each of them.
         uses: Vec<MemoryUse>,
+        /// By which rule that was judged.
+        #[serde(default, skip_serializing_if = "UseRule::is_first")]
+        rule: UseRule,
     },
     /// Something was learned, and kept or not.
     Remembered {

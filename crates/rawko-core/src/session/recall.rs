@@ -101,6 +101,7 @@ impl Run {
             agent: entry.agent.clone(),
             iteration: entry.iteration,
             uses: uses.collect(),
+            rule,
         };
         reaction.notes.push(note);
     }

@@ -111,10 +111,11 @@ fn must_be_readable(note: &Note) -> bool {
         | Note::Verified { .. }
         | Note::Compacted { .. } => true,
         Note::ToolCalled { allowed, .. } => !allowed,
+        // What was judged stays judged, whatever a later rawko would make of it.
+        Note::MemoriesUsed { rule, .. } => !rule.is_first(),
         Note::AgentStarted { .. }
         | Note::VerificationStarted { .. }
         | Note::MemoriesInjected { .. }
-        | Note::MemoriesUsed { .. }
         | Note::Remembered { .. }
         | Note::ToolAnswered { .. }
         | Note::PlanUpdated { .. }

@@ -135,8 +135,12 @@ fn silenced(memories: &[Memory], edges: &[Vec<usize>], now: Timestamp) -> BTreeM
     let is_expired = |at: &usize| memories[*at].header.expires_at.is_some_and(|expires| expires <= now);
     let superseded: BTreeSet<usize> = edges.iter().flatten().copied().collect();
     let (expired, others): (Vec<usize>, Vec<usize>) = (0..memories.len()).partition(is_expired);
-    let told = others.into_iter().filter(|at| !superseded.contains(at));
-    let replaced: BTreeSet<usize> = told.flat_map(|at| &edges[at]).copied().collect();
+    // Over as many steps as there are: what is told stands for all of them.
+    let mut told: Vec<usize> = others.into_iter().filter(|at| !superseded.contains(at)).collect();
+    let mut replaced: BTreeSet<usize> = BTreeSet::new();
+    while let Some(at) = told.pop() {
+        told.extend(edges[at].iter().filter(|other| replaced.insert(**other)));
+    }
     let of = |at: usize| {
         let others = edges[at].iter().filter(|other| !is_expired(other) && !replaced.contains(other));
         (at, others.copied().collect::<Vec<_>>())

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use rawko_core::memory::{Feedback, Use};
@@ -27,7 +28,9 @@ const MAX_LENGTH: u64 = 8 * 1024 * 1024;
 /// What it is made into, before that takes its place.
 const SHORTER: &str = ".new-feedback";
 /// How long somebody else's lock is waited for: a run goes on without, and leaves the file as long as it is.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How often uses are written without a lock until they are where the next one reads.
+const ATTEMPTS: usize = 5;
 
 /// What the uses say of each memory, by path.
 pub(super) fn read(folder: BorrowedFd<'_>) -> (BTreeMap<String, Feedback>, Vec<Report>) {
@@ -83,12 +86,23 @@ pub(super) fn append(folder: BorrowedFd<'_>, uses: &[Use]) -> io::Result<()> {
     }
     // Whoever appends while the file is made shorter would do so in vain.
     let lock = Lock::take(folder::open_below(folder, "")?, PATIENCE);
-    let mut file = open(folder, NAME, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
-    file.write_all(&text)?;
-    if lock.is_held() && file.metadata()?.len() > MAX_LENGTH {
-        shorten(folder)?;
+    for _ in 0..ATTEMPTS {
+        let mut file = open(folder, NAME, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
+        file.write_all(&text)?;
+        if lock.is_held() {
+            if file.metadata()?.len() > MAX_LENGTH {
+                // What is too long is read from its end: it costs nothing but room.
+                let _ = shorten(folder);
+            }
+            return Ok(());
+        }
+        // Without the lock it may have been made shorter meanwhile, from a copy that lacks these.
+        let is_named = open(folder, NAME, OFlags::RDONLY).and_then(|named| named.metadata());
+        if is_named.is_ok_and(|named| file.metadata().is_ok_and(|file| file.ino() == named.ino())) {
+            return Ok(());
+        }
     }
-    Ok(())
+    Err(io::Error::other("it is being replaced all the time"))
 }
 
 /// Keeps what is read of it.

@@ -11,7 +11,7 @@ use rawko_core::memory::{Likeness, Memory, Said, likeness, superseded};
 use super::store::MemoryStore;
 use super::write::{self, NewMemory, WriteError};
 
-/// Memories whose bodies are compared with that of a new one.
+/// Memories whose bodies are compared with that of a new one; of those that are told, and of retired ones.
 const MAX_COMPARED: usize = 50;
 /// Most memories that a new one names as saying otherwise.
 const MAX_CONFLICTS: usize = 5;
@@ -119,8 +119,15 @@ impl MemoryStore {
             })
             .filter(|(common, _, _)| *common > 0)
             .collect();
-        near.sort_by(|(a, a_retired, _), (b, b_retired, _)| b.cmp(a).then(a_retired.cmp(b_retired)));
-        near.truncate(MAX_COMPARED);
+        near.sort_by_key(|(common, _, _)| std::cmp::Reverse(*common));
+        // Apart, so that many that were retired do not hide one that is told.
+        let mut left = [MAX_COMPARED; 2];
+        near.retain(|(_, is_retired, _)| {
+            let left = &mut left[usize::from(*is_retired)];
+            let fits = *left > 0;
+            *left = left.saturating_sub(1);
+            fits
+        });
         let compare = |(_, is_retired, memory): (usize, bool, Memory)| {
             let known =
                 self.text(&memory.path).map(|(_, body)| write::without_notes(&body)).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::Barrier;
+use std::time::Duration;
 
 use rawko_core::memory::Reason;
 
@@ -131,4 +132,31 @@ fn writers_wait_for_each_other() {
         Retirement::Already(other) => panic!("{other:?}"),
     });
     assert_eq!(retired.into_inner().unwrap(), 1);
+}
+
+#[test]
+fn who_cannot_wait_is_told() {
+    let project = Project::new();
+    project.memory("port.md", "Port", "auth", "");
+    let store = project.store().with_patience(Duration::from_millis(20));
+    let held = project.store().lock().unwrap();
+    assert!(held.is_held());
+    assert!(matches!(store.learn(&port(), "again"), Err(WriteError::Busy)));
+    assert!(matches!(store.retire("port.md", NOW), Err(WriteError::Busy)));
+    drop(held);
+    assert!(store.learn(&port(), "again").is_ok());
+}
+
+#[test]
+fn many_retired_ones_hide_none_that_is_told() {
+    let project = Project::new();
+    for number in 0..60 {
+        project.memory(&format!("old-{number}.md"), "Port x x", "x", "expiresAt: 2020-01-01\n");
+    }
+    // Less like it than all of them.
+    project.memory("told.md", "Port", "auth", "");
+    assert_eq!(
+        project.store().learn(&port(), "again").unwrap(),
+        Learned::NotedOn { path: "told.md".to_owned() }
+    );
 }

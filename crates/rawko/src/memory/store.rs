@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rawko_core::Timestamp;
 use rawko_core::memory::{
@@ -41,6 +42,8 @@ pub struct MemoryStore {
     /// What one selection found out, for the next.
     kept: Arc<Mutex<Option<Kept>>>,
     keeps_caches: bool,
+    /// How long other writers are waited for.
+    patience: Duration,
 }
 
 /// All memories that can be used, by path, and what is wrong with the others.
@@ -78,13 +81,19 @@ impl MemoryStore {
     /// The memories in the project's `.rawko/memories`.
     #[must_use]
     pub fn of_project(project: &Path) -> Self {
-        Self { project: project.to_owned(), kept: Arc::default(), keeps_caches: true }
+        Self { project: project.to_owned(), kept: Arc::default(), keeps_caches: true, patience: PATIENCE }
     }
 
     /// Reading them leaves nothing behind: neither an index nor vectors.
     #[must_use]
     pub fn without_caches(self) -> Self {
         Self { keeps_caches: false, ..self }
+    }
+
+    /// The same, with another time for which other writers are waited for; 30 seconds otherwise.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Their folder, whether it is there or not.
@@ -270,7 +279,7 @@ impl MemoryStore {
     /// Keeps every other writer out for as long as what it returns lives. Where there is no folder there is nothing to keep anybody out of.
     pub(super) fn lock(&self) -> Result<Lock, WriteError> {
         let Some(root) = self.open().map_err(WriteError::Folder)? else { return Ok(Lock::Unknown) };
-        match Lock::take(root, PATIENCE) {
+        match Lock::take(root, self.patience) {
             Lock::Busy => Err(WriteError::Busy),
             lock @ (Lock::Held { .. } | Lock::Unknown) => Ok(lock),
         }

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::effort::Effort;
 use super::file::{self, Text};
-use super::lock::PATIENCE;
 use super::report::Report;
 use crate::config::front_matter;
 
@@ -157,7 +156,7 @@ pub enum WriteError {
         key: &'static str,
     },
     /// Somebody else keeps writing there.
-    #[error("{} is locked by another process, and has been for {} seconds", super::FOLDER, PATIENCE.as_secs())]
+    #[error("{} is locked by another process, and stayed so", super::FOLDER)]
     Busy,
     /// The memories' folder cannot be used.
     #[error("{} {}", super::FOLDER, .0.message)]

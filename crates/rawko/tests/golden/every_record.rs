@@ -4,7 +4,7 @@
 use rawko::core::agent::Importance;
 use rawko::core::facts::{CommandRun, DiffStat, TreeInspection, Verification};
 use rawko::core::machine::{Decision, State};
-use rawko::core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome};
+use rawko::core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome, UseRule};
 use rawko::core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 use rawko::core::request::Purpose;
 use rawko::core::session::{
@@ -249,7 +249,12 @@ fn notes() -> Vec<Note> {
     });
     let uses = [UseOutcome::Success, UseOutcome::Failure, UseOutcome::Unknown];
     let uses = uses.map(|outcome| MemoryUse { path: "a.md".into(), cited: true, touched: true, outcome });
-    notes.push(Note::MemoriesUsed { agent: "developer".into(), iteration: 2, uses: uses.into() });
+    notes.push(Note::MemoriesUsed {
+        agent: "developer".into(),
+        iteration: 2,
+        uses: uses.into(),
+        rule: UseRule::default(),
+    });
     notes.push(Note::Remembered {
         agent: "developer".into(),
         title: "t".into(),
