@@ -81,8 +81,9 @@ fn main() -> ExitCode {
         assert_eq!(runs[0].3, told.join(" "), "index and files disagree");
 
         write(&project.join(".rawko/memories/0/0.md"), 1);
-        let (took, kb, ..) = child(&project);
+        let (took, kb, again, _) = child(&project);
         say("  one file changed", took, Some(kb), None);
+        say("  one file changed, a process that asks again", again, Some(kb), Some((WARM, WARM_KB)));
         write(&project.join(".rawko/memories/0/new.md"), 2);
         let (took, kb, ..) = child(&project);
         say("  one file changed, one added", took, Some(kb), None);

@@ -29,7 +29,7 @@ pub(super) struct Item {
     /// Whether the index still holds for it.
     pub(super) holds: bool,
     /// What it says, where it was read already.
-    pub(super) read: Option<(Entry, Option<Stamp>)>,
+    pub(super) read: Option<Box<(Entry, Option<Stamp>)>>,
 }
 
 /// Writes the index anew, from what still holds of the old one and the files themselves.
@@ -108,7 +108,7 @@ fn write(
                 opened += 1;
             }
             let damaged = || io::Error::from(io::ErrorKind::InvalidData);
-            let (entry, known) = match item.read.take() {
+            let (entry, known) = match item.read.take().map(|read| *read) {
                 Some((entry, stamp)) => (entry, Known::of(stamp, seen)),
                 None => old
                     .zip(item.id)
@@ -133,7 +133,7 @@ pub(super) fn read_items(root: &OwnedFd, listing: &Listing, items: &mut [Item], 
     let read = read_entries(root, &paths, effort);
     drop(paths);
     for (item, (_, entry, stamp)) in unread.iter_mut().zip(read) {
-        item.read = Some((entry, stamp));
+        item.read = Some(Box::new((entry, stamp)));
     }
 }
 

@@ -169,7 +169,7 @@ fn bring_up(
     }
     let (mut memories, mut reports) = (Vec::new(), reports(&index, &listing));
     for item in items.into_iter().filter(|item| !item.holds) {
-        let Some((entry, _)) = item.read else { continue };
+        let Some((entry, _)) = item.read.map(|read| *read) else { continue };
         let folder = listing.folders.get(item.folder).map_or("", |folder| folder.path.as_str());
         let path = if folder.is_empty() { item.name } else { format!("{folder}/{}", item.name) };
         reports.extend(entry.reports);
@@ -224,7 +224,7 @@ fn reports(index: &Index, listing: &Listing) -> Vec<Report> {
 fn unchanged(index: &Index, items: &mut [Item], dead: &mut [bool], seen: i64) -> Vec<(u32, Known)> {
     let mut all = Vec::new();
     for item in items {
-        let (Some(id), Some((entry, stamp))) = (item.id, &item.read) else { continue };
+        let (Some(id), Some((entry, stamp))) = (item.id, item.read.as_deref()) else { continue };
         let Some(dead) = dead.get_mut(id as usize) else { continue };
         if index.entry(id).as_ref() != Some(entry) {
             continue;
