@@ -77,8 +77,10 @@ impl Standing {
         let mut walked = 0;
         let mut found = Vec::new();
         let mut entries = walk.build();
-        for entry in entries.by_ref().take(MAX_WALKED).flatten() {
+        for entry in entries.by_ref().take(MAX_WALKED) {
+            // One that cannot be read counts, too: it was looked at.
             walked += 1;
+            let Ok(entry) = entry else { continue };
             if entry.file_name() != NAME || !says_something(entry.path(), project) {
                 continue;
             }
