@@ -34,11 +34,28 @@ pub(super) fn means_file(pattern: &str, path: &str) -> bool {
             && (is_at(path)
                 || (is_absolute && path.match_indices('/').any(|(at, _)| is_at(&path[at + 1..]))));
     }
-    of_paths(pattern).is_some_and(|regex| regex.is_match(path))
+    PathGlob::read(pattern).is_some_and(|glob| glob.matches(path))
 }
 
-/// `*` and `?` stay within a folder, `**` does not; `[…]` is one character of several, `{…,…}` one text of several. `None` where it is
-/// no such glob.
+/// A glob as a memory's `paths` hold it: `*` and `?` stay within a folder, `**` does not; `[…]` is one character of several, `{…,…}` one
+/// text of several. Whether a memory's files are there and whether an execution touched them is asked of the same reading.
+#[derive(Debug, Clone)]
+pub struct PathGlob(Regex);
+
+impl PathGlob {
+    /// `None` where it is no such glob, or too large a one.
+    #[must_use]
+    pub fn read(glob: &str) -> Option<Self> {
+        of_paths(glob).map(Self)
+    }
+
+    /// Whether it means the file at `path`, which is one of the project or absolute.
+    #[must_use]
+    pub fn matches(&self, path: &str) -> bool {
+        self.0.is_match(path)
+    }
+}
+
 fn of_paths(glob: &str) -> Option<Regex> {
     let mut regex = "^(?:/(?:.*/)?)?".to_owned();
     let glob = if glob.ends_with('/') { format!("{glob}**") } else { glob.to_owned() };

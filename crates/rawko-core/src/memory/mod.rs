@@ -42,6 +42,7 @@ pub mod words;
 pub use duplicate::{Likeness, Said, likeness};
 pub use extraction::{Draft, DraftKind};
 pub use feedback::{Feedback, MAX_FEEDBACK, Use, UseOutcome};
+pub use glob::PathGlob;
 pub use header::{CitedFile, Finding, Header, Kind, Severity};
 pub use literal::required_literals;
 pub use pattern::{Corpus, IDF_FROM, Pattern, PatternMatch, Reading, weight};

@@ -9,9 +9,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use globset::GlobBuilder;
 use ignore::WalkBuilder;
-use rawko_core::memory::{CitedFile, Header, Staleness};
+use rawko_core::memory::{CitedFile, Header, PathGlob, Staleness};
 use sha2::{Digest as _, Sha256};
 
 use crate::hex::hex;
@@ -128,15 +127,13 @@ impl Tree {
     }
 
     fn finds(&self, pattern: &str) -> bool {
-        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
         // One that is no glob, or a tree that is too large to look for it, cannot be told either.
-        let (Ok(glob), Some(files)) = (glob, self.files()) else { return true };
-        let matcher = glob.compile_matcher();
+        let (Some(glob), Some(files)) = (PathGlob::read(pattern), self.files()) else { return true };
         let tries = &self.bounds.tries;
         let is_one = |path: &PathBuf| match tries.get().checked_sub(1) {
             Some(left) => {
                 tries.set(left);
-                matcher.is_match(path)
+                glob.matches(&path.to_string_lossy())
             }
             None => true,
         };
