@@ -70,6 +70,20 @@ pub(super) struct Listing {
     /// The folders, sorted by path.
     pub(super) folders: Vec<Listed>,
     pub(super) reports: Vec<Report>,
+    /// Whether a folder could not be read: nothing tells when it can be.
+    pub(super) is_partial: bool,
+}
+
+impl Listing {
+    fn unread(&mut self, path: &str, error: Errno) {
+        self.reports.push(unreadable(path, error));
+        self.is_partial = true;
+    }
+}
+
+/// The path of what is called `name` in the folder `parent`.
+pub(super) fn below(parent: &str, name: &str) -> String {
+    if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") }
 }
 
 /// Opens the memories' folder of `project`; `None` where there is none.
@@ -128,7 +142,7 @@ pub(super) fn list(root: BorrowedFd<'_>) -> Listing {
             // It went while the one above was read, whose stamp has changed by that.
             Err(Errno::NOENT) if depth > 0 => Vec::new(),
             Err(error) => {
-                listing.reports.push(unreadable(&path, error));
+                listing.unread(&path, error);
                 Vec::new()
             }
         };
@@ -149,13 +163,12 @@ pub(super) fn list(root: BorrowedFd<'_>) -> Listing {
 
 /// Lists one folder; the paths of those right below it, the last first.
 fn one(folder: OwnedFd, path: &str, depth: usize, files: &mut usize, listing: &mut Listing) -> Vec<String> {
-    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
     // Before the names are read: a change in between shows as a change.
     let opened = stamp_of(folder.as_fd()).and_then(|stamp| Ok((stamp, Dir::read_from(&folder)?)));
     let (stamp, entries) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            listing.reports.push(unreadable(path, error));
+            listing.unread(path, error);
             return Vec::new();
         }
     };
@@ -164,7 +177,7 @@ fn one(folder: OwnedFd, path: &str, depth: usize, files: &mut usize, listing: &m
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                listing.reports.push(unreadable(path, error));
+                listing.unread(path, error);
                 break;
             }
         };
@@ -175,7 +188,7 @@ fn one(folder: OwnedFd, path: &str, depth: usize, files: &mut usize, listing: &m
         }
         let is_memory = raw.to_bytes().ends_with(ENDING.as_bytes());
         let Ok(name) = raw.to_str() else {
-            let shown = below(&raw.to_string_lossy());
+            let shown = below(path, &raw.to_string_lossy());
             let help = "rename it";
             listing.reports.push(Report::error(&shown, "the file's name is not UTF-8", help));
             continue;
@@ -187,15 +200,15 @@ fn one(folder: OwnedFd, path: &str, depth: usize, files: &mut usize, listing: &m
         };
         match kind {
             FileType::RegularFile if is_memory => names.push(name.to_owned()),
-            FileType::Directory if depth < MAX_DEPTH => folders.push(below(name)),
+            FileType::Directory if depth < MAX_DEPTH => folders.push(below(path, name)),
             FileType::Directory => {
                 let message = format!("lies deeper than {MAX_DEPTH} folders and is not looked at");
-                listing.reports.push(Report::warning(&below(name), message, "move it up"));
+                listing.reports.push(Report::warning(&below(path, name), message, "move it up"));
             }
-            FileType::Symlink => listing.reports.push(link(&below(name))),
+            FileType::Symlink => listing.reports.push(link(&below(path, name))),
             _ if is_memory => {
                 let message = "is not a regular file";
-                listing.reports.push(Report::error(&below(name), message, "replace it by a file"));
+                listing.reports.push(Report::error(&below(path, name), message, "replace it by a file"));
             }
             _ => {}
         }

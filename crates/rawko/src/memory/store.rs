@@ -111,18 +111,18 @@ impl MemoryStore {
     /// All of them.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
-        match self.open() {
-            Ok(Some(root)) => self.indexed(&root, Current::inventory).unwrap_or_else(|| read_all(&root)),
-            Ok(None) => Inventory::default(),
-            Err(report) => Inventory { memories: Vec::new(), reports: vec![*report] },
-        }
+        self.read(|root| self.indexed(root, Current::inventory).unwrap_or_else(|| read_all(root)))
     }
 
     /// All of them, each file read anew.
     #[must_use]
     pub fn reread(&self) -> Inventory {
+        self.read(read_all)
+    }
+
+    fn read(&self, how: impl FnOnce(&OwnedFd) -> Inventory) -> Inventory {
         match self.open() {
-            Ok(Some(root)) => read_all(&root),
+            Ok(Some(root)) => how(&root),
             Ok(None) => Inventory::default(),
             Err(report) => Inventory { memories: Vec::new(), reports: vec![*report] },
         }
@@ -319,7 +319,7 @@ pub(super) fn ignore_derived(folder: &Path) -> io::Result<()> {
 }
 
 fn read_all(root: &OwnedFd) -> Inventory {
-    let Listing { folders, mut reports } = folder::list(root.as_fd());
+    let Listing { folders, mut reports, is_partial: _ } = folder::list(root.as_fd());
     let files: Vec<(&str, &str)> = folders
         .iter()
         .flat_map(|folder| folder.names.iter().map(|name| (folder.path.as_str(), name.as_str())))

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::{Counts, STAMP_LEN, Section, Space, Writer, checksum, hash, short, u32_at, u64_at};
 use crate::memory::effort::Effort;
 use crate::memory::file::Entry;
-use crate::memory::folder::Stamp;
+use crate::memory::folder::{Listing, Stamp, below};
 use crate::memory::report::Report;
 
 /// An instant that is none.
@@ -110,6 +110,10 @@ pub(super) struct FolderRow {
 pub(super) struct Folders {
     pub(super) folders: Vec<FolderRow>,
     pub(super) reports: Vec<Report>,
+    /// Whether a folder could not be read.
+    pub(super) is_partial: bool,
+    /// Whether there are more expressions than are looked into.
+    pub(super) is_beyond: bool,
 }
 
 pub(super) fn folder_row(path: &str, stamp: Stamp, racy: bool) -> FolderRow {
@@ -183,7 +187,7 @@ impl Builder {
         if !entry.reports.is_empty() {
             put(&mut self.reported, &id.to_le_bytes());
         }
-        let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let path = below(&folder, name);
         self.row(id, entry.header.as_ref(), (place, &record))?;
         match &entry.header {
             Some(header) => {
@@ -309,13 +313,10 @@ impl Builder {
     }
 
     /// Writes everything that is left.
-    pub(super) fn finish(mut self, mut reports: Vec<Report>) -> io::Result<File> {
+    pub(super) fn finish(mut self, listing: &Listing) -> io::Result<File> {
         let mut texts: Vec<(u32, &str)> = self.texts.iter().map(|(text, id)| (*id, text.as_str())).collect();
         texts.sort_unstable();
         let (always, is_beyond) = choose_terms(&texts, &self.text_patterns, &mut self.terms);
-        if is_beyond {
-            reports.push(beyond());
-        }
         let (mut rows, mut bytes) = (Vec::new(), Vec::new());
         for (_, text) in &texts {
             put(&mut rows, &(bytes.len() as u64).to_le_bytes());
@@ -354,7 +355,12 @@ impl Builder {
             put(&mut term_rows, &short(checksum(&postings[start..])).to_le_bytes());
         }
         let always: Vec<u8> = always.iter().flat_map(|pattern| pattern.to_le_bytes()).collect();
-        let folders = serde_json::to_vec(&Folders { folders: std::mem::take(&mut self.folders), reports })?;
+        let folders = serde_json::to_vec(&Folders {
+            folders: std::mem::take(&mut self.folders),
+            reports: listing.reports.clone(),
+            is_partial: listing.is_partial,
+            is_beyond,
+        })?;
         for (section, bytes) in [
             (Section::Folders, &folders),
             (Section::Files, &self.files),
@@ -451,17 +457,11 @@ fn as_written(text: &str) -> Option<String> {
 }
 
 /// What is said where there are more expressions than may be looked into beforehand.
-const BEYOND: &str = "there are more expressions than are looked into beforehand";
-
-fn beyond() -> Report {
-    let message = format!("{BEYOND}: some are tried at each selection, and not all are checked");
+pub(super) fn beyond() -> Report {
+    let message = "there are more expressions than are looked into beforehand: some are tried at each selection, and not all \
+                   are checked";
     let help = "use words instead of expressions, or remove memories; `rawko memory check` checks all";
     Report::warning("", message, help)
-}
-
-/// Whether it says that there are too many expressions.
-pub(super) fn is_of_effort(report: &Report) -> bool {
-    report.path.is_empty() && report.message.starts_with(BEYOND)
 }
 
 /// The grams of a literal: runs of [`GRAM`] bytes, or all of it where it is shorter.

@@ -25,8 +25,7 @@ pub(super) struct Changed {
 
 /// Looks at all folders and files on the other processors, and on this one too once `work` is done.
 pub(super) fn changed<R>(root: &OwnedFd, index: &Index, work: impl FnOnce() -> R) -> (Changed, R) {
-    let mut relist = index.folders.is_empty()
-        || index.reports.iter().any(|report| report.message.starts_with("cannot be read"));
+    let mut relist = index.folders.is_empty() || index.is_partial;
     let mut runs: Vec<(usize, u32, u32)> = Vec::new();
     for (number, row) in index.folders.iter().enumerate() {
         let same = |folder: &OwnedFd| {

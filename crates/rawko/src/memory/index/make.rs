@@ -121,7 +121,7 @@ fn write(
     for folder in &listing.folders[opened..] {
         builder.folder(folder_row(&folder.path, folder.stamp, folder.stamp.is_racy(seen)));
     }
-    builder.finish(listing.reports.clone())
+    builder.finish(listing)
 }
 
 /// Reads those of which the index does not hold, unless they were read already.
@@ -147,7 +147,7 @@ pub(in crate::memory) fn read_entries(
         let mut read = Vec::with_capacity(files.len());
         let mut open: Option<(&str, Result<OwnedFd, rustix::io::Errno>)> = None;
         for (parent, name) in files {
-            let path = if parent.is_empty() { (*name).to_owned() } else { format!("{parent}/{name}") };
+            let path = folder::below(parent, name);
             if open.as_ref().is_none_or(|(at, _)| at != parent) {
                 open = Some((*parent, folder::open_below(root.as_fd(), parent)));
             }

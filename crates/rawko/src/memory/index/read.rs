@@ -17,7 +17,7 @@ use super::layout::{
     u32_at, u64_at,
 };
 use crate::memory::file::Entry;
-use crate::memory::folder::Stamp;
+use crate::memory::folder::{Stamp, below};
 use crate::memory::report::Report;
 
 /// An opened index: what finding changes needs is read at once, the rest when a query needs it.
@@ -26,6 +26,10 @@ pub(super) struct Index {
     pub(super) folders: Vec<FolderRow>,
     /// About the folders.
     pub(super) reports: Vec<Report>,
+    /// Whether a folder could not be read.
+    pub(super) is_partial: bool,
+    /// Whether there are more expressions than are looked into.
+    pub(super) is_beyond: bool,
     files: Vec<u8>,
     names: Vec<u8>,
     /// `None` inside where it is damaged.
@@ -78,10 +82,13 @@ impl Index {
     /// Opens the index in this file.
     pub(super) fn open(file: File) -> Option<Self> {
         let reader = Reader::new(file)?;
-        let Folders { folders, reports } = serde_json::from_slice(&reader.section(Section::Folders)?).ok()?;
+        let Folders { folders, reports, is_partial, is_beyond } =
+            serde_json::from_slice(&reader.section(Section::Folders)?).ok()?;
         let index = Self {
             folders,
             reports,
+            is_partial,
+            is_beyond,
             files: reader.section(Section::Files)?,
             names: reader.section(Section::Names)?,
             reader,
@@ -174,7 +181,7 @@ impl Index {
     /// The path of a file.
     pub(super) fn path(&self, id: u32) -> Option<String> {
         let (folder, name) = (&self.folder_of(id)?.path, self.name(id)?);
-        Some(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") })
+        Some(below(folder, name))
     }
 
     /// The file at a path.

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rawko_core::memory::Memory;
 use rustix::fs::{Mode, OFlags, openat};
 
-use super::build::{FolderRow, Folders, Known, folder_row, is_of_effort};
+use super::build::{FolderRow, Folders, Known, beyond, folder_row};
 use super::look::{Changed, changed};
 use super::make::{BATCH, Item, make, read_items, settle};
 use super::read::Index;
@@ -39,7 +39,7 @@ pub(in crate::memory) struct Current {
 
 impl Current {
     pub(super) fn unchanged(index: Index) -> Self {
-        let (dead, reports) = (vec![false; index.counts().files as usize], index.reports.clone());
+        let (dead, reports) = (vec![false; index.counts().files as usize], reports(&index, &index.reports));
         Self { index, dead, fresh: Vec::new(), reports }
     }
 }
@@ -152,6 +152,7 @@ fn bring_up(
         let was_open = |id: &u32| !matches!(index.known(*id), Some(Known::By(_)));
         let is_worth = is_small || known.len() > MAX_BESIDE || known.iter().any(|(id, _)| was_open(id));
         let folders = rows(&index, &listing, seen);
+        let reports = reports(&index, &folders.reports);
         let is_other = folders.folders != index.folders || folders.reports != index.reports;
         let settled = if is_other || (is_worth && !known.is_empty()) {
             settle(root, path, &index, &folders, &known)
@@ -159,7 +160,7 @@ fn bring_up(
             None
         };
         let current = Current::unchanged(settled.unwrap_or(index));
-        return Some((Current { reports: folders.reports, ..current }, watch));
+        return Some((Current { reports, ..current }, watch));
     }
     if is_small || changes > MAX_BESIDE || known.len() > MAX_BESIDE {
         // One that is damaged after all is made from the files alone.
@@ -167,11 +168,11 @@ fn bring_up(
             make(root, path, seen, Some((index, listing, items))).or_else(|| make(root, path, seen, None));
         return Some((made?, watch));
     }
-    let (mut memories, mut reports) = (Vec::new(), reports(&index, &listing));
+    let (mut memories, mut reports) = (Vec::new(), reports(&index, &listing.reports));
     for item in items.into_iter().filter(|item| !item.holds) {
         let Some((entry, _)) = item.read.map(|read| *read) else { continue };
         let folder = listing.folders.get(item.folder).map_or("", |folder| folder.path.as_str());
-        let path = if folder.is_empty() { item.name } else { format!("{folder}/{}", item.name) };
+        let path = folder::below(folder, &item.name);
         reports.extend(entry.reports);
         memories.extend(entry.header.map(|header| Memory { path, header }));
     }
@@ -211,13 +212,17 @@ fn rows(index: &Index, listing: &Listing, seen: i64) -> Folders {
         first = end;
         row
     });
-    Folders { folders: folders.collect(), reports: reports(index, listing) }
+    Folders {
+        folders: folders.collect(),
+        reports: listing.reports.clone(),
+        is_partial: listing.is_partial,
+        is_beyond: index.is_beyond,
+    }
 }
 
-/// About the folders, and what is said of all expressions together.
-fn reports(index: &Index, listing: &Listing) -> Vec<Report> {
-    let of_effort = index.reports.iter().filter(|report| is_of_effort(report));
-    listing.reports.iter().chain(of_effort).cloned().collect()
+/// What is said of the folders, and of all expressions together.
+fn reports(index: &Index, of_folders: &[Report]) -> Vec<Report> {
+    of_folders.iter().cloned().chain(index.is_beyond.then(beyond)).collect()
 }
 
 /// Lets the index hold for files that were read again and say what they said; what is known of them now.
