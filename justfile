@@ -16,7 +16,7 @@ test *args:
 demo:
     cargo run --release --quiet --bin rawko -- demo
 
-# The harness's own cost
+# What rawko itself costs
 bench *args:
     cargo bench -p rawko-cli --bench harness -- {{args}}
 

@@ -78,7 +78,7 @@ fn memory(number: usize) -> Memory {
         "title": format!("Title of memory {number}"), "whenToUse": [format!("when working on part {number}")],
         "importance": "low",
     });
-    Memory { path: format!("{number}.md"), header: Header::read(&front).0.unwrap() }
+    Memory::new(&format!("{number}.md"), Header::read(&front).0.unwrap(), "")
 }
 
 /// A vector that depends on the text (splitmix64).

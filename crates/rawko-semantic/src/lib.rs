@@ -1,19 +1,18 @@
-//! Similarity of meaning between a task and memories, offline and on the CPU (`spec/memory.md`, matching 4).
+//! Similarity of meaning between a task and memories, offline and on the CPU (`docs/spec/memory.md`, matching 4).
 //!
 //! ```text
 //! memories ─▶ texts ─▶ Vectors (.vectors, a cache) ─▶ similarities ─▶ rawko-core's `Surroundings::semantic`
 //!               task ─▶ Model ─────────────────────────▲
 //! ```
 //!
-//! Owns the sentence embeddings, the cache of them, the threshold above which two texts mean nearly the same, and the
-//! evaluation that the threshold was chosen with (`docs/memory-evaluation.md`). What a memory is and how it is scored
-//! is `rawko-core`'s; nothing here downloads anything: `scripts/fetch-model.sh` does, once.
+//! Owns the sentence embeddings, the cache of them, and the threshold above which two texts mean nearly the same
+//! (`docs/memory-evaluation.md`). What a memory is and how it is scored is `rawko-core`'s; nothing here downloads
+//! anything: `scripts/fetch-model.sh` does, once.
 //!
 //! The model is behind the feature `model`, because a tensor library is too much to build for those who do without it.
 //! Everything else builds and is tested always.
 
 mod error;
-pub mod evaluation;
 #[cfg(feature = "model")]
 mod model;
 mod similarity;

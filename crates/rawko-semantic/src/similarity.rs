@@ -102,7 +102,7 @@ mod tests {
 
     fn memory(path: &str, title: &str, when: &[&str]) -> Memory {
         let value = json!({"title": title, "whenToUse": when, "importance": "low", "discoveredBy": "x"});
-        Memory { path: path.to_owned(), header: Header::read(&value).0.unwrap() }
+        Memory::new(path, Header::read(&value).0.unwrap(), "")
     }
 
     /// A text's vector points where its last digit says, in degrees of ten.
