@@ -1,8 +1,7 @@
-//! What a model call costs: a price table and a multiplication.
+//! The cost of model calls.
 //!
-//! Owns the arithmetic and the configuration's overrides; the list prices themselves are in [`crate::models`]. It
-//! refuses to guess: a model without a known price has none, and the caller says so instead of showing 0. Discounts,
-//! batch and priority tiers are an override away.
+//! The list prices are in [`crate::models`]; the configuration can override them, for example for discounts, batch or
+//! priority tiers. Nothing is guessed: a model without a known price has none, and the caller shows that instead of 0.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +16,22 @@ use crate::usage::Usage;
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub struct Price {
-    /// Prompt tokens that neither came from nor went to the cache.
+    /// Prompt tokens that were neither read from nor written to the cache.
     pub input: f64,
-    /// Produced tokens.
+    /// Output tokens.
     pub output: f64,
-    /// Prompt tokens read from the cache; the price of `input` where absent.
+    /// Prompt tokens read from the cache; the price of `input` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Prompt tokens written to the cache; the price of `input` where absent.
+    /// Prompt tokens written to the cache; the price of `input` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Other prices for calls with a long prompt, where the provider has them.
+    /// Other prices for calls with a long prompt, if the provider has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_prompt: Option<LongPrompt>,
 }
 
-/// What changes for a call whose prompt is long. The whole call is then charged so, not only the excess.
+/// Price factors for a call with a long prompt. They apply to the whole call, not only to the excess.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -46,8 +45,8 @@ pub struct LongPrompt {
 }
 
 impl Price {
-    /// The cost of one call in US dollars. Usage of several calls added up is only right where no
-    /// [`LongPrompt`] applies, because that is judged by call.
+    /// The cost of one call in US dollars. The sum of several calls' usage may only be passed if there is no
+    /// [`LongPrompt`], because that depends on the single call.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
     pub fn cost(&self, usage: &Usage) -> f64 {
@@ -64,15 +63,15 @@ impl Price {
     }
 }
 
-/// Prices by model name: the built-in ones, and those that configuration puts over them.
+/// Prices by model name: the built-in ones and the configuration's overrides.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PriceTable {
     overrides: BTreeMap<String, Price>,
 }
 
 impl PriceTable {
-    /// The built-in prices with `overrides` before them. A name in `overrides` stands for every model whose name
-    /// begins with it; the longest one wins.
+    /// The built-in prices, overridden by `overrides`. A name in `overrides` applies to every model whose name begins
+    /// with it; the longest match wins.
     #[must_use]
     pub fn with_overrides(overrides: BTreeMap<String, Price>) -> Self {
         Self { overrides }
@@ -80,7 +79,7 @@ impl PriceTable {
 
     /// The price of `model`, if it is known.
     ///
-    /// [`models::find`] says for which names a built-in price holds.
+    /// [`models::find`] documents for which names a built-in price applies.
     #[must_use]
     pub fn price(&self, model: &str) -> Option<Price> {
         let overridden = self
@@ -138,10 +137,6 @@ mod tests {
         assert_eq!(table.price("gpt-5.4").map(|p| p.input), Some(7.0));
         assert_eq!(table.price("gpt-4.1").map(|p| p.input), Some(2.0));
         let read = Usage { cache_read_tokens: 1_000_000, ..Usage::default() };
-        assert_eq!(
-            table.cost("gpt-5", &read),
-            Some(7.0),
-            "a cache read costs as input where nothing else is said"
-        );
+        assert_eq!(table.cost("gpt-5", &read), Some(7.0), "a cache read costs as much as input by default");
     }
 }

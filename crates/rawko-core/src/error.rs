@@ -1,10 +1,10 @@
-//! Errors from the world, as data that the machine can act on.
+//! Errors from outside the core, as data that the machine can act on.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure it is. The machine decides by this alone whether to go on
-/// (`spec/machine.md`, "Recoverable codes"; `spec/providers.md` for the provider's codes).
+/// The kind of a failure. The machine decides by this alone whether to continue
+/// (`docs/spec/machine.md`, "Recoverable codes"; `docs/spec/providers.md`, "Errors").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -18,9 +18,9 @@ pub enum ErrorCode {
     Timeout,
     /// A tool could not do its work.
     ToolFailure,
-    /// An answer did not have the form that was asked for.
+    /// An answer did not have the required form.
     ValidationError,
-    /// No key, a wrong key, or no right to use the model.
+    /// No key, a wrong key, or no permission to use the model.
     AuthenticationFailed,
     /// The configuration cannot work.
     ConfigError,
@@ -30,21 +30,19 @@ pub enum ErrorCode {
     ContextLengthExceeded,
     /// Tokens, cost or time are used up.
     BudgetExceeded,
-    /// The run goes round in circles: the loop breaker ended it.
+    /// The run repeated itself: the loop detector ended it.
     Stalled,
     /// The provider rejected the request as malformed.
     InvalidRequest,
     /// The provider does not serve this model (any more).
     ModelUnavailable,
-    /// Nothing more is known. A code that a newer version wrote reads as this too.
+    /// The kind is unknown. A code that a newer version wrote is read as this too.
     #[serde(other)]
     Unknown,
 }
 
 impl ErrorCode {
-    /// Whether the machine may go on after this error (`spec/machine.md`, "Recoverable codes").
-    ///
-    /// `overloaded` is not in that list of the machine's codes; it is a shortage that passes, like `rate_limited`.
+    /// Whether the machine may continue after this error (`docs/spec/machine.md`, "Recoverable codes").
     #[must_use]
     pub fn is_recoverable(self) -> bool {
         match self {
@@ -66,8 +64,8 @@ impl ErrorCode {
         }
     }
 
-    /// Whether another provider may do better: this one refuses the key, does not serve the model, or failed even
-    /// after its retries (`spec/providers.md`, "Fallback chain").
+    /// Whether another provider may succeed: this one refuses the key, does not serve the model, or failed even after
+    /// its retries (`docs/spec/providers.md`, "Fallback chain").
     #[must_use]
     pub fn is_of_provider(self) -> bool {
         match self {
@@ -89,7 +87,7 @@ impl ErrorCode {
         }
     }
 
-    /// The code as it is spelt in events, journals and messages.
+    /// The code as written in events, journals and messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -118,14 +116,14 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// One failure with everything known of it. Carried by events, shown to arbiter and user.
+/// A failure with its details. Events carry it, and arbiter and user see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{message}")]
 pub struct ErrorInfo {
-    /// What kind of failure.
+    /// The kind of failure.
     pub code: ErrorCode,
-    /// One or more sentences for people; the server's own words where there are any.
+    /// One or more sentences for people; the server's own message if there is one.
     pub message: String,
     /// Name of the provider the failure came from, if it came from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +143,7 @@ pub struct ErrorInfo {
 }
 
 impl ErrorInfo {
-    /// An error with a code and a message and nothing else known.
+    /// An error with a code and a message only.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! What rawko finds out for itself, as opposed to what agents claim: how the tree changed, what commands brought
-//! (`spec/tools-and-permissions.md`, "Verified completion"; `spec/arbiter.md`).
+//! What rawko itself observes, as opposed to what agents claim: changes to the tree, results of commands
+//! (`docs/spec/tools-and-permissions.md`, "Verified completion"; `docs/spec/arbiter.md`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The tool name under which a failed verification is reported.
 pub const VERIFY: &str = "verify";
 
-/// How much of the tree is different, in lines and files.
+/// A summary of changes to the tree, in files and lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffStat {
@@ -17,13 +17,13 @@ pub struct DiffStat {
     pub insertions: u64,
     /// Lines removed from text files.
     pub deletions: u64,
-    /// The first of those files, each with its own figures, e.g. `src/lib.rs +12 -3`. Bounded; `files` counts all.
+    /// The first of these files, each with its own counts, e.g. `src/lib.rs +12 -3`. Bounded; `files` counts all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
 
 impl DiffStat {
-    /// Whether nothing is different.
+    /// Whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files == 0
@@ -34,11 +34,11 @@ impl DiffStat {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeInspection {
-    /// Names the content of the tree.
+    /// The hash of the tree's content.
     pub tree: String,
-    /// What is different from the tree before the execution.
+    /// The changes since before the execution.
     pub execution: DiffStat,
-    /// What is different from the tree before the run's first change.
+    /// The changes since before the run's first change.
     pub run: DiffStat,
 }
 
@@ -48,10 +48,10 @@ pub struct TreeInspection {
 pub struct CommandRun {
     /// The command line.
     pub command: String,
-    /// Its exit status; absent where it was killed, ran out of time or could not be begun.
+    /// Its exit status; absent if it was killed, timed out or could not be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Head and tail of what it printed, bounded.
+    /// Head and tail of its output, bounded.
     pub output: String,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
@@ -65,16 +65,16 @@ impl CommandRun {
     }
 }
 
-/// What the verification commands brought, and on which tree.
+/// The results of the verification commands, and the tree they ran on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
-    /// The commands in the order they were run; those behind the first that failed were not.
+    /// The commands in order, up to the first that failed.
     pub runs: Vec<CommandRun>,
-    /// Names the content of the tree they ran on; absent where it could not be determined.
+    /// The hash of the content of the tree they ran on; absent if it could not be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// Whether the tree was another one after the commands than before them: what they say holds for neither.
+    /// Whether the commands themselves changed the tree: then the results prove nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tree_changed: bool,
 }
@@ -93,7 +93,7 @@ impl Verification {
     }
 }
 
-/// What is left of a run's budgets; absent where there is none.
+/// What is left of a run's budgets; a field is absent if there is no such budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetFacts {
@@ -108,9 +108,9 @@ pub struct BudgetFacts {
     pub time_left_ms: Option<u64>,
 }
 
-/// Whether a command line is known to run tests or other checks of a project, and its exit status is theirs. Only a
-/// hint: what is not known here is shown to the arbiter all the same, as a command like any other. A pipe, an `||`, a
-/// job in the background or another command behind the check would hide how it ended.
+/// Whether a command line is known to run tests or other checks of a project and exits with their status. Only a hint:
+/// the arbiter sees other commands too, just not as checks. A pipe, an `||`, a background job or another command after
+/// the check would hide its status.
 #[must_use]
 pub fn is_check(command: &str) -> bool {
     // Redirections are the only harmless use of `&` and `|` besides `&&`.
@@ -180,7 +180,7 @@ mod tests {
             "echo cargo test",
             "npm install",
             "make install",
-            // How the check ended is not known.
+            // The exit status is not that of the check.
             "npm test 2>&1 | tail -5",
             "make test || true",
             "make test; true",

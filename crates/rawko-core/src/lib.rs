@@ -1,11 +1,12 @@
-//! The pure core of rawko: it decides, and does nothing else.
+//! The pure core of rawko: it makes all decisions and performs no I/O.
 //!
-//! Events (what happened) go in, effects (what is to be done) come out. There is no clock, no file, no network, no
-//! environment, no process and no random number here: whatever is needed of these arrives inside an event, and
-//! `tests/purity.rs` proves that it stays so. The house is described in `ARCHITECTURE.md`.
+//! Events (what happened) go in, effects (what to do) come out. The core uses no clock, files, network, environment
+//! variables, processes or random numbers: such data arrives in events, and `tests/purity.rs` checks that this stays
+//! true. `ARCHITECTURE.md` describes the whole.
 
 pub mod agent;
 pub mod arbiter;
+pub mod conversation;
 pub mod cost;
 pub mod error;
 pub mod facts;
@@ -13,6 +14,7 @@ pub mod machine;
 pub mod memory;
 pub mod message;
 pub mod models;
+pub mod note;
 pub mod policy;
 pub mod request;
 pub mod retry;

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The task, tool results, and everything else that rawko says.
+    /// rawko: the task, tool results, and everything else that it sends.
     User,
     /// The model.
     Assistant,
@@ -17,9 +17,9 @@ pub enum Role {
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said, in order.
+    /// The content blocks, in order.
     pub content: Vec<Content>,
 }
 
@@ -36,23 +36,23 @@ impl Message {
         Self { role: Role::Assistant, content: vec![Content::text(text)] }
     }
 
-    /// The message itself, or a stand-in where it is empty: providers refuse conversations with empty messages.
+    /// The message itself, or a placeholder if it is empty: providers refuse conversations with empty messages.
     #[must_use]
     pub fn or_placeholder(mut self) -> Self {
-        let says_something = self.content.iter().any(|block| match block {
+        let has_content = self.content.iter().any(|block| match block {
             Content::Text { text } => !text.trim().is_empty(),
             Content::ToolUse(_) | Content::ToolResult { .. } => true,
             Content::Thinking { .. } | Content::RedactedThinking { .. } => false,
         });
         self.content.retain(|block| !matches!(block, Content::Text { text } if text.trim().is_empty()));
-        if !says_something {
+        if !has_content {
             self.content.push(Content::text("(no answer)"));
         }
         self
     }
 
-    /// The message without the thinking that its provider signed; `None` where there is none. Such thinking is only
-    /// accepted behind exactly the messages that it was produced behind.
+    /// The message without the thinking that its provider signed; `None` if there is none. Providers only accept such
+    /// thinking after exactly the messages that it was produced after.
     #[must_use]
     pub fn without_signed_thinking(&self) -> Option<Self> {
         let is_signed = |block: &Content| match block {
@@ -64,7 +64,7 @@ impl Message {
         self.content.iter().any(is_signed).then(|| Self { role: self.role, content: content() })
     }
 
-    /// All text blocks joined by line breaks; thinking and tool calls left out.
+    /// All text blocks joined by line breaks, without thinking and tool calls.
     #[must_use]
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self
@@ -96,11 +96,11 @@ pub enum Content {
         /// The text.
         text: String,
     },
-    /// The model's reasoning, given back to providers that ask for it.
+    /// The model's reasoning, sent back to providers that require it.
     Thinking {
-        /// The reasoning; may be empty where the provider keeps it to itself.
+        /// The reasoning; may be empty if the provider does not reveal it.
         thinking: String,
-        /// The provider's proof that the block is its own, opaque.
+        /// The provider's signature of the block, opaque.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
@@ -109,18 +109,18 @@ pub enum Content {
         /// The provider's bytes.
         data: String,
     },
-    /// The model wants a tool run.
+    /// A tool call of the model.
     ToolUse(ToolCall),
-    /// What a tool answered.
+    /// The result of a tool call.
     ToolResult {
-        /// Id of the call that this answers.
+        /// Id of the call.
         tool_use_id: String,
-        /// The answer for the model.
+        /// The result for the model.
         content: String,
         /// Whether the tool failed.
         #[serde(default)]
         is_error: bool,
-        /// Pictures that belong to the answer.
+        /// Pictures that belong to the result.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
@@ -145,8 +145,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Bytes of text that a picture counts for in estimates: it is paid by its size on the screen, not by that of its
-    /// file.
+    /// Bytes of text that a picture counts for in estimates. Providers charge for its dimensions, not its file size.
     pub const WEIGHT: usize = 6_400;
 }
 
@@ -154,17 +153,17 @@ impl Image {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// The provider's id for this call, by which the result is matched to it.
+    /// The provider's id for this call, which its result names.
     pub id: String,
     /// Name of the tool.
     pub name: String,
-    /// The arguments; `{}` where `invalid_input` is set.
+    /// The arguments; `{}` if `invalid_input` is set.
     pub input: Value,
-    /// What the model wrote, where that was not valid JSON. Such a call is never run: the model is told.
+    /// The model's text, if it was not valid JSON. Such a call is never run; its result is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid_input: Option<String>,
-    /// Which argument held which secret, in words, where one did: `content` holds the value of `OPENAI_API_KEY`. The
-    /// arguments are recorded without the secret, and such a call is never performed: the model is told.
+    /// Which argument contained which secret, in words, if one did: `content` holds the value of `OPENAI_API_KEY`. The
+    /// arguments are recorded without the secret, and such a call is never run; its result is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
 }
@@ -173,11 +172,11 @@ pub struct ToolCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It had nothing more to say.
+    /// The answer is complete.
     EndTurn,
-    /// It waits for tool results.
+    /// It called tools and waits for their results.
     ToolUse,
-    /// The response limit cut it off.
+    /// The token limit cut it off.
     MaxTokens,
     /// It declined to answer.
     Refusal,

@@ -1,4 +1,4 @@
-//! What a model is asked, independent of any wire format.
+//! A request to a model, independent of any wire format.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::message::Message;
 use crate::tool::ToolSpec;
 
-/// On whose behalf a model is asked. Never sent: scripts, journals and progress tell calls apart by it.
+/// What a model call is for. Never sent to the model: scripts, journals and progress reports use it to identify calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Purpose {
@@ -19,24 +19,24 @@ pub enum Purpose {
     Evaluate,
     /// An agent works.
     Agent {
-        /// Its name.
+        /// The agent's name.
         name: String,
     },
-    /// What an execution learned is put as a memory.
+    /// The extractor writes down what an execution learned, as a memory.
     Remember {
-        /// Whose execution.
+        /// The agent of that execution.
         agent: String,
     },
-    /// The middle of an agent's conversation is summed up, because it no longer fits the model's window.
+    /// The middle of an agent's conversation is summarized, because it no longer fits the model's window.
     Summarize {
-        /// Whose conversation.
+        /// The agent of that conversation.
         agent: String,
     },
 }
 
 impl Purpose {
-    /// Whether this is a short question beside an agent's work: a decision, a memory, a summary. Its few tokens are meant
-    /// for the answer, so the model is to think as little as it can.
+    /// Whether this is a short question outside an agent's work: a decision, a memory, a summary. Its few tokens are
+    /// meant for the answer, so the model should think as little as possible.
     #[must_use]
     pub fn is_aside(&self) -> bool {
         match self {
@@ -65,30 +65,31 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// It must call this tool: structured output through the tool's schema. A model that cannot be forced is only offered
-    /// the tool, so the prompt has to ask for the call too.
+    /// The model must call this tool: structured output through the tool's schema. A model that cannot be forced is only
+    /// offered the tool, so the prompt has to ask for the call too.
     Tool {
         /// The tool's name.
         name: String,
     },
 }
 
-/// One question to a model: the whole conversation so far and how to answer.
+/// One request to a model: the whole conversation so far, and how to answer.
 ///
-/// Conversations only grow at their end, and messages are shared, not copied: a provider session may keep
-/// what it has already encoded and recognise it by the pointer.
+/// Conversations are append-only, and messages are shared, not copied: a provider session may keep what it has already
+/// encoded and recognise it by the pointer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
-    /// On whose behalf.
+    /// What the call is for.
     pub purpose: Purpose,
     /// The model's name as the provider knows it.
     pub model: String,
     /// The system prompt, stable for the whole conversation.
     pub system: Arc<str>,
-    /// How many bytes of it other conversations of the same agent begin with too; what follows is this conversation's
-    /// alone. `None` where nothing follows. A provider that caches prefixes marks the place ([`Self::system_parts`]).
+    /// How many bytes of the system prompt other conversations of the same agent share; the rest belongs to this
+    /// conversation alone. `None` if there is no rest. A provider that caches prefixes sets a breakpoint there
+    /// ([`Self::system_parts`]).
     pub stable: Option<usize>,
-    /// The tools on offer, stable for the whole conversation.
+    /// The tools that the model may call, stable for the whole conversation.
     pub tools: Arc<[ToolSpec]>,
     /// The conversation, user first.
     pub messages: Vec<Arc<Message>>,
@@ -98,14 +99,14 @@ pub struct ModelRequest {
     pub max_tokens: u32,
     /// Sampling temperature; the provider's default where absent.
     pub temperature: Option<f64>,
-    /// Further top-level fields of the provider's own request format, passed through as they are
+    /// Further top-level fields of the provider's own request format, passed through unchanged
     /// (e.g. `thinking`). Empty for most.
     pub extra: serde_json::Map<String, Value>,
 }
 
 impl ModelRequest {
-    /// The system prompt in two: what other conversations begin with too, and what is this one's alone. The second is
-    /// empty where there is no such place; one after the other they are the whole prompt.
+    /// The system prompt in two parts: the one that other conversations share, and the one of this conversation alone,
+    /// which may be empty. Together they are the whole prompt.
     #[must_use]
     pub fn system_parts(&self) -> (&str, &str) {
         self.stable.and_then(|at| self.system.split_at_checked(at)).unwrap_or((&self.system, ""))

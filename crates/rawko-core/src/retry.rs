@@ -1,12 +1,12 @@
-//! When to ask again after a failure: arithmetic only.
+//! Whether and when to retry a failed call: arithmetic only.
 //!
-//! Owns the policy and the verdict. Waiting, clocks and random numbers are the caller's: the elapsed time and the
-//! random fraction are arguments, so that the same numbers in give the same verdict out.
+//! The caller waits, and supplies the elapsed time and a random fraction as arguments, so that the same numbers give the
+//! same decision.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How often and how patiently a failed call is made again.
+/// How often a failed call is retried, and how long the waits are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -27,7 +27,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// A single attempt.
+    /// A policy of a single attempt.
     #[must_use]
     pub fn never() -> Self {
         Self { max_attempts: 1, ..Self::default() }
@@ -35,32 +35,38 @@ impl RetryPolicy {
 
     /// What to do after `failed` attempts (at least one) have failed and `elapsed_ms` have passed since the first began.
     ///
-    /// `asked_ms` is the wait the server asked for; it is honoured to the millisecond or, where it is longer than
-    /// the cap, not at all. Otherwise the wait is `random` (0 to 1) of the exponential bound: full jitter, which
+    /// `asked_ms` is the wait the server asked for; it is honoured to the millisecond. If it is longer than the cap,
+    /// there is no further attempt. Otherwise the wait is `random` (0 to 1) of the exponential bound: full jitter, which
     /// spreads the callers that one overload hit together
     /// (<https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/>).
     ///
     /// ```
-    /// use rawko_core::retry::{GiveUp, RetryPolicy, Verdict};
+    /// use rawko_core::retry::{GiveUp, RetryPolicy, RetryDecision};
     /// let policy = RetryPolicy { max_attempts: 3, base_ms: 100, cap_ms: 1_000, deadline_ms: 10_000 };
-    /// assert_eq!(policy.after_failure(2, 0, None, 0.5), Verdict::Again { after_ms: 100 });
-    /// assert_eq!(policy.after_failure(3, 0, None, 0.5), Verdict::Stop(GiveUp::Attempts));
-    /// assert_eq!(policy.after_failure(1, 0, Some(5_000), 0.5), Verdict::Stop(GiveUp::AskedTooLong));
+    /// assert_eq!(policy.after_failure(2, 0, None, 0.5), RetryDecision::Again { after_ms: 100 });
+    /// assert_eq!(policy.after_failure(3, 0, None, 0.5), RetryDecision::Stop(GiveUp::Attempts));
+    /// assert_eq!(policy.after_failure(1, 0, Some(5_000), 0.5), RetryDecision::Stop(GiveUp::AskedTooLong));
     /// ```
     #[must_use]
-    pub fn after_failure(&self, failed: u32, elapsed_ms: u64, asked_ms: Option<u64>, random: f64) -> Verdict {
+    pub fn after_failure(
+        &self,
+        failed: u32,
+        elapsed_ms: u64,
+        asked_ms: Option<u64>,
+        random: f64,
+    ) -> RetryDecision {
         if failed >= self.max_attempts {
-            return Verdict::Stop(GiveUp::Attempts);
+            return RetryDecision::Stop(GiveUp::Attempts);
         }
         let after_ms = match asked_ms {
-            Some(asked) if asked > self.cap_ms => return Verdict::Stop(GiveUp::AskedTooLong),
+            Some(asked) if asked > self.cap_ms => return RetryDecision::Stop(GiveUp::AskedTooLong),
             Some(asked) => asked,
             None => jitter(self.bound_ms(failed), random),
         };
         if elapsed_ms.saturating_add(after_ms) > self.deadline_ms {
-            return Verdict::Stop(GiveUp::Deadline);
+            return RetryDecision::Stop(GiveUp::Deadline);
         }
-        Verdict::Again { after_ms }
+        RetryDecision::Again { after_ms }
     }
 
     /// Upper bound of the wait after `failed` attempts: `base * 2^(failed - 1)`, at most the cap.
@@ -73,13 +79,13 @@ impl RetryPolicy {
 
 /// What to do after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RetryDecision {
     /// Wait, then try again.
     Again {
-        /// How long, in milliseconds.
+        /// The wait in milliseconds.
         after_ms: u64,
     },
-    /// The failure stands.
+    /// Give up.
     Stop(GiveUp),
 }
 
@@ -88,7 +94,7 @@ pub enum Verdict {
 pub enum GiveUp {
     /// All attempts are used up.
     Attempts,
-    /// The server asks for a longer wait than the cap: for someone above to decide.
+    /// The server asks for a longer wait than the cap: the caller decides.
     AskedTooLong,
     /// The next attempt would begin after the deadline.
     Deadline,
@@ -111,32 +117,35 @@ mod tests {
         RetryPolicy { max_attempts: 4, base_ms: 100, cap_ms: 300, deadline_ms: 1_000 };
 
     #[track_caller]
-    fn check(failed: u32, elapsed: u64, asked: Option<u64>, random: f64, expected: Verdict) {
+    fn check(failed: u32, elapsed: u64, asked: Option<u64>, random: f64, expected: RetryDecision) {
         assert_eq!(POLICY.after_failure(failed, elapsed, asked, random), expected);
     }
 
     #[test]
     fn waits_double_up_to_the_cap() {
-        check(1, 0, None, 1.0, Verdict::Again { after_ms: 100 });
-        check(2, 0, None, 1.0, Verdict::Again { after_ms: 200 });
-        check(3, 0, None, 1.0, Verdict::Again { after_ms: 300 });
-        check(1, 0, None, 0.0, Verdict::Again { after_ms: 0 });
-        check(2, 0, None, 0.25, Verdict::Again { after_ms: 50 });
+        check(1, 0, None, 1.0, RetryDecision::Again { after_ms: 100 });
+        check(2, 0, None, 1.0, RetryDecision::Again { after_ms: 200 });
+        check(3, 0, None, 1.0, RetryDecision::Again { after_ms: 300 });
+        check(1, 0, None, 0.0, RetryDecision::Again { after_ms: 0 });
+        check(2, 0, None, 0.25, RetryDecision::Again { after_ms: 50 });
     }
 
     #[test]
     fn what_the_server_asks_is_honoured_or_given_up() {
-        check(1, 0, Some(250), 0.1, Verdict::Again { after_ms: 250 });
-        check(1, 0, Some(0), 1.0, Verdict::Again { after_ms: 0 });
-        check(1, 0, Some(301), 0.1, Verdict::Stop(GiveUp::AskedTooLong));
+        check(1, 0, Some(250), 0.1, RetryDecision::Again { after_ms: 250 });
+        check(1, 0, Some(0), 1.0, RetryDecision::Again { after_ms: 0 });
+        check(1, 0, Some(301), 0.1, RetryDecision::Stop(GiveUp::AskedTooLong));
     }
 
     #[test]
     fn attempts_and_deadline_end_it() {
-        check(4, 0, Some(1), 0.0, Verdict::Stop(GiveUp::Attempts));
-        check(1, 900, None, 1.0, Verdict::Again { after_ms: 100 });
-        check(1, 901, None, 1.0, Verdict::Stop(GiveUp::Deadline));
-        assert_eq!(RetryPolicy::never().after_failure(1, 0, None, 0.0), Verdict::Stop(GiveUp::Attempts));
+        check(4, 0, Some(1), 0.0, RetryDecision::Stop(GiveUp::Attempts));
+        check(1, 900, None, 1.0, RetryDecision::Again { after_ms: 100 });
+        check(1, 901, None, 1.0, RetryDecision::Stop(GiveUp::Deadline));
+        assert_eq!(
+            RetryPolicy::never().after_failure(1, 0, None, 0.0),
+            RetryDecision::Stop(GiveUp::Attempts)
+        );
     }
 
     proptest! {
@@ -150,13 +159,13 @@ mod tests {
         ) {
             let policy = RetryPolicy { max_attempts: 100, base_ms: base, cap_ms: 5_000, deadline_ms: 60_000 };
             match policy.after_failure(failed, elapsed, asked, random) {
-                Verdict::Again { after_ms } => {
+                RetryDecision::Again { after_ms } => {
                     prop_assert!(failed < 100);
                     prop_assert!(after_ms <= 5_000);
                     prop_assert!(elapsed + after_ms <= 60_000);
                     if let Some(asked) = asked { prop_assert_eq!(after_ms, asked); }
                 }
-                Verdict::Stop(_) => {}
+                RetryDecision::Stop(_) => {}
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What a run is made of, fixed at its start: agents, models, limits, tools. Journaled whole in the first event, so
-//! that the events alone are enough to fold the state.
+//! The setup of a run, fixed at its start: agents, models, limits, tools. The first event of the journal contains all
+//! of it, so that the state can be folded from the events alone.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{AgentConfig, Permissions};
 use crate::arbiter::Templates;
 use crate::cost::Price;
+use crate::memory::MemoryEffects;
 use crate::tool::ToolSpec;
 
 /// Everything a run needs to know, besides its task.
@@ -16,62 +17,65 @@ use crate::tool::ToolSpec;
 pub struct Setup {
     /// The agents by name.
     pub agents: BTreeMap<String, AgentSetup>,
-    /// Falls in where nothing else names an agent (`agents.default`).
+    /// The agent to use if nothing else names one (`agents.default`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_agent: Option<String>,
-    /// Works first, whatever the arbiter would say (`--agent`).
+    /// The agent that works first, without asking the arbiter (`--agent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_agent: Option<String>,
-    /// The arbiter.
+    /// How the arbiter decides.
     pub arbiter: ArbiterSetup,
-    /// Turned to, in order, when a provider refuses the key, does not serve the model, or keeps failing
+    /// Models to use instead, in order, when a provider refuses the key, does not serve the model, or keeps failing
     /// (`provider.fallback`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<ModelChoice>,
-    /// Where the run must stop.
+    /// The limits at which the run stops.
     pub limits: RunLimits,
-    /// Prices by model that go before the built-in ones.
+    /// Prices by model, which take precedence over the built-in ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
-    /// All tools that exist in this run; each agent is offered its share.
+    /// All tools of this run; an agent is offered those that it may use.
     pub tools: Vec<ToolSpec>,
-    /// Whether the tree is kept before an execution first changes it.
+    /// Whether a checkpoint of the tree is taken before an execution first changes it.
     #[serde(default)]
     pub checkpoints: bool,
-    /// What proves that the task is done; absent where nothing can.
+    /// The verification commands; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifySetup>,
-    /// The memory of earlier runs; absent where the project keeps none.
+    /// The memory of earlier runs; absent if it is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySetup>,
-    /// Facts about the place, for the agents' system prompt.
-    pub place: Place,
+    /// Facts about the project, for the agents' system prompt.
+    pub place: ProjectContext,
 }
 
-/// The memory of earlier runs (`spec/memory.md`).
+/// The memory of earlier runs (`docs/spec/memory.md`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemorySetup {
-    /// Whether executions are given memories.
+    /// Whether memories are injected into executions.
     pub inject: bool,
-    /// How new ones are made; absent where none are.
+    /// Which data the memory effects carry.
+    #[serde(default, skip_serializing_if = "MemoryEffects::is_first")]
+    pub effects: MemoryEffects,
+    /// How new memories are extracted; absent if none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extract: Option<ExtractSetup>,
 }
 
-/// How a run's memories are made.
+/// How the memories of a run are extracted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtractSetup {
     /// The model that is asked.
     pub model: ModelChoice,
-    /// What it is told to do.
+    /// The extractor's prompt.
     pub prompt: String,
     /// Most tokens of all its calls together in one run.
     pub max_tokens: u64,
 }
 
-/// The commands that prove that a task is done (`spec/tools-and-permissions.md`, "Verified completion").
+/// The commands that prove that a task is done (`docs/spec/tools-and-permissions.md`, "Verified completion").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifySetup {
@@ -79,7 +83,7 @@ pub struct VerifySetup {
     pub commands: Vec<String>,
     /// Longest time of one command, in milliseconds.
     pub timeout_ms: u64,
-    /// Whether they were found by looking at the project, not configured.
+    /// Whether they were detected in the project rather than configured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
 }
@@ -88,13 +92,13 @@ pub struct VerifySetup {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentSetup {
-    /// As configured.
+    /// Its configuration.
     pub config: AgentConfig,
     /// Where it is configured, for messages: a path, or `built in`.
     pub source: String,
-    /// Which model it uses.
+    /// The model it uses.
     pub model: ModelChoice,
-    /// What it may touch in the end: the project's grants, the command line's and its own narrowing added up.
+    /// Its effective permissions: the grants of the project and the command line, narrowed by its own.
     #[serde(default)]
     pub permissions: Permissions,
 }
@@ -109,43 +113,42 @@ pub struct ModelChoice {
     pub model: String,
     /// Most tokens of one response.
     pub max_tokens: u32,
-    /// Most tokens of a prompt and its response together; not checked where absent.
+    /// Most tokens of a prompt and its response together; not checked if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u32>,
-    /// Most tokens that the model can give in one response, thinking included; not known where absent.
+    /// Most tokens that the model can give in one response, thinking included; unknown if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u32>,
-    /// Tokens that a short answer is given besides its own, because the model may think before it and providers count
-    /// both towards one limit.
+    /// Extra tokens for a short answer, because the model may think before it, and providers count both towards one
+    /// limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub thinking_room: u32,
-    /// Whether its signed thinking is only accepted behind exactly what it was produced behind, so that a shortened
-    /// conversation goes on without it. Absent from journals of versions that kept it.
+    /// Whether its signed thinking is only accepted after exactly the messages that it was produced after, so that a
+    /// shortened conversation drops it. Absent from journals of versions that kept it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound_thinking: bool,
     /// Sampling temperature; the provider's default where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Further top-level fields of the provider's own request format, passed on as they are.
+    /// Further top-level fields of the provider's own request format, passed through unchanged.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
-// The signature is serde's.
+// serde requires this signature.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
 impl ModelChoice {
-    /// Most tokens of one response that are asked for: never more than the model can give, nor so many that half the
-    /// window is theirs.
+    /// The token limit to request for one response: at most what the model can give, and at most half of the window.
     #[must_use]
     pub fn answer_tokens(&self) -> u32 {
         self.most_answer_tokens().map_or(self.max_tokens, |most| self.max_tokens.min(most))
     }
 
-    /// The longest response that may be asked for at all, as far as it is known.
+    /// The highest token limit that may be requested, if it is known.
     #[must_use]
     pub fn most_answer_tokens(&self) -> Option<u32> {
         [self.context_window.map(|window| window / 2), self.max_output].into_iter().flatten().min()
@@ -156,53 +159,53 @@ impl ModelChoice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArbiterSetup {
-    /// Whether it asks a model.
+    /// Whether it asks a model, the rules, or both.
     pub mode: ArbiterMode,
-    /// Which model.
+    /// The model that it asks.
     pub model: ModelChoice,
     /// Its prompts.
     pub templates: Templates,
-    /// For which questions an answer that is known may be given in place of a model's.
+    /// The questions that its cache may answer.
     #[serde(default, skip_serializing_if = "CacheUse::is_none")]
     pub cache: CacheUse,
     /// Most tokens of a decision that is asked for again because its token limit cut it off. Absent from journals of
-    /// versions that did not ask again with more.
+    /// versions that did not ask again with a higher limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_tokens: Option<u32>,
 }
 
-/// Which of the arbiter's questions may be answered from its cache (`spec/arbiter.md`, point 4).
+/// Which of the arbiter's questions may be answered from its cache (`docs/spec/arbiter.md`, "Decision", point 4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CacheUse {
-    /// Who works next.
+    /// Whether it may select the next agent.
     pub select: bool,
-    /// How it goes on.
+    /// Whether it may evaluate progress.
     pub evaluate: bool,
 }
 
 impl CacheUse {
-    /// Whether none may.
+    /// Whether the cache is not used.
     #[must_use]
     pub fn is_none(&self) -> bool {
         !self.select && !self.evaluate
     }
 }
 
-/// Who decides.
+/// How the arbiter decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArbiterMode {
-    /// A model, with the rules where it gives no usable answer.
+    /// A model decides; the rules if it gives no usable answer.
     #[default]
     Llm,
-    /// The rules where they are certain, a model where they are not.
+    /// The rules decide if they are certain, otherwise a model.
     Hybrid,
-    /// The rules alone.
+    /// The rules decide.
     Rules,
 }
 
-/// Where the run must stop.
+/// The limits at which a run stops.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunLimits {
@@ -233,10 +236,10 @@ impl Default for RunLimits {
     }
 }
 
-/// Facts about the place of a run that an agent should not have to find out.
+/// What agents should know about the project, so that they need not find it out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Place {
+pub struct ProjectContext {
     /// The project's directory, as agents see it.
     pub directory: String,
     /// Operating system, e.g. `linux`.
@@ -246,19 +249,19 @@ pub struct Place {
     /// The project's standing instructions for agents: the nearest `AGENTS.md`, bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Where that file is, seen from the directory; the directory's own where absent.
+    /// The path of that file relative to the directory; absent if it is the directory's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_from: Option<String>,
-    /// The other `AGENTS.md` of the project, seen from the directory: each takes precedence below its folder.
+    /// The other `AGENTS.md` files of the project, relative to the directory. Each takes precedence in its folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_instructions: Vec<String>,
-    /// What somebody should know about these files, told when the run begins.
+    /// Problems with these files, reported when the run begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instruction_problems: Vec<String>,
 }
 
 impl Setup {
-    /// Where a conversation that began with `choice` may go on when its provider fails for good.
+    /// The models with which a conversation that began with `choice` may continue when its provider fails for good.
     #[must_use]
     pub fn alternatives(&self, choice: &ModelChoice) -> Vec<ModelChoice> {
         self.fallback.iter().filter(|other| other.provider != choice.provider).cloned().collect()

@@ -1,12 +1,12 @@
-//! Text that must fit: bounded at a character boundary, saying what was cut.
+//! Bounding text at character boundaries, with a note of what was cut.
 
-/// Mark that stands for the part that was cut off (SPEC-0006, "Output Truncation").
+/// Appended to a text that was cut off.
 pub const ELLIPSIS: &str = "...";
 
-/// What stands in a text for a secret that was taken out of it.
+/// Replaces a secret in a text.
 pub const REDACTED: &str = "[redacted]";
 
-/// The first `max` Unicode scalar values of `text`, with [`ELLIPSIS`] behind them if anything was cut.
+/// The first `max` Unicode scalar values of `text`, followed by [`ELLIPSIS`] if anything was cut.
 ///
 /// ```
 /// assert_eq!(rawko_core::text::truncate("naïve", 3), "naï...");
@@ -25,8 +25,8 @@ pub fn truncate(text: &str, max: usize) -> String {
     }
 }
 
-/// Keeps the head and the tail of `text` when it is longer than `max_bytes`, and says between them how
-/// much is missing. Both cuts fall on character boundaries; the result may exceed `max_bytes` by that note.
+/// Keeps the head and the tail of `text` if it is longer than `max_bytes`, with a note between them of how much is
+/// missing. Both cuts fall on character boundaries; the result may exceed `max_bytes` by the length of the note.
 #[must_use]
 pub fn keep_ends(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
@@ -39,8 +39,8 @@ pub fn keep_ends(text: &str, max_bytes: usize) -> String {
     format!("{}\n[... {missing} bytes cut ...]\n{}", &text[..head], &text[tail..])
 }
 
-/// Without characters that steer, hide or reorder what stands around them: controls, directions, separators that are no line breaks
-/// here and may be for a reader, what has no width (but for the joiners that scripts and emoji need), and variation
+/// `text` without characters that control, hide or reorder the text around them: control and direction characters,
+/// unusual line separators, characters without width (except the joiners that scripts and emoji need), and variation
 /// selectors, in which text can be hidden.
 #[must_use]
 pub fn harmless(text: &str) -> String {
@@ -65,6 +65,14 @@ pub fn floor_boundary(text: &str, at: usize) -> usize {
 #[must_use]
 pub fn ceil_boundary(text: &str, at: usize) -> usize {
     (at.min(text.len())..=text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
+}
+
+/// `bytes` in lower-case hexadecimal, two digits each.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| DIGITS[usize::from(half)]).collect()
 }
 
 #[cfg(test)]
@@ -94,5 +102,11 @@ mod tests {
             let kept = keep_ends(&text, max);
             prop_assert!(kept.len() <= max + 48);
         }
+    }
+
+    #[test]
+    fn hexadecimal_has_two_digits_for_each_byte() {
+        assert_eq!(hex(&[0, 10, 255]), "000aff");
+        assert_eq!(hex(&[]), "");
     }
 }

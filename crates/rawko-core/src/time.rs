@@ -1,4 +1,4 @@
-//! Instants as data. The core has no clock: every instant arrives inside an event.
+//! Points in time as data. The core has no clock: every timestamp arrives in an event.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,8 +27,8 @@ impl Timestamp {
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
     }
 
-    /// An instant as RFC 3339 writes it, with any offset; also with a blank in the place of the `T`, and a day alone, which begins
-    /// at midnight UTC. Instants before 1970 are 1970. `None` for anything else: a time without an offset is no instant.
+    /// Parses RFC 3339 with any offset; also with a space instead of the `T`, and a date alone, which means midnight UTC.
+    /// Times before 1970 become 1970. `None` for anything else, including a time without an offset.
     #[must_use]
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
@@ -51,7 +51,7 @@ impl Timestamp {
             return Some(Self(u64::try_from(midnight).unwrap_or(0)));
         }
         let (hour, minute, second) = (digits(11..13)?, digits(14..16)?, digits(17..19)?);
-        // A leap second is the first one of the next minute.
+        // A leap second counts as the first second of the next minute.
         let is_time =
             is(10, b"Tt ") && is(13, b":") && is(16, b":") && hour < 24 && minute < 60 && second <= 60;
         let mut at = 19;
@@ -79,7 +79,7 @@ impl Timestamp {
     }
 }
 
-/// Days of a month.
+/// The number of days in a month.
 fn days_in(year: u64, month: u64) -> u64 {
     match month {
         4 | 6 | 9 | 11 => 30,

@@ -1,7 +1,7 @@
-//! Lengths of time as people write them: `90s`, `30m`, `1h30m`.
+//! Durations as people write them: `90s`, `30m`, `1h30m`.
 //!
-//! A number without a unit counts what its place says ([`PlainNumber`]): milliseconds in a file, seconds on the command
-//! line. There is no `FromStr`, so that every caller names which of the two it reads.
+//! The unit of a plain number depends on where it is written ([`PlainNumber`]): milliseconds in a file, seconds on the
+//! command line. There is no `FromStr`, so that every caller states which of the two applies.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,18 +10,18 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A length of time, to the millisecond and longer than none.
+/// A length of time in milliseconds, greater than zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeSpan {
     ms: u64,
 }
 
-/// What a number without a unit counts.
+/// The unit of a number without a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlainNumber {
     /// In configuration and agent files.
     Milliseconds,
-    /// In options of the command line and in environment variables, as `timeout` and `sleep` have it.
+    /// In command line options and environment variables, as for `timeout` and `sleep`.
     Seconds,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for PlainNumber {
     }
 }
 
-/// The text is no length of time.
+/// The text is not a length of time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a length of time; write {plain} as a number, or text like `90s`, `30m` or `1h30m`")]
 pub struct NotATimeSpan {
@@ -60,23 +60,23 @@ impl TimeSpan {
         (ms > 0).then_some(Self { ms })
     }
 
-    /// Reads numbers with the units `d`, `h`, `m`, `s`, `ms`, largest first, or a single number that counts `plain`.
+    /// Parses numbers with the units `d`, `h`, `m`, `s`, `ms`, largest first, or a single number in the unit `plain`.
     ///
     /// # Errors
-    /// Where `text` is anything else, no time at all, or longer than can be counted in milliseconds.
+    /// `text` is anything else, zero, or too long to count in milliseconds.
     pub fn parse(text: &str, plain: PlainNumber) -> Result<Self, NotATimeSpan> {
         parse(text.trim(), plain)
             .and_then(Self::from_ms)
             .ok_or_else(|| NotATimeSpan { text: crate::text::truncate(text, 40), plain })
     }
 
-    /// In milliseconds.
+    /// Its length in milliseconds.
     #[must_use]
     pub fn as_ms(self) -> u64 {
         self.ms
     }
 
-    /// As the standard library has it.
+    /// As a [`Duration`].
     #[must_use]
     pub fn as_duration(self) -> Duration {
         Duration::from_millis(self.ms)
@@ -95,7 +95,7 @@ fn parse(text: &str, plain: PlainNumber) -> Option<u64> {
         let count: u64 = rest[..digits].parse().ok()?;
         let after = &rest[digits..];
         let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
-        // Each unit once, from large to small: `30m1h` is more likely a slip than a wish.
+        // Each unit once, from large to small: `30m1h` is more likely a typo than intended.
         let (_, factor) = units.find(|(unit, _)| *unit == &after[..end])?;
         total = total.checked_add(count.checked_mul(*factor)?)?;
         rest = &after[end..];
@@ -126,13 +126,13 @@ impl<'de> Deserialize<'de> for TimeSpan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum MsOrText {
             Ms(u64),
             Text(String),
         }
-        let text = match Written::deserialize(deserializer)? {
-            Written::Ms(ms) => ms.to_string(),
-            Written::Text(text) => text,
+        let text = match MsOrText::deserialize(deserializer)? {
+            MsOrText::Ms(ms) => ms.to_string(),
+            MsOrText::Text(text) => text,
         };
         Self::parse(&text, PlainNumber::Milliseconds).map_err(serde::de::Error::custom)
     }

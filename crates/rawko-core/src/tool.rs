@@ -1,4 +1,4 @@
-//! Tools as the core sees them: a description to offer, a call to judge, an outcome to record.
+//! Tools as the core sees them: a specification for the model, an access level for the policy, an outcome to record.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,18 +7,18 @@ use serde_json::Value;
 use crate::error::ErrorCode;
 use crate::message::Image;
 
-/// What running a tool may do to the world. Decides what may run side by side, and what may be run again
-/// after its outcome was lost.
+/// Whether a tool may change something. Decides which calls may run in parallel, and which may run again after their
+/// outcome was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolAccess {
-    /// Only looks. Calls of one turn run concurrently, and a lost one is simply run again.
+    /// Only reads. Calls of one turn run concurrently, and a lost one is run again.
     ReadOnly,
-    /// May change files or run programs. Runs alone, and is never silently done twice.
+    /// May change files or run programs. Runs alone, and is never silently run twice.
     Mutating,
 }
 
-/// A tool as it is offered to a model.
+/// The specification of a tool, as a model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
@@ -28,32 +28,32 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments (an object schema).
     pub input_schema: Value,
-    /// What it may do.
+    /// Whether it may change something.
     pub access: ToolAccess,
 }
 
-/// What came of one tool call. Failures are outcomes too: the model is told and can act on it.
+/// The outcome of one tool call. A failure is an outcome too: the model sees it and can act on it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolOutcome {
-    /// The answer for the model, already bounded.
+    /// The result for the model, already bounded.
     pub content: String,
     /// Whether the call failed.
     pub is_error: bool,
-    /// Kind of failure, where the tool knows it.
+    /// Kind of failure, if the tool knows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<ErrorCode>,
     /// Exit status of the program that was run, if one was and it exited by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Files that the tool wrote, relative to the project where they lie inside it.
+    /// Files that the tool wrote; relative paths if they are inside the project.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
-    /// Files whose content the agent knows now, because it read or wrote them. A resumed run begins with this
-    /// knowledge, so that it may edit what it could edit before.
+    /// Files whose content the agent knows now, because it read or wrote them. A resumed run starts with these, so that
+    /// it may edit what it could edit before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_seen: Vec<SeenFile>,
-    /// Pictures that belong to the answer.
+    /// Pictures that belong to the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Wall time the call took, in milliseconds.
@@ -71,13 +71,31 @@ pub struct SeenFile {
 }
 
 impl ToolOutcome {
-    /// A call that went well.
+    /// The outcome of a successful call.
     #[must_use]
     pub fn ok(content: impl Into<String>) -> Self {
         Self { content: content.into(), ..Self::default() }
     }
 
-    /// A call that failed.
+    /// A copy for reports: pictures are listed without their data, which can be megabytes.
+    #[must_use]
+    pub fn without_pictures(&self) -> Self {
+        let images = self.images.iter();
+        Self {
+            content: self.content.clone(),
+            is_error: self.is_error,
+            error_code: self.error_code,
+            exit_code: self.exit_code,
+            files_modified: self.files_modified.clone(),
+            files_seen: self.files_seen.clone(),
+            images: images
+                .map(|image| Image { media_type: image.media_type.clone(), data: String::new() })
+                .collect(),
+            duration_ms: self.duration_ms,
+        }
+    }
+
+    /// The outcome of a failed call.
     #[must_use]
     pub fn error(code: ErrorCode, content: impl Into<String>) -> Self {
         Self { content: content.into(), is_error: true, error_code: Some(code), ..Self::default() }

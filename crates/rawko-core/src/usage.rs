@@ -1,9 +1,9 @@
-//! What a model call consumed.
+//! The token usage of model calls.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one model call, or of several added up (`spec/providers.md`).
+/// Tokens of one model call, or of several added up (`docs/spec/providers.md`, "Streams", point 5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
@@ -15,8 +15,8 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Prompt tokens written to the provider's prefix cache.
     pub cache_write_tokens: u64,
-    /// Whether some of it is an estimate, at four bytes a token, because the server did not count. Budgets count it
-    /// all the same.
+    /// Whether some of it is an estimate, at four bytes a token, because the server did not count. Budgets count
+    /// estimates too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }

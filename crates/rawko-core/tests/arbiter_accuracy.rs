@@ -10,7 +10,7 @@ use rawko_core::arbiter::{Situation, parse_situations};
 use rawko_core::machine::Decision;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Between these lines of the document stands the table.
+/// The lines of the document around the table.
 const BEGIN: &str = "<!-- figures: tests/arbiter_accuracy.rs -->";
 const END: &str = "<!-- end of figures -->";
 const HELD_OUT: &str = "held-out";
@@ -22,7 +22,7 @@ fn situations() -> Vec<Situation> {
     })
 }
 
-/// How many of how many.
+/// A count and its total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Share {
     of: usize,
@@ -36,7 +36,7 @@ impl Share {
     }
 
     fn cell(self) -> String {
-        // Whole numbers: a hundredth of a per cent of a hundred situations says nothing.
+        // Whole numbers: with a hundred situations, decimals mean nothing.
         let percent = (self.right * 100 + self.of / 2).checked_div(self.of).unwrap_or(0);
         format!("{} of {} ({percent} %)", self.right, self.of)
     }
@@ -51,7 +51,7 @@ struct Figures {
 }
 
 fn by_fallback(situation: &Situation) -> Option<Decision> {
-    situation.inquiry.fallback(None)
+    situation.question.fallback(None)
 }
 
 fn figures<'a>(situations: impl Iterator<Item = &'a Situation>) -> Figures {
@@ -60,7 +60,7 @@ fn figures<'a>(situations: impl Iterator<Item = &'a Situation>) -> Figures {
         let is_right =
             |decision: Option<&Decision>| decision.is_some_and(|decision| situation.accepts(decision));
         let fallback = by_fallback(situation);
-        let ruling = situation.inquiry.rule();
+        let ruling = situation.question.rule();
         figures.fallback.add(is_right(fallback.as_ref()));
         figures.rules.add(is_right(ruling.as_ref().map(|ruling| &ruling.decision).or(fallback.as_ref())));
         let certain = ruling.filter(|ruling| ruling.certain);
@@ -96,12 +96,12 @@ fn table(situations: &[Situation]) -> String {
 fn the_published_figures_are_these() {
     let document = std::fs::read_to_string(format!("{ROOT}/docs/arbiter.md")).expect("docs/arbiter.md");
     let (_, rest) = document.split_once(BEGIN).expect("the mark before the table");
-    let (published, _) = rest.split_once(END).expect("the mark behind the table");
+    let (published, _) = rest.split_once(END).expect("the mark after the table");
     let table = table(&situations());
     assert_eq!(published.trim(), table.trim(), "put this table into docs/arbiter.md:\n{table}");
 }
 
-/// The situations are worth something only if they cover what can happen.
+/// The situations cover every kind of input.
 #[test]
 fn every_decision_category_and_edge_is_covered() {
     let situations = situations();
@@ -156,13 +156,13 @@ fn every_decision_category_and_edge_is_covered() {
     }
 }
 
-/// Prints what the rules get wrong, the held-out part left out: `cargo test -p rawko-core --test arbiter_accuracy --
+/// Prints what the rules get wrong, without the held-out part: `cargo test -p rawko-core --test arbiter_accuracy --
 /// --ignored --nocapture`.
 #[test]
-#[ignore = "for whoever works on the rules"]
+#[ignore = "prints; for work on the rules"]
 fn what_is_wrong() {
     for situation in situations().iter().filter(|situation| situation.set.is_none()) {
-        let ruling = situation.inquiry.rule_or_fallback(None).expect("there are agents");
+        let ruling = situation.question.rule_or_fallback(None).expect("there are agents");
         let (decision, rule, certain) = (Some(ruling.decision), ruling.rule, ruling.certain);
         let is_right = decision.as_ref().is_some_and(|decision| situation.accepts(decision));
         if !is_right || !certain {

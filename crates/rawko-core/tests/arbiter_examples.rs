@@ -1,13 +1,12 @@
-//! SPEC-0006's three worked examples: the state it describes goes in, our JSON comes out.
+//! Three worked examples of the arbiter's input: a described state goes in, JSON comes out.
 //!
-//! Where the snapshots hold more than the examples print, the specification's own interfaces ask for it (all of
-//! `ConstraintContext`, `tools`, `startedAt`); `tests` below hold each example's values against ours and name the
-//! places where the example does not follow from its own rules.
+//! The snapshots contain more than the examples: all of `ConstraintContext`, `tools`, `startedAt`. The tests compare
+//! each value of an example with ours and name the places where an example contradicts the rules.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use rawko_core::agent::{AgentConfig, OneOrMany, builtin_agents};
-use rawko_core::arbiter::{RunFacts, Sources, Tally, evaluate_input, select_input};
+use rawko_core::arbiter::{HistoryStatistics, RunFacts, Sources, evaluate_input, select_input};
 use rawko_core::machine::{
     CommandFact, Context, ExecutionFacts, ExecutionStatus, FailureRecord, HistoryEntry, Limits, Plan,
     PlanStep, StepStatus,
@@ -61,13 +60,20 @@ fn state(iteration_count: u32, history: Vec<HistoryEntry>) -> Context {
 }
 
 fn built(context: &Context, select: bool) -> Value {
-    let mut tally = Tally::default();
-    tally.update(&context.history);
+    let mut statistics = HistoryStatistics::default();
+    statistics.update(&context.history);
     let limits = Limits::default();
     let facts = RunFacts::default();
     let now = Timestamp(START + 900_000);
-    let sources =
-        Sources { context, draft: None, limits: &limits, tally: &tally, tokens_used: 0, facts: &facts, now };
+    let sources = Sources {
+        context,
+        draft: None,
+        limits: &limits,
+        statistics: &statistics,
+        tokens_used: 0,
+        facts: &facts,
+        now,
+    };
     let agents = agents();
     if select {
         serde_json::to_value(select_input(sources, agents.iter())).unwrap()
@@ -76,7 +82,7 @@ fn built(context: &Context, select: bool) -> Value {
     }
 }
 
-/// Every value that the example prints is in ours, at the same place.
+/// Every value of the example is in ours, at the same place.
 #[track_caller]
 fn check(name: &str, ours: &Value, example: &Value) {
     fn holds(ours: &Value, example: &Value, at: &str, missing: &mut Vec<String>) {
@@ -167,7 +173,7 @@ fn mid_execution_with_error() {
         last_error: Some(FailureRecord { error: failure, agent: "developer".into(), at }),
         ..state(4, history)
     };
-    // The recovery options are those of SPEC-0006's switch, in its words, with `fallback` last, "always offered":
+    // The recovery options are those of `docs/spec/arbiter.md`, "Errors", with `fallback` last, "always offered":
     // the example words them freely and leaves `fallback` out. `lastError.planStep` is the step's number (2), the
     // plan's `currentStepIndex` its position (1), as in the example.
     let example = json!({

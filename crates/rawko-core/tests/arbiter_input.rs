@@ -1,9 +1,9 @@
-//! What the arbiter is told: SPEC-0006's rules with the decisions of `spec/arbiter.md`, and the prompts made of it.
+//! The arbiter's inputs (`docs/spec/arbiter.md`, "Inputs"), and the prompts made from them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use rawko_core::agent::{AgentConfig, OneOrMany, builtin_agents};
-use rawko_core::arbiter::{RunFacts, Sources, Tally, Templates, evaluate_input, select_input};
+use rawko_core::arbiter::{HistoryStatistics, RunFacts, Sources, Templates, evaluate_input, select_input};
 use rawko_core::machine::{
     CommandFact, Context, ExecutionEnd, ExecutionFacts, ExecutionStatus, FailureRecord, HistoryEntry, Limits,
     Plan, PlanStep, StepStatus,
@@ -43,8 +43,8 @@ fn limits() -> Limits {
 }
 
 fn with_sources<T>(context: &Context, build: impl FnOnce(Sources<'_>) -> T) -> T {
-    let mut tally = Tally::default();
-    tally.update(&context.history);
+    let mut statistics = HistoryStatistics::default();
+    statistics.update(&context.history);
     let limits = limits();
     let now = Timestamp(1_769_160_720_000);
     let facts = RunFacts::default();
@@ -52,7 +52,7 @@ fn with_sources<T>(context: &Context, build: impl FnOnce(Sources<'_>) -> T) -> T
         context,
         draft: None,
         limits: &limits,
-        tally: &tally,
+        statistics: &statistics,
         tokens_used: 4_200,
         facts: &facts,
         now,
@@ -80,14 +80,14 @@ fn the_last_ten_or_five_entries() {
 
 #[test]
 fn an_agent_that_fails_repeatedly_brings_older_failures_along() {
-    // Two failures in the window are not many.
+    // Two failures in the window do not add older ones.
     check_history(&[F, S, S, S, S, S, F, F], &[1, 2, 3, 4, 5, 6, 7, 8], &[4, 5, 6, 7, 8]);
-    // Three are; the older ones come first, at most five of them, none twice.
+    // Three do; the older ones come first, at most five of them, without duplicates.
     check_history(&[F, S, F, S, S, F, F, Timeout], &[1, 2, 3, 4, 5, 6, 7, 8], &[1, 3, 4, 5, 6, 7, 8]);
     let many = [F; 20];
     let ten: Vec<u32> = (6..=20).collect();
     check_history(&many, &ten, &(11..=20).collect::<Vec<_>>());
-    // A cancelled execution is no failure.
+    // A cancelled execution is not a failure.
     check_history(&[F, Cancelled, S, S, S, F, F, S], &[1, 2, 3, 4, 5, 6, 7, 8], &[4, 5, 6, 7, 8]);
 }
 
@@ -156,7 +156,7 @@ fn plan() -> Plan {
     }
 }
 
-/// A state in which everything that a prompt can show is there.
+/// A state with everything that a prompt can show.
 fn rich() -> Context {
     let mut context = context(&[S, F]);
     context.plan = Some(plan());

@@ -1,5 +1,5 @@
-//! Budgets as a driver meets them: what is held back before a call, what is counted after it, and what a run or an
-//! agent without budget does.
+//! Budgets as a driver sees them: what is reserved before a call, what is charged after it, and what happens when a
+//! budget is used up.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,15 +11,15 @@ use rawko_core::cost::Price;
 use rawko_core::machine::Decision;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
 use rawko_core::session::{
-    DecisionSource, Effect, EffectId, Event, LimitKind, Note, Outcome, Override, Session, Stamped, Status,
-    TimerPurpose,
+    DecisionSource, Effect, EffectAnswer, EffectId, Event, LimitKind, Note, Outcome, Override, Session,
+    Stamped, Status, TimerPurpose,
 };
 use rawko_core::setup::Setup;
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, TimeSpan, Timestamp, Usage};
 use serde_json::{Value, json};
 
-/// Dollars for a million tokens: dear prompts and dearer answers, so that sums are easy to see.
+/// Dollars for a million tokens: high prices, so that sums are easy to see.
 const PRICE: Price = Price {
     input: 100.0,
     output: 1_000.0,
@@ -57,7 +57,7 @@ fn setup(change: impl FnOnce(&mut Setup)) -> Setup {
     setup
 }
 
-/// A driver in miniature, and a provider that says what it is told to have used.
+/// A minimal driver, and a provider that reports the usage it is given.
 struct Bench {
     session: Session,
     clock: u64,
@@ -120,12 +120,12 @@ impl Bench {
         shared.into_iter().for_each(|stamped| fork.apply(stamped));
         fork.give(Event::SessionResumed { changed_files: Vec::new(), verify: None });
         for effect in fork.open.keys().copied().collect::<Vec<_>>() {
-            fork.give(Event::EffectLost { effect });
+            fork.give(Event::Answered { effect, answer: EffectAnswer::EffectLost });
         }
         fork
     }
 
-    /// The same without the last thing that happened.
+    /// The same without the last event.
     fn fork_before_the_end(&self) -> Self {
         let journal = self.journal[..self.journal.len() - 1].to_vec();
         Self { journal, clock: self.clock, ..Self::new() }.fork()
@@ -146,7 +146,10 @@ impl Bench {
         let call = ToolCall { id, name: name.into(), input, invalid_input: None, withheld: None };
         let message = Message { role: Role::Assistant, content: vec![Content::ToolUse(call)] };
         let stop_reason = StopReason::ToolUse;
-        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 1, cached: false });
+        self.give(Event::Answered {
+            effect,
+            answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms: 1, cached: false },
+        });
     }
 
     #[track_caller]
@@ -169,23 +172,26 @@ impl Bench {
     fn read(&mut self) {
         let tool = self.open.iter().find(|(_, effect)| matches!(effect, Effect::RunTool { .. }));
         let effect = *tool.unwrap().0;
-        self.give(Event::ToolFinished { effect, outcome: ToolOutcome::ok("text") });
+        self.give(Event::Answered {
+            effect,
+            answer: EffectAnswer::ToolFinished { outcome: ToolOutcome::ok("text") },
+        });
     }
 
     fn report(&mut self) {
         self.reply("Report", json!({"outcome": "success", "summary": "did it"}), used(10, 10));
     }
 
-    /// What the last call was said to have used, and by whom.
+    /// The usage reported for the last call, and its purpose.
     fn last_used(&self) -> (String, Usage) {
         let used = self.notes.iter().rev().find_map(|note| match note {
-            Note::Used { by, usage, .. } => Some((by.clone(), *usage)),
+            Note::TokensUsed { agent, usage, .. } => Some((agent.clone(), *usage)),
             _ => None,
         });
         used.unwrap()
     }
 
-    /// How the run ended; folding what happened again leads to the same.
+    /// How the run ended; folding the events again gives the same.
     #[track_caller]
     fn limited(&self, limit: LimitKind) -> &Outcome {
         let outcome = self.outcome.as_ref().expect("the run should be over");
@@ -203,7 +209,7 @@ fn used(input_tokens: u64, output_tokens: u64) -> Usage {
     Usage { input_tokens, output_tokens, ..Usage::default() }
 }
 
-/// Tokens of the prompt that is being asked, roughly: what the core holds back for it.
+/// Tokens of the prompt that is being asked, roughly: what the core reserves for it.
 #[track_caller]
 fn estimate(bench: &mut Bench) -> u64 {
     let before = bench.session.clone();
@@ -212,7 +218,7 @@ fn estimate(bench: &mut Bench) -> u64 {
     let abandoned = bench.session.apply(&Stamped { at: Timestamp(bench.clock), event });
     bench.session = before;
     let used = abandoned.notes.iter().find_map(|note| match note {
-        Note::Used { usage, .. } => Some(usage.input_tokens),
+        Note::TokensUsed { usage, .. } => Some(usage.input_tokens),
         _ => None,
     });
     used.unwrap()
@@ -301,15 +307,22 @@ fn what_a_failed_call_used_counts() {
         let prompt = estimate(&mut bench);
         let (effect, _) = bench.call();
         let error = ErrorInfo::new(ErrorCode::NetworkError, "cut");
-        bench.give(Event::ModelFailed { effect, error, duration_ms: 1, usage });
+        bench.give(Event::Answered {
+            effect,
+            answer: EffectAnswer::ModelFailed { error, duration_ms: 1, usage },
+        });
         (bench, prompt)
     };
     let (bench, _) = fail(Some(used(300, 7)));
     assert_eq!(bench.last_used(), ("select".to_owned(), used(300, 7)));
     let (bench, prompt) = fail(Some(used(0, 7)));
-    assert_eq!(bench.last_used().1, used(prompt, 7), "nobody counted the prompt: the estimate stands for it");
+    assert_eq!(
+        bench.last_used().1,
+        used(prompt, 7),
+        "the provider did not count the prompt: the estimate counts"
+    );
     let (bench, _) = fail(None);
-    assert!(!bench.notes.iter().any(|note| matches!(note, Note::Used { .. })), "nothing had begun");
+    assert!(!bench.notes.iter().any(|note| matches!(note, Note::TokensUsed { .. })), "nothing had begun");
     assert_eq!(bench.session.remaining().unwrap(), Default::default());
 }
 
@@ -326,8 +339,11 @@ fn a_call_that_nobody_waits_for_any_more_is_paid_for() {
     assert_eq!((outcome.status, outcome.usage.total_tokens()), (Status::Cancelled, 20 + prompt));
     let before = bench.session.clone();
     let error = ErrorInfo::new(ErrorCode::NetworkError, "late");
-    bench.give(Event::ModelFailed { effect, error, duration_ms: 1, usage: Some(used(5, 5)) });
-    assert_eq!(bench.session.remaining(), before.remaining(), "nobody pays twice");
+    bench.give(Event::Answered {
+        effect,
+        answer: EffectAnswer::ModelFailed { error, duration_ms: 1, usage: Some(used(5, 5)) },
+    });
+    assert_eq!(bench.session.remaining(), before.remaining(), "no call is charged twice");
 }
 
 #[test]
@@ -336,21 +352,24 @@ fn a_call_that_went_with_its_process_is_made_again_and_counted_once() {
     let prompt = estimate(&mut bench);
     let (effect, _) = bench.call();
     bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
-    bench.give(Event::EffectLost { effect });
+    bench.give(Event::Answered { effect, answer: EffectAnswer::EffectLost });
     let left = bench.session.remaining().unwrap().tokens_left.unwrap();
-    assert_eq!(left, 100_000 - prompt - 1_000, "as in a run that nobody killed");
+    assert_eq!(left, 100_000 - prompt - 1_000, "as in a run that was not killed");
 }
 
 #[test]
 fn a_cached_answer_costs_nothing() {
     let mut bench = Bench::start(setup(|setup| setup.limits.max_tokens = Some(100_000)));
     let (effect, _) = bench.call();
-    let input = json!({"decision": "SELECT_MODE", "mode": "nobody", "reason": "r"});
+    let input = json!({"decision": "SELECT_MODE", "mode": "unknown", "reason": "r"});
     let call = ToolCall { id: "c".into(), name: "decide".into(), input, invalid_input: None, withheld: None };
     let message = Message { role: Role::Assistant, content: vec![Content::ToolUse(call)] };
     let (usage, stop_reason) = (Usage::default(), StopReason::ToolUse);
-    bench.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 1, cached: true });
-    assert!(!bench.notes.iter().any(|note| matches!(note, Note::Used { .. })));
+    bench.give(Event::Answered {
+        effect,
+        answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms: 1, cached: true },
+    });
+    assert!(!bench.notes.iter().any(|note| matches!(note, Note::TokensUsed { .. })));
     let prompt = estimate(&mut bench);
     let left = bench.session.remaining().unwrap().tokens_left.unwrap();
     assert_eq!(left, 100_000 - prompt - 1_000, "only the call that is open now is held back");
@@ -384,12 +403,12 @@ fn a_limit_in_the_providers_own_words_is_lowered_too() {
     assert_eq!(bench.session.request(effect).unwrap().extra["max_tokens"], answer);
 }
 
-/// The arbiter wants the developer to go on; another agent works in its place, and it is said why.
+/// The arbiter continues the developer; another agent works in its place, and the reason is reported.
 #[track_caller]
 fn check_barred(bench: &mut Bench, reason: &str) {
     bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
     let record = bench.notes.iter().rev().find_map(|note| match note {
-        Note::Decided(record) => Some(record.clone()),
+        Note::DecisionMade(record) => Some(record.clone()),
         _ => None,
     });
     let record = record.unwrap();
@@ -400,7 +419,7 @@ fn check_barred(bench: &mut Bench, reason: &str) {
     assert!(record.input.unwrap()["facts"]["barred"][0]["reason"].as_str().unwrap().contains(reason));
 }
 
-/// Has the developer work under `budget` until it cannot go on; gives what the arbiter is told of it.
+/// Runs the developer under `budget` until it cannot continue; returns what the arbiter sees of it.
 #[track_caller]
 fn check_agent(budget: AgentBudget, reason: &str, work: impl FnOnce(&mut Bench)) {
     let mut bench = Bench::start(setup(|setup| {
@@ -415,7 +434,7 @@ fn check_agent(budget: AgentBudget, reason: &str, work: impl FnOnce(&mut Bench))
     assert_eq!(entry.facts.ended.map(|end| json!(end)), Some(json!("budget")));
     assert!(!entry.result.is_failure() && bench.outcome.is_none(), "it is no failure, and the run goes on");
     check_barred(&mut bench, reason);
-    // Chosen by hand all the same, it does nothing at all.
+    // If the user chooses it anyway, it does nothing.
     let command = Override::ForceAgent { agent: "developer".into() };
     bench.give(Event::OverrideRequested { command });
     let context = bench.session.context().unwrap();
@@ -459,17 +478,17 @@ fn time_of_an_agent_over_its_executions_and_without_pauses() {
         };
         assert_eq!(timer(bench).iter().map(|(_, ms)| *ms).collect::<Vec<_>>(), [100]);
         bench.report();
-        assert!(timer(bench).is_empty(), "nobody works");
+        assert!(timer(bench).is_empty(), "no agent works");
         bench.clock += 5_000;
         bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
         let (id, left) = timer(bench)[0];
         assert_eq!(left, 90, "ten were used by the first execution");
         bench.clock += 60_000;
         bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
-        bench.give(Event::EffectLost { effect: id });
+        bench.give(Event::Answered { effect: id, answer: EffectAnswer::EffectLost });
         let (id, left) = timer(bench)[0];
         assert_eq!(left, 80, "the pause does not count");
-        bench.give(Event::TimerFired { effect: id });
+        bench.give(Event::Answered { effect: id, answer: EffectAnswer::TimerFired });
     });
 }
 
@@ -502,7 +521,7 @@ fn the_pause_between_two_processes_is_not_the_runs_time() {
     for expected in [980, 960] {
         bench.clock += 60_000;
         bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
-        bench.give(Event::EffectLost { effect: deadline });
+        bench.give(Event::Answered { effect: deadline, answer: EffectAnswer::EffectLost });
         let timers = bench.open.iter().filter_map(|(id, effect)| match effect {
             Effect::StartTimer { after_ms, .. } => Some((*id, *after_ms)),
             _ => None,
@@ -525,9 +544,9 @@ fn a_limited_run_says_what_was_achieved() {
     bench.reply("Read", json!({}), used(10, 10));
     let tool = *bench.open.iter().find(|(_, effect)| matches!(effect, Effect::RunTool { .. })).unwrap().0;
     let files_modified = (0..7).map(|n| format!("f{n}")).collect();
-    bench.give(Event::ToolFinished {
+    bench.give(Event::Answered {
         effect: tool,
-        outcome: ToolOutcome { files_modified, ..ToolOutcome::ok("") },
+        answer: EffectAnswer::ToolFinished { outcome: ToolOutcome { files_modified, ..ToolOutcome::ok("") } },
     });
     bench.report();
     bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
@@ -551,18 +570,18 @@ fn only_the_first_attempt_may_come_from_the_cache() {
         other => panic!("{other:?}"),
     };
     let first = key(&bench).expect("a key");
-    bench.reply("decide", json!({"decision": "SELECT_MODE", "mode": "nobody"}), used(1, 1));
+    bench.reply("decide", json!({"decision": "SELECT_MODE", "mode": "unknown"}), used(1, 1));
     assert_eq!(key(&bench), None, "the repair is another question");
     bench.select("developer");
     assert_eq!(key(&bench), None, "an agent is always asked");
     let decided = |bench: &Bench| {
         let decided = bench.notes.iter().rev().find_map(|note| match note {
-            Note::Decided(record) => Some(record.cache_key.clone()),
+            Note::DecisionMade(record) => Some(record.cache_key.clone()),
             _ => None,
         });
         decided.unwrap()
     };
-    assert_eq!(decided(&bench), None, "what a repair brought is not remembered");
+    assert_eq!(decided(&bench), None, "the answer of a repair is not cached");
     bench.report();
     assert_eq!(key(&bench), None, "judgements are not cached unless that is configured");
     let mut again = Bench::start(setup(|setup| setup.arbiter.cache.select = true));
@@ -608,11 +627,11 @@ proptest! {
             match (who.as_str(), what) {
                 (_, 0) => {
                     let error = ErrorInfo::new(ErrorCode::InvalidRequest, "no");
-                    bench.give(Event::ModelFailed { effect, error, duration_ms: 1, usage: Some(usage) });
+                    bench.give(Event::Answered { effect, answer: EffectAnswer::ModelFailed { error, duration_ms: 1, usage: Some(usage) } });
                 }
                 (_, 1) => {
-                    // Nobody knows what it consumed: it is made again.
-                    bench.give(Event::EffectLost { effect });
+                    // What it used is unknown: it is made again.
+                    bench.give(Event::Answered { effect, answer: EffectAnswer::EffectLost });
                     continue;
                 }
                 ("select", _) => bench.reply("decide", json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}), usage),
@@ -626,8 +645,8 @@ proptest! {
             if who == "developer" {
                 of_developer += bench.last_used().1.total_tokens();
             }
-            let Some(Note::Used { total, cost_usd, .. }) =
-                bench.notes.iter().rev().find(|note| matches!(note, Note::Used { .. })) else { unreachable!() };
+            let Some(Note::TokensUsed { total, cost_usd, .. }) =
+                bench.notes.iter().rev().find(|note| matches!(note, Note::TokensUsed { .. })) else { unreachable!() };
             if let Some(max) = max_tokens {
                 prop_assert!(total.total_tokens() <= max + ERROR, "{} of {max}", total.total_tokens());
             }

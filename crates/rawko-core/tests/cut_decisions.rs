@@ -36,18 +36,18 @@ fn cut(bench: &mut Bench) -> ModelRequest {
 #[track_caller]
 fn decisions(bench: &Bench) -> Vec<&DecisionRecord> {
     let decided = bench.notes.iter().filter_map(|note| match note {
-        Note::Decided(record) => Some(&**record),
+        Note::DecisionMade(record) => Some(&**record),
         _ => None,
     });
     decided.collect()
 }
 
 fn warnings(bench: &Bench) -> Vec<&str> {
-    let told = bench.notes.iter().filter_map(|note| match note {
+    let reported = bench.notes.iter().filter_map(|note| match note {
         Note::Warned { message } => Some(message.as_str()),
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_decision_cut_off_by_its_token_limit_is_asked_again_with_more_room() {
     bench.check_fold();
 }
 
-/// The rules decide, and say why the model did not.
+/// The rules decide, and the reason is reported.
 #[track_caller]
 fn check_fallback(bench: &Bench, why: &str) {
     assert_eq!(decisions(bench)[0].source, DecisionSource::Fallback);
@@ -136,7 +136,7 @@ fn a_decision_that_was_whole_before_the_cut_counts() {
     assert_eq!((decisions(&bench)[0].source, warnings(&bench).len()), (DecisionSource::Llm, 0));
 }
 
-/// An answer that is whole and useless is still objected to, once, however often others were cut off.
+/// A whole but unusable answer still gets its one repair, however often others were cut off.
 #[test]
 fn a_cut_is_no_objection() {
     let mut bench = Bench::start(arbiter(Some(16_000)));

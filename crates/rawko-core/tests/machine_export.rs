@@ -1,4 +1,4 @@
-//! The exports as they are, and the documentation that repeats them.
+//! The exports, and the documentation that contains them.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -65,7 +65,7 @@ fn no_row_is_lost() {
     assert_eq!(states.values().map(count).sum::<usize>(), expected);
 }
 
-/// What `docs/machine.md` has between its markers is what the table gives. `RAWKO_UPDATE_DOCS=1` writes it there.
+/// `docs/machine.md` contains the diagram and the table between its markers. `RAWKO_UPDATE_DOCS=1` updates it.
 #[test]
 fn the_documentation_shows_the_machine_as_it_is() {
     let page = fs::read_to_string(PAGE).expect("docs/machine.md");
@@ -90,7 +90,7 @@ fn replace(page: &str, name: &str, block: &str) -> String {
     format!("{before}{begin}\n{block}\n{end}{after}")
 }
 
-/// The rows as a Markdown table, in the order in which they are looked at.
+/// The rows as a Markdown table, in the order in which they are checked.
 fn transitions() -> String {
     let mut lines =
         vec!["| in | on | if | to | actions |".to_owned(), "| --- | --- | --- | --- | --- |".to_owned()];

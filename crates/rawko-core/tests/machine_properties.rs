@@ -1,5 +1,5 @@
-//! What holds for every run whatsoever: no panic, limits that limit, final states that are final, and
-//! `state = fold(events)` also across a serialised rest.
+//! Properties of every run: no panic, limits hold, final states are final, and `state = fold(events)` also if the
+//! machine is serialised in between.
 
 mod machine_support;
 
@@ -12,12 +12,12 @@ use rawko_core::machine::{
 };
 use serde_json::json;
 
-/// The states that are waiting for the answer to an effect.
+/// The states that wait for the answer to an effect.
 fn is_working(state: State) -> bool {
     matches!(state, State::Selecting | State::Executing | State::Evaluating)
 }
 
-/// Overrides that lead to work which no limit was asked about.
+/// Overrides that start work without a check of the limits.
 fn is_override(event: &MachineEvent) -> bool {
     matches!(event.kind(), EventKind::ForceAgent | EventKind::Retry | EventKind::SkipStep)
 }
@@ -25,7 +25,7 @@ fn is_override(event: &MachineEvent) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Any event may come in any state, also in one that no run leads to.
+    /// Any event may come in any state, even in one that no run reaches.
     #[test]
     fn nothing_panics_and_what_is_ignored_changes_nothing(
         limits in limits(),
@@ -51,15 +51,15 @@ proptest! {
         }
     }
 
-    /// The transient state is never a resting place.
+    /// The machine never stays in the transient state.
     #[test]
     fn errors_are_weighed_in_the_same_step(limits in limits(), draws in draws()) {
         run(&limits, &draws, |_, _, _, after, _| assert_ne!(after.state(), State::ErrorHandling));
     }
 
-    /// Without overrides a run enters `executing` at most as often as it may, and at least the one time that
-    /// nothing forbids before anything was counted. Each override that is followed (FORCE_AGENT, RETRY, SKIP_STEP)
-    /// is a person's word against the limit and buys one iteration more; the judgement after it ends the run.
+    /// Without overrides a run enters `executing` at most as often as the limit allows, but at least once, because
+    /// nothing has been counted before. Each override that applies (FORCE_AGENT, RETRY, SKIP_STEP) allows one more
+    /// iteration; the evaluation after it ends the run.
     #[test]
     fn iterations_are_limited(limits in limits(), draws in draws()) {
         let mut overrides = 0;
@@ -72,7 +72,7 @@ proptest! {
         });
     }
 
-    /// Failures in a row never pass the limit: the one that reaches it ends the run.
+    /// Failures in a row never exceed the limit: the one that reaches it ends the run.
     #[test]
     fn failures_are_limited(limits in limits(), draws in draws()) {
         run(&limits, &draws, |_, _, _, after, _| {
@@ -85,9 +85,8 @@ proptest! {
         });
     }
 
-    /// With nothing but answers to its effects every run ends, whatever the answers are: an iteration takes at most
-    /// three (select, execute, evaluate), and each further answer is a failure, of which only so many may follow on
-    /// one another before a success.
+    /// A run that only gets answers to its effects ends, whatever the answers are: an iteration takes at most three
+    /// (select, execute, evaluate), and each further answer is a failure, whose number in a row is limited.
     #[test]
     fn answers_alone_lead_to_an_end(limits in limits(), draws in prop::collection::vec(draw(), 90)) {
         let iterations = limits.max_iterations.max(1);
@@ -104,7 +103,7 @@ proptest! {
         prop_assert!(answers <= most, "{answers} answers, {most} expected at most");
     }
 
-    /// A rest in the middle, written down and read again, makes no difference.
+    /// Serialising the machine in the middle of a run makes no difference.
     #[test]
     fn state_is_the_fold_of_the_events(limits in limits(), draws in draws(), cut in any::<prop::sample::Index>()) {
         let mut events = Vec::new();
@@ -125,7 +124,7 @@ proptest! {
         prop_assert_eq!(serde_json::to_string(&resumed).unwrap(), serde_json::to_string(&whole).unwrap());
     }
 
-    /// Every working state was entered with exactly one request, and whatever leaves it unanswered says so first.
+    /// Every working state is entered with exactly one effect, and leaving it without the answer abandons it first.
     #[test]
     fn effects_match_the_state_they_lead_to(limits in limits(), draws in draws()) {
         run(&limits, &draws, |before, _, event, after, step| {

@@ -1,4 +1,4 @@
-//! The table is well formed, and the machine that runs it goes exactly where it says.
+//! The table is well formed, and the machine follows it exactly.
 
 #![allow(clippy::unwrap_used)]
 
@@ -69,8 +69,8 @@ fn every_event_guard_and_action_is_used_and_named_once() {
     assert_eq!(names.len(), Guard::ALL.len() + Action::ALL.len());
 }
 
-/// Of the rows for one state and one trigger none stands behind a row without a guard, or behind one with the same
-/// guard: it could never be taken.
+/// No row for a state and a trigger comes after a row without a guard, or after one with the same guard: it could
+/// never be taken.
 #[test]
 fn no_row_is_dead() {
     for state in State::ALL {
@@ -83,7 +83,7 @@ fn no_row_is_dead() {
     }
 }
 
-/// Which states a step may pass through: only `error_handling`, always left, and never by a way back into it.
+/// A step only passes through `error_handling`, always leaves it, and never returns to it.
 #[test]
 fn the_transient_state_is_always_left() {
     for state in State::ALL {
@@ -100,7 +100,7 @@ fn the_transient_state_is_always_left() {
     }
 }
 
-/// What a guard or action reads of an event is there in every event that its rows are for.
+/// Every event of a row carries what the row's guard and actions read.
 #[test]
 fn rows_read_only_what_their_event_carries() {
     let read_of = |kind: EventKind| {
@@ -158,7 +158,7 @@ fn overrides_abandon_what_was_asked() {
     }
 }
 
-/// Where one event can lead according to the table alone, guards aside.
+/// Where one event can lead according to the table alone, ignoring guards.
 fn predicted() -> BTreeSet<(&'static str, &'static str, &'static str)> {
     let mut arrows = BTreeSet::new();
     for row in TABLE {
@@ -177,7 +177,7 @@ fn alphabet() -> Vec<MachineEvent> {
     let mut events: Vec<serde_json::Value> = Vec::new();
     for decision in [
         json!({"type": "SELECT_MODE", "mode": "a", "reason": "r"}),
-        json!({"type": "SELECT_MODE", "mode": "nobody", "reason": "r"}),
+        json!({"type": "SELECT_MODE", "mode": "unknown", "reason": "r"}),
         json!({"type": "CONTINUE", "reason": "r"}),
         json!({"type": "RETRY", "reason": "r"}),
         json!({"type": "COMPLETE", "summary": "s"}),
@@ -199,7 +199,7 @@ fn alphabet() -> Vec<MachineEvent> {
         "result": {"success": true, "output": "o", "planUpdates": {"steps": steps}},
     }));
     events.push(json!({"type": "FORCE_AGENT", "agentName": "a"}));
-    events.push(json!({"type": "FORCE_AGENT", "agentName": "nobody"}));
+    events.push(json!({"type": "FORCE_AGENT", "agentName": "unknown"}));
     let mut events: Vec<MachineEvent> =
         events.into_iter().map(|event| serde_json::from_value(event).unwrap()).collect();
     for kind in EventKind::ALL {
@@ -210,7 +210,7 @@ fn alphabet() -> Vec<MachineEvent> {
     events
 }
 
-/// What the guards can tell machines apart by; the rest of the context only grows.
+/// What the guards read; the rest of the context only grows.
 fn situation(machine: &Machine) -> String {
     let context = machine.context();
     let code = context.last_error.as_ref().map(|last| last.error.code);
@@ -225,7 +225,7 @@ fn situation(machine: &Machine) -> String {
     )
 }
 
-/// Walks every situation that any events lead to, and finds each arrow of the table, and none beside them.
+/// Visits every reachable situation, and finds exactly the arrows of the table.
 #[test]
 fn exploring_the_machine_finds_exactly_the_arrows_of_the_table() {
     let limits = Limits { agents: vec!["a".to_owned()], max_iterations: 3, max_consecutive_failures: 3 };

@@ -1,5 +1,5 @@
-//! The recorded traces: the state expected after each event, as an XState machine written to `spec/machine.md`
-//! gave it.
+//! The recorded traces: the state expected after each event, as an XState machine written from
+//! `docs/spec/machine.md` gave it.
 
 #![allow(clippy::expect_used)]
 
@@ -29,7 +29,7 @@ impl Trace {
     }
 }
 
-/// Every field that the trace names must be there after each event, with that value.
+/// After each event, every field that the trace names must have its value.
 fn check(number: usize, trace: &Trace) {
     assert_eq!(trace.events.len(), trace.expected.len(), "trace {number} is incomplete");
     let mut simulator = Simulator::new(trace.limits());
@@ -52,7 +52,7 @@ fn every_trace_is_followed() {
     }
 }
 
-/// What the machine writes down is what it reads: a trace's events survive being events of the journal.
+/// The machine reads what it writes: a trace's events survive a round trip through JSON.
 #[test]
 fn every_event_of_the_traces_survives_serialisation() {
     for line in TRACES.lines() {

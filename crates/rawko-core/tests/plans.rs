@@ -1,4 +1,4 @@
-//! The plan through a whole session: what is finished stays, whoever plans anew, breaks or is called off.
+//! The plan through a whole session: finished steps stay when an agent plans again, fails or is cancelled.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,12 +9,12 @@ use rawko_core::agent::control_tools;
 use rawko_core::arbiter::DECIDE;
 use rawko_core::machine::State;
 use rawko_core::message::Role;
-use rawko_core::session::{Event, Note, Override};
+use rawko_core::session::{EffectAnswer, Event, Note, Override};
 use rawko_core::tool::ToolOutcome;
 use serde_json::json;
 use session_bench::{Bench, call, plan, report, setup};
 
-/// The plan as the machine has it: text, status and agent of each step.
+/// The machine's plan: text, status and agent of each step.
 fn steps(bench: &Bench) -> Vec<String> {
     let plan = bench.session.context().unwrap().plan.as_ref().expect("a plan");
     let one = |step: &rawko_core::machine::PlanStep| {
@@ -48,7 +48,7 @@ fn the_step_at_hand_is_named_beside_the_whole_plan() {
     bench.reply(vec![call("d", DECIDE, json!({"decision": "CONTINUE", "reason": "two is next"}))]);
     let text = bench.text();
     assert!(text.contains("Your step: 2. two"), "{text}");
-    assert!(text.matches("1. [complete] one (developer)").count() >= 2, "told again, whole: {text}");
+    assert!(text.matches("1. [complete] one (developer)").count() >= 2, "the whole plan again: {text}");
     bench.reply(vec![
         plan(&[("one", "complete"), ("two", "complete"), ("three", "complete")]),
         report("success"),
@@ -98,7 +98,7 @@ fn skipping_counts_for_what_the_agent_at_work_has_drafted() {
     assert!(bench.text().contains("Your step: 3. three"), "{}", bench.text());
     bench.reply(vec![report("success")]);
     assert_eq!(steps(&bench), ["one complete developer", "two skipped developer", "three pending -"]);
-    // While the arbiter judges, it is the machine's plan that counts.
+    // During an evaluation, the machine's plan counts.
     bench.give(Event::OverrideRequested { command: Override::SkipStep });
     bench.select("developer");
     bench.reply(vec![report("success")]);
@@ -130,7 +130,7 @@ fn whatever_ends_an_execution_its_plan_stays() {
     bench.fail(ErrorCode::NetworkError);
     let timer = bench.open.iter().find_map(rawko_core::session::Effect::awaits_answer).unwrap();
     bench.open.clear();
-    bench.give(Event::TimerFired { effect: timer });
+    bench.give(Event::Answered { effect: timer, answer: EffectAnswer::TimerFired });
     assert!(bench.text().contains("1. [complete] one (developer)"), "the arbiter: {}", bench.text());
     bench.select("developer");
     assert!(bench.text().contains("Your step: 2. two"), "{}", bench.text());
@@ -155,9 +155,9 @@ fn a_report_beside_a_call_that_failed_does_not_count() {
         assert_eq!(bench.session.state(), State::Executing, "{words}");
         let (_, request) = bench.asked();
         let last = request.messages.last().unwrap();
-        let told = format!("{:?}", last.content);
-        assert!(told.contains("does not count") && told.contains(words), "{told}");
-        let answers = |note: &&Note| matches!(note, Note::ToolAnswered { tool, .. } if tool == "Report");
+        let answer = format!("{:?}", last.content);
+        assert!(answer.contains("does not count") && answer.contains(words), "{answer}");
+        let answers = |note: &&Note| matches!(note, Note::ToolFinished { tool, .. } if tool == "Report");
         assert_eq!(bench.notes.iter().filter(answers).count(), 2, "the planner's and this one, each once");
         bench.reply(vec![report("success")]);
         assert_eq!(bench.session.state(), State::Evaluating);
@@ -184,7 +184,7 @@ fn a_report_of_failure_and_one_beside_what_went_well_count() {
         bench.finish_tools(&result);
         assert_eq!(bench.session.state(), State::Evaluating, "{outcome}");
     }
-    // A plan that could not be taken is no work that failed.
+    // An invalid plan is not a failed call.
     let mut bench = first_step_done();
     bench.reply(vec![plan(&[("a", "pending"), ("a", "pending")]), report("success")]);
     assert_eq!(bench.session.state(), State::Evaluating);

@@ -1,6 +1,6 @@
-//! `rawko-core` decides and does nothing else. Two walls are checked here, and the checker itself: the sources name
-//! nothing of the standard library that reaches the world or differs between runs, and no dependency does it for
-//! them. A third wall is `clippy.toml`, which says so while one types.
+//! `rawko-core` is pure. Two things are checked here, and the checker itself: the sources use nothing of the standard
+//! library that does I/O or differs between runs, and neither does any dependency. A third check is `clippy.toml`, which
+//! reports it in the editor.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -13,7 +13,7 @@ use std::process::Command;
 use purity_support::modules::{self, parse};
 use purity_support::scan::scan;
 
-/// Every crate that `rawko-core` is linked with, and why it does no harm.
+/// Every crate that `rawko-core` is linked with, and why it is allowed.
 const DEPENDENCIES: &[(&str, &str)] = &[
     ("aho-corasick", "regex: searches in memory"),
     ("block-buffer", "sha2: a buffer"),
@@ -43,7 +43,7 @@ const DEPENDENCIES: &[(&str, &str)] = &[
     ("zmij", "serde_json: prints floating-point numbers"),
 ];
 
-/// Crates that would bring the world in; named so that the list above is not extended by them in passing.
+/// Crates that do I/O; named so that they are not added to the list above by mistake.
 const NEVER: &[&str] = &[
     "chrono",
     "fastrand",
@@ -85,8 +85,8 @@ fn sources_name_nothing_impure() {
     );
 }
 
-/// `wasm32-unknown-unknown` is the platform that has none of what is forbidden; the other stands for where rawko is
-/// used. (On ARM `cpufeatures` asks the system through `libc`, since the processor does not say.)
+/// `wasm32-unknown-unknown` has no I/O at all; the other target is one on which rawko is used. (On ARM, `cpufeatures`
+/// asks the system through `libc`.)
 #[test]
 fn dependencies_are_pure() {
     let allowed: BTreeSet<&str> = DEPENDENCIES.iter().map(|(name, _)| *name).collect();
@@ -122,7 +122,7 @@ fn linked_crates(target: &str) -> BTreeSet<String> {
     lines.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// What the checker says of a source, one offence a line as `line: what`.
+/// The checker's findings in a source, one per line as `line: what`.
 #[track_caller]
 fn check(source: &str, expected: &[&str]) {
     let (tokens, _) = parse(source).expect("Rust");

@@ -10,7 +10,8 @@ use rawko_core::facts::{DiffStat, TreeInspection};
 use rawko_core::machine::State;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
 use rawko_core::session::{
-    DecisionSource, Effect, EffectId, Event, Note, Override, Session, Stamped, Status, TimerPurpose,
+    DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Override, Session, Stamped, Status,
+    TimerPurpose,
 };
 use rawko_core::setup::ModelChoice;
 use rawko_core::tool::ToolOutcome;
@@ -92,12 +93,12 @@ fn a_bad_answer_is_repaired_once_and_then_the_rules_decide() {
     let mut bench = Bench::start(setup());
     bench.reply(vec![Content::text("I think the planner.")], StopReason::EndTurn);
     assert!(bench.asked().contains("cannot be used"));
-    bench.select("nobody");
+    bench.select("unknown");
     let records: Vec<_> = bench
         .notes
         .iter()
         .filter_map(|note| match note {
-            Note::Decided(record) => Some(record.as_ref()),
+            Note::DecisionMade(record) => Some(record.as_ref()),
             _ => None,
         })
         .collect();
@@ -140,7 +141,7 @@ fn another_provider_takes_over_where_one_is_configured() {
     let mut bench = Bench::start(setup);
     bench.fail_model(ErrorCode::AuthenticationFailed);
     let to_spare = |effect: &Effect| matches!(effect, Effect::CallModel { provider, .. } if provider == "q");
-    assert!(bench.open.iter().any(to_spare), "the arbiter goes on elsewhere");
+    assert!(bench.open.iter().any(to_spare), "the arbiter continues with another provider");
     bench.select("developer");
     bench.fail_model(ErrorCode::Overloaded);
     assert!(bench.open.iter().any(to_spare), "so does the agent");
@@ -215,7 +216,10 @@ fn an_execution_that_takes_too_long_is_ended() {
     let (bash, _) = bench.running()[0].clone();
     bench.fire(TimerPurpose::ExecutionDeadline);
     assert!(bench.running().is_empty(), "the tool is abandoned");
-    let late = bench.give(Event::ToolFinished { effect: bash, outcome: ToolOutcome::ok("late") });
+    let late = bench.give(Event::Answered {
+        effect: bash,
+        answer: EffectAnswer::ToolFinished { outcome: ToolOutcome::ok("late") },
+    });
     assert!(late.ignored);
     assert_eq!(bench.session.state(), State::Selecting);
     bench.fire(TimerPurpose::Backoff);
@@ -235,8 +239,8 @@ fn what_is_not_allowed_is_not_run() {
     assert!(!asked.contains("name: \"Write\""));
     let denied = |note: &&Note| matches!(note, Note::ToolCalled { allowed: false, .. });
     assert_eq!(reaction.notes.iter().filter(denied).count(), 2);
-    let told = bench.asked();
-    assert!(told.contains("planner") && told.contains("tools.blocked"), "{told}");
+    let asked = bench.asked();
+    assert!(asked.contains("planner") && asked.contains("tools.blocked"), "{asked}");
 }
 
 #[test]
@@ -253,9 +257,9 @@ fn a_call_that_held_a_secret_is_refused_and_a_report_is_taken_without_it() {
     assert!(bench.running().is_empty());
     let rules: Vec<&str> = reaction.notes.iter().filter_map(denied_by).collect();
     assert_eq!(rules, ["secrets"]);
-    let told = bench.asked();
-    assert!(told.contains("`content` holds the value of `A_KEY`"), "{told}");
-    // A report is words for rawko, and nothing that is done.
+    let asked = bench.asked();
+    assert!(asked.contains("`content` holds the value of `A_KEY`"), "{asked}");
+    // A report only informs rawko, and does nothing.
     let report = json!({"outcome": "success", "summary": "the key is [redacted]"});
     bench.reply(vec![held("d", "Report", report)], StopReason::ToolUse);
     assert_eq!(bench.session.state(), State::Evaluating);
@@ -296,7 +300,7 @@ fn a_session_that_cannot_be_carried_on_says_what_it_has_done_and_used() {
         panic!("a tool was to be run")
     };
     let outcome = ToolOutcome { files_modified: vec!["a.rs".into()], ..ToolOutcome::ok("written") };
-    bench.give(Event::ToolFinished { effect, outcome });
+    bench.give(Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } });
     let end = bench.session.broken_off(Timestamp(2_000), ErrorInfo::new(ErrorCode::Unknown, "disk full"));
     assert_eq!((end.status, end.summary.as_str()), (Status::Failed, "disk full"));
     assert_eq!((end.iterations, end.usage.total_tokens()), (1, 220));
@@ -324,7 +328,7 @@ fn overrides_and_a_forced_first_agent() {
     assert_eq!(bench.session.context().unwrap().current_mode, "planner");
     assert_eq!(bench.open.len(), 1, "the developer's call is abandoned");
     let human =
-        |note: &&Note| matches!(note, Note::Decided(record) if record.source == DecisionSource::Human);
+        |note: &&Note| matches!(note, Note::DecisionMade(record) if record.source == DecisionSource::Human);
     assert_eq!(bench.notes.iter().filter(human).count(), 2);
     bench.report("success");
 }
@@ -333,19 +337,19 @@ fn overrides_and_a_forced_first_agent() {
 fn lost_effects_are_redone_only_where_that_is_harmless() {
     let mut bench = Bench::start(setup());
     let lost = bench.take(|_| true);
-    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     bench.select("developer");
     bench.reply(vec![call("a", "Read", json!({})), call("b", "Bash", json!({}))], StopReason::ToolUse);
     let (read, _) = bench.running()[0].clone();
     bench.open.clear();
-    bench.give(Event::EffectLost { effect: read });
+    bench.give(Event::Answered { effect: read, answer: EffectAnswer::EffectLost });
     let (again, name) = bench.running()[0].clone();
     assert_eq!(name, "Read");
     assert_ne!(again, read);
     bench.finish_tool(again, ToolOutcome::ok("text"));
     let (bash, _) = bench.running()[0].clone();
     bench.open.clear();
-    bench.give(Event::EffectLost { effect: bash });
+    bench.give(Event::Answered { effect: bash, answer: EffectAnswer::EffectLost });
     assert!(bench.running().is_empty());
     assert!(bench.asked().contains("Outcome unknown"));
 }
@@ -361,10 +365,12 @@ fn the_tree_is_kept_once_before_an_execution_changes_it() {
     bench.finish_tool(read, ToolOutcome::ok("text"));
     assert!(bench.running().is_empty(), "the write waits");
     let lost = bench.take(|effect| matches!(effect, Effect::TakeCheckpoint { iteration: 1, .. }));
-    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     let again = bench.take(|effect| matches!(effect, Effect::TakeCheckpoint { .. }));
-    bench
-        .give(Event::CheckpointTaken { effect: again.awaits_answer().unwrap(), checkpoint: "c0ffee".into() });
+    bench.give(Event::Answered {
+        effect: again.awaits_answer().unwrap(),
+        answer: EffectAnswer::CheckpointTaken { checkpoint: "c0ffee".into() },
+    });
     let (write, name) = bench.running()[0].clone();
     assert_eq!(name, "Write");
     bench.finish_tool(write, ToolOutcome::ok("done"));
@@ -374,21 +380,24 @@ fn the_tree_is_kept_once_before_an_execution_changes_it() {
     bench.finish_tool(write, ToolOutcome::ok("done"));
     bench.report("success");
     let lost = bench.take(|effect| matches!(effect, Effect::InspectTree { iteration: 1, .. }));
-    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     let names = vec!["a.txt +1 -0".to_owned()];
     let change = DiffStat { files: 1, insertions: 1, deletions: 0, names };
     let inspection = TreeInspection { tree: "t1".into(), execution: change.clone(), run: change.clone() };
     bench.answer(
         |effect| matches!(effect, Effect::InspectTree { .. }),
-        |effect| Event::TreeInspected { effect, inspection },
+        |effect| Event::Answered { effect, answer: EffectAnswer::TreeInspected { inspection } },
     );
     assert_eq!(bench.session.context().unwrap().history[0].facts.diff, Some(change));
-    assert!(bench.asked().contains("1 files, +1 -0: a.txt +1 -0"), "the arbiter is told: {}", bench.asked());
+    assert!(bench.asked().contains("1 files, +1 -0: a.txt +1 -0"), "the arbiter sees it: {}", bench.asked());
     bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
     bench.reply(vec![call("d", "Bash", json!({}))], StopReason::ToolUse);
     let next = bench.take(|effect| matches!(effect, Effect::TakeCheckpoint { iteration: 2, .. }));
-    bench.give(Event::CheckpointFailed { effect: next.awaits_answer().unwrap(), message: "no git".into() });
-    assert_eq!(bench.running().len(), 1, "a run goes on without");
+    bench.give(Event::Answered {
+        effect: next.awaits_answer().unwrap(),
+        answer: EffectAnswer::CheckpointFailed { message: "no git".into() },
+    });
+    assert_eq!(bench.running().len(), 1, "a run continues without it");
     assert!(matches!(bench.notes.last(), Some(Note::Warned { .. })));
 }
 
@@ -402,7 +411,7 @@ fn a_resumed_run_does_not_get_its_time_again() {
     bench.clock += 3_600_000;
     bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
     let lost = bench.take(|effect| matches!(effect, Effect::StartTimer { .. }));
-    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     let left = bench.open.iter().find_map(|effect| match effect {
         Effect::StartTimer { after_ms, purpose: TimerPurpose::RunDeadline, .. } => Some(*after_ms),
         _ => None,
@@ -445,19 +454,21 @@ fn requests_only_grow_at_their_end() {
     }
 }
 
-/// A random answer to a random open effect, or something nobody asked for.
+/// A random answer to a random open effect, or an event without an effect.
 fn any_move() -> impl Strategy<Value = (u8, u8)> {
     (any::<u8>(), any::<u8>())
 }
 
 fn event_of(kind: u8, effect: EffectId) -> Event {
-    let reply = |content: Vec<Content>| Event::ModelReplied {
+    let reply = |content: Vec<Content>| Event::Answered {
         effect,
-        message: Message { role: Role::Assistant, content },
-        usage: Usage::default(),
-        stop_reason: StopReason::ToolUse,
-        duration_ms: 1,
-        cached: false,
+        answer: EffectAnswer::ModelReplied {
+            message: Message { role: Role::Assistant, content },
+            usage: Usage::default(),
+            stop_reason: StopReason::ToolUse,
+            duration_ms: 1,
+            cached: false,
+        },
     };
     match kind % 16 {
         0 | 1 => {
@@ -468,15 +479,19 @@ fn event_of(kind: u8, effect: EffectId) -> Event {
         4 => reply(vec![call("r", "Report", json!({"outcome":"failure","summary":"s"}))]),
         5 => reply(vec![call("a", "Read", json!({})), call("b", "Write", json!({}))]),
         6 => reply(vec![]),
-        7 => Event::ModelFailed {
+        7 => Event::Answered {
             effect,
-            error: ErrorInfo::new(ErrorCode::Timeout, "m"),
-            duration_ms: 1,
-            usage: None,
+            answer: EffectAnswer::ModelFailed {
+                error: ErrorInfo::new(ErrorCode::Timeout, "m"),
+                duration_ms: 1,
+                usage: None,
+            },
         },
-        8 | 9 => Event::ToolFinished { effect, outcome: ToolOutcome::ok("x") },
-        10 | 11 => Event::TimerFired { effect },
-        12 => Event::EffectLost { effect },
+        8 | 9 => {
+            Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome: ToolOutcome::ok("x") } }
+        }
+        10 | 11 => Event::Answered { effect, answer: EffectAnswer::TimerFired },
+        12 => Event::Answered { effect, answer: EffectAnswer::EffectLost },
         13 => Event::OverrideRequested { command: Override::Retry },
         14 => Event::OverrideRequested { command: Override::SkipStep },
         _ => reply(vec![call("p", "UpdatePlan", json!({"steps":[{"description":"s"}]})), Content::text("t")]),
@@ -484,8 +499,8 @@ fn event_of(kind: u8, effect: EffectId) -> Event {
 }
 
 proptest! {
-    /// No sequence of events panics, no effect is issued twice under one id, what is open is what was issued and
-    /// neither answered nor abandoned, and the fold of a prefix then the rest equals the fold of all.
+    /// No sequence of events panics, no id is used for two effects, the open effects are those that were issued and
+    /// neither answered nor abandoned, and folding a prefix and then the rest equals folding all.
     #[test]
     fn any_sequence_holds(moves in proptest::collection::vec(any_move(), 0..120), cut in 0usize..120) {
         let mut setup = setup();
@@ -504,9 +519,9 @@ proptest! {
             let stamped = Stamped { at: Timestamp(clock), event };
             let reaction = session.apply(&stamped);
             match &stamped.event {
-                Event::ModelReplied { effect, .. } | Event::ModelFailed { effect, .. }
-                | Event::ToolFinished { effect, .. } | Event::TimerFired { effect }
-                | Event::EffectLost { effect } if !session.open_effects().any(|id| id == *effect) => {
+                Event::Answered { effect, answer: EffectAnswer::ModelReplied { .. } } | Event::Answered { effect, answer: EffectAnswer::ModelFailed { .. } }
+                | Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } } | Event::Answered { effect, answer: EffectAnswer::TimerFired }
+                | Event::Answered { effect, answer: EffectAnswer::EffectLost } if !session.open_effects().any(|id| id == *effect) => {
                     open.remove(effect);
                 }
                 _ => {}
@@ -535,7 +550,7 @@ proptest! {
         let mut folded = Session::new();
         for (at, stamped) in journal.iter().enumerate() {
             if at == cut.min(journal.len() - 1) {
-                // What a journal holds is JSON: events must survive it.
+                // A journal is JSON: events must survive it.
                 let text = serde_json::to_string(stamped).unwrap();
                 prop_assert_eq!(&serde_json::from_str::<Stamped>(&text).unwrap(), stamped);
             }

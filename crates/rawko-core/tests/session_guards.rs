@@ -1,4 +1,4 @@
-//! Honest endings: a COMPLETE is proven before it is believed, and a run that goes round in circles is stopped.
+//! A COMPLETE must be proven before it is accepted, and a run that repeats itself is stopped.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -7,7 +7,7 @@ mod session_support;
 use rawko_core::arbiter::DECIDE;
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::message::StopReason;
-use rawko_core::session::{DecisionSource, Effect, Event, LimitKind, Note, Override, Status};
+use rawko_core::session::{DecisionSource, Effect, EffectAnswer, Event, LimitKind, Note, Override, Status};
 use rawko_core::setup::{Setup, VerifySetup};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
@@ -38,7 +38,7 @@ fn verification(exit_code: i32, output: &str, tree: &str) -> Verification {
 fn verified(bench: &mut Bench, verification: Verification) {
     bench.answer(
         |effect| matches!(effect, Effect::Verify { .. }),
-        |effect| Event::VerificationFinished { effect, verification },
+        |effect| Event::Answered { effect, answer: EffectAnswer::VerificationFinished { verification } },
     );
 }
 
@@ -56,14 +56,14 @@ fn done_is_verified_when_the_commands_say_so() {
     bench.decide(complete());
     assert!(bench.outcome.is_none(), "nothing is believed before it is proven");
     let lost = bench.take(|effect| matches!(effect, Effect::Verify { .. }));
-    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     verified(&mut bench, verification(0, "ok", "t1"));
     let outcome = bench.ended(Status::Verified);
     assert_eq!(outcome.summary, "all done");
     assert_eq!(outcome.verification.as_ref().unwrap().tree.as_deref(), Some("t1"));
 }
 
-/// Commands that passed prove nothing of a tree that nobody knows or that they changed themselves.
+/// Commands that passed prove nothing about a tree that is unknown or that they changed themselves.
 #[test]
 fn commands_that_pass_on_no_certain_tree_leave_it_claimed() {
     for unproven in [
@@ -88,7 +88,7 @@ fn a_failed_verification_is_a_fact_and_a_failure() {
     bench.report("success");
     bench.decide(complete());
     verified(&mut bench, verification(101, "test x ... FAILED", "t1"));
-    // No pause: nothing is short of supply.
+    // No pause: the provider is not overloaded.
     let asked = bench.asked();
     for part in [
         "exited with 101",
@@ -99,7 +99,7 @@ fn a_failed_verification_is_a_fact_and_a_failure() {
         assert!(asked.contains(part), "{part:?} is missing in {asked}");
     }
     bench.select("developer");
-    write(&mut bench, "mended");
+    write(&mut bench, "repaired");
     bench.report("success");
     assert!(bench.asked().contains("FAILED when it was last run"), "{}", bench.asked());
     bench.decide(complete());
@@ -114,7 +114,7 @@ fn every_complete_is_verified_anew() {
     bench.report("success");
     bench.decide(complete());
     verified(&mut bench, verification(1, "no", "t1"));
-    // Somebody else may have mended it, or the command fails now and then: it is asked again, and counts again.
+    // Something else may have repaired it, or the command fails now and then: it runs again, and counts again.
     bench.decide(complete());
     verified(&mut bench, verification(1, "no", "t1"));
     assert!(bench.asked().contains("Consecutive failures: 2"));
@@ -165,8 +165,10 @@ fn nobody_is_waited_for_when_a_run_is_cancelled_during_its_verification() {
     let open = bench.open.iter().find_map(Effect::awaits_answer).unwrap();
     bench.give(Event::CancelRequested { reason: "enough".into() });
     bench.ended(Status::Cancelled);
-    let late =
-        bench.give(Event::VerificationFinished { effect: open, verification: verification(0, "", "t") });
+    let late = bench.give(Event::Answered {
+        effect: open,
+        answer: EffectAnswer::VerificationFinished { verification: verification(0, "", "t") },
+    });
     assert!(late.ignored);
 }
 
@@ -177,14 +179,14 @@ fn nothing_is_complete_before_anybody_has_worked() {
     assert!(bench.asked().contains("COMPLETE is not possible: no agent has worked yet"), "{}", bench.asked());
     bench.decide(complete());
     let decided = bench.notes.iter().rev().find_map(|note| match note {
-        Note::Decided(record) => Some(record.clone()),
+        Note::DecisionMade(record) => Some(record.clone()),
         _ => None,
     });
     assert_eq!(decided.unwrap().source, DecisionSource::Fallback);
     assert_eq!(bench.session.context().unwrap().current_mode, "planner");
 }
 
-/// Plays a run in which the arbiter gives `answers` in turn, for ever, and agents do what `work` does.
+/// Runs a session in which the arbiter repeats `answers` in turn, and agents do what `work` does.
 #[track_caller]
 fn runaway(answers: &[Value], work: impl Fn(&mut Bench, u32)) -> Bench {
     let mut bench = Bench::start(setup());
@@ -212,7 +214,7 @@ fn is_arbiters(bench: &Bench) -> bool {
 }
 
 fn changes_of_agent(bench: &Bench) -> usize {
-    let replaced = |note: &&Note| matches!(note, Note::Decided(record) if record.instead_of.is_some());
+    let replaced = |note: &&Note| matches!(note, Note::DecisionMade(record) if record.instead_of.is_some());
     bench.notes.iter().filter(replaced).count()
 }
 
@@ -256,8 +258,13 @@ fn the_same_command_for_ever_ends_the_turn_and_then_the_run() {
         }
     };
     let bench = runaway(&[json!({"decision": "CONTINUE", "reason": "r"})], work);
-    let calls =
-        bench.journal.iter().filter(|stamped| matches!(stamped.event, Event::ToolFinished { .. })).count();
+    let calls = bench
+        .journal
+        .iter()
+        .filter(|stamped| {
+            matches!(stamped.event, Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. })
+        })
+        .count();
     assert_eq!(calls, 9, "the ninth time is the last");
     assert!(changes_of_agent(&bench) > 0);
 }

@@ -1,13 +1,13 @@
-//! Memories in a session: recalled before a conversation begins, made behind an execution, and never in the way.
+//! Memories in a session: recalled before a conversation begins, extracted after an execution, and never fatal.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod session_support;
 
 use rawko_core::ErrorCode;
-use rawko_core::memory::{Recalled, RecalledMemory, UseOutcome, UseRule};
+use rawko_core::memory::{MemoryEffects, Recalled, RecalledMemory, UseOutcome, UseRule};
 use rawko_core::message::StopReason;
-use rawko_core::session::{Effect, Event, KeptMemory, Note, Override, Status};
+use rawko_core::session::{Effect, EffectAnswer, Event, KeptMemory, Note, Override, Status};
 use rawko_core::setup::{ExtractSetup, MemorySetup, Setup};
 use rawko_core::tool::{SeenFile, ToolOutcome};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn with_memory(extract: bool) -> Setup {
         prompt: "You keep the memory.".into(),
         max_tokens: 200,
     });
-    Setup { memory: Some(MemorySetup { inject: true, extract }), ..setup() }
+    Setup { memory: Some(MemorySetup { inject: true, effects: MemoryEffects::Complete, extract }), ..setup() }
 }
 
 fn recalled() -> Recalled {
@@ -41,7 +41,7 @@ fn recalled() -> Recalled {
 fn recall(bench: &mut Bench, recalled: Recalled) {
     bench.answer(
         |effect| matches!(effect, Effect::Recall { .. }),
-        |effect| Event::MemoriesRecalled { effect, recalled },
+        |effect| Event::Answered { effect, answer: EffectAnswer::MemoriesRecalled { recalled } },
     );
 }
 
@@ -63,7 +63,7 @@ fn memories_stand_at_the_end_of_the_system_prompt_and_what_helped_is_told() {
     let mut bench = Bench::start(with_memory(false));
     bench.select("developer");
     let lost = bench.take(|effect| matches!(effect, Effect::Recall { agent, .. } if agent == "developer"));
-    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     recall(&mut bench, recalled());
     assert_eq!(system(&bench), format!("{before}\n## Background\nport 7\n"), "all before them is the same");
     assert!(
@@ -80,13 +80,42 @@ fn memories_stand_at_the_end_of_the_system_prompt_and_what_helped_is_told() {
     });
     let used = used.unwrap();
     assert_eq!((used.touched, used.cited, used.outcome), (true, false, UseOutcome::Success));
-    // The same conversation goes on with what it was given: its beginning stays as it is.
+    // The same conversation continues with its memories: its beginning stays unchanged.
     bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
     assert!(!bench.open.iter().any(|effect| matches!(effect, Effect::Recall { .. })));
     assert!(system(&bench).contains("port 7"));
     bench.report("success");
     bench.decide(complete());
     bench.ended(Status::Claimed);
+}
+
+/// What the developer's memories are searched for, after a plan and the planner's report.
+fn searched_for(effects: MemoryEffects) -> Effect {
+    let mut setup = with_memory(false);
+    setup.memory = Some(MemorySetup { inject: true, effects, extract: None });
+    let mut bench = Bench::start(setup);
+    bench.select("planner");
+    recall(&mut bench, Recalled::default());
+    let steps = json!([{"description": "read the logs", "status": "complete"}, {"description": "repair it", "status": "pending"}]);
+    bench.reply(vec![call("p", "UpdatePlan", json!({"steps": steps}))], StopReason::ToolUse);
+    bench.report("success");
+    bench.select("developer");
+    bench.take(|effect| matches!(effect, Effect::Recall { .. }))
+}
+
+#[test]
+fn memories_are_searched_for_the_task_and_the_current_step() {
+    let Effect::Recall { task, step, plan, history, .. } = searched_for(MemoryEffects::Complete) else {
+        unreachable!()
+    };
+    assert!(task.is_some_and(|task| !task.is_empty()));
+    assert_eq!((step.as_deref(), plan, history), (Some("repair it"), None, None));
+    // A journal that names no form is replayed as it was written.
+    let Effect::Recall { task, step, plan, history, .. } = searched_for(MemoryEffects::First) else {
+        unreachable!()
+    };
+    assert_eq!((task, step, plan.as_deref()), (None, None, Some("read the logs\nrepair it")));
+    assert!(history.is_some_and(|history| history.starts_with("planner: ")));
 }
 
 fn draft(learned: bool) -> Value {
@@ -109,19 +138,19 @@ fn what_was_learned_is_kept_before_anybody_judges() {
     let mut bench = until_the_extractor();
     bench.reply(vec![call("m", "remember", draft(true))], StopReason::ToolUse);
     let lost = bench.take(|effect| matches!(effect, Effect::Remember { .. }));
-    bench.give(Event::EffectLost { effect: lost.awaits_answer().unwrap() });
+    bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     let kept = KeptMemory::Written { path: "the-tests.md".into() };
     bench.answer(
         |effect| matches!(effect, Effect::Remember { agent, iteration: 1, .. } if agent == "developer"),
-        |effect| Event::MemoryKept { effect, kept: kept.clone() },
+        |effect| Event::Answered { effect, answer: EffectAnswer::MemoryKept { kept: kept.clone() } },
     );
-    assert!(bench.notes.iter().any(|note| matches!(note, Note::Remembered { kept: it, .. } if *it == kept)));
+    assert!(bench.notes.iter().any(|note| matches!(note, Note::MemoryKept { kept: it, .. } if *it == kept)));
     bench.decide(json!({"decision": "RETRY", "reason": "r"}));
     bench.select("developer");
     recall(&mut bench, Recalled::default());
     bench.report("success");
     bench.reply(vec![call("m", "remember", draft(false))], StopReason::ToolUse);
-    // Its budget of 200 tokens is used up: behind the third execution it is not asked.
+    // Its budget of 200 tokens is used up: after the third execution it is not asked.
     bench.decide(json!({"decision": "RETRY", "reason": "r"}));
     bench.select("planner");
     recall(&mut bench, Recalled::default());
@@ -170,7 +199,7 @@ fn uses(notes: &[Note]) -> Vec<(&str, bool)> {
     uses.collect()
 }
 
-/// The developer has worked with its memories; what follows has a session of its own to go wrong in.
+/// The developer has worked with its memories; each following case has a session of its own.
 fn behind_one_execution(setup: Setup) -> Bench {
     let mut bench = Bench::start(setup);
     bench.select("developer");
@@ -193,20 +222,20 @@ fn what_one_execution_was_given_is_never_another_ones() {
         assert_eq!(uses(&bench.notes), []);
         let history = &bench.session.context().unwrap().history;
         assert_eq!((history.len(), history[1].facts.turns), (2, 0), "{:?}", bench.open);
-        assert!(!bench.open.is_empty() || bench.outcome.is_some(), "nobody waits for ever");
+        assert!(!bench.open.is_empty() || bench.outcome.is_some(), "no phase waits for ever");
     };
     let retry = |bench: &mut Bench| {
         bench.decide(json!({"decision": "RETRY", "reason": "r"}));
         bench.select("planner");
     };
 
-    // The agent is gone before its conversation goes on.
+    // The agent is removed before its conversation continues.
     let mut bench = behind_one_execution(with_memory(false));
     without(&mut bench, "developer");
     bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
     failed(&bench);
 
-    // Its budget is used up: no model reads what it was given.
+    // Its budget is used up: no model reads its memories.
     let mut setup = with_memory(false);
     let developer = setup.agents.get_mut("developer").unwrap();
     developer.config.budget = serde_json::from_value(json!({"maxIterations": 1})).unwrap();
@@ -215,22 +244,22 @@ fn what_one_execution_was_given_is_never_another_ones() {
     recall(&mut bench, recalled());
     failed(&bench);
 
-    // It is gone when its memories come.
+    // It is removed when its memories arrive.
     let mut bench = behind_one_execution(with_memory(false));
     retry(&mut bench);
     without(&mut bench, "planner");
     recall(&mut bench, recalled());
     failed(&bench);
-    assert!(!bench.notes.iter().any(|note| matches!(note, Note::MemoriesInjected { .. })));
+    assert!(!bench.notes.iter().any(|note| matches!(note, Note::MemoriesRecalled { .. })));
 
-    // It was told them, and its model does not answer.
+    // It has its memories, and its model does not answer.
     let mut bench = behind_one_execution(with_memory(false));
     retry(&mut bench);
     recall(&mut bench, recalled());
     bench.fail_model(ErrorCode::InvalidRequest);
     failed(&bench);
 
-    // It is given none of its own.
+    // It has none of its own.
     let mut bench = behind_one_execution(with_memory(false));
     retry(&mut bench);
     recall(&mut bench, Recalled::default());
@@ -256,9 +285,13 @@ fn a_journal_without_a_rule_is_judged_by_the_first() {
     assert_eq!(serde_json::to_value(&old).unwrap(), json!({"block": ""}));
 }
 
-#[test]
-fn a_memory_cites_what_it_was_learned_from_and_not_all_that_was_read() {
-    let mut bench = Bench::start(with_memory(true));
+/// The files in the `Remember` effect after an execution that read three of them.
+fn files_to_cite(effects: MemoryEffects) -> Vec<String> {
+    let mut setup = with_memory(true);
+    if let Some(memory) = setup.memory.as_mut() {
+        memory.effects = effects;
+    }
+    let mut bench = Bench::start(setup);
     bench.select("developer");
     recall(&mut bench, Recalled::default());
     bench.reply(vec![call("a", "Read", json!({}))], StopReason::ToolUse);
@@ -267,15 +300,19 @@ fn a_memory_cites_what_it_was_learned_from_and_not_all_that_was_read() {
     let files_seen = vec![seen("src/a.rs"), seen("src/ports.rs"), seen("src/b.rs")];
     bench.finish_tool(read, ToolOutcome { files_seen, ..ToolOutcome::ok("7") });
     bench.report("success");
-    assert!(bench.session.cited_files().is_empty(), "nothing is learned yet");
     let mut draft = draft(true);
     draft["body"] = json!("Port 7, as `src/ports.rs` has it.");
     bench.reply(vec![call("m", "remember", draft)], StopReason::ToolUse);
-    // What is recorded stays as it was.
     let remember = bench.open.iter().find_map(|effect| match effect {
         Effect::Remember { files, .. } => Some(files.clone()),
         _ => None,
     });
-    assert_eq!(remember.unwrap(), ["src/a.rs", "src/ports.rs", "src/b.rs"]);
-    assert_eq!(bench.session.cited_files(), ["src/ports.rs"]);
+    remember.unwrap()
+}
+
+#[test]
+fn a_memory_cites_what_it_was_learned_from_and_not_all_that_was_read() {
+    assert_eq!(files_to_cite(MemoryEffects::Complete), ["src/ports.rs"]);
+    // A journal that names no form is replayed as it was written.
+    assert_eq!(files_to_cite(MemoryEffects::First), ["src/a.rs", "src/ports.rs", "src/b.rs"]);
 }

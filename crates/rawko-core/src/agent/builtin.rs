@@ -1,5 +1,5 @@
-//! The four agents that come built in. Owns their prompts, limits and transitions; knows nothing of files:
-//! configuration decides whether a project replaces one of them.
+//! The four built-in agents: their prompts, limits and transitions. The configuration decides whether a project
+//! replaces one of them.
 
 use serde_json::json;
 
@@ -10,18 +10,18 @@ use super::config::{
 /// Names of the built-in agents, in the order in which a task usually needs them.
 pub const BUILTIN_AGENTS: [&str; 4] = ["planner", "developer", "tester", "reviewer"];
 
-/// Programs that only look. What they could be told to write or to start by an option is refused by the
-/// filter's own rules (`spec/bash-and-sandbox.md`, rule 3).
+/// Programs that only read. The filter's own rules refuse options by which they would write or start other programs
+/// (`docs/spec/bash-and-sandbox.md`, "The filter", point 3).
 const READ_COMMANDS: &[&str] = &["ls", "cat", "head", "tail", "find", "git", "tree", "wc", "grep"];
 
-/// `git` is granted as a whole (rule 5 of the filter), so an agent that only reads has the subcommands taken away
-/// that change the tree, the history or a remote. A courtesy that keeps it on its path, not a wall.
+/// `git` is granted as a whole ("The filter", point 5), so the subcommands that change the tree, the history or a
+/// remote are blocked for an agent that only reads. This is guidance for the agent, not a security boundary.
 const WRITING_GIT: &[&str] = &[
     r"\bgit (-\S+ (\S+ )?)*(add|am|apply|bisect|cherry-pick|checkout|clean|clone|commit|fetch|gc|init|merge|mv|pull|push)\b",
     r"\bgit (-\S+ (\S+ )?)*(rebase|reset|restore|revert|rm|stash|submodule|switch|update-index|update-ref|worktree)\b",
 ];
 
-/// The parts of a built-in agent that differ from one to the next.
+/// The parts in which the built-in agents differ.
 struct Builtin {
     name: &'static str,
     display_name: &'static str,
@@ -33,7 +33,7 @@ struct Builtin {
     on_failure: &'static str,
     on_max_iterations: &'static str,
     max_iterations: u32,
-    /// SPEC-0007's map from agent to the tags its memories are likely to carry.
+    /// The tags that its memories are likely to have (`docs/spec/memory.md`, "Agent tags").
     tags: [&'static str; 3],
 }
 

@@ -1,27 +1,27 @@
 //! Making a conversation shorter: first old tool results are cut, then the middle is replaced by a summary.
 //!
-//! Pure functions over messages; when and by how much is `execution::window`'s. What they never touch: the first
-//! block of the first message (task, plan, what went before), what the model itself said in the last turns, and the
-//! pairing of calls and results, without which a provider refuses the conversation. The system prompt is not even
-//! seen here. Messages that stay as they are stay shared.
+//! Pure functions over messages; `execution::window` decides when and by how much. They never touch the first block of
+//! the first message (task, plan, earlier work), the model's own text in the last turns, or the pairing of calls and
+//! results, without which a provider refuses the conversation. The system prompt is not seen here. Unchanged messages
+//! stay shared.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::control::UPDATE_PLAN;
+use crate::conversation::weight;
 use crate::message::{Content, Message, Role};
-use crate::session::weight;
 use crate::text::{keep_ends, truncate};
 
-/// Most turns at the end that stay as they are.
+/// Most turns at the end that stay unchanged.
 const KEPT_TURNS: usize = 4;
-/// A result that is not longer is not worth cutting.
+/// Results up to this length are not cut.
 const SHORT_RESULT: usize = 600;
-/// What is left of a result of the last turns, where nothing else is left to cut.
+/// The length to which results of the last turns are cut, when nothing else is left to cut.
 const TRIMMED_RESULT: usize = 2_000;
 
-/// Where the turns begin that stay: those that fit in `budget` bytes, at most four, the last one in any case. It is
-/// the position of an assistant's message, so that no call is parted from its results.
+/// The position of the first message to keep: the last turns that fit in `budget` bytes, at most four, at least one.
+/// It is that of an assistant's message, so that calls and their results stay together.
 #[must_use]
 pub(super) fn tail(messages: &[Arc<Message>], budget: usize) -> usize {
     let mut start = messages.len();
@@ -40,17 +40,17 @@ pub(super) fn tail(messages: &[Arc<Message>], budget: usize) -> usize {
     start
 }
 
-/// Cuts tool results before `end` until `excess` bytes are gone: the largest and oldest first, none more than once.
-/// The plan as it was last told stays. `None` where nothing could be cut.
+/// Cuts tool results before `end` until `excess` bytes are gone: the largest and oldest first, each at most once.
+/// The last result of `UpdatePlan` stays. `None` if nothing could be cut.
 #[must_use]
 pub(super) fn cut_results(messages: &[Arc<Message>], end: usize, excess: usize) -> Option<Vec<Arc<Message>>> {
     let mut found = results(messages, 0..end);
-    let told = found.iter().rposition(|result| result.tool == UPDATE_PLAN && !result.is_error);
-    if let Some(told) = told {
-        found.remove(told);
+    let plan = found.iter().rposition(|result| result.tool == UPDATE_PLAN && !result.is_error);
+    if let Some(plan) = plan {
+        found.remove(plan);
     }
     found.retain(|result| result.bytes > SHORT_RESULT);
-    let age = |result: &Found| result.bytes.saturating_mul(end - result.message);
+    let age = |result: &ResultPosition| result.bytes.saturating_mul(end - result.message);
     found.sort_by_key(|result| (std::cmp::Reverse(age(result)), result.message, result.block));
     let mut freed = 0_usize;
     let mut changes = BTreeMap::new();
@@ -69,8 +69,8 @@ pub(super) fn cut_results(messages: &[Arc<Message>], end: usize, excess: usize) 
     replaced(messages, &changes)
 }
 
-/// The last resort: shortens the results from `start` on to their ends, the longest first, until `excess` bytes are
-/// gone. `None` where nothing could be cut.
+/// The last resort: cuts the middle of the results from `start` on, the longest first, until `excess` bytes are gone.
+/// `None` if nothing could be cut.
 #[must_use]
 pub(super) fn trim_results(
     messages: &[Arc<Message>],
@@ -89,7 +89,7 @@ pub(super) fn trim_results(
         else {
             continue;
         };
-        // Escapes make the encoded text longer than the text: as a share, what is asked for is really cut.
+        // Escapes make the encoded text longer than the text, so `left` is applied as a share.
         let share = content.len().saturating_mul(left) / result.bytes.max(1);
         let kept = content.len().saturating_sub(share + SHORT_RESULT).max(TRIMMED_RESULT);
         let words = format!(
@@ -106,8 +106,8 @@ pub(super) fn trim_results(
     replaced(messages, &changes)
 }
 
-/// The conversation in which `summary` stands for everything between the opening and `start`. It is part of the
-/// first message: two messages of the user in a row are refused by some servers.
+/// The conversation with `summary` in place of everything between the opening and `start`. The summary is part of the
+/// first message, because some servers refuse two user messages in a row.
 #[must_use]
 pub(super) fn summarised(messages: &[Arc<Message>], start: usize, summary: String) -> Vec<Arc<Message>> {
     let opening = messages.first().and_then(|message| message.content.first());
@@ -116,8 +116,8 @@ pub(super) fn summarised(messages: &[Arc<Message>], start: usize, summary: Strin
     std::iter::once(first).chain(messages.iter().skip(start).cloned()).collect()
 }
 
-/// `after`, a shorter form of `before`, without the signed thinking that stands behind the first message that is another
-/// now: the provider refuses it there
+/// `after`, a shorter form of `before`, without the signed thinking after the first changed message: the provider
+/// refuses it there
 /// (<https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/prefix-checks>).
 #[must_use]
 pub(super) fn without_unbound_thinking(
@@ -133,11 +133,11 @@ pub(super) fn without_unbound_thinking(
     after
 }
 
-/// What the messages up to `end` say behind the opening, in at most `max` bytes, for the one who sums it up.
+/// The messages up to `end` without the opening, as text of at most `max` bytes for the model that summarizes it.
 #[must_use]
 pub(super) fn transcript(messages: &[Arc<Message>], end: usize, max: usize) -> String {
     let mut text = String::new();
-    // The same for all messages: rather a little of each than nothing of some.
+    // The same share for all messages: a little of each is better than nothing of some.
     for share in [4_000, 2_000, 1_000, 500, 250] {
         text = messages.iter().take(end).enumerate().fold(String::new(), |text, (at, message)| {
             let skipped = usize::from(at == 0);
@@ -145,7 +145,7 @@ pub(super) fn transcript(messages: &[Arc<Message>], end: usize, max: usize) -> S
                 .content
                 .iter()
                 .skip(skipped)
-                .fold(text, |text, block| told(text, message.role, block, share))
+                .fold(text, |text, block| with_block(text, message.role, block, share))
         });
         if text.len() <= max {
             return text;
@@ -154,8 +154,9 @@ pub(super) fn transcript(messages: &[Arc<Message>], end: usize, max: usize) -> S
     keep_ends(&text, max.saturating_sub(64))
 }
 
-fn told(mut text: String, role: Role, block: &Content, share: usize) -> String {
-    let (head, said) = match (block, role) {
+/// Adds a line for `block` to `text`, with at most `share` bytes of it.
+fn with_block(mut text: String, role: Role, block: &Content, share: usize) -> String {
+    let (head, body) = match (block, role) {
         (Content::Text { text }, Role::Assistant) => ("The agent said", keep_ends(text.trim(), share)),
         (Content::Text { text }, Role::User) => ("rawko said", keep_ends(text.trim(), share)),
         (Content::ToolUse(call), _) => {
@@ -172,13 +173,13 @@ fn told(mut text: String, role: Role, block: &Content, share: usize) -> String {
     };
     text.push_str(head);
     text.push_str(": ");
-    text.push_str(&said);
+    text.push_str(&body);
     text.push('\n');
     text
 }
 
-/// A tool result and where it stands.
-struct Found {
+/// The position of a tool result in the conversation, with its tool and size.
+struct ResultPosition {
     message: usize,
     block: usize,
     tool: String,
@@ -186,7 +187,7 @@ struct Found {
     bytes: usize,
 }
 
-fn results(messages: &[Arc<Message>], range: std::ops::Range<usize>) -> Vec<Found> {
+fn results(messages: &[Arc<Message>], range: std::ops::Range<usize>) -> Vec<ResultPosition> {
     let mut found = Vec::new();
     for at in range {
         let Some(message) = messages.get(at) else { break };
@@ -197,7 +198,7 @@ fn results(messages: &[Arc<Message>], range: std::ops::Range<usize>) -> Vec<Foun
                 .and_then(|before| before.tool_calls().find(|call| call.id == *tool_use_id))
                 .map(|call| call.name.clone());
             let pictures = if images.is_empty() { 0 } else { weight_of_images(message, block) };
-            found.push(Found {
+            found.push(ResultPosition {
                 message: at,
                 block,
                 tool: tool.unwrap_or_default(),
@@ -209,7 +210,7 @@ fn results(messages: &[Arc<Message>], range: std::ops::Range<usize>) -> Vec<Foun
     found
 }
 
-/// What the pictures of one block count for.
+/// The bytes that the pictures of one block count for.
 fn weight_of_images(message: &Message, block: usize) -> usize {
     let Some(content) = message.content.get(block) else { return 0 };
     let with = Message { role: message.role, content: vec![content.clone()] };
@@ -226,7 +227,7 @@ fn encoded(text: &str) -> usize {
     serde_json::to_string(text).map_or(text.len(), |encoded| encoded.len())
 }
 
-/// The messages with these results in place of the old ones, their pictures gone.
+/// The messages with these texts in place of the old results, whose pictures are removed.
 fn replaced(
     messages: &[Arc<Message>],
     changes: &BTreeMap<(usize, usize), String>,

@@ -1,4 +1,4 @@
-//! Whatever conversation is made shorter, it stays one that a provider takes.
+//! A shortened conversation stays one that a provider accepts.
 
 use std::collections::BTreeSet;
 
@@ -22,25 +22,25 @@ fn result(id: &str, content: String, images: Vec<Image>) -> Content {
     Content::ToolResult { tool_use_id: id.into(), content, is_error: false, images }
 }
 
-/// Turns as they come: each with its calls, whose results have these lengths.
+/// A conversation: each turn with its calls, whose results have these lengths.
 fn conversation(turns: &[Vec<usize>]) -> Vec<Arc<Message>> {
     let mut messages = vec![Message::user("# Task\ndo it")];
-    for (turn, results) in turns.iter().enumerate() {
+    for (turn, lengths) in turns.iter().enumerate() {
         let id = |at: usize| format!("{turn}-{at}");
-        let mut said = vec![Content::text(format!("turn {turn}"))];
-        let mut told = vec![];
-        for (at, length) in results.iter().enumerate() {
+        let mut answer = vec![Content::text(format!("turn {turn}"))];
+        let mut results = vec![];
+        for (at, length) in lengths.iter().enumerate() {
             let name = if *length % 7 == 0 { UPDATE_PLAN } else { "Read" };
-            said.push(call(&id(at), name));
+            answer.push(call(&id(at), name));
             let images =
                 (*length % 5 == 0).then(|| Image { media_type: "image/png".into(), data: "A".repeat(90) });
-            told.push(result(&id(at), "x\n".repeat(*length), images.into_iter().collect()));
+            results.push(result(&id(at), "x\n".repeat(*length), images.into_iter().collect()));
         }
-        if told.is_empty() {
-            told.push(Content::text("go on"));
+        if results.is_empty() {
+            results.push(Content::text("go on"));
         }
-        messages.push(Message { role: Role::Assistant, content: said });
-        messages.push(Message { role: Role::User, content: told });
+        messages.push(Message { role: Role::Assistant, content: answer });
+        messages.push(Message { role: Role::User, content: results });
     }
     messages.into_iter().map(Arc::new).collect()
 }
@@ -49,8 +49,8 @@ fn total(messages: &[Arc<Message>]) -> usize {
     messages.iter().map(|message| weight(message)).sum()
 }
 
-/// What every provider demands: user and assistant in turn, every call answered in the next message, nothing
-/// answered that was not called.
+/// What every provider demands: user and assistant in turn, every call answered in the next message, and no result
+/// without a call.
 #[track_caller]
 fn check_form(messages: &[Arc<Message>]) {
     assert_eq!(messages[0].role, Role::User);
@@ -82,7 +82,7 @@ fn the_largest_and_oldest_go_first_and_the_plan_stays() {
     let text = format!("{:?}", cut[4]);
     assert!(text.contains("bytes of this result were cut") && text.contains("call again"), "{text}");
     let all = cut_results(&messages, 9, usize::MAX).unwrap();
-    assert_eq!(all[6], messages[6], "the plan as it was last told");
+    assert_eq!(all[6], messages[6], "the last result of UpdatePlan");
     assert_eq!(cut_results(&all, 9, usize::MAX), None, "nothing is cut twice");
 }
 
@@ -164,12 +164,12 @@ fn thinking_goes_behind_the_first_change_and_nowhere_else() {
     };
     assert!(Arc::ptr_eq(&shorter[1], &messages[1]) && Arc::ptr_eq(&shorter[3], &messages[3]));
     assert_ne!(shorter[4], messages[4], "the result that was cut");
-    assert_eq!(kinds(5), [true, false, false], "only what nobody signed stays");
+    assert_eq!(kinds(5), [true, false, false], "only unsigned thinking stays");
     assert!(Arc::ptr_eq(&shorter[6], &messages[6]));
     check_form(&shorter);
     let summed = without_unbound_thinking(&messages, summarised(&messages, 5, "summary".into()));
-    assert_eq!(summed[1].content.len(), 3, "all that stands behind a summary");
-    // A message of nothing else is not left empty.
+    assert_eq!(summed[1].content.len(), 3, "signed thinking after a summary stays");
+    // A message of thinking alone is not left empty.
     let only = vec![Arc::new(Message { role: Role::Assistant, content: vec![thinking(Some("signed"))] })];
     assert_eq!(without_unbound_thinking(&[], only)[0].text(), "(no answer)");
 }

@@ -1,7 +1,7 @@
-//! An agent as configuration describes it (`spec/agents-and-config.md`, "Agent").
+//! The configuration of an agent (`docs/spec/agents-and-config.md`, "Agent").
 //!
-//! The schema, by which configuration is judged, refuses unknown fields; reading does not, because journals hold agents
-//! too, and those of a later rawko may have fields that this one does not know.
+//! The schema, which checks configuration files, refuses unknown fields. Deserializing does not: journals contain agents
+//! too, and a later version of rawko may have written fields that this one does not know.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::time_span::TimeSpan;
 
-/// Model turns of one execution where the agent does not say (`limits.maxIterations`).
+/// Default for the model turns of one execution (`limits.maxIterations`).
 pub const DEFAULT_MAX_TURNS: u32 = 10;
 
-/// One agent: who it is, when to use it, what it may do.
+/// One agent: its name and instructions, when to use it, what it may do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -31,13 +31,13 @@ pub struct AgentConfig {
     /// Which tools it may use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tools: ToolFilter,
-    /// Who should follow. Hints for the arbiter, law for the rules.
+    /// Which agents should follow. Hints for the arbiter's model; binding for the rules.
     #[serde(default, skip_serializing_if = "is_default")]
     pub transitions: Transitions,
-    /// Bounds of one execution.
+    /// Limits of one execution.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: AgentLimits,
-    /// What it may use up in a run, over all its executions.
+    /// What it may use in a run, over all its executions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub budget: AgentBudget,
     /// Provider and model, where they differ from the project's.
@@ -49,7 +49,7 @@ pub struct AgentConfig {
     /// Narrows the project's permissions; never widens them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permissions>,
-    /// Free; `tags` feed memory scoring.
+    /// Free form; `tags` are used to score memories.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub metadata: serde_json::Map<String, Value>,
 }
@@ -120,7 +120,7 @@ pub struct ToolFilter {
     pub bash_filter: Option<BashFilter>,
 }
 
-/// `bashFilter:` of an agent (`spec/bash-and-sandbox.md`).
+/// `bashFilter:` of an agent (`docs/spec/bash-and-sandbox.md`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -138,13 +138,13 @@ pub struct BashFilter {
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub struct Transitions {
-    /// Who follows when it succeeded.
+    /// The agent that follows a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_success: Option<String>,
-    /// Who follows when it failed.
+    /// The agent that follows a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<String>,
-    /// Who follows when it used up its turns.
+    /// The agent that follows when the turns are used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_max_iterations: Option<String>,
     /// Further transitions, described in words for the arbiter.
@@ -157,9 +157,9 @@ pub struct Transitions {
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub struct CustomTransition {
-    /// When, in words.
+    /// The condition, in words.
     pub condition: String,
-    /// Who follows: an agent's name or `complete`.
+    /// What follows: an agent's name or `complete`.
     pub target: String,
 }
 
@@ -217,7 +217,7 @@ pub struct AgentProvider {
     pub model: Option<String>,
 }
 
-/// `memory:` of an agent (SPEC-0007).
+/// `memory:` of an agent (`docs/spec/memory.md`, "Selection").
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -233,7 +233,7 @@ pub struct AgentMemory {
     pub score_bonus: Option<f64>,
 }
 
-/// How much a memory matters (SPEC-0007).
+/// The importance of a memory (`docs/spec/memory.md`, "File").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Importance {
@@ -247,7 +247,7 @@ pub enum Importance {
     Critical,
 }
 
-/// What may be touched (SPEC-0001's permission model). An absent list grants the default, an empty one nothing.
+/// Permissions (`docs/spec/agents-and-config.md`, "Permissions"). An absent list grants the default, an empty one nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]

@@ -1,5 +1,5 @@
-//! The control tools, `UpdatePlan` and `Report`: how plan updates and success reach the machine
-//! (`spec/tools-and-permissions.md`). They are answered here and touch nothing.
+//! The control tools `UpdatePlan` and `Report`, which carry plan updates and success to the machine
+//! (`docs/spec/tools-and-permissions.md`, "Built-in tools"). They are answered here and have no effect outside.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ pub enum ReportOutcome {
     Failure,
 }
 
-/// The control tools as they are offered to every agent.
+/// The control tools, which are offered to every agent.
 #[must_use]
 pub fn control_tools() -> Vec<ToolSpec> {
     vec![
@@ -88,7 +88,7 @@ pub fn control_tools() -> Vec<ToolSpec> {
 }
 
 impl UpdatePlan {
-    /// What is wrong with it beyond its form, for the model.
+    /// Checks what the schema does not. The error is for the model.
     ///
     /// # Errors
     /// A plan without steps, with too many, or with one that is empty or too long.
@@ -111,8 +111,8 @@ impl UpdatePlan {
         Ok(())
     }
 
-    /// The plan that this makes of `current`, and what the agent is told about it. Finished steps stay, with the
-    /// agent that did them.
+    /// The updates to the plan `current`, and a text about them for the agent. Finished steps stay, with the agent that
+    /// did them.
     ///
     /// # Errors
     /// A step that is listed twice, or too many steps with those that stay.

@@ -1,47 +1,48 @@
 //! The agent loop: model turn, tool calls, results, next turn, until the end of the turn, a `Report` or a limit.
 //!
-//! Pure like everything here: each method takes what happened and says what is to be done next. Ids, timers and
-//! budgets are the session's.
+//! Pure like everything here: each method takes what happened and returns the next step. The session owns ids, timers
+//! and budgets.
 
 mod calls;
 mod window;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::control::{Report, ReportOutcome};
 use super::prompt;
+use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{AgentResult, ExecutionEnd, ExecutionFacts, Plan, PlanUpdates};
+use crate::memory::{Recalled, RecalledMemory, UseRule};
 use crate::message::{Content, Message, Role, StopReason, ToolCall};
+use crate::note::Note;
 use crate::request::{ModelRequest, Purpose, ToolChoice};
-use crate::session::{ConversationLog, Note};
 use crate::setup::{AgentSetup, ModelChoice};
 use crate::tool::{ToolAccess, ToolOutcome};
 use crate::usage::Usage;
-use calls::{Slot, SlotState, answered};
+use calls::{CallSlot, SlotState, answered};
 use window::Window;
-pub(crate) use window::{Shortened, Shortening};
+pub(crate) use window::{PendingSummary, Shortened, Shortening};
 
-/// Bytes of an agent's words behind which no older ones are looked at.
-const SAID_BYTES: usize = 64 * 1024;
+/// Bytes of an agent's text after which older messages are not read.
+const WORDS_BYTES: usize = 64 * 1024;
 
-/// One agent at work, from its first model turn to its end; kept afterwards, in case it goes on.
+/// One execution of an agent, from its first model turn to its end; kept afterwards in case the agent continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
     agent: String,
     model: ModelChoice,
-    /// Where it goes on when the model's provider fails for good.
+    /// The models to continue with when the model's provider fails for good.
     alternatives: Vec<ModelChoice>,
     conversation: ConversationLog,
     window: Window,
     max_turns: u32,
-    calls: Vec<Slot>,
-    /// Content that waits for the next user message: results of calls behind which the agent stopped.
-    unsaid: Vec<Content>,
-    /// Calls of the last turn that were refused, until somebody takes notice of them.
+    calls: Vec<CallSlot>,
+    /// Content for the next user message: results of the calls with which the execution ended.
+    pending: Vec<Content>,
+    /// Calls of the last turn that were refused, until [`Self::take_refused`].
     refused: Vec<(ToolCall, ToolOutcome)>,
-    /// Said behind the results of the turn.
+    /// Texts to add after the results of the turn.
     remarks: Vec<String>,
     report: Option<Report>,
     plan: Option<PlanUpdates>,
@@ -50,46 +51,62 @@ pub struct Execution {
     usage: Usage,
     last_text: String,
     was_silent: bool,
+    /// The memories that its system prompt ends with, and the rule by which their use is judged.
+    memories: Vec<RecalledMemory>,
+    use_rule: UseRule,
 }
 
-/// What is to be done next.
+/// The next step of the agent loop.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Ask the model with the conversation as it is now.
+pub enum ExecutionStep {
+    /// Ask the model, with the current conversation.
     Ask,
-    /// Run these tool calls side by side; the numbers name them when they are answered.
-    Run(Vec<(usize, ToolCall, ToolAccess, String)>),
+    /// Run these tool calls in parallel; their `slot` identifies the results.
+    Run(Vec<AllowedCall>),
     /// Calls are still running.
     Wait,
-    /// It is over.
+    /// The execution is over.
     End(Box<AgentResult>),
-    /// The turn came to nothing, because the conversation fills the model's window.
+    /// The turn gave no result, because the conversation fills the model's window.
     TooLong(ErrorInfo),
 }
 
-/// What the session decides about a call before it may run.
+/// A tool call that may run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllowedCall {
+    /// Its position in the turn.
+    pub slot: usize,
+    /// The call itself.
+    pub call: ToolCall,
+    /// What the tool may do.
+    pub access: ToolAccess,
+    /// The rule that allowed it.
+    pub rule: String,
+}
+
+/// The policy's decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// It may run.
+    /// The call may run.
     Allowed {
-        /// The rule that says so.
+        /// The rule that decided.
         rule: String,
         /// What the tool may do.
         access: ToolAccess,
     },
-    /// It may not.
+    /// The call may not run.
     Denied {
-        /// The rule that says so.
+        /// The rule that decided.
         rule: String,
-        /// What the model is told.
+        /// The reason, for the model.
         message: String,
-        /// Kind of refusal.
+        /// The kind of refusal.
         code: ErrorCode,
     },
 }
 
 impl Execution {
-    /// An agent that begins a new conversation with `opening`.
+    /// Starts an agent in a new conversation with `opening`.
     #[must_use]
     pub fn start(
         agent: &AgentSetup,
@@ -106,7 +123,7 @@ impl Execution {
             window: Window::default(),
             max_turns: agent.config.max_turns(),
             calls: Vec::new(),
-            unsaid: Vec::new(),
+            pending: Vec::new(),
             refused: Vec::new(),
             remarks: Vec::new(),
             report: None,
@@ -116,15 +133,29 @@ impl Execution {
             usage: Usage::default(),
             last_text: String::new(),
             was_silent: false,
+            memories: Vec::new(),
+            use_rule: UseRule::default(),
         }
     }
 
-    /// The same conversation goes on with `continuation`; the figures begin anew.
+    /// The same with the memories that its system prompt ends with.
+    #[must_use]
+    pub fn with_memories(self, recalled: &Recalled) -> Self {
+        Self { memories: recalled.memories.clone(), use_rule: recalled.use_rule, ..self }
+    }
+
+    /// Its memories, and the rule by which their use is judged.
+    #[must_use]
+    pub fn memories(&self) -> (&[RecalledMemory], UseRule) {
+        (&self.memories, self.use_rule)
+    }
+
+    /// Continues the same conversation with `continuation`. Facts and usage start from zero.
     pub fn resume(&mut self, max_turns: u32, continuation: String) {
-        let mut content = std::mem::take(&mut self.unsaid);
+        let mut content = std::mem::take(&mut self.pending);
         content.push(Content::text(continuation));
         self.conversation.push(Message { role: Role::User, content });
-        self.window.let_go();
+        self.window.turn_is_new();
         self.max_turns = max_turns;
         self.calls.clear();
         self.report = None;
@@ -136,12 +167,12 @@ impl Execution {
         self.was_silent = false;
     }
 
-    /// Whether the conversation can go on: its last turn was answered whole.
+    /// Whether the conversation can continue: all calls of its last turn are answered.
     #[must_use]
     pub fn can_resume(&self) -> bool {
         let last_is_assistant = self.conversation.messages.last().is_some_and(|m| m.role == Role::Assistant);
         let open_calls = self.conversation.messages.last().is_some_and(|m| m.tool_calls().next().is_some());
-        last_is_assistant && (!open_calls || !self.unsaid.is_empty())
+        last_is_assistant && (!open_calls || !self.pending.is_empty())
     }
 
     /// The agent's name.
@@ -150,13 +181,13 @@ impl Execution {
         &self.agent
     }
 
-    /// The model that works.
+    /// The model in use.
     #[must_use]
     pub fn model(&self) -> &ModelChoice {
         &self.model
     }
 
-    /// Goes on with the next alternative. Says which; `None` where there is none left.
+    /// Continues with the next alternative and returns it; `None` if there is none left.
     pub fn switch_model(&mut self) -> Option<&ModelChoice> {
         if self.alternatives.is_empty() {
             return None;
@@ -169,18 +200,8 @@ impl Execution {
     /// The request that asks for the next turn.
     #[must_use]
     pub fn request(&self) -> ModelRequest {
-        ModelRequest {
-            purpose: Purpose::Agent { name: self.agent.clone() },
-            model: self.model.model.clone(),
-            system: Arc::clone(&self.conversation.system),
-            stable: self.conversation.stable,
-            tools: Arc::clone(&self.conversation.tools),
-            messages: self.conversation.messages.clone(),
-            tool_choice: ToolChoice::Auto,
-            max_tokens: self.model.answer_tokens(),
-            temperature: self.model.temperature,
-            extra: self.model.extra.clone(),
-        }
+        let purpose = Purpose::Agent { name: self.agent.clone() };
+        self.conversation.request(purpose, &self.model, ToolChoice::Auto)
     }
 
     /// The conversation so far.
@@ -189,13 +210,13 @@ impl Execution {
         &self.conversation
     }
 
-    /// What the agent has said in this conversation, the end of it where it is long.
+    /// The agent's own text in this conversation; only the end of it if it is long.
     #[must_use]
-    pub fn said(&self) -> String {
-        let spoken = self.conversation.messages.iter().filter(|message| message.role == Role::Assistant);
+    pub fn words(&self) -> String {
+        let answers = self.conversation.messages.iter().filter(|message| message.role == Role::Assistant);
         let mut text = String::new();
-        for message in spoken.rev() {
-            if text.len() > SAID_BYTES {
+        for message in answers.rev() {
+            if text.len() > WORDS_BYTES {
                 break;
             }
             text.push_str(&message.text());
@@ -204,19 +225,19 @@ impl Execution {
         text
     }
 
-    /// What was seen until now, for an execution that ends before its time.
+    /// The facts and usage so far, for an execution that ends early.
     #[must_use]
     pub fn facts_so_far(&self) -> (ExecutionFacts, Usage) {
         (self.facts.clone(), self.usage)
     }
 
-    /// How the plan was changed until now.
+    /// The changes to the plan so far.
     #[must_use]
     pub fn plan_so_far(&self) -> Option<&PlanUpdates> {
         self.plan.as_ref()
     }
 
-    /// The model answered. `judge` says of each call whether it may run.
+    /// Handles the model's answer. `judge` decides whether each call may run.
     pub fn replied(
         &mut self,
         message: Message,
@@ -225,11 +246,11 @@ impl Execution {
         plan: Option<&Plan>,
         mut judge: impl FnMut(&ToolCall) -> Judgement,
         notes: &mut Vec<Note>,
-    ) -> Step {
+    ) -> ExecutionStep {
         self.usage += usage;
         if stop_reason == StopReason::ContextWindow && message.tool_calls().next().is_none() {
-            // A sentence that broke off is not kept: the turn is put again, in a shorter conversation.
-            return Step::TooLong(ErrorInfo::new(
+            // The broken-off text is not kept: the turn is asked again in a shorter conversation.
+            return ExecutionStep::TooLong(ErrorInfo::new(
                 ErrorCode::ContextLengthExceeded,
                 "the conversation filled the model's context window",
             ));
@@ -255,11 +276,16 @@ impl Execution {
         self.advance(notes)
     }
 
-    /// A tool call was answered.
-    pub fn tool_finished(&mut self, slot: usize, outcome: ToolOutcome, notes: &mut Vec<Note>) -> Step {
-        let Some(entry) = self.calls.get_mut(slot) else { return Step::Wait };
+    /// Handles the result of a tool call.
+    pub fn tool_finished(
+        &mut self,
+        slot: usize,
+        outcome: ToolOutcome,
+        notes: &mut Vec<Note>,
+    ) -> ExecutionStep {
+        let Some(entry) = self.calls.get_mut(slot) else { return ExecutionStep::Wait };
         if !matches!(entry.state, SlotState::Running { .. }) {
-            return Step::Wait;
+            return ExecutionStep::Wait;
         }
         notes.push(answered(&self.agent, &entry.call, &outcome));
         let call = entry.call.clone();
@@ -270,17 +296,20 @@ impl Execution {
         self.advance(notes)
     }
 
-    /// A tool call is to be made again: its answer was lost, and it only reads.
+    /// The call at `slot`, if it is running.
     #[must_use]
-    pub fn running(&self, slot: usize) -> Option<(ToolCall, ToolAccess, String)> {
+    pub fn running(&self, slot: usize) -> Option<AllowedCall> {
         let entry = self.calls.get(slot)?;
         match &entry.state {
-            SlotState::Running { access, rule } => Some((entry.call.clone(), *access, rule.clone())),
+            SlotState::Running { access, rule } => {
+                let (call, rule) = (entry.call.clone(), rule.clone());
+                Some(AllowedCall { slot, call, access: *access, rule })
+            }
             SlotState::Waiting { .. } | SlotState::Done(_) => None,
         }
     }
 
-    fn turn_without_calls(&mut self, stop_reason: StopReason) -> Step {
+    fn turn_without_calls(&mut self, stop_reason: StopReason) -> ExecutionStep {
         let silent = self.last_text.trim().is_empty();
         let nudge = match stop_reason {
             StopReason::MaxTokens => Some(prompt::CUT_OFF),
@@ -291,7 +320,7 @@ impl Execution {
             Some(words) if self.facts.turns < self.max_turns => {
                 self.was_silent = silent;
                 self.conversation.push(Message::user(words));
-                Step::Ask
+                ExecutionStep::Ask
             }
             Some(_) => self.out_of_turns(),
             None => {
@@ -305,9 +334,9 @@ impl Execution {
         }
     }
 
-    /// All calls of the turn are answered.
-    fn turn_is_over(&mut self, notes: &mut Vec<Note>) -> Step {
-        self.weigh_report(notes);
+    /// Ends the turn, once all of its calls are answered.
+    fn turn_is_over(&mut self, notes: &mut Vec<Note>) -> ExecutionStep {
+        self.check_report(notes);
         let results = std::mem::take(&mut self.calls).into_iter().filter_map(|slot| match slot.state {
             SlotState::Done(outcome) => Some(Content::ToolResult {
                 tool_use_id: slot.call.id,
@@ -320,54 +349,54 @@ impl Execution {
         let mut content: Vec<Content> = results.collect();
         if let Some(report) = &self.report {
             let (success, words) = (report.outcome == ReportOutcome::Success, report.summary.clone());
-            self.unsaid = content;
+            self.pending = content;
             return self.end(ExecutionEnd::Reported, success, words);
         }
         if self.facts.turns >= self.max_turns {
-            self.unsaid = content;
+            self.pending = content;
             return self.out_of_turns();
         }
         content.extend(std::mem::take(&mut self.remarks).into_iter().map(Content::text));
         content.extend(prompt::turns_left(self.max_turns - self.facts.turns).map(Content::text));
         self.conversation.push(Message { role: Role::User, content });
-        Step::Ask
+        ExecutionStep::Ask
     }
 
-    /// Says this to the agent, behind the results of the turn.
+    /// Adds a text for the agent after the results of the turn.
     pub fn remark(&mut self, words: String) {
         self.remarks.push(words);
     }
 
-    /// The calls that were refused since this was last asked.
+    /// The calls that were refused since the last call of this method.
     pub fn take_refused(&mut self) -> Vec<(ToolCall, ToolOutcome)> {
         std::mem::take(&mut self.refused)
     }
 
-    /// Ends it between two turns: somebody else decided so.
+    /// Ends the execution between two turns, for a reason outside the agent loop.
     pub fn stop(&mut self, how: ExecutionEnd, words: String) -> AgentResult {
         self.result(how, false, words)
     }
 
-    /// Not a failure: the agent may have been making progress, and the arbiter is told how it ended.
-    fn out_of_turns(&mut self) -> Step {
+    /// Not a failure: the agent may have been making progress, and the arbiter sees how it ended.
+    fn out_of_turns(&mut self) -> ExecutionStep {
         let words =
             format!("Stopped after {} model turns, without a report. {}", self.facts.turns, self.last_text);
         self.end(ExecutionEnd::MaxIterations, true, words.trim().to_owned())
     }
 
-    /// Not a failure either: the agent was at work, and its own budget is used up.
+    /// Ends the execution because the agent's own budget is used up. Not a failure either.
     pub fn out_of_budget(&mut self, why: &str) -> AgentResult {
         let words = format!("Stopped: {why}. {}", self.last_text);
         self.result(ExecutionEnd::Budget, true, words.trim().to_owned())
     }
 
-    /// Tokens were used for it that brought no answer.
+    /// Adds the usage of a call that gave no answer.
     pub fn consumed(&mut self, usage: Usage) {
         self.usage += usage;
     }
 
-    fn end(&mut self, how: ExecutionEnd, success: bool, output: String) -> Step {
-        Step::End(Box::new(self.result(how, success, output)))
+    fn end(&mut self, how: ExecutionEnd, success: bool, output: String) -> ExecutionStep {
+        ExecutionStep::End(Box::new(self.result(how, success, output)))
     }
 
     fn result(&mut self, how: ExecutionEnd, success: bool, output: String) -> AgentResult {
@@ -382,7 +411,7 @@ impl Execution {
     }
 }
 
-/// What an agent is told about a mutating call whose outcome nobody knows.
+/// The result of a mutating call whose outcome is unknown.
 #[must_use]
 pub fn unknown_outcome() -> ToolOutcome {
     ToolOutcome::error(

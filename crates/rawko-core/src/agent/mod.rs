@@ -1,4 +1,4 @@
-//! Agents: what configuration says of them, and the four that come built in.
+//! Agents: their configuration, the built-in ones, and the agent loop.
 
 mod builtin;
 mod compaction;

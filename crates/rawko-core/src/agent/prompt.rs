@@ -1,19 +1,19 @@
-//! What an agent is told: its system prompt, the opening of a new conversation, and how an old one goes on.
+//! An agent's prompts: its system prompt, the opening of a new conversation, and the continuation of an old one.
 
 use std::fmt::Write as _;
 
 use crate::arbiter::{ExecutionSummary, execution_text, fence, one_line, plan_text};
 use crate::machine::Plan;
-use crate::setup::{AgentSetup, Place};
+use crate::setup::{AgentSetup, ProjectContext};
 use crate::text::truncate;
 
-/// Characters of the arbiter's reason that are passed on.
+/// Characters of the arbiter's reason that the agent sees.
 const REASON_CHARS: usize = 600;
 
-/// The stable start of every request of an agent: its own instructions first, then what holds for all, then the
-/// project's standing instructions. Only [`memories`] may follow: this stays the same, whatever is remembered.
+/// The stable start of every request of an agent: its own instructions, then those for all agents, then the project's
+/// standing instructions. Only [`memories`] may follow, so that this part stays the same.
 #[must_use]
-pub fn system_prompt(agent: &AgentSetup, place: &Place) -> String {
+pub fn system_prompt(agent: &AgentSetup, place: &ProjectContext) -> String {
     let standing = standing_instructions(place);
     let git = if place.git { "a git work tree" } else { "not under git" };
     format!(
@@ -39,8 +39,8 @@ pub fn system_prompt(agent: &AgentSetup, place: &Place) -> String {
     )
 }
 
-/// What the project's `AGENTS.md` say: the nearest one whole, the others by name.
-fn standing_instructions(place: &Place) -> String {
+/// The project's `AGENTS.md` files: the nearest one whole, the others by name.
+fn standing_instructions(place: &ProjectContext) -> String {
     let mut text = String::new();
     if place.instructions.is_none() && place.more_instructions.is_empty() {
         return text;
@@ -65,13 +65,13 @@ fn standing_instructions(place: &Place) -> String {
     text
 }
 
-/// The end of the system prompt: the memories that were chosen for this conversation; nothing where there are none.
+/// The end of the system prompt: the memories that were chosen for this conversation; empty if there are none.
 #[must_use]
 pub fn memories(block: &str) -> String {
     if block.is_empty() { String::new() } else { format!("\n{}\n", block.trim()) }
 }
 
-/// The first message of a new conversation: the task, the plan, what went before, and why this agent.
+/// The first message of a new conversation: the task, the plan, earlier executions, and why this agent was chosen.
 #[must_use]
 pub fn opening(task: &str, plan: Option<&Plan>, before: &[ExecutionSummary], reason: &str) -> String {
     let mut text = format!("# Task\n{}\n", task.trim());
@@ -94,7 +94,7 @@ pub fn opening(task: &str, plan: Option<&Plan>, before: &[ExecutionSummary], rea
     text
 }
 
-/// What is said when an agent goes on in its conversation.
+/// The message with which an agent continues its conversation.
 #[must_use]
 pub fn continuation(plan: Option<&Plan>, reason: &str) -> String {
     let mut text = String::from("Go on with the task from where you stopped.");
@@ -107,13 +107,13 @@ pub fn continuation(plan: Option<&Plan>, reason: &str) -> String {
     text
 }
 
-/// The plan, whole, as the answer to the one who changed it.
+/// The whole plan, as the answer to `UpdatePlan`.
 #[must_use]
 pub fn plan(plan: &Plan) -> String {
     plan_text(Some(plan))
 }
 
-/// The plan, whole, and behind it the step that is to be done now.
+/// The whole plan, and after it the current step.
 fn plan_with_step(plan: Option<&Plan>) -> String {
     let mut text = plan_text(plan);
     let current = plan.filter(|plan| !plan.is_complete);
@@ -124,7 +124,7 @@ fn plan_with_step(plan: Option<&Plan>) -> String {
     text
 }
 
-/// The system prompt of the one who sums the middle of a conversation up.
+/// The system prompt for summarizing the middle of a conversation.
 #[must_use]
 pub fn summary_system(agent: &str) -> String {
     format!(
@@ -135,7 +135,7 @@ pub fn summary_system(agent: &str) -> String {
     )
 }
 
-/// The question for a summary: the opening is only for orientation, it stays in the conversation as it is.
+/// The question for a summary. The opening is included for orientation only: it stays in the conversation.
 #[must_use]
 pub fn summary_question(opening: &str, transcript: &str) -> String {
     format!(
@@ -155,7 +155,7 @@ pub fn summary_question(opening: &str, transcript: &str) -> String {
     )
 }
 
-/// What stands in place of the middle of a conversation: its summary, and the plan as it is now, whole.
+/// The replacement for the middle of a conversation: its summary, and the whole current plan.
 #[must_use]
 pub fn summed_up(summary: &str, plan: Option<&Plan>) -> String {
     let mut text = format!(
@@ -171,7 +171,7 @@ pub fn summed_up(summary: &str, plan: Option<&Plan>) -> String {
     text
 }
 
-/// The answer to a report of success beside calls that did not go well.
+/// The answer to a report of success in the same turn as failed calls.
 #[must_use]
 pub fn report_too_early(failed: &[String]) -> String {
     format!(
@@ -181,15 +181,15 @@ pub fn report_too_early(failed: &[String]) -> String {
     )
 }
 
-/// Said when the response limit cut an answer off.
+/// The message after an answer that the token limit cut off.
 pub const CUT_OFF: &str =
     "Your answer was cut off at the response limit. Go on from there, in smaller pieces.";
 
-/// Said when an answer held neither text nor a tool call.
+/// The message after an answer without text or tool calls.
 pub const SAID_NOTHING: &str =
     "Your answer was empty. Go on with the task, or end with `Report` and say how it stands.";
 
-/// Said behind the tool results when few turns are left.
+/// The text after the tool results when few turns are left.
 #[must_use]
 pub fn turns_left(left: u32) -> Option<String> {
     match left {
@@ -235,14 +235,14 @@ mod tests {
 
     #[test]
     fn what_the_projects_agents_md_say() {
-        let place = |text: Option<&str>, from: Option<&str>, more: &[&str]| Place {
+        let place = |text: Option<&str>, from: Option<&str>, more: &[&str]| ProjectContext {
             instructions: text.map(str::to_owned),
             instructions_from: from.map(str::to_owned),
             more_instructions: more.iter().map(|path| (*path).to_owned()).collect(),
-            ..Place::default()
+            ..ProjectContext::default()
         };
-        assert_eq!(standing_instructions(&Place::default()), "");
-        // As it was when there was nothing else to say: recorded runs are told the same.
+        assert_eq!(standing_instructions(&ProjectContext::default()), "");
+        // The text of older versions, so that recorded runs replay.
         assert_eq!(
             standing_instructions(&place(Some(" Rhyme.\n"), None, &[])),
             "\n## Standing instructions of this project (AGENTS.md)\nRhyme.\n"

@@ -1,27 +1,27 @@
-//! What becomes of a plan when an agent sends a new one (`UpdatePlan`).
+//! How `UpdatePlan` changes the plan.
 //!
-//! A list of steps replaces the one before, but what is finished is not lost by being left out: a model that plans
-//! anew lists what is still to be done. It is lost only where an agent says in so many words that it is not finished.
+//! The new list of steps replaces the old one, but a finished step that is missing from it stays: a model that plans
+//! again often lists only the remaining steps. A step is only reopened if the agent lists it with another status.
 
 use std::collections::BTreeSet;
 
 use super::control::{MAX_STEPS, StepInput};
 use crate::machine::{PlanStep, StepStatus};
 
-/// The steps that come of it, and what is worth telling the agent.
+/// The new steps, and the changes to report to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Replanned {
     pub(super) steps: Vec<PlanStep>,
-    /// Numbers of finished steps that were missing and were put back.
+    /// Numbers of the finished steps that were missing and were kept.
     pub(super) kept: Vec<usize>,
-    /// Numbers of steps that were finished and are not any more.
+    /// Numbers of the finished steps that were reopened.
     pub(super) reopened: Vec<usize>,
 }
 
-/// Puts `given` in place of `before`.
+/// Replaces the steps `before` with `given`.
 ///
 /// # Errors
-/// The same step twice, or more steps than a plan may have, for the model.
+/// The same step is listed twice, or there are too many steps. The error is for the model.
 pub(super) fn replan(before: &[PlanStep], given: &[StepInput], agent: &str) -> Result<Replanned, String> {
     refuse_twice(given)?;
     let mut unmatched: Vec<&PlanStep> = before.iter().collect();
@@ -97,7 +97,7 @@ fn refuse_twice(given: &[StepInput]) -> Result<(), String> {
     Err(format!("listed twice: {}; give every step once, or say what differs", twice.join(", ")))
 }
 
-/// Models copy their own words, but not every blank and capital letter of them.
+/// Whether two descriptions are the same, ignoring case and spacing, which models do not always copy.
 fn same(one: &str, other: &str) -> bool {
     words(one) == words(other)
 }

@@ -9,14 +9,16 @@ use crate::message::Message;
 use crate::text::truncate;
 use crate::tool::{ToolAccess, ToolSpec};
 
-/// The tool that the arbiter is made to call.
+/// The tool that the arbiter has to call.
 pub const DECIDE: &str = "decide";
-/// Characters of a reason that are kept: more says no more.
+/// Characters of a reason that are kept.
 const REASON_CHARS: usize = 2_000;
 
-/// The arbiter's answer as it is asked for (ADR-0005).
+/// The arbiter's answer (`docs/spec/arbiter.md`, "Decision").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+// The description is part of recorded requests, so it must not change.
+#[schemars(description = "The arbiter's answer as it is asked for (ADR-0005).")]
 pub struct ArbiterAnswer {
     /// What is to happen next.
     pub decision: DecisionKind,
@@ -56,41 +58,41 @@ pub fn decide_tool() -> ToolSpec {
     }
 }
 
-/// Why an answer cannot be used; said to the model in the repair attempt.
+/// Why an answer cannot be used. The repair attempt sends the message to the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// Nothing that looks like an answer.
+    /// The text contains nothing that looks like an answer.
     #[error("the answer holds neither a call of `decide` nor a JSON object")]
     Nothing,
-    /// JSON of the wrong form.
+    /// The JSON does not match the schema.
     #[error("the answer does not have the required form: {0}")]
     Form(String),
-    /// A selection of nobody.
+    /// SELECT_MODE without an agent.
     #[error("SELECT_MODE needs `mode`, the name of an agent; known agents: {known}")]
     NoMode {
         /// The names, comma-separated.
         known: String,
     },
-    /// A selection of somebody who is not there.
+    /// SELECT_MODE with an unknown agent.
     #[error("there is no agent `{mode}`; known agents: {known}")]
     UnknownAgent {
-        /// What was asked for.
+        /// The unknown name, bounded.
         mode: String,
         /// The names, comma-separated.
         known: String,
     },
     /// COMPLETE, CONTINUE or RETRY where no agent has worked yet.
     #[error("{kind} is not possible: no agent has worked yet; choose one with SELECT_MODE")]
-    NobodyYet {
-        /// The decision.
+    NoAgentYet {
+        /// The decision's name.
         kind: &'static str,
     },
 }
 
-/// Reads a decision out of `message`, valid for a run with these agents.
+/// Reads the decision in `message` and checks it against the agents of the run.
 ///
 /// # Errors
-/// [`AnswerError`] says what is wrong with the answer, in words that the model can act on.
+/// [`AnswerError`] says what is wrong with the answer, so that the model can correct it.
 pub fn read_answer(
     message: &Message,
     agents: &[String],
@@ -110,8 +112,8 @@ fn from_value(value: Value) -> Result<ArbiterAnswer, AnswerError> {
     serde_json::from_value(value).map_err(|error| AnswerError::Form(error.to_string()))
 }
 
-/// The first balanced JSON object in `text` that has a `decision`; prose and code fences around it do not matter.
-/// What the model quotes of its prompt's data is not its own word.
+/// The first balanced JSON object in `text` that has a `decision`; prose and code fences around it are skipped.
+/// Data that the model quotes from its prompt is not its own answer.
 fn from_text(text: &str) -> Result<ArbiterAnswer, AnswerError> {
     let text = without_quotations(text);
     let mut problem = AnswerError::Nothing;
@@ -125,8 +127,8 @@ fn from_text(text: &str) -> Result<ArbiterAnswer, AnswerError> {
     Err(problem)
 }
 
-/// Without what stands in the form in which data was shown to the model (`fence`), `<data …>` to `</data>` and lines
-/// that begin with `| `, and without lines that Markdown quotes (`> `).
+/// `text` without quoted data: `<data …>` to `</data>` and lines that begin with `| `, as `fence` writes them, and
+/// Markdown quotes (`> `).
 fn without_quotations(text: &str) -> String {
     let mut own = String::with_capacity(text.len());
     let mut rest = text;
@@ -140,12 +142,12 @@ fn without_quotations(text: &str) -> String {
     own.split_inclusive('\n').filter(is_own).collect()
 }
 
-/// Every outermost `{…}` of `text` whose braces balance outside string literals, in order. One pass.
+/// Every outermost `{…}` of `text` with balanced braces outside string literals, in order. One pass.
 fn balanced_objects(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut depth, mut start, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for (at, byte) in text.bytes().enumerate() {
-        // Quotes in the prose around an object mean nothing; inside one they delimit strings.
+        // Quotes delimit strings inside an object only, not in the prose around it.
         if depth > 0 && in_string {
             match byte {
                 _ if escaped => escaped = false,
@@ -192,16 +194,16 @@ fn to_decision(
                 Err(AnswerError::UnknownAgent { mode: truncate(&mode, 100), known: known() })
             }
         }
-        // The arbiter has seen nothing of the project yet: that the task is done already it cannot know.
-        DecisionKind::Complete if !some_agent_ran => Err(AnswerError::NobodyYet { kind: "COMPLETE" }),
+        // The arbiter has seen nothing of the project yet, so it cannot know that the task is done.
+        DecisionKind::Complete if !some_agent_ran => Err(AnswerError::NoAgentYet { kind: "COMPLETE" }),
         DecisionKind::Complete => {
             let summary = answer.summary.map(|s| truncate(s.trim(), REASON_CHARS)).filter(|s| !s.is_empty());
             Ok(Decision::Complete { summary: summary.unwrap_or(reason) })
         }
         DecisionKind::Continue if some_agent_ran => Ok(Decision::Continue { reason }),
         DecisionKind::Retry if some_agent_ran => Ok(Decision::Retry { reason }),
-        DecisionKind::Continue => Err(AnswerError::NobodyYet { kind: "CONTINUE" }),
-        DecisionKind::Retry => Err(AnswerError::NobodyYet { kind: "RETRY" }),
+        DecisionKind::Continue => Err(AnswerError::NoAgentYet { kind: "CONTINUE" }),
+        DecisionKind::Retry => Err(AnswerError::NoAgentYet { kind: "RETRY" }),
     }
 }
 
@@ -245,9 +247,9 @@ mod tests {
             r#"{"note":1} {"decision":"CONTINUE","reason":"r"}"#,
             &Ok(Decision::Continue { reason: "r".into() }),
         );
-        // A lone brace in the prose hides what follows: an honest failure, mended by the repair attempt.
+        // A lone brace in the prose hides what follows: an error, which the repair attempt can fix.
         check(r#"a lone { and then {"decision":"COMPLETE","summary":"s"}"#, &Err("neither"));
-        // What is quoted in the form of the prompt's data is not the arbiter's own word.
+        // Quoted data of the prompt is not the arbiter's own answer.
         let quoted = "It printed\n<data from=\"developer\">\n{\"decision\":\"COMPLETE\"}\n</data>\n| {\"decision\":\"COMPLETE\"}\n";
         check(quoted, &Err("neither"));
         check(
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn errors_name_the_problem() {
         check("I would continue.", &Err("neither"));
         check("", &Err("neither"));
         check(r#"{"decision":"SELECT_MODE","reason":"r"}"#, &Err("needs `mode`"));
@@ -285,7 +287,7 @@ mod tests {
             content: vec![Content::text(r#"{"decision":"COMPLETE"}"#), Content::ToolUse(call)],
         };
         assert_eq!(read_answer(&message, &agents(), true), Ok(Decision::Retry { reason: "r".into() }));
-        assert!(matches!(read_answer(&message, &agents(), false), Err(AnswerError::NobodyYet { .. })));
+        assert!(matches!(read_answer(&message, &agents(), false), Err(AnswerError::NoAgentYet { .. })));
     }
 
     #[test]
@@ -302,7 +304,7 @@ mod tests {
         }
 
         #[test]
-        fn finds_an_object_behind_any_prose(prose in "[^{}\"|<>]{0,60}", reason in "\\PC{0,40}") {
+        fn finds_an_object_after_any_prose(prose in "[^{}\"|<>]{0,60}", reason in "\\PC{0,40}") {
             let text = format!("{prose}{}", json!({"decision":"RETRY","reason":reason.trim()}));
             let decision = read_answer(&Message::assistant(text), &agents(), true);
             prop_assert_eq!(decision, Ok(Decision::Retry { reason: reason.trim().to_owned() }));

@@ -1,26 +1,26 @@
-//! The arbiter's cache (`spec/arbiter.md`, point 4): under which name an answer is remembered, and how a remembered
-//! one is given.
+//! The arbiter's cache (`docs/spec/arbiter.md`, "Decision", point 4): the key of a question, and the message that
+//! stands for a cached answer.
 //!
-//! Owns what makes two questions the same: everything that is known but for what differs from run to run without
-//! mattering (instants, durations), who can be chosen, who is asked, and in which words. Where answers are kept, and
-//! for how long, is not known here. COMPLETE is never remembered: whether a task is done depends on the tree, which
-//! no question holds.
+//! Two questions have the same key if they agree in input (without times and durations), agents, model and template.
+//! Where answers are stored, and for how long, is decided elsewhere. COMPLETE is never cached: whether a task is done
+//! depends on the tree, which no question contains.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::answer::DECIDE;
-use super::inquiry::Inquiry;
 use super::prompt::Templates;
+use super::question::ArbiterQuestion;
 use crate::machine::Decision;
 use crate::message::{Content, Message, Role, ToolCall};
 use crate::setup::ModelChoice;
+use crate::text::hex;
 
-/// Counts up with every change of the built-in wording around a template, of what an input means, or of how an answer
-/// is read: what was answered before it is not taken for an answer to what is asked now.
+/// Increase it with every change of the built-in text around a template, of the meaning of an input, or of how an
+/// answer is read: cached answers from before the change are then not used.
 pub const PROMPT_VERSION: u32 = 1;
 
-/// Names of fields that tell when something was or how long it took.
+/// Names of fields that hold a time or a duration.
 const VOLATILE: [&str; 11] = [
     "completedAt",
     "durationMs",
@@ -35,29 +35,31 @@ const VOLATILE: [&str; 11] = [
     "timestamp",
 ];
 
-/// Names the question `inquiry` as it is put to `choice` with these templates: SHA-256 in hexadecimal.
+/// The cache key of `question` to the model `choice` with these templates: SHA-256 in hexadecimal.
 #[must_use]
-pub fn cache_key(inquiry: &Inquiry, choice: &ModelChoice, templates: &Templates) -> String {
-    let (point, input, template) = match inquiry {
-        Inquiry::Select(input) => ("select", serde_json::to_value(input), &templates.select),
-        Inquiry::Evaluate { input, .. } => ("evaluate", serde_json::to_value(input), &templates.evaluate),
+pub fn cache_key(question: &ArbiterQuestion, choice: &ModelChoice, templates: &Templates) -> String {
+    let (point, input, template) = match question {
+        ArbiterQuestion::Select(input) => ("select", serde_json::to_value(input), &templates.select),
+        ArbiterQuestion::Evaluate { input, .. } => {
+            ("evaluate", serde_json::to_value(input), &templates.evaluate)
+        }
     };
     let question = json!({
         "version": PROMPT_VERSION,
         "point": point,
         // The inputs have string keys and finite numbers: encoding them cannot fail.
         "input": input.unwrap_or(Value::Null),
-        "agents": serde_json::to_value(inquiry.agents()).unwrap_or(Value::Null),
+        "agents": serde_json::to_value(question.agents()).unwrap_or(Value::Null),
         "provider": choice.provider,
         "model": choice.model,
         "temperature": choice.temperature,
         "extra": choice.extra,
         "template": hex(&Sha256::digest(template.as_bytes())),
     });
-    hex(&Sha256::digest(canonical(lasting(question)).as_bytes()))
+    hex(&Sha256::digest(canonical(without_times(question)).as_bytes()))
 }
 
-/// Whether the decision may be given again to the same question.
+/// Whether the decision may answer the same question again.
 #[must_use]
 pub fn is_cacheable(decision: &Decision) -> bool {
     match decision {
@@ -66,7 +68,7 @@ pub fn is_cacheable(decision: &Decision) -> bool {
     }
 }
 
-/// The answer of a model that decided so, to be read like any other.
+/// The cached decision as a model's answer, to be read like any other.
 #[must_use]
 pub fn cached_answer(decision: &Decision) -> Message {
     let input = match decision {
@@ -87,19 +89,19 @@ pub fn cached_answer(decision: &Decision) -> Message {
     Message { role: Role::Assistant, content: vec![Content::ToolUse(call)] }
 }
 
-/// Without the fields that tell of time, at any depth. Their names stand for nothing else in an input.
-fn lasting(value: Value) -> Value {
+/// `value` without the [`VOLATILE`] fields, at any depth. An input uses these names for nothing else.
+fn without_times(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields = fields.into_iter().filter(|(name, _)| !VOLATILE.contains(&name.as_str()));
-            Value::Object(fields.map(|(name, value)| (name, lasting(value))).collect::<Map<_, _>>())
+            Value::Object(fields.map(|(name, value)| (name, without_times(value))).collect::<Map<_, _>>())
         }
-        Value::Array(items) => Value::Array(items.into_iter().map(lasting).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_times).collect()),
         other => other,
     }
 }
 
-/// JSON with its keys in order, whatever order the map keeps them in.
+/// JSON with sorted keys, whatever the order in the map.
 fn canonical(value: Value) -> String {
     fn write(value: Value, out: &mut String) {
         match value {
@@ -133,14 +135,6 @@ fn canonical(value: Value) -> String {
     let mut out = String::new();
     write(value, &mut out);
     out
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]
@@ -182,8 +176,8 @@ mod tests {
     }
 
     fn key(input: Value) -> String {
-        let inquiry = Inquiry::Select(Box::new(serde_json::from_value(input).unwrap()));
-        cache_key(&inquiry, &choice("m"), &Templates::default())
+        let question = ArbiterQuestion::Select(Box::new(serde_json::from_value(input).unwrap()));
+        cache_key(&question, &choice("m"), &Templates::default())
     }
 
     #[track_caller]
@@ -196,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_run_to_run_does_not_matter() {
+    fn times_and_durations_do_not_change_the_key() {
         let later = || json!("2027-07-07T07:07:07.777Z");
         for pointer in [
             "/history/0/startedAt",
@@ -215,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_does() {
+    fn every_other_field_changes_the_key() {
         check("/task", json!("fix that"), true);
         check("/plan", json!({"steps": [], "currentStepIndex": 0, "isComplete": false}), true);
         check("/history/0/status", json!("success"), true);
@@ -228,22 +222,22 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_and_how_does_too() {
-        let inquiry = Inquiry::Select(Box::new(serde_json::from_value(select()).unwrap()));
+    fn model_and_template_change_the_key() {
+        let question = ArbiterQuestion::Select(Box::new(serde_json::from_value(select()).unwrap()));
         let templates = Templates::default();
-        let usual = cache_key(&inquiry, &choice("m"), &templates);
+        let usual = cache_key(&question, &choice("m"), &templates);
         assert_eq!(usual.len(), 64);
-        assert_ne!(usual, cache_key(&inquiry, &choice("n"), &templates));
+        assert_ne!(usual, cache_key(&question, &choice("n"), &templates));
         let other = ModelChoice { provider: "q".into(), ..choice("m") };
-        assert_ne!(usual, cache_key(&inquiry, &other, &templates));
+        assert_ne!(usual, cache_key(&question, &other, &templates));
         let select = format!("{} ", templates.select);
-        assert_ne!(usual, cache_key(&inquiry, &choice("m"), &Templates { select, ..templates.clone() }));
+        assert_ne!(usual, cache_key(&question, &choice("m"), &Templates { select, ..templates.clone() }));
         let evaluate = format!("{} ", templates.evaluate);
-        assert_eq!(usual, cache_key(&inquiry, &choice("m"), &Templates { evaluate, ..templates }));
+        assert_eq!(usual, cache_key(&question, &choice("m"), &Templates { evaluate, ..templates }));
     }
 
     #[test]
-    fn a_remembered_answer_is_read_like_any_other() {
+    fn a_cached_answer_is_read_like_any_other() {
         let reason = "because".to_owned();
         let agents = ["developer".to_owned()];
         for (decision, cacheable) in [

@@ -1,5 +1,5 @@
-//! Building the arbiter's inputs (SPEC-0006's algorithms, with the decisions of `spec/arbiter.md`).
-//! Pure: same context and clock value in, same bytes out; the cost does not depend on the length of the history.
+//! Building the arbiter's inputs (`docs/spec/arbiter.md`, "Inputs").
+//! Pure: the same context and time give the same bytes; the cost does not depend on the length of the history.
 
 use super::errors::{category_of, recovery_actions, recovery_options};
 use super::input::{
@@ -7,7 +7,7 @@ use super::input::{
     EvaluateProgressInput, ExecutionSummary, OutputSummary, RecentPerformance, RecordedFacts, RunFacts,
     SelectAgentInput, TokenCounts, ToolLists,
 };
-use super::tally::{AgentTally, Tally};
+use super::statistics::{AgentStatistics, HistoryStatistics};
 use crate::agent::AgentConfig;
 use crate::machine::{
     AgentResult, Context, ExecutionStatus, FailureRecord, HistoryEntry, Limits, Plan, StepStatus,
@@ -25,7 +25,7 @@ const FAILING_REPEATEDLY: usize = 2;
 const OLDER_FAILURES: usize = 5;
 /// Characters of an output summary.
 const SUMMARY_CHARS: usize = 300;
-/// Characters of the output that is judged.
+/// Characters of the output that is evaluated.
 const FULL_CHARS: usize = 2_000;
 /// Names of files or tools that are listed.
 const MAX_NAMES: usize = 50;
@@ -34,25 +34,25 @@ const NAME_CHARS: usize = 200;
 /// Characters of an error message.
 const ERROR_CHARS: usize = 1_000;
 
-/// Whom an error before the first agent is ascribed to (SPEC-0006).
-pub(super) const NOBODY: &str = "arbiter";
+/// The `agent` of an error before the first agent.
+pub(super) const ARBITER: &str = "arbiter";
 
 /// Everything the inputs are built from.
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
-    /// The machine's memory.
+    /// The machine's context.
     pub context: &'a Context,
-    /// The plan with what an execution drafted that broke; absent where the machine's is up to date.
+    /// The plan with the changes of an execution that broke off; absent where the machine's plan is up to date.
     pub draft: Option<&'a Plan>,
     /// The machine's limits.
     pub limits: &'a Limits,
-    /// Figures over the history, up to date with it.
-    pub tally: &'a Tally,
+    /// Statistics of the history, up to date with it.
+    pub statistics: &'a HistoryStatistics,
     /// Tokens of all model calls so far.
     pub tokens_used: u64,
-    /// What the run knows for itself.
+    /// What rawko itself observed in the run.
     pub facts: &'a RunFacts,
-    /// The clock value.
+    /// The current time.
     pub now: Timestamp,
 }
 
@@ -68,45 +68,49 @@ pub fn select_input<'a>(
     sources: Sources<'_>,
     agents: impl Iterator<Item = &'a AgentConfig>,
 ) -> SelectAgentInput {
-    let Sources { context, tally, facts, .. } = sources;
+    let Sources { context, statistics, facts, .. } = sources;
     SelectAgentInput {
         task: context.task.clone(),
         plan: sources.plan().cloned(),
-        history: recent_history(context, tally, SELECT_HISTORY),
+        history: recent_history(context, statistics, SELECT_HISTORY),
         last_error: context
             .last_error
             .as_ref()
             .map(|failure| error_context(failure, context, sources.plan())),
-        available_agents: agents.map(|agent| describe(agent, tally.agent(&agent.name))).collect(),
+        available_agents: agents.map(|agent| describe(agent, statistics.agent(&agent.name))).collect(),
         constraints: constraints(sources),
         facts: facts.clone(),
     }
 }
 
-/// Input for judging the last execution; `None` where there was none yet.
+/// Input for evaluating the last execution; `None` before the first.
 #[must_use]
 pub fn evaluate_input(sources: Sources<'_>) -> Option<EvaluateProgressInput> {
-    let Sources { context, tally, facts, .. } = sources;
+    let Sources { context, statistics, facts, .. } = sources;
     let last = context.history.last()?;
     Some(EvaluateProgressInput {
         task: context.task.clone(),
         plan: sources.plan().cloned(),
         last_execution: summarize(last, Detail::Full),
-        history: recent_history(context, tally, EVALUATE_HISTORY),
+        history: recent_history(context, statistics, EVALUATE_HISTORY),
         constraints: constraints(sources),
         facts: facts.clone(),
     })
 }
 
-/// The last `window` entries; when more than two of them failed, up to five of the latest older failures before
-/// them. Chronological, no entry twice.
-pub(crate) fn recent_history(context: &Context, tally: &Tally, window: usize) -> Vec<ExecutionSummary> {
+/// The last `window` entries. If more than two of them failed, up to five of the latest older failures come before
+/// them. Chronological, without duplicates.
+pub(crate) fn recent_history(
+    context: &Context,
+    statistics: &HistoryStatistics,
+    window: usize,
+) -> Vec<ExecutionSummary> {
     let start = context.history.len().saturating_sub(window);
     let recent = context.history.get(start..).unwrap_or_default();
     let failing = recent.iter().filter(|entry| entry.result.is_failure()).count();
     let older: Vec<usize> = if failing > FAILING_REPEATEDLY {
         let before: Vec<usize> =
-            tally.failures().iter().copied().filter(|position| *position < start).collect();
+            statistics.failures().iter().copied().filter(|position| *position < start).collect();
         before.get(before.len().saturating_sub(OLDER_FAILURES)..).unwrap_or_default().to_vec()
     } else {
         Vec::new()
@@ -119,7 +123,7 @@ pub(crate) fn recent_history(context: &Context, tally: &Tally, window: usize) ->
         .collect()
 }
 
-/// An execution whose result the machine has not heard of yet, as it will stand in the history.
+/// The history entry that a result will become, before the machine has received it.
 pub(crate) fn summary_of_result(context: &Context, result: &AgentResult, now: Timestamp) -> ExecutionSummary {
     let entry = HistoryEntry {
         agent: context.current_mode.clone(),
@@ -189,7 +193,7 @@ fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
     }
 }
 
-/// The first names of a list, and how many more there are.
+/// The first names of a list, and the number of the others.
 fn bounded(names: &[String]) -> Vec<String> {
     let mut shown: Vec<String> =
         names.iter().take(MAX_NAMES).map(|name| truncate(name, NAME_CHARS)).collect();
@@ -211,7 +215,7 @@ fn error_context(failure: &FailureRecord, context: &Context, plan: Option<&Plan>
         (None, None) => truncate(&context.task, SUMMARY_CHARS),
     };
     ErrorContext {
-        agent: if failure.agent.is_empty() { NOBODY.to_owned() } else { failure.agent.clone() },
+        agent: if failure.agent.is_empty() { ARBITER.to_owned() } else { failure.agent.clone() },
         tool: failure.error.tool.clone(),
         plan_step: step.map(|step| step.index),
         attempted,
@@ -228,30 +232,30 @@ fn error_context(failure: &FailureRecord, context: &Context, plan: Option<&Plan>
     }
 }
 
-/// An agent as the arbiter sees it.
-pub(super) fn describe(agent: &AgentConfig, tally: Option<&AgentTally>) -> AgentDescription {
+/// The description of an agent in the arbiter's input.
+pub(super) fn describe(agent: &AgentConfig, statistics: Option<&AgentStatistics>) -> AgentDescription {
     AgentDescription {
         name: agent.name.clone(),
         display_name: agent.display_name().to_owned(),
         when_to_use: agent.when_to_use.joined(),
         tools: ToolLists { allowed: agent.tools.allowed.clone(), blocked: agent.tools.blocked.clone() },
         transitions: agent.transitions.clone(),
-        recent_performance: tally.filter(|tally| tally.executions > 0).map(performance),
+        recent_performance: statistics.filter(|statistics| statistics.executions > 0).map(performance),
     }
 }
 
-fn performance(tally: &AgentTally) -> RecentPerformance {
-    let executions = f64::from(tally.executions);
+fn performance(statistics: &AgentStatistics) -> RecentPerformance {
+    let executions = f64::from(statistics.executions);
     RecentPerformance {
-        last_success: tally.last_success.map(Timestamp::to_rfc3339),
-        last_failure: tally.last_failure.map(Timestamp::to_rfc3339),
-        success_rate: 100.0 * f64::from(tally.successes) / executions,
-        iteration_average: executions / f64::from(tally.successes.max(1)),
+        last_success: statistics.last_success.map(Timestamp::to_rfc3339),
+        last_failure: statistics.last_failure.map(Timestamp::to_rfc3339),
+        success_rate: 100.0 * f64::from(statistics.successes) / executions,
+        iteration_average: executions / f64::from(statistics.successes.max(1)),
     }
 }
 
 fn constraints(sources: Sources<'_>) -> ConstraintContext {
-    let Sources { context, draft: _, limits, tally, tokens_used, facts: _, now } = sources;
+    let Sources { context, draft: _, limits, statistics, tokens_used, facts: _, now } = sources;
     let iterations_remaining = limits.max_iterations.saturating_sub(context.iteration_count);
     let steps_left = match sources.plan() {
         None => u64::from(iterations_remaining),
@@ -269,6 +273,6 @@ fn constraints(sources: Sources<'_>) -> ConstraintContext {
         max_consecutive_failures: limits.max_consecutive_failures,
         estimated_tokens_used: tokens_used,
         time_elapsed_ms: context.started_at.map_or(0, |start| now.since(start)),
-        estimated_time_remaining: tally.mean_duration_ms().saturating_mul(steps_left),
+        estimated_time_remaining: statistics.mean_duration_ms().saturating_mul(steps_left),
     }
 }

@@ -1,9 +1,9 @@
-//! Error categories and what can be done about each (`spec/arbiter.md`; SPEC-0006's switch, made total).
+//! Error categories and the recovery options for each (`docs/spec/arbiter.md`, "Errors").
 
 use super::input::{ErrorCategory, RecoveryAction, RecoveryOption};
 use crate::error::ErrorCode;
 
-/// The category of a code.
+/// The category of an error code.
 #[must_use]
 pub fn category_of(code: ErrorCode) -> ErrorCategory {
     match code {
@@ -22,7 +22,7 @@ pub fn category_of(code: ErrorCode) -> ErrorCategory {
     }
 }
 
-/// What can be done, without the words. Switching agents is always offered, last.
+/// The recovery actions for an error. Switching agents is always offered, last.
 #[must_use]
 pub fn recovery_actions(category: ErrorCategory, code: ErrorCode) -> Vec<RecoveryAction> {
     use RecoveryAction::{Abort, Fallback, Retry, Skip};
@@ -42,7 +42,7 @@ pub fn recovery_actions(category: ErrorCategory, code: ErrorCode) -> Vec<Recover
     actions
 }
 
-/// What can be done, in SPEC-0006's words.
+/// The recovery actions with a description and a reason for each.
 #[must_use]
 pub fn recovery_options(category: ErrorCategory, code: ErrorCode) -> Vec<RecoveryOption> {
     recovery_actions(category, code)

@@ -1,4 +1,4 @@
-//! What rawko knows for itself, as the arbiter's prompt says it: figures first, what commands printed fenced.
+//! The observed facts as text for the arbiter's prompt: figures first, output of commands fenced.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::prompt::one_line;
 use super::template::fence;
 use crate::facts::DiffStat;
 
-/// The run's facts; a line that says so where there are none.
+/// The run's facts; a line that says so if there are none.
 pub(super) fn text(facts: &RunFacts) -> String {
     let RunFacts { changes, verification, repetition, budget, barred } = facts;
     let mut text = String::new();
@@ -55,7 +55,7 @@ pub(super) fn text(facts: &RunFacts) -> String {
     if text.is_empty() { "Nothing yet".to_owned() } else { text.trim_end().to_owned() }
 }
 
-/// How the agents did in this session; a line that says so where none has worked.
+/// The agents' performance in this session; a line that says so if none has worked.
 pub(super) fn performance(agents: &[AgentDescription]) -> String {
     let mut text = String::new();
     for agent in agents {
@@ -65,7 +65,7 @@ pub(super) fn performance(agents: &[AgentDescription]) -> String {
             "- {}: {:.0} % of its executions succeeded, {:.1} executions a success",
             agent.name, performance.success_rate, performance.iteration_average
         );
-        // Instants are in the input; here they would only make two like questions differ.
+        // The times are in the input; here they would only make two equal questions differ.
         if performance.last_failure > performance.last_success {
             text.push_str(", the last one failed");
         }

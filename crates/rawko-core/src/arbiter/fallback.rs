@@ -1,30 +1,30 @@
-//! Deciding when a model gave no usable answer: ADR-0005's fallback, completed by the agents' own transitions
-//! (`spec/arbiter.md`, point 3).
+//! The decision when no model gave a usable answer (`docs/spec/arbiter.md`, "Decision", point 3).
 //!
-//! Owns the least that always holds. It weighs nothing: what the record says in detail is the rules' business.
+//! The fallback always decides, and only by plan, last error and the agents' transitions. The rules evaluate the record
+//! in detail.
 
 use super::input::{AgentDescription, EvaluateProgressInput, ExecutionSummary, SelectAgentInput};
-use super::inquiry::some_agent_ran;
 use super::prompt::category_word;
+use super::question::some_agent_ran;
 use crate::agent::Transitions;
 use crate::machine::{Decision, ExecutionEnd, ExecutionStatus};
 
-/// A transition target that means the end, not an agent.
+/// The transition target that ends the run instead of naming an agent.
 pub const COMPLETE: &str = "complete";
 
-/// The agents that can be chosen and the one to fall back on.
+/// The agents that can be chosen, and the default agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Fallback<'a> {
-    /// The agents, by name.
+    /// The agents.
     pub agents: &'a [AgentDescription],
     /// `agents.default` of the configuration.
     pub default: Option<&'a str>,
 }
 
 impl Fallback<'_> {
-    /// Who works next: no plan, the planner; an error, the last agent again; else the developer. Names that are
-    /// not in the set fall to the last agent's own transitions, then to the default, then to the first by name.
-    /// `None` only where there is no agent at all.
+    /// Selects the next agent: without a plan the planner, after an error the last agent again, else the developer. If
+    /// there is no such agent, the last agent's transitions decide, then the default, then the first by name.
+    /// `None` only if there are no agents.
     #[must_use]
     pub fn select(&self, input: &SelectAgentInput) -> Option<Decision> {
         let (wanted, reason) = match (&input.plan, &input.last_error) {
@@ -44,12 +44,12 @@ impl Fallback<'_> {
         Some(Decision::SelectMode { mode: mode.to_owned(), reason })
     }
 
-    /// How it goes on after an execution.
+    /// Decides what follows an execution.
     #[must_use]
     pub fn evaluate(&self, input: &EvaluateProgressInput) -> Decision {
         let last = &input.last_execution;
         match self.transition(last) {
-            Some(COMPLETE) => Decision::Complete { summary: said(last) },
+            Some(COMPLETE) => Decision::Complete { summary: summary_of(last) },
             Some(name) if self.knows(name) => Decision::SelectMode {
                 mode: name.to_owned(),
                 reason: format!("{} names {name} as its successor", last.agent),
@@ -65,14 +65,14 @@ impl Fallback<'_> {
         self.agents.iter().any(|agent| agent.name == name)
     }
 
-    /// Where the agent's own transitions lead.
+    /// The target of the agent's own transitions.
     fn transition(&self, last: &ExecutionSummary) -> Option<&str> {
         let agent = self.agents.iter().find(|agent| agent.name == last.agent)?;
         follow(&agent.transitions, last.ended(), last.status)
     }
 }
 
-/// Where an execution that ended like this leads: to an agent, or to [`COMPLETE`].
+/// The transition target of an execution that ended like this: an agent, or [`COMPLETE`].
 #[must_use]
 pub fn follow(
     transitions: &Transitions,
@@ -88,7 +88,7 @@ pub fn follow(
     target.map(String::as_str)
 }
 
-/// Who of `agents` works in place of one that cannot; `None` where nobody is left.
+/// The agent of `agents` that replaces one that cannot work; `None` if there is none.
 #[must_use]
 pub fn another<'a>(agents: &[&'a str], successor: Option<&str>, default: Option<&str>) -> Option<&'a str> {
     let known = |wanted: &str| agents.iter().copied().find(|name| *name == wanted);
@@ -96,8 +96,8 @@ pub fn another<'a>(agents: &[&'a str], successor: Option<&str>, default: Option<
     wanted.into_iter().flatten().find_map(known).or_else(|| agents.iter().copied().min())
 }
 
-/// What an agent said of its work, for the summary of a run that ends with it.
-pub(super) fn said(last: &ExecutionSummary) -> String {
+/// The agent's text about its work, as the summary of a run that ends with it.
+pub(super) fn summary_of(last: &ExecutionSummary) -> String {
     let output = last.output.as_ref();
     let text = output.and_then(|output| output.full.clone()).or_else(|| Some(output?.summary.clone()));
     text.filter(|text| !text.is_empty())
@@ -107,13 +107,13 @@ pub(super) fn said(last: &ExecutionSummary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arbiter::testing::{Scene, builtin, execution};
+    use crate::arbiter::testing::{InputBuilder, builtin, execution};
     use serde_json::json;
 
     #[track_caller]
-    fn check_select(scene: Scene, agents: &[&str], default: Option<&str>, expected: &str) {
+    fn check_select(scene: InputBuilder, agents: &[&str], default: Option<&str>, expected: &str) {
         let described = builtin();
-        // Names that are not built in borrow the developer's description, transitions included.
+        // Names that are not built in use the developer's description, including its transitions.
         let described: Vec<AgentDescription> = agents
             .iter()
             .map(|name| {
@@ -124,7 +124,7 @@ mod tests {
         let chosen = match (Fallback { agents: &described, default }).select(&scene.select()) {
             Some(Decision::SelectMode { mode, .. }) => mode,
             Some(other) => other.kind().to_owned(),
-            None => "nobody".to_owned(),
+            None => "none".to_owned(),
         };
         assert_eq!(chosen, expected);
     }
@@ -132,7 +132,7 @@ mod tests {
     #[track_caller]
     fn check_evaluate(agent: &str, status: &str, ended: &str, expected: &str) {
         let last = execution(agent, json!({"status": status, "facts": {"ended": ended, "turns": 1}}));
-        let input = Scene::default().history([last]).evaluate();
+        let input = InputBuilder::default().history([last]).evaluate();
         let decision = match (Fallback { agents: &builtin(), default: None }).evaluate(&input) {
             Decision::SelectMode { mode, .. } => mode,
             other => other.kind().to_owned(),
@@ -143,12 +143,12 @@ mod tests {
     const BUILT_IN: &[&str] = &["planner", "developer", "tester", "reviewer"];
 
     #[test]
-    fn selection_is_the_fallback_of_adr_0005() {
-        let plan = || Scene::default().plan(&["pending"]);
+    fn selection_follows_plan_and_error() {
+        let plan = || InputBuilder::default().plan(&["pending"]);
         let developer = || [execution("developer", json!({}))];
-        check_select(Scene::default(), BUILT_IN, None, "planner");
+        check_select(InputBuilder::default(), BUILT_IN, None, "planner");
         check_select(
-            Scene::default().error("developer", "network").history(developer()),
+            InputBuilder::default().error("developer", "network").history(developer()),
             BUILT_IN,
             None,
             "planner",
@@ -161,12 +161,12 @@ mod tests {
 
     #[test]
     fn missing_names_fall_to_transitions_then_default_then_the_first() {
-        let tester = || Scene::default().history([execution("tester", json!({}))]);
+        let tester = || InputBuilder::default().history([execution("tester", json!({}))]);
         let agents = &["tester", "reviewer", "writer"];
         check_select(tester(), agents, None, "reviewer");
-        check_select(Scene::default(), agents, Some("writer"), "writer");
-        check_select(Scene::default(), agents, None, "reviewer");
-        check_select(Scene::default(), &[], None, "nobody");
+        check_select(InputBuilder::default(), agents, Some("writer"), "writer");
+        check_select(InputBuilder::default(), agents, None, "reviewer");
+        check_select(InputBuilder::default(), &[], None, "none");
     }
 
     #[test]
@@ -178,6 +178,6 @@ mod tests {
         check_evaluate("reviewer", "failure", "reported", "developer");
         check_evaluate("developer", "success", "max_iterations", "developer");
         check_evaluate("developer", "cancelled", "reported", "RETRY");
-        check_evaluate("nobody", "success", "max_iterations", "CONTINUE");
+        check_evaluate("unknown", "success", "max_iterations", "CONTINUE");
     }
 }

@@ -1,5 +1,4 @@
-//! What the arbiter is told (SPEC-0006, with the decisions of `spec/arbiter.md`). JSON is camelCase, but for
-//! `duration_ms`, which SPEC-0006 spells so.
+//! The arbiter's inputs (`docs/spec/arbiter.md`, "Inputs"). The JSON is camelCase, except for `duration_ms`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,18 +17,18 @@ pub struct SelectAgentInput {
     pub plan: Option<Plan>,
     /// Recent executions, oldest first.
     pub history: Vec<ExecutionSummary>,
-    /// The last error, if it still matters.
+    /// The last error, until a success clears it.
     pub last_error: Option<ErrorContext>,
-    /// Who can be chosen.
+    /// The agents that can be chosen.
     pub available_agents: Vec<AgentDescription>,
-    /// Limits and how far they are used up.
+    /// The limits, and how much of them is used.
     pub constraints: ConstraintContext,
-    /// What rawko knows for itself of the run, beyond SPEC-0006; absent where there is nothing.
+    /// What rawko itself observed in the run; absent if there is nothing.
     #[serde(default, skip_serializing_if = "is_default")]
     pub facts: RunFacts,
 }
 
-/// Input for judging progress, in `evaluating`.
+/// Input for evaluating progress, in `evaluating`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvaluateProgressInput {
@@ -37,31 +36,31 @@ pub struct EvaluateProgressInput {
     pub task: String,
     /// The plan, if there is one.
     pub plan: Option<Plan>,
-    /// The execution to be judged.
+    /// The execution to evaluate.
     pub last_execution: ExecutionSummary,
     /// Recent executions, oldest first.
     pub history: Vec<ExecutionSummary>,
-    /// Limits and how far they are used up.
+    /// The limits, and how much of them is used.
     pub constraints: ConstraintContext,
-    /// What rawko knows for itself of the run, beyond SPEC-0006; absent where there is nothing.
+    /// What rawko itself observed in the run; absent if there is nothing.
     #[serde(default, skip_serializing_if = "is_default")]
     pub facts: RunFacts,
 }
 
-/// What rawko knows for itself of the run as a whole, as opposed to what agents claim.
+/// What rawko itself observed in the run as a whole, as opposed to what agents claim.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunFacts {
-    /// What is different from the tree before the run's first change.
+    /// Changes to the tree since before the run's first change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<DiffStat>,
-    /// What the verification commands brought when they were last run.
+    /// The last results of the verification commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerificationFacts>,
-    /// Something that comes again and again.
+    /// What the loop detector sees repeating.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Repetition>,
-    /// What is left of the run's budgets, where it has any.
+    /// What is left of the run's budgets, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetFacts>,
     /// Agents that cannot work now.
@@ -69,7 +68,7 @@ pub struct RunFacts {
     pub barred: Vec<BarredAgent>,
 }
 
-/// What the verification commands brought.
+/// Results of the verification commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerificationFacts {
@@ -81,17 +80,17 @@ pub struct VerificationFacts {
     pub commands: Vec<CommandRun>,
 }
 
-/// Something that comes again and again without any change in tree or plan.
+/// Something that repeats without any change in tree or plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Repetition {
-    /// What.
+    /// What repeats, in words.
     pub what: String,
-    /// How often by now.
+    /// How often it has happened.
     pub times: u32,
-    /// How often until another agent must work.
+    /// The count at which another agent must work.
     pub change_at: u32,
-    /// How often until the run stops.
+    /// The count at which the run stops.
     pub stop_at: u32,
 }
 
@@ -99,9 +98,9 @@ pub struct Repetition {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BarredAgent {
-    /// Its name.
+    /// The agent's name.
     pub agent: String,
-    /// Why.
+    /// Why it cannot work.
     pub reason: String,
 }
 
@@ -118,31 +117,31 @@ pub struct ExecutionSummary {
     /// How long it took, in milliseconds.
     #[serde(rename = "duration_ms")]
     pub duration_ms: u64,
-    /// What it brought.
+    /// The agent's text and the files it wrote; absent if there is neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputSummary>,
-    /// What went wrong.
+    /// The error that ended it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorSummary>,
-    /// What it consumed.
+    /// The tokens it used; only of the execution being evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<TokenCounts>,
-    /// What rawko itself recorded, as opposed to what the agent claims. Absent where nothing was.
+    /// What rawko itself observed, as opposed to what the agent claims; absent if there is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<RecordedFacts>,
-    /// RFC 3339.
+    /// When it began, RFC 3339.
     pub started_at: String,
-    /// RFC 3339.
+    /// When it ended, RFC 3339.
     pub completed_at: String,
 }
 
-/// What an execution said, and which files it wrote.
+/// The agent's text after an execution, and the files it wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputSummary {
-    /// The agent's words, at most 300 characters.
+    /// The agent's text, at most 300 characters.
     pub summary: String,
-    /// The agent's words, at most 2,000 characters; only of the execution that is judged.
+    /// The agent's text, at most 2,000 characters; only of the execution being evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<String>,
     /// Files that its tools recorded as written.
@@ -150,7 +149,7 @@ pub struct OutputSummary {
     pub files_modified: Vec<String>,
 }
 
-/// What went wrong in an execution, in short.
+/// The error of an execution, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorSummary {
@@ -164,26 +163,26 @@ pub struct ErrorSummary {
     /// The tool concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What can be done about it.
+    /// The recovery options.
     pub recovery_options: Vec<RecoveryAction>,
 }
 
-/// What rawko saw for itself during an execution.
+/// What rawko itself observed during an execution.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedFacts {
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<ExecutionEnd>,
-    /// Model turns it took.
+    /// Number of model turns.
     pub turns: u32,
     /// Its last commands with their exit codes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandFact>,
-    /// Tools that it was denied.
+    /// Tools that the policy denied it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied_tools: Vec<String>,
-    /// What it changed in the tree; absent where that was not looked at.
+    /// Its changes to the tree; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<DiffStat>,
 }
@@ -195,15 +194,15 @@ pub struct TokenCounts {
     pub input: u64,
     /// Output tokens.
     pub output: u64,
-    /// Both.
+    /// Input and output.
     pub total: u64,
 }
 
-/// The last error with what could be done about it.
+/// The last error, with its recovery options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorContext {
-    /// Which agent met it; `arbiter` before the first agent.
+    /// The agent that it happened to; `arbiter` before the first agent.
     pub agent: String,
     /// The tool concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,15 +216,15 @@ pub struct ErrorContext {
     pub message: String,
     /// Its category.
     pub category: ErrorCategory,
-    /// What can be done about it.
+    /// The recovery options.
     pub recovery_options: Vec<RecoveryOption>,
-    /// When, RFC 3339.
+    /// When it happened, RFC 3339.
     pub timestamp: String,
-    /// What was happening.
+    /// What was going on at the time.
     pub context: ErrorSurroundings,
 }
 
-/// What was happening when an error occurred.
+/// What was going on when an error occurred.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorSurroundings {
@@ -243,7 +242,7 @@ pub struct ErrorSurroundings {
     pub output_size: Option<u64>,
 }
 
-/// Kind of an error, coarsely.
+/// The category of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCategory {
@@ -251,35 +250,35 @@ pub enum ErrorCategory {
     ToolFailure,
     /// The model's provider failed.
     ProviderError,
-    /// Something did not have the right form.
+    /// Something had the wrong form.
     ValidationError,
     /// A deadline passed.
     Timeout,
     /// Something was not allowed.
     PermissionError,
-    /// Nothing more is known.
+    /// None of the others.
     Unknown,
 }
 
-/// A way on after an error.
+/// A way to continue after an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecoveryOption {
     /// What to do.
     pub action: RecoveryAction,
-    /// In words.
+    /// The action in words.
     pub description: String,
     /// Why it may help.
     pub reason: String,
 }
 
-/// What can be done after an error.
+/// What to do after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryAction {
     /// Try again.
     Retry,
-    /// Leave the step out.
+    /// Skip the step.
     Skip,
     /// Let another agent try.
     Fallback,
@@ -287,22 +286,22 @@ pub enum RecoveryAction {
     Abort,
 }
 
-/// An agent as the arbiter sees it.
+/// The description of an agent in the arbiter's input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDescription {
-    /// The name to answer with.
+    /// The name to select it by.
     pub name: String,
     /// The name for people.
     pub display_name: String,
     /// When to choose it.
     pub when_to_use: String,
-    /// Which tools it has.
+    /// The tools it may use.
     pub tools: ToolLists,
-    /// Who its author says should follow.
+    /// The agents that should follow, as its author configured them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub transitions: Transitions,
-    /// How it did in this session; absent before its first execution.
+    /// Its performance in this session; absent before its first execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recent_performance: Option<RecentPerformance>,
 }
@@ -311,15 +310,15 @@ pub struct AgentDescription {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolLists {
-    /// Those it may use; absent: all.
+    /// The tools it may use; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
-    /// Those it may not use.
+    /// The tools it may not use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<String>,
 }
 
-/// How an agent did in this session.
+/// An agent's performance in this session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecentPerformance {
@@ -331,11 +330,11 @@ pub struct RecentPerformance {
     pub last_failure: Option<String>,
     /// Share of its executions that succeeded, 0 to 100.
     pub success_rate: f64,
-    /// Executions per success; all its executions where it never succeeded.
+    /// Executions per success; the number of executions if it never succeeded.
     pub iteration_average: f64,
 }
 
-/// Limits and how far they are used up.
+/// The limits, and how much of them is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConstraintContext {
@@ -351,7 +350,7 @@ pub struct ConstraintContext {
     pub max_consecutive_failures: u32,
     /// Tokens of all model calls so far.
     pub estimated_tokens_used: u64,
-    /// Since the start, in milliseconds.
+    /// Time since the start, in milliseconds.
     pub time_elapsed_ms: u64,
     /// Mean duration of an execution × steps (or iterations) left, in milliseconds.
     pub estimated_time_remaining: u64,

@@ -1,13 +1,13 @@
-//! The rules on how it goes on after an execution, in their order: the first that fits decides.
+//! The rules that decide what follows an execution, in order: the first that fits decides.
 
-use super::evidence::Checks;
+use super::execution_record::Checks;
 use super::input::ExecutionSummary;
-use super::rules::{Case, Ruling, Worker, asks_only, role_of_step};
-use super::team::{Role, Successor};
+use super::rules::{Case, Ruling, asks_only, role_of_step};
+use super::team::{AgentRole, Successor, Worker};
 use crate::machine::{ExecutionEnd, ExecutionStatus};
 
-/// Executions in a row in which an agent may go on with what its checks refuse.
-const PATIENCE: usize = 3;
+/// Executions in a row in which an agent may try to fix failing checks.
+const MAX_FIX_ATTEMPTS: usize = 3;
 
 type Rule = fn(&Case<'_>, &ExecutionSummary) -> Option<Ruling>;
 
@@ -27,19 +27,19 @@ const RULES: &[Rule] = &[
     handed_over,
 ];
 
-/// What the first rule that fits says.
+/// The ruling of the first rule that fits.
 pub(super) fn rule(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     RULES.iter().find_map(|rule| rule(case, last))
 }
 
-/// Nothing more can be done. What is proven by then is done; what is not must not end as if it were.
+/// No iteration is left. If the checks passed the task is done; otherwise the run must not end as if it were.
 fn last_iteration(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     let proven = case.record.checks() == Checks::Passed && case.open_step().is_none();
     let ends = case.constraints.iterations_remaining == 0 && last.status == ExecutionStatus::Success;
     (ends && proven).then(|| Ruling::done("proven-at-the-last-iteration", true, last))
 }
 
-/// The same again and again: somebody has to think again.
+/// The same failure again and again: another approach is needed.
 fn in_circles(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     let same = case.record.same_failures().max(case.record.failures_in_a_row());
     let certain = case.facts.repetition.is_some() || same >= 3;
@@ -50,7 +50,7 @@ fn in_circles(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     Some(Ruling::select("in-circles", thinker, certain, "The same failed again: another approach is needed"))
 }
 
-/// Rawko or the model ended it.
+/// rawko or the model ended the execution.
 fn stopped(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     match last.ended()? {
         ExecutionEnd::Stalled => {
@@ -72,7 +72,7 @@ fn stopped(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
             ))
         }
         ExecutionEnd::Budget if last.wrote() => {
-            let tester = case.who(Role::Tester).filter(|tester| tester.name != last.agent)?;
+            let tester = case.agent_for(AgentRole::Tester).filter(|tester| tester.name != last.agent)?;
             Some(Ruling::select(
                 "own-budget-used-up",
                 tester,
@@ -88,8 +88,7 @@ fn stopped(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     }
 }
 
-/// It was interrupted by its own limit. Whether that was in the middle of something shows in what it changed; whoever
-/// only reads, reads on once.
+/// It reached its own turn limit. It continues if it changed files; an agent that only reads may continue once.
 fn out_of_turns(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if last.ended() != Some(ExecutionEnd::MaxIterations) {
         return None;
@@ -105,7 +104,7 @@ fn out_of_turns(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     Some(Ruling::retry("out-of-turns-without-progress", red || again, reason))
 }
 
-/// It says itself that it failed.
+/// The agent reports a failure.
 fn failed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if !last.status.is_failure() {
         return None;
@@ -115,36 +114,38 @@ fn failed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         Some(Successor::Agent(_) | Successor::End) | None => None,
     };
     match case.team.role(&last.agent) {
-        Some((Role::Tester | Role::Reviewer, sure)) => {
+        Some((AgentRole::Tester | AgentRole::Reviewer, sure)) => {
             let fixer = successor.or_else(|| case.fixer()).filter(|fixer| fixer.name != last.agent)?;
-            // Where nothing could be run there is nothing that a change would repair.
+            // If no check could run, a change would repair nothing.
             let found = sure && case.record.checks() != Checks::Unavailable;
             Some(Ruling::select("found-a-fault", fixer, found, "It found something that has to be repaired"))
         }
-        Some((Role::Developer, sure)) => {
+        Some((AgentRole::Developer, sure)) => {
             let thinker = successor.or_else(|| case.thinker(&last.agent))?;
             Some(Ruling::select("cannot-be-done-so", thinker, sure, "It could not be done in this way"))
         }
-        Some((Role::Planner, _)) => Some(Ruling::retry("no-plan-was-made", false, "There is no plan yet")),
+        Some((AgentRole::Planner, _)) => {
+            Some(Ruling::retry("no-plan-was-made", false, "There is no plan yet"))
+        }
         None => Some(Ruling::select("failed", successor?, true, "Its author names who follows a failure")),
     }
 }
 
-/// It ended well in name, and did nothing at all.
+/// It reports success, and did nothing at all.
 fn nothing_done(_: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let idle = !last.wrote() && last.commands().is_empty() && last.said().trim().is_empty();
+    let idle = !last.wrote() && last.commands().is_empty() && last.output_text().trim().is_empty();
     (idle && last.denied().is_empty())
         .then(|| Ruling::retry("nothing-done", true, "It neither did nor said anything"))
 }
 
-/// Checks say that the tree is not as it should be, whatever the agent says.
+/// The checks fail, whatever the agent reports.
 fn checks_red(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     let verified = case.facts.verification.is_some();
     if case.record.checks() != Checks::Failed || !(case.record.wrote() || verified) {
         return None;
     }
     let fixer = case.fixer()?;
-    if fixer.name == last.agent && case.record.in_a_row() >= PATIENCE {
+    if fixer.name == last.agent && case.record.in_a_row() >= MAX_FIX_ATTEMPTS {
         let thinker = case.thinker(&last.agent)?;
         return Some(Ruling::select("checks-fail-on", thinker, false, "Its checks fail again and again"));
     }
@@ -154,21 +155,21 @@ fn checks_red(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     Some(Ruling::select("checks-failed", fixer, true, "The checks failed after the last change"))
 }
 
-/// Its author named a case of its own, and the words are those of the case. Words can deceive.
+/// The text matches a custom transition of the agent. Never certain: words can mislead.
 fn special_case(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let state = format!("{} {}", case.task, last.said());
+    let state = format!("{} {}", case.task, last.output_text());
     let name = case.team.special(&last.agent, &state).filter(|name| *name != last.agent)?;
     Some(Ruling::select("named-case", Worker { name, sure: false }, false, "Its author names this case"))
 }
 
-/// A planner is done.
+/// A planner reports success.
 fn planned(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let (Role::Planner, sure) = case.team.role(&last.agent)? else { return None };
+    let (AgentRole::Planner, sure) = case.team.role(&last.agent)? else { return None };
     if let Some(step) = case.open_step() {
         let worker = case.worker_for(step)?;
         return Some(Ruling::select("plan-made", worker, sure, "The plan is there to be carried out"));
     }
-    // A plan in words, an explanation that was the task, or nothing: only reading tells.
+    // A plan in prose, an explanation that was the task, or nothing: no rule can tell these apart for certain.
     if asks_only(case.task) && !case.record.wrote() {
         return Some(Ruling::done("reported", false, last));
     }
@@ -176,14 +177,14 @@ fn planned(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     Some(Ruling::select("planned-in-words", worker, false, "It said what to do, and recorded no plan"))
 }
 
-/// Somebody who changes files is done.
+/// A developer reports success.
 fn changed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let (Role::Developer, sure) = case.team.role(&last.agent)? else { return None };
+    let (AgentRole::Developer, sure) = case.team.role(&last.agent)? else { return None };
     if let Some(step) = case.open_step() {
         let reason = "The next step of the plan is open";
-        return Some(match role_of_step(&step.description).and_then(|role| case.who(role)) {
+        return Some(match role_of_step(&step.description).and_then(|role| case.agent_for(role)) {
             Some(worker) if worker.name != last.agent => Ruling::select("next-step", worker, sure, reason),
-            // Steps that nobody ticks off stay open for ever: who has nothing more to do has done them.
+            // Some agents never mark a step as complete. One that changes nothing more has done them.
             Some(_) | None if !last.wrote() && case.record.wrote() && case.record.in_a_row() > 1 => {
                 return examined(case, last, false);
             }
@@ -196,13 +197,15 @@ fn changed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     examined(case, last, !case.team.has_special(&last.agent))
 }
 
-/// From a change to whoever sees whether it works.
+/// After a change: the agent that tests or reviews it.
 fn examined(case: &Case<'_>, last: &ExecutionSummary, plain: bool) -> Option<Ruling> {
     let successor = match case.team.successor(last) {
         Some(Successor::Agent(name)) if name != last.agent => Some(Worker { name, sure: true }),
         Some(Successor::Agent(_) | Successor::End) | None => None,
     };
-    let examiner = successor.or_else(|| case.who(Role::Tester)).or_else(|| case.who(Role::Reviewer));
+    let examiner = successor
+        .or_else(|| case.agent_for(AgentRole::Tester))
+        .or_else(|| case.agent_for(AgentRole::Reviewer));
     match examiner {
         Some(worker) => {
             Some(Ruling::select("changed-not-tested", worker, plain, "The change has to be seen to work"))
@@ -214,9 +217,9 @@ fn examined(case: &Case<'_>, last: &ExecutionSummary, plain: bool) -> Option<Rul
     }
 }
 
-/// A tester says that it is well.
+/// A tester reports success.
 fn tested(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let (Role::Tester, sure) = case.team.role(&last.agent)? else { return None };
+    let (AgentRole::Tester, sure) = case.team.role(&last.agent)? else { return None };
     match case.record.checks() {
         Checks::Passed => proceed(case, last, sure),
         Checks::None if last.commands().is_empty() && case.record.in_a_row() == 1 => {
@@ -231,13 +234,13 @@ fn tested(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         {
             proceed(case, last, false)
         }
-        // It was asked to look, and looked.
+        // The task was to run the checks, and they ran.
         Checks::Failed => Some(Ruling::done("reported", false, last)),
         Checks::None | Checks::Unavailable => proceed(case, last, false),
     }
 }
 
-/// From a test to the next step, to a review, or to the end.
+/// After a passed test: the next step, a review, or the end.
 fn proceed(case: &Case<'_>, last: &ExecutionSummary, sure: bool) -> Option<Ruling> {
     if let Some(step) = case.open_step() {
         let worker = case.worker_for(step)?;
@@ -254,7 +257,7 @@ fn proceed(case: &Case<'_>, last: &ExecutionSummary, sure: bool) -> Option<Rulin
                 "What was changed works; it has to be read once more",
             ))
         }
-        Some(Successor::Agent(_)) | None => match case.who(Role::Reviewer) {
+        Some(Successor::Agent(_)) | None => match case.agent_for(AgentRole::Reviewer) {
             Some(reviewer) => Some(Ruling::select(
                 "tested-not-reviewed",
                 reviewer,
@@ -266,9 +269,9 @@ fn proceed(case: &Case<'_>, last: &ExecutionSummary, sure: bool) -> Option<Rulin
     }
 }
 
-/// A reviewer has nothing to object to.
+/// A reviewer reports success.
 fn reviewed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let (Role::Reviewer, sure) = case.team.role(&last.agent)? else { return None };
+    let (AgentRole::Reviewer, sure) = case.team.role(&last.agent)? else { return None };
     if let Some(step) = case.open_step() {
         let worker = case.worker_for(step)?;
         return Some(Ruling::select("steps-open", worker, sure, "Steps of the plan are still to be done"));
@@ -284,8 +287,8 @@ fn reviewed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     }
     match case.record.checks() {
         Checks::Passed => Some(Ruling::done("tested-and-reviewed", sure, last)),
-        Checks::None | Checks::Stale if case.record.wrote() => match case.who(Role::Tester) {
-            // It was tried, and nothing was found that could be run.
+        Checks::None | Checks::Stale if case.record.wrote() => match case.agent_for(AgentRole::Tester) {
+            // The tester tried, and found no check to run.
             Some(tester) if case.record.worked_since_change(tester.name) => {
                 Some(Ruling::done("reviewed-and-last", false, last))
             }
@@ -303,7 +306,7 @@ fn reviewed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     }
 }
 
-/// An agent of no known role: its author's transitions, then the nearest "when to use".
+/// An agent without a known role: its transitions, then the best match of `whenToUse`.
 fn handed_over(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     match case.team.successor(last) {
         Some(Successor::End) => {

@@ -1,21 +1,21 @@
-//! The arbiter (`spec/arbiter.md`): what it is told, how it is asked, how its answer is read, and what holds
-//! when it gives none. Asking the model is an effect and happens elsewhere.
+//! The arbiter (`docs/spec/arbiter.md`): its inputs, its prompts, how its answer is read, and the fallback without a
+//! usable answer. Calling the model is an effect and happens elsewhere.
 
 mod answer;
 mod cache;
 mod construct;
 mod errors;
-mod evidence;
+mod execution_record;
 mod facts;
 mod fallback;
 mod input;
-mod inquiry;
 mod judging;
 mod prompt;
+mod question;
 mod rules;
 mod selecting;
 mod situation;
-mod tally;
+mod statistics;
 mod team;
 mod template;
 #[cfg(test)]
@@ -34,10 +34,10 @@ pub use input::{
     RecordedFacts, RecoveryAction, RecoveryOption, Repetition, RunFacts, SelectAgentInput, TokenCounts,
     ToolLists, VerificationFacts,
 };
-pub use inquiry::Inquiry;
 pub use prompt::{Prompt, Templates};
 pub(crate) use prompt::{execution as execution_text, one_line, plan as plan_text};
+pub use question::ArbiterQuestion;
 pub use rules::{Ruling, rule_on_progress, rule_on_selection};
 pub use situation::{Label, Recorded, Situation, SituationError, parse_situations};
-pub use tally::{AgentTally, Tally};
+pub use statistics::{AgentStatistics, HistoryStatistics};
 pub use template::{VOLATILE, defuse, fence, fill};

@@ -1,4 +1,5 @@
-//! The arbiter's prompts: SPEC-0006's formatting, stable part first, everything from outside fenced as data.
+//! The arbiter's prompts (`docs/spec/arbiter.md`, "Decision", points 5 and 6): the stable part first, everything from
+//! outside fenced as data.
 
 use std::fmt::Write as _;
 
@@ -12,7 +13,7 @@ use super::input::{
 use super::template::{VOLATILE, fence, fill};
 use crate::machine::{ExecutionEnd, Plan, StepStatus};
 
-/// The system prompt where a template has no stable part of its own.
+/// The system prompt for a template without a stable part.
 const BARE_SYSTEM: &str = "You are the arbiter of a software task that several agents carry out in turn. Answer by calling `decide`.";
 
 /// The two templates, the user's or the built-in ones (`.rawko/prompts/arbiter-select.md`, `arbiter-evaluate.md`).
@@ -21,7 +22,7 @@ const BARE_SYSTEM: &str = "You are the arbiter of a software task that several a
 pub struct Templates {
     /// For choosing the next agent.
     pub select: String,
-    /// For judging progress.
+    /// For evaluating progress.
     pub evaluate: String,
 }
 
@@ -37,7 +38,7 @@ impl Default for Templates {
 /// A prompt in its two parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// The same for every question of the run, so that a provider's prefix cache can hold it.
+    /// The same for every question of the run, so that the provider's prefix cache applies.
     pub system: String,
     /// The question.
     pub user: String,
@@ -65,7 +66,7 @@ impl Templates {
         .fill(&self.select)
     }
 
-    /// The prompt for judging progress.
+    /// The prompt for evaluating progress.
     #[must_use]
     pub fn evaluate(&self, input: &EvaluateProgressInput, available: &[AgentDescription]) -> Prompt {
         Slots {
@@ -85,7 +86,7 @@ impl Templates {
     }
 }
 
-/// What the placeholders stand for.
+/// The values of the placeholders.
 struct Slots<'a> {
     task: &'a str,
     agents: &'a str,
@@ -155,7 +156,7 @@ fn agents(available: &[AgentDescription]) -> String {
     text
 }
 
-/// The plan, whole: it is never summarised away.
+/// The whole plan: it is never shortened.
 pub(crate) fn plan(plan: Option<&Plan>) -> String {
     let Some(plan) = plan.filter(|plan| !plan.steps.is_empty()) else {
         return "No plan yet".to_owned();
@@ -190,7 +191,7 @@ fn history(entries: &[ExecutionSummary]) -> String {
     entries.iter().map(execution).collect::<Vec<_>>().join("\n\n")
 }
 
-/// One execution: what rawko recorded first, what the agent claims behind it and fenced.
+/// One execution: first what rawko observed, then the agent's own text, fenced.
 pub(crate) fn execution(entry: &ExecutionSummary) -> String {
     let status = match entry.status {
         crate::machine::ExecutionStatus::Success => "success",
@@ -233,8 +234,8 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
             let files = one_line(&output.files_modified.join(", "));
             let _ = write!(text, "\n    Recorded files written: {files}");
         }
-        let said = output.full.as_ref().unwrap_or(&output.summary);
-        let _ = write!(text, "\n    Output (claimed by the agent):\n{}", fence(&entry.agent, said));
+        let claimed = output.full.as_ref().unwrap_or(&output.summary);
+        let _ = write!(text, "\n    Output (claimed by the agent):\n{}", fence(&entry.agent, claimed));
     }
     if let Some(error) = &entry.error {
         let _ = write!(
@@ -247,7 +248,8 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
     text
 }
 
-/// Commands, names of files and tools: what agents choose, on one line, so that it cannot forge a line of the prompt.
+/// Text that agents choose (commands, names of files and tools) on one line, so that it cannot forge a line of the
+/// prompt.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "&lt;")
 }

@@ -1,38 +1,38 @@
-//! Deciding by rules alone: pure functions of what the arbiter is told (`arbiter.mode: rules` and `hybrid`).
+//! Deciding by rules alone: pure functions of the arbiter's inputs (`arbiter.mode: rules` and `hybrid`).
 //!
-//! A rule looks at what was recorded (the plan's steps, files written, exit codes, denials, error categories, what the
-//! verification said), never at what an agent claims, but for the agent's own word on whether it succeeded. Each ruling
-//! names its rule and says whether it is certain: then a careful person with the same record would hardly decide
-//! otherwise, and `hybrid` asks no model. Where no rule fits there is no ruling, and the fallback of ADR-0005 holds.
+//! A rule reads what was recorded (the plan's steps, files written, exit codes, denials, error categories, the result
+//! of the verification). Of what an agent claims it reads only whether the agent reports success. Each ruling names its
+//! rule and whether it is certain: then a careful person with the same record would hardly decide otherwise, and
+//! `hybrid` asks no model. If no rule fits there is no ruling, and the fallback decides.
 //!
-//! The order of the rules is their precedence: [`selecting`](super::selecting) and [`judging`](super::judging) hold
-//! them, `docs/arbiter.md` lists them for people.
+//! The order of the rules is their precedence. They are in [`selecting`](super::selecting) and
+//! [`judging`](super::judging); `docs/arbiter.md` lists them.
 
-use super::evidence::Record;
-use super::fallback::said;
+use super::execution_record::ExecutionRecord;
+use super::fallback::summary_of;
 use super::input::{
     AgentDescription, ConstraintContext, EvaluateProgressInput, ExecutionSummary, RunFacts, SelectAgentInput,
 };
-use super::team::{Role, Team};
+use super::team::{AgentRole, Team, Worker};
 use super::words::stems;
 use super::{judging, selecting};
 use crate::machine::{Decision, Plan, PlanStep};
 
-/// What a rule says.
+/// The decision of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ruling {
     /// The decision.
     pub decision: Decision,
-    /// Name of the rule, for the journal and for people.
+    /// The rule's name, for journal and output.
     pub rule: &'static str,
-    /// Whether there is nothing for a model to weigh.
+    /// Whether it is certain, so that `hybrid` asks no model.
     pub certain: bool,
 }
 
-/// Who works next, if a rule knows.
+/// Selects the next agent, if a rule fits.
 #[must_use]
 pub fn rule_on_selection(input: &SelectAgentInput) -> Option<Ruling> {
-    let record = Record::of(&input.history, None, &input.facts);
+    let record = ExecutionRecord::of(&input.history, None, &input.facts);
     let case = Case {
         task: &input.task,
         plan: input.plan.as_ref(),
@@ -44,11 +44,11 @@ pub fn rule_on_selection(input: &SelectAgentInput) -> Option<Ruling> {
     selecting::rule(&case, input.last_error.as_ref())
 }
 
-/// How it goes on after an execution, if a rule knows. `agents` are those that can be chosen.
+/// Decides what follows an execution, if a rule fits. `agents` are those that can be chosen.
 #[must_use]
 pub fn rule_on_progress(input: &EvaluateProgressInput, agents: &[AgentDescription]) -> Option<Ruling> {
     let last = &input.last_execution;
-    let record = Record::of(&input.history, Some(last), &input.facts);
+    let record = ExecutionRecord::of(&input.history, Some(last), &input.facts);
     let case = Case {
         task: &input.task,
         plan: input.plan.as_ref(),
@@ -60,90 +60,82 @@ pub fn rule_on_progress(input: &EvaluateProgressInput, agents: &[AgentDescriptio
     judging::rule(&case, last)
 }
 
-/// A state of affairs, in the words in which rules ask for it.
+/// The input of a question in the form that rules read.
 #[derive(Debug, Clone)]
 pub(super) struct Case<'a> {
     pub(super) task: &'a str,
     pub(super) plan: Option<&'a Plan>,
-    pub(super) record: Record<'a>,
+    pub(super) record: ExecutionRecord<'a>,
     pub(super) team: Team<'a>,
     pub(super) constraints: &'a ConstraintContext,
     pub(super) facts: &'a RunFacts,
 }
 
-/// An agent for a piece of work, and whether there is any doubt about it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Worker<'a> {
-    pub(super) name: &'a str,
-    pub(super) sure: bool,
-}
-
 impl<'a> Case<'a> {
-    /// The first step that is still to be done.
+    /// The current step if it is not done, else the first step that is not.
     pub(super) fn open_step(&self) -> Option<&'a PlanStep> {
         let plan = self.plan?;
         let open = |step: &&PlanStep| !step.is_settled();
         plan.steps.get(plan.current_step_index).filter(open).or_else(|| plan.steps.iter().find(open))
     }
 
-    /// Whether there is a plan with steps in it.
+    /// Whether there is a plan with steps.
     pub(super) fn is_planned(&self) -> bool {
         self.plan.is_some_and(|plan| !plan.steps.is_empty())
     }
 
     /// The agent with that role.
-    pub(super) fn who(&self, role: Role) -> Option<Worker<'a>> {
-        let state = self.state();
-        let found = self.team.who(role, self.record.last_writer(), &state)?;
-        Some(Worker { name: found.name, sure: found.sure })
+    pub(super) fn agent_for(&self, role: AgentRole) -> Option<Worker<'a>> {
+        self.team.agent_for(role, self.record.last_writer(), &self.state())
     }
 
-    /// Who changes what has to be changed.
+    /// The agent that changes files: the developer, or the only agent.
     pub(super) fn fixer(&self) -> Option<Worker<'a>> {
-        self.who(Role::Developer).or_else(|| self.team.only().map(|name| Worker { name, sure: true }))
+        self.agent_for(AgentRole::Developer)
+            .or_else(|| self.team.only().map(|name| Worker { name, sure: true }))
     }
 
-    /// Who does that step: its first word may ask for a review or a test run, everything else is work on files.
+    /// The agent for that step: its first word may ask for a review or a test run, everything else is work on files.
     pub(super) fn worker_for(&self, step: &PlanStep) -> Option<Worker<'a>> {
         match role_of_step(&step.description) {
-            Some(role) => self.who(role).or_else(|| self.fixer()),
+            Some(role) => self.agent_for(role).or_else(|| self.fixer()),
             None => self.fixer(),
         }
     }
 
-    /// Who may think again where others got stuck: whoever plans, unless it is `but` that got stuck.
+    /// The agent that finds another approach when `but` is stuck: the planner, unless it is the planner that is stuck.
     pub(super) fn thinker(&self, but: &str) -> Option<Worker<'a>> {
-        let planner = self.who(Role::Planner).filter(|planner| planner.name != but);
+        let planner = self.agent_for(AgentRole::Planner).filter(|planner| planner.name != but);
         planner.or_else(|| {
             let other = self.team.nearest(&self.state(), but)?;
             Some(Worker { name: other, sure: false })
         })
     }
 
-    /// What the work is about, in words.
+    /// The current work in words: task, open step and the last agent's text.
     pub(super) fn state(&self) -> String {
         let step = self.open_step().map_or("", |step| &step.description);
-        let said = self.record.last().map_or("", ExecutionSummary::said);
-        format!("{} {step} {said}", self.task)
+        let output = self.record.last().map_or("", ExecutionSummary::output_text);
+        format!("{} {step} {output}", self.task)
     }
 }
 
 /// The role that a step's first words ask for.
-pub(super) fn role_of_step(description: &str) -> Option<Role> {
+pub(super) fn role_of_step(description: &str) -> Option<AgentRole> {
     let lower = description.trim_start().to_lowercase();
     let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     match first {
-        "review" | "audit" | "proofread" | "reread" => Some(Role::Reviewer),
-        "verify" | "test" => Some(Role::Tester),
+        "review" | "audit" | "proofread" | "reread" => Some(AgentRole::Reviewer),
+        "verify" | "test" => Some(AgentRole::Tester),
         "run" | "check" | "execute" => stems(&lower)
             .iter()
             .any(|stem| matches!(stem.as_str(), "test" | "suit" | "check" | "benchmark"))
-            .then_some(Role::Tester),
+            .then_some(AgentRole::Tester),
         _ => None,
     }
 }
 
-/// Whether a task asks to be told something, and nothing to be changed.
+/// Whether a task asks for an answer only, without any change.
 pub(super) fn asks_only(task: &str) -> bool {
     let task = task.to_lowercase();
     const HANDS_OFF: &[&str] = &[
@@ -172,7 +164,7 @@ impl Ruling {
     }
 
     pub(super) fn done(rule: &'static str, certain: bool, last: &ExecutionSummary) -> Self {
-        Self { decision: Decision::Complete { summary: said(last) }, rule, certain }
+        Self { decision: Decision::Complete { summary: summary_of(last) }, rule, certain }
     }
 }
 
@@ -180,7 +172,7 @@ impl Ruling {
 mod tests {
     use super::*;
     use crate::arbiter::Label;
-    use crate::arbiter::testing::{Scene, builtin, execution};
+    use crate::arbiter::testing::{InputBuilder, builtin, execution};
     use serde_json::{Value, json};
 
     fn wrote(agent: &str, iteration: u32, other: Value) -> ExecutionSummary {
@@ -201,7 +193,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn told(ruling: Option<Ruling>, expected: &str) {
+    fn check_ruling(ruling: Option<Ruling>, expected: &str) {
         let got = ruling.map_or_else(
             || "no rule".to_owned(),
             |Ruling { decision, rule, certain }| {
@@ -212,21 +204,21 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(scene: Scene, history: Vec<ExecutionSummary>, expected: &str) {
-        told(rule_on_progress(&scene.history(history).evaluate(), &builtin()), expected);
+    fn check(scene: InputBuilder, history: Vec<ExecutionSummary>, expected: &str) {
+        check_ruling(rule_on_progress(&scene.history(history).evaluate(), &builtin()), expected);
     }
 
     #[track_caller]
-    fn check_select(scene: Scene, history: Vec<ExecutionSummary>, expected: &str) {
-        told(rule_on_selection(&scene.history(history).select()), expected);
+    fn check_select(scene: InputBuilder, history: Vec<ExecutionSummary>, expected: &str) {
+        check_ruling(rule_on_selection(&scene.history(history).select()), expected);
     }
 
-    fn done() -> Scene {
-        Scene::default().plan(&["complete"])
+    fn done() -> InputBuilder {
+        InputBuilder::default().plan(&["complete"])
     }
 
-    fn open() -> Scene {
-        Scene::default().plan(&["complete", "pending"])
+    fn open() -> InputBuilder {
+        InputBuilder::default().plan(&["complete", "pending"])
     }
 
     #[test]
@@ -252,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_goes_on_for_ever() {
+    fn no_agent_continues_for_ever() {
         let red = |n| wrote("developer", n, ran(101));
         check(done(), vec![red(1), red(2)], "checks-failed: CONTINUE");
         check(done(), vec![red(1), red(2), red(3)], "checks-fail-on: SELECT_MODE planner?");
@@ -271,7 +263,7 @@ mod tests {
             vec![wrote("developer", 1, json!({})), idle(2), reviewer],
             "reviewed-and-last: COMPLETE?",
         );
-        // A plan that nobody ticks off.
+        // A plan whose steps no agent marks as complete.
         check(
             open(),
             vec![wrote("developer", 1, json!({})), did("developer", 2, json!({}))],
@@ -287,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_verification_is_believed() {
+    fn a_fresh_verification_decides() {
         let verification = |passed: bool| json!({"facts": {"verification": {"passed": passed, "isStale": false, "commands": []}}});
         let history = || vec![wrote("developer", 1, json!({})), did("reviewer", 2, json!({}))];
         check(done().with(verification(true)), history(), "tested-and-reviewed: COMPLETE");
@@ -309,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_weighed_by_their_category() {
+    fn errors_are_handled_by_their_category() {
         let met = |category: &str, tool: Option<&str>, options: &[&str]| {
             open().error("tester", "it failed").with(error(category, tool, options))
         };
@@ -355,25 +347,29 @@ mod tests {
             vec![did("reviewer", 1, json!({"status": "failure"}))],
             "tool-not-allowed: SELECT_MODE developer",
         );
-        // The arbiter's own error says nothing of the work.
-        check_select(Scene::default().error("arbiter", "x"), vec![], "beginning: SELECT_MODE planner?");
+        // The arbiter's own error says nothing about the work.
+        check_select(
+            InputBuilder::default().error("arbiter", "x"),
+            vec![],
+            "beginning: SELECT_MODE planner?",
+        );
     }
 
     #[test]
-    fn without_anybody_there_is_no_ruling() {
-        let alone = Scene::default().with(json!({"availableAgents": []}));
+    fn without_agents_there_is_no_ruling() {
+        let alone = InputBuilder::default().with(json!({"availableAgents": []}));
         check_select(alone, vec![], "no rule");
         let input = done().history([wrote("developer", 1, json!({}))]).evaluate();
-        told(rule_on_progress(&input, &[]), "changed-not-tested: CONTINUE?");
+        check_ruling(rule_on_progress(&input, &[]), "changed-not-tested: CONTINUE?");
     }
 
     #[test]
-    fn first_words_of_steps_tell_who_they_are_for() {
+    fn the_first_word_of_a_step_names_a_role() {
         for (step, expected) in [
-            ("Review the diff", Some(Role::Reviewer)),
-            ("Run the test suite", Some(Role::Tester)),
+            ("Review the diff", Some(AgentRole::Reviewer)),
+            ("Run the test suite", Some(AgentRole::Tester)),
             ("Run the migration", None),
-            ("Verify that it works", Some(Role::Tester)),
+            ("Verify that it works", Some(AgentRole::Tester)),
             ("Write tests for the parser", None),
             ("", None),
         ] {

@@ -1,27 +1,27 @@
-//! The rules on who works next, in their order: the first that fits decides.
+//! The rules that select the next agent, in order: the first that fits decides.
 
-use super::construct::NOBODY;
+use super::construct::ARBITER;
 use super::input::{ErrorCategory, ErrorContext, RecoveryAction};
 use super::judging;
-use super::rules::{Case, Ruling, Worker, asks_only, role_of_step};
-use super::team::Role;
+use super::rules::{Case, Ruling, asks_only, role_of_step};
+use super::team::{AgentRole, Worker};
 use super::words::stems;
 use crate::facts::VERIFY;
 use crate::machine::{Decision, ExecutionStatus};
 
-/// Words from which on a task is no small one.
+/// A task of at least so many words is not small.
 const LONG_TASK: usize = 18;
-/// Words up to which it may be one.
+/// A task of at most so many words may be small.
 const SHORT_TASK: usize = 12;
-/// How often the same error means that trying again brings nothing.
+/// From this count on, the same error means that another attempt is useless.
 const AGAIN: usize = 2;
-/// How often it means so for certain.
+/// From this count on, that is certain.
 const OFTEN: usize = 3;
 
-/// What the first rule that fits says.
+/// The ruling of the first rule that fits.
 pub(super) fn rule(case: &Case<'_>, error: Option<&ErrorContext>) -> Option<Ruling> {
-    // The arbiter's own errors say nothing of the work.
-    if let Some(error) = error.filter(|error| error.agent != NOBODY) {
+    // The arbiter's own errors say nothing about the work.
+    if let Some(error) = error.filter(|error| error.agent != ARBITER) {
         return after_error(case, error);
     }
     match case.record.last() {
@@ -44,12 +44,12 @@ pub(super) fn rule(case: &Case<'_>, error: Option<&ErrorContext>) -> Option<Ruli
                 "It was interrupted; the work is still to be done",
             ))
         }
-        Some(last) => judging::rule(case, last).map(|ruling| anew(ruling, &last.agent, case)),
+        Some(last) => judging::rule(case, last).map(|ruling| in_new_conversation(ruling, &last.agent, case)),
     }
 }
 
-/// Whoever would go on begins anew: at this point there is no conversation to go on in.
-fn anew(ruling: Ruling, last: &str, case: &Case<'_>) -> Ruling {
+/// Turns CONTINUE into a selection of the same agent: while selecting, there is no conversation to continue.
+fn in_new_conversation(ruling: Ruling, last: &str, case: &Case<'_>) -> Ruling {
     let Ruling { decision, rule, certain } = ruling;
     let decision = match decision {
         Decision::Continue { reason } => match case.team.get(last) {
@@ -77,7 +77,8 @@ fn after_error(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
         ErrorCategory::ProviderError => {
             let (role, _) = case.team.role(&error.agent)?;
             let name = case.team.nearest(&format!("{} {}", case.state(), error.message), &error.agent)?;
-            let peer = case.who(role).filter(|peer| peer.name != error.agent).map_or(name, |peer| peer.name);
+            let peer =
+                case.agent_for(role).filter(|peer| peer.name != error.agent).map_or(name, |peer| peer.name);
             Some(Ruling::select(
                 "provider-refuses",
                 Worker { name: peer, sure: false },
@@ -114,7 +115,7 @@ fn after_error(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
     }
 }
 
-/// The task was said to be done, and the verification commands say it is not.
+/// The task was reported as done, and the verification failed.
 fn after_verification(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
     if case.facts.repetition.is_some() {
         return stuck(case, error, true);
@@ -138,8 +139,7 @@ fn stuck(case: &Case<'_>, error: &ErrorContext, certain: bool) -> Option<Ruling>
     ))
 }
 
-/// Something was not allowed. Where it is the tool that is not the agent's, somebody else has it; where it is more than
-/// that, nobody may.
+/// Something was denied. If the agent lacks the tool, another agent has it; otherwise the rules deny it to all.
 fn after_denial(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
     let tool = error.tool.as_deref().unwrap_or_default();
     if !tool.is_empty() && !case.team.has_tool(&error.agent, tool) {
@@ -163,7 +163,7 @@ fn is_missing_program(message: &str) -> bool {
         || message.contains("exited with 127")
 }
 
-/// Nothing was done yet.
+/// Nothing has been done yet.
 fn beginning(case: &Case<'_>) -> Option<Ruling> {
     if let Some(only) = case.team.only() {
         return Some(Ruling::select(
@@ -178,19 +178,19 @@ fn beginning(case: &Case<'_>) -> Option<Ruling> {
     let asks = |parts: &[&str]| parts.iter().any(|part| stems.contains(*part));
     let looks_only = asks_only(case.task);
     let role = if looks_only && asks(&["test", "suit"]) {
-        Role::Tester
-    } else if looks_only || role_of_step(case.task) == Some(Role::Reviewer) {
-        Role::Reviewer
+        AgentRole::Tester
+    } else if looks_only || role_of_step(case.task) == Some(AgentRole::Reviewer) {
+        AgentRole::Reviewer
     } else if words <= SHORT_TASK && asks(&["typo", "bump", "renam"]) {
-        Role::Developer
+        AgentRole::Developer
     } else {
-        Role::Planner
+        AgentRole::Planner
     };
     let reason = "Nothing was done yet";
-    match case.who(role) {
+    match case.agent_for(role) {
         Some(worker) => {
             let plainly_long =
-                role == Role::Planner && words >= LONG_TASK && !case.task.contains('?') && !looks_only;
+                role == AgentRole::Planner && words >= LONG_TASK && !case.task.contains('?') && !looks_only;
             Some(Ruling::select("beginning", worker, plainly_long, reason))
         }
         None => {

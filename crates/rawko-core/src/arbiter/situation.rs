@@ -1,7 +1,7 @@
-//! Labelled situations: questions to the arbiter with the decisions that a careful person accepts, one JSON object a line.
+//! Labelled situations: questions to the arbiter with the decisions that a careful person accepts, one JSON object per
+//! line.
 //!
-//! Owns the form of such a file, both ways, and errors that name line and field, all of them at once. What is done with
-//! the situations is for others.
+//! Reads and writes such a file. Errors name line and field, all of them at once.
 
 use std::collections::BTreeSet;
 
@@ -12,72 +12,72 @@ use serde_json::{Map, Value, json};
 use super::answer::DecisionKind;
 use super::construct::describe;
 use super::input::{AgentDescription, EvaluateProgressInput, SelectAgentInput};
-use super::inquiry::Inquiry;
+use super::question::ArbiterQuestion;
 use crate::agent::builtin_agents;
 use crate::machine::Decision;
 
 /// A question with the decisions that are accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Situation {
-    /// Names it within its file.
+    /// Its id, unique within the file.
     pub id: String,
     /// The question.
-    pub inquiry: Inquiry,
-    /// Any of these is right; never empty.
+    pub question: ArbiterQuestion,
+    /// The acceptable decisions; never empty.
     pub acceptable: Vec<Label>,
-    /// Why, for people.
+    /// The explanation, for people.
     pub why: Option<String>,
-    /// What it is about.
+    /// Free tags, for people and filters.
     pub tags: Vec<String>,
-    /// Which part of a collection it belongs to, e.g. `held-out`.
+    /// The part of a collection that it belongs to, e.g. `held-out`.
     pub set: Option<String>,
-    /// What was decided in the session that it comes from.
+    /// The decision in the session that it comes from.
     pub recorded: Option<Recorded>,
 }
 
-/// A decision without its words.
+/// A decision without its reason.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Label {
-    /// Its kind.
+    /// The kind of decision.
     pub decision: DecisionKind,
     /// The agent; with SELECT_MODE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
 
-/// What was decided in a session.
+/// The decision of a session, and its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recorded {
-    /// Its kind.
+    /// The kind of decision.
     pub decision: DecisionKind,
     /// The agent; with SELECT_MODE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Where it came from: `llm`, `rule`, `cache`, `fallback` or `human`.
     pub source: String,
-    /// The model that was asked, where one was.
+    /// The model that was asked, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// What is wrong with a line.
+/// An error in a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}{}: {}{message}", id.as_ref().map_or_else(String::new, |id| format!(" ({id})")), if field.is_empty() { String::new() } else { format!("{field}: ") })]
 pub struct SituationError {
     /// The line, from 1.
     pub line: usize,
-    /// The situation's id, where it could be read.
+    /// The situation's id, if it could be read.
     pub id: Option<String>,
-    /// The field; empty where it is the whole line.
+    /// The field; empty if it is the whole line.
     pub field: String,
-    /// What is wrong.
+    /// What is wrong with it.
     pub message: String,
 }
 
 impl Recorded {
-    /// The decision without what else is known of it.
+    /// The decision without its source.
     #[must_use]
     pub fn label(&self) -> Label {
         Label { decision: self.decision, mode: self.mode.clone() }
@@ -85,7 +85,7 @@ impl Recorded {
 }
 
 impl Label {
-    /// Of that decision.
+    /// The label of a decision.
     #[must_use]
     pub fn of(decision: &Decision) -> Self {
         let (decision, mode) = match decision {
@@ -114,18 +114,18 @@ impl std::fmt::Display for Label {
 }
 
 impl Situation {
-    /// Whether that decision is one of those accepted.
+    /// Whether the decision is acceptable.
     #[must_use]
     pub fn accepts(&self, decision: &Decision) -> bool {
         self.acceptable.contains(&Label::of(decision))
     }
 
-    /// The line that reads as this situation.
+    /// The situation as one line of JSON.
     #[must_use]
     pub fn to_line(&self) -> String {
-        let (point, input, agents) = match &self.inquiry {
-            Inquiry::Select(input) => ("select", json!(input), None),
-            Inquiry::Evaluate { input, agents } => ("evaluate", json!(input), Some(agents)),
+        let (point, input, agents) = match &self.question {
+            ArbiterQuestion::Select(input) => ("select", json!(input), None),
+            ArbiterQuestion::Evaluate { input, agents } => ("evaluate", json!(input), Some(agents)),
         };
         let mut line = json!({"id": self.id, "point": point, "acceptable": self.acceptable});
         let mut put = |key: &str, value: Option<Value>| {
@@ -143,22 +143,23 @@ impl Situation {
     }
 }
 
-/// Reads a file of situations. Empty lines are passed over; `agents` may be left out where the built-in ones are meant.
+/// Reads a file of situations. Empty lines are skipped; without `agents`, the built-in ones are used.
 ///
 /// # Errors
-/// Everything that is wrong, with its line and field; an empty file is wrong too.
+/// All errors, each with its line and field. An empty file is an error too.
 pub fn parse_situations(text: &str) -> Result<Vec<Situation>, Vec<SituationError>> {
     let (mut situations, mut errors, mut ids) = (Vec::new(), Vec::new(), BTreeSet::new());
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
-        let wrong = |id: Option<String>, (field, message): Wrong| SituationError { line, id, field, message };
+        let wrong =
+            |id: Option<String>, (field, message): FieldError| SituationError { line, id, field, message };
         match serde_json::from_str::<Map<String, Value>>(text) {
-            Err(error) => errors.push(wrong(None, (String::new(), format!("no JSON object: {error}")))),
+            Err(error) => errors.push(wrong(None, (String::new(), format!("not a JSON object: {error}")))),
             Ok(object) => {
                 let id = object.get("id").and_then(Value::as_str).map(str::to_owned);
                 match situation(object) {
                     Ok(situation) if !ids.insert(situation.id.clone()) => {
-                        errors.push(wrong(id, ("id".to_owned(), "is that of an earlier line".to_owned())));
+                        errors.push(wrong(id, ("id".to_owned(), "is used by an earlier line".to_owned())));
                     }
                     Ok(situation) => situations.push(situation),
                     Err(error) => errors.push(wrong(id, error)),
@@ -167,22 +168,22 @@ pub fn parse_situations(text: &str) -> Result<Vec<Situation>, Vec<SituationError
         }
     }
     if situations.is_empty() && errors.is_empty() {
-        let message = "there is no situation in it: each line is to be a JSON object".to_owned();
+        let message = "there is no situation in the file: each line must be a JSON object".to_owned();
         errors.push(SituationError { line: 1, id: None, field: String::new(), message });
     }
     if errors.is_empty() { Ok(situations) } else { Err(errors) }
 }
 
 /// A field and what is wrong with it.
-type Wrong = (String, String);
+type FieldError = (String, String);
 
 const FIELDS: &[&str] = &["id", "point", "input", "agents", "acceptable", "why", "tags", "set", "recorded"];
 
-fn situation(mut object: Map<String, Value>) -> Result<Situation, Wrong> {
+fn situation(mut object: Map<String, Value>) -> Result<Situation, FieldError> {
     if let Some(unknown) = object.keys().find(|key| !FIELDS.contains(&key.as_str())) {
         return Err((
             unknown.clone(),
-            format!("is no field of a situation; those are {}", FIELDS.join(", ")),
+            format!("is not a field of a situation; the fields are {}", FIELDS.join(", ")),
         ));
     }
     let id: String = field(&mut object, "id")?;
@@ -192,19 +193,19 @@ fn situation(mut object: Map<String, Value>) -> Result<Situation, Wrong> {
     let point: String = field(&mut object, "point")?;
     let agents: Option<Vec<AgentDescription>> = optional(&mut object, "agents")?;
     let input: Map<String, Value> = field(&mut object, "input")?;
-    let inquiry = match point.as_str() {
-        "select" => Inquiry::Select(Box::new(select_input(input, agents)?)),
+    let question = match point.as_str() {
+        "select" => ArbiterQuestion::Select(Box::new(select_input(input, agents)?)),
         "evaluate" => {
             let input: EvaluateProgressInput = input_of(input)?;
-            Inquiry::Evaluate { input: Box::new(input), agents: agents.unwrap_or_else(builtin) }
+            ArbiterQuestion::Evaluate { input: Box::new(input), agents: agents.unwrap_or_else(builtin) }
         }
-        _ => return Err(("point".to_owned(), format!("is \"{point}\", and should be select or evaluate"))),
+        _ => return Err(("point".to_owned(), format!("is \"{point}\"; it must be select or evaluate"))),
     };
     let acceptable: Vec<Label> = field(&mut object, "acceptable")?;
-    check_labels(&acceptable, &inquiry)?;
+    check_labels(&acceptable, &question)?;
     Ok(Situation {
         id,
-        inquiry,
+        question,
         acceptable,
         why: optional(&mut object, "why")?,
         tags: optional(&mut object, "tags")?.unwrap_or_default(),
@@ -216,7 +217,7 @@ fn situation(mut object: Map<String, Value>) -> Result<Situation, Wrong> {
 fn select_input(
     mut input: Map<String, Value>,
     agents: Option<Vec<AgentDescription>>,
-) -> Result<SelectAgentInput, Wrong> {
+) -> Result<SelectAgentInput, FieldError> {
     const OWN: &str = "availableAgents";
     match (input.contains_key(OWN), agents) {
         (true, Some(_)) => return Err(wrong("agents", "are given twice: here and as input.availableAgents")),
@@ -228,11 +229,11 @@ fn select_input(
     input_of(input)
 }
 
-/// The parts of an input are read one by one first, so that an error can name the one that is wrong.
-fn input_of<T: DeserializeOwned>(input: Map<String, Value>) -> Result<T, Wrong> {
+/// Reads the fields of an input one by one first, so that an error can name the field.
+fn input_of<T: DeserializeOwned>(input: Map<String, Value>) -> Result<T, FieldError> {
     use super::input::{ConstraintContext, ErrorContext, ExecutionSummary, RunFacts};
     use crate::machine::Plan;
-    fn is<T: DeserializeOwned>(name: String, value: &Value) -> Result<(), Wrong> {
+    fn is<T: DeserializeOwned>(name: String, value: &Value) -> Result<(), FieldError> {
         T::deserialize(value).map(drop).map_err(|error| (name, error.to_string()))
     }
     for (key, value) in &input {
@@ -259,9 +260,9 @@ fn input_of<T: DeserializeOwned>(input: Map<String, Value>) -> Result<T, Wrong> 
     serde_json::from_value(Value::Object(input)).map_err(|error| ("input".to_owned(), error.to_string()))
 }
 
-fn check_labels(acceptable: &[Label], inquiry: &Inquiry) -> Result<(), Wrong> {
-    if inquiry.agents().is_empty() {
-        return Err(wrong("agents", "are none: there is nobody to choose"));
+fn check_labels(acceptable: &[Label], question: &ArbiterQuestion) -> Result<(), FieldError> {
+    if question.agents().is_empty() {
+        return Err(wrong("agents", "is empty: there is no agent to choose"));
     }
     if acceptable.is_empty() {
         return Err(wrong("acceptable", "is empty: name at least one decision"));
@@ -270,17 +271,17 @@ fn check_labels(acceptable: &[Label], inquiry: &Inquiry) -> Result<(), Wrong> {
         let wrong = |message: String| Err((format!("acceptable[{at}]"), message));
         match (label.decision, &label.mode) {
             (DecisionKind::SelectMode, None) => return wrong("SELECT_MODE needs `mode`".to_owned()),
-            (DecisionKind::SelectMode, Some(mode)) if !inquiry.names().contains(mode) => {
+            (DecisionKind::SelectMode, Some(mode)) if !question.names().contains(mode) => {
                 return wrong(format!(
-                    "there is no agent `{mode}`; there are: {}",
-                    inquiry.names().join(", ")
+                    "there is no agent `{mode}`; the agents are {}",
+                    question.names().join(", ")
                 ));
             }
             (DecisionKind::Continue | DecisionKind::Complete | DecisionKind::Retry, Some(_)) => {
                 return wrong("only SELECT_MODE has a `mode`".to_owned());
             }
             (DecisionKind::Continue | DecisionKind::Complete | DecisionKind::Retry, None)
-                if !inquiry.some_agent_ran() =>
+                if !question.some_agent_ran() =>
             {
                 return wrong("is not possible: no agent has worked yet".to_owned());
             }
@@ -290,19 +291,22 @@ fn check_labels(acceptable: &[Label], inquiry: &Inquiry) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn field<T: DeserializeOwned>(object: &mut Map<String, Value>, name: &str) -> Result<T, Wrong> {
+fn field<T: DeserializeOwned>(object: &mut Map<String, Value>, name: &str) -> Result<T, FieldError> {
     let value = object.remove(name).ok_or_else(|| wrong(name, "is missing"))?;
     serde_json::from_value(value).map_err(|error| (name.to_owned(), error.to_string()))
 }
 
-fn optional<T: DeserializeOwned>(object: &mut Map<String, Value>, name: &str) -> Result<Option<T>, Wrong> {
+fn optional<T: DeserializeOwned>(
+    object: &mut Map<String, Value>,
+    name: &str,
+) -> Result<Option<T>, FieldError> {
     match object.remove(name) {
         None => Ok(None),
         Some(value) => serde_json::from_value(value).map_err(|error| (name.to_owned(), error.to_string())),
     }
 }
 
-fn wrong(field: &str, message: &str) -> Wrong {
+fn wrong(field: &str, message: &str) -> FieldError {
     (field.to_owned(), message.to_owned())
 }
 
@@ -313,12 +317,12 @@ fn builtin() -> Vec<AgentDescription> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arbiter::testing::Scene;
+    use crate::arbiter::testing::InputBuilder;
     use proptest::prelude::*;
 
     fn line() -> Value {
         json!({
-            "id": "one", "point": "select", "input": Scene::default().select(),
+            "id": "one", "point": "select", "input": InputBuilder::default().select(),
             "acceptable": [{"decision": "SELECT_MODE", "mode": "planner"}],
         })
     }
@@ -335,10 +339,10 @@ mod tests {
             (parent, Some(value)) => parent[key.parse::<usize>().unwrap()] = value,
             (_, None) => panic!("{pointer}"),
         }
-        let told = parse_situations(&format!("\n{line}\n")).unwrap_err();
-        let told: Vec<String> = told.iter().map(SituationError::to_string).collect();
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with("line 2") && told[0].contains(expected), "{}", told[0]);
+        let errors = parse_situations(&format!("\n{line}\n")).unwrap_err();
+        let errors: Vec<String> = errors.iter().map(SituationError::to_string).collect();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].starts_with("line 2") && errors[0].contains(expected), "{}", errors[0]);
     }
 
     #[test]
@@ -346,7 +350,7 @@ mod tests {
         check("/id", None, "id: is missing");
         check("/id", Some(json!(" ")), "id: is empty");
         check("/point", Some(json!("choose")), "(one): point: is \"choose\"");
-        check("/acceptible", Some(json!([])), "acceptible: is no field");
+        check("/acceptible", Some(json!([])), "acceptible: is not a field");
         check("/acceptable", Some(json!([])), "acceptable: is empty");
         check("/acceptable/0", Some(json!({"decision": "SELECT_MODE"})), "acceptable[0]: SELECT_MODE needs");
         check("/acceptable/0", Some(json!({"decision": "STOP"})), "acceptable: unknown variant `STOP`");
@@ -357,17 +361,18 @@ mod tests {
         check("/input/constraints/maxIterations", None, "input.constraints: missing field `maxIterations`");
         check("/input/history", Some(json!([{"agent": "x"}])), "input.history[0]: missing field");
         check("/input/availableAgents/1/name", None, "input.availableAgents[1]: missing field `name`");
-        check("/input/availableAgents", Some(json!([])), "agents: are none");
+        check("/input/availableAgents", Some(json!([])), "agents: is empty");
         check("/agents", Some(json!([])), "agents: are given twice");
         check("/tags", Some(json!("x")), "tags: invalid type");
     }
 
     #[test]
-    fn all_errors_are_told_at_once() {
+    fn all_errors_are_reported_at_once() {
         let line = line();
-        let told = parse_situations(&format!("{line}\nnot json\n[]\n{line}\n")).unwrap_err();
-        let told: Vec<(usize, &str)> = told.iter().map(|error| (error.line, error.field.as_str())).collect();
-        assert_eq!(told, [(2, ""), (3, ""), (4, "id")]);
+        let errors = parse_situations(&format!("{line}\nnot json\n[]\n{line}\n")).unwrap_err();
+        let errors: Vec<(usize, &str)> =
+            errors.iter().map(|error| (error.line, error.field.as_str())).collect();
+        assert_eq!(errors, [(2, ""), (3, ""), (4, "id")]);
         assert!(parse_situations(" \n").unwrap_err()[0].to_string().contains("no situation"));
     }
 
@@ -376,7 +381,7 @@ mod tests {
         let mut line = line();
         line["input"].as_object_mut().unwrap().remove("availableAgents");
         let read = parse_situations(&format!("\u{feff}{line}\r\n")).unwrap();
-        assert_eq!(read[0].inquiry.names(), ["planner", "developer", "tester", "reviewer"]);
+        assert_eq!(read[0].question.names(), ["planner", "developer", "tester", "reviewer"]);
     }
 
     #[test]

@@ -1,25 +1,25 @@
-//! Who is what in a set of agents: which of them plans, changes files, tests, reviews.
+//! The roles in a set of agents: which of them plans, changes files, tests, reviews.
 //!
-//! Owns the recognition, by name first, then by what an agent is said to be for and what it may do. It says how sure
-//! it is, and refuses to guess where two could be meant.
+//! A role is recognised by the agent's name first, then by its `whenToUse` and its tools. The result says whether it
+//! is sure; where two agents fit equally it is not.
 
 use super::fallback::{COMPLETE, follow};
 use super::input::{AgentDescription, ExecutionSummary};
 use super::words::{nearest, stems};
 
-/// A part in the usual course of a task.
+/// The role of an agent in the usual course of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Role {
+pub(super) enum AgentRole {
     Planner,
     Developer,
     Tester,
     Reviewer,
 }
 
-use Role::{Developer, Planner, Reviewer, Tester};
+use AgentRole::{Developer, Planner, Reviewer, Tester};
 
-/// Parts of names that tell a role; German ones too, as they are met.
-const NAMES: &[(Role, &[&str])] = &[
+/// Beginnings of names that indicate a role, some of them German.
+const NAMES: &[(AgentRole, &[&str])] = &[
     (Planner, &["plan", "architect", "design", "analy"]),
     (Reviewer, &["review", "critic", "audit", "editor", "proofread", "gutachter"]),
     (Tester, &["test", "qa", "check", "verif", "validat", "pruef", "prüf"]),
@@ -29,22 +29,22 @@ const NAMES: &[(Role, &[&str])] = &[
     ),
 ];
 
-/// Stems in what an agent is for that tell a role.
-const USES: &[(Role, &[&str])] = &[
+/// Beginnings of words in `whenToUse` that indicate a role.
+const USES: &[(AgentRole, &[&str])] = &[
     (Planner, &["plan", "design", "step", "approach"]),
     (Tester, &["test", "check", "verify", "verif", "qa"]),
     (Reviewer, &["review", "critical", "critic", "proofread", "audit", "read", "assess"]),
     (Developer, &["cod", "writ", "imple", "chang", "develop", "fix", "repair"]),
 ];
 
-/// How sure a recognition is.
+/// An agent chosen for a piece of work, and whether the choice is sure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found<'a> {
+pub(super) struct Worker<'a> {
     pub(super) name: &'a str,
     pub(super) sure: bool,
 }
 
-/// Where an execution leads by its agent's transitions.
+/// The target of an agent's transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Successor<'a> {
     Agent(&'a str),
@@ -66,7 +66,7 @@ impl<'a> Team<'a> {
         self.agents.iter().find(|agent| agent.name == name)
     }
 
-    /// The only agent there is.
+    /// The only agent, if there is just one.
     pub(super) fn only(&self) -> Option<&'a str> {
         match self.agents {
             [agent] => Some(&agent.name),
@@ -74,14 +74,14 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// Which role the agent has, and whether that is sure.
-    pub(super) fn role(&self, name: &str) -> Option<(Role, bool)> {
+    /// The agent's role, and whether that is sure.
+    pub(super) fn role(&self, name: &str) -> Option<(AgentRole, bool)> {
         let Some(agent) = self.get(name) else {
-            // One that cannot be chosen now may still be judged, by its name alone.
+            // An agent that cannot be chosen now is recognised by its name alone.
             return role_of_name(name).map(|role| (role, true));
         };
         if let Some(role) = role_of_name(&agent.name) {
-            // A name that promises changes without a tool for them is a name, not a role.
+            // A developer by name needs a tool that writes.
             return (role != Developer || can_write(agent)).then_some((role, true));
         }
         if self.agents.len() == 1 {
@@ -91,21 +91,28 @@ impl<'a> Team<'a> {
         let count = |parts: &[&str]| {
             used.iter().filter(|stem| parts.iter().any(|part| stem.starts_with(part))).count()
         };
-        let told = USES.iter().map(|(role, stems)| (count(stems), *role)).filter(|(count, _)| *count > 0);
-        let best = told.max_by_key(|(count, role)| (*count, *role == Developer)).map(|(_, role)| role);
+        let indicated =
+            USES.iter().map(|(role, stems)| (count(stems), *role)).filter(|(count, _)| *count > 0);
+        let best = indicated.max_by_key(|(count, role)| (*count, *role == Developer)).map(|(_, role)| role);
         match best {
             Some(Developer) | None => can_write(agent).then_some((Developer, false)),
             Some(role) => Some((role, false)),
         }
     }
 
-    /// Who has that role. Of several the one that did such work last, or whose "when to use" is nearest to `state`.
-    pub(super) fn who(&self, role: Role, last_writer: Option<&str>, state: &str) -> Option<Found<'a>> {
+    /// The agent with that role. Of several: the last one that changed files, else the one whose `whenToUse` matches
+    /// `state` best.
+    pub(super) fn agent_for(
+        &self,
+        role: AgentRole,
+        last_writer: Option<&str>,
+        state: &str,
+    ) -> Option<Worker<'a>> {
         let with_role = |agent: &&AgentDescription| self.role(&agent.name).filter(|(r, _)| *r == role);
-        let found: Vec<Found<'_>> = self
+        let found: Vec<Worker<'_>> = self
             .agents
             .iter()
-            .filter_map(|agent| with_role(&agent).map(|(_, sure)| Found { name: &agent.name, sure }))
+            .filter_map(|agent| with_role(&agent).map(|(_, sure)| Worker { name: &agent.name, sure }))
             .collect();
         match found.as_slice() {
             [] => None,
@@ -118,12 +125,12 @@ impl<'a> Team<'a> {
                 let by_words = nearest(state, &texts);
                 let by_record = last_writer.filter(|name| found.iter().any(|found| found.name == *name));
                 let name = by_record.and_then(|name| self.get(name)).map(|agent| agent.name.as_str());
-                Some(Found { name: name.or(by_words).unwrap_or(first.name), sure: false })
+                Some(Worker { name: name.or(by_words).unwrap_or(first.name), sure: false })
             }
         }
     }
 
-    /// Where the agent's own transitions lead, as far as they lead to somebody in the set.
+    /// The target of the agent's own transitions, if it is in the set.
     pub(super) fn successor(&self, last: &ExecutionSummary) -> Option<Successor<'a>> {
         let target = follow(&self.get(&last.agent)?.transitions, last.ended(), last.status)?;
         if target == COMPLETE {
@@ -132,7 +139,7 @@ impl<'a> Team<'a> {
         self.get(target).map(|agent| Successor::Agent(agent.name.as_str()))
     }
 
-    /// The agent of a custom transition whose condition has words of `state`.
+    /// The target of the first custom transition whose condition shares two words with `state`.
     pub(super) fn special(&self, name: &str, state: &str) -> Option<&'a str> {
         let state = stems(state);
         let custom = &self.get(name)?.transitions.custom;
@@ -140,19 +147,19 @@ impl<'a> Team<'a> {
         fits.filter_map(|custom| self.get(&custom.target)).map(|agent| agent.name.as_str()).next()
     }
 
-    /// Whether its author named cases of its own.
+    /// Whether the agent has custom transitions.
     pub(super) fn has_special(&self, name: &str) -> bool {
         self.get(name).is_some_and(|agent| !agent.transitions.custom.is_empty())
     }
 
-    /// Whose "when to use" is nearest to `state`, `but` left out.
+    /// The agent other than `but` whose `whenToUse` matches `state` best.
     pub(super) fn nearest(&self, state: &str, but: &str) -> Option<&'a str> {
         let others = self.agents.iter().filter(|agent| agent.name != but);
         let texts: Vec<(&str, String)> = others.map(|agent| (agent.name.as_str(), text(agent))).collect();
         nearest(state, &texts)
     }
 
-    /// The agents that may use `tool`, `but` left out.
+    /// The agents other than `but` that may use `tool`.
     pub(super) fn with_tool(&self, tool: &str, but: &str) -> Vec<&'a str> {
         let others = self.agents.iter().filter(|agent| agent.name != but && has_tool(agent, tool));
         others.map(|agent| agent.name.as_str()).collect()
@@ -177,11 +184,11 @@ fn has_tool(agent: &AgentDescription, tool: &str) -> bool {
     allowed && !agent.tools.blocked.iter().any(|name| name == tool)
 }
 
-fn role_of_name(name: &str) -> Option<Role> {
+fn role_of_name(name: &str) -> Option<AgentRole> {
     let name = name.to_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).collect();
-    let told = |parts: &&[&str]| words.iter().any(|word| parts.iter().any(|part| word.starts_with(part)));
-    NAMES.iter().find(|(_, parts)| told(parts)).map(|(role, _)| *role)
+    let matches = |parts: &&[&str]| words.iter().any(|word| parts.iter().any(|part| word.starts_with(part)));
+    NAMES.iter().find(|(_, parts)| matches(parts)).map(|(role, _)| *role)
 }
 
 #[cfg(test)]
@@ -197,7 +204,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(agents: &[AgentDescription], name: &str, expected: Option<(Role, bool)>) {
+    fn check(agents: &[AgentDescription], name: &str, expected: Option<(AgentRole, bool)>) {
         assert_eq!(Team::new(agents).role(name), expected, "{name}");
     }
 
@@ -233,10 +240,11 @@ mod tests {
         let set =
             [agent("sql-developer", "Migrations", &["Write"]), agent("css-developer", "Layout", &["Write"])];
         let team = Team::new(&set);
-        let who = |writer, state| team.who(Developer, writer, state).map(|found| (found.name, found.sure));
+        let who =
+            |writer, state| team.agent_for(Developer, writer, state).map(|found| (found.name, found.sure));
         assert_eq!(who(None, "the layout is off"), Some(("css-developer", false)));
         assert_eq!(who(Some("sql-developer"), "the layout is off"), Some(("sql-developer", false)));
         assert_eq!(who(None, ""), Some(("sql-developer", false)));
-        assert_eq!(team.who(Tester, None, ""), None);
+        assert_eq!(team.agent_for(Tester, None, ""), None);
     }
 }

@@ -1,9 +1,10 @@
-//! Filling a template: one pass over its text, so that a task with `{history}` or `$&` in it stays as it is.
+//! Filling a template in one pass, so that `{history}` or `$&` in a task is not expanded.
 
 /// Divides a template into its stable part (the system prompt) and its volatile part (the question).
 pub const VOLATILE: &str = "<!-- volatile -->";
 
-/// Replaces each `{name}` of `template` for which `value` knows a text. Everything else, other braces included, stays.
+/// Replaces each `{name}` of `template` for which `value` returns a text. Everything else stays, including other
+/// braces.
 #[must_use]
 pub fn fill<'a>(template: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let mut filled = String::with_capacity(template.len() * 2);
@@ -29,8 +30,8 @@ pub fn fill<'a>(template: &str, value: impl Fn(&str) -> Option<&'a str>) -> Stri
     filled
 }
 
-/// Fences `text` as data. The fence cannot be closed from inside, because a `<data` or `</data` in it loses its
-/// bracket; and no line of it can pass for a heading of the prompt, because each begins with `| `.
+/// Fences `text` as data. The text cannot close the fence, because the bracket of a `<data` or `</data` in it is
+/// escaped; and no line of it can pass for a heading of the prompt, because each begins with `| `.
 #[must_use]
 pub fn fence(name: &str, text: &str) -> String {
     let text = defuse(text);
@@ -38,7 +39,7 @@ pub fn fence(name: &str, text: &str) -> String {
     format!("<data from=\"{name}\">\n{}\n</data>", lines.join("\n"))
 }
 
-/// Text in which a `<data` or `</data` has lost its bracket.
+/// `text` with the bracket of each `<data` or `</data` escaped.
 #[must_use]
 pub fn defuse(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

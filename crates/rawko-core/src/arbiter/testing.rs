@@ -1,4 +1,4 @@
-//! Inputs in few words, for the tests of what decides on them.
+//! Short ways to build the arbiter's inputs, for tests.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::construct::describe;
 use super::input::{AgentDescription, EvaluateProgressInput, ExecutionSummary, SelectAgentInput};
 use crate::agent::builtin_agents;
 
-/// The built-in agents as the arbiter sees them.
+/// The descriptions of the built-in agents.
 pub(super) fn builtin() -> Vec<AgentDescription> {
     builtin_agents().iter().map(|agent| describe(agent, None)).collect()
 }
 
-/// An execution that succeeded, but for what `other` says.
+/// A successful execution, with the fields of `other` replaced.
 pub(super) fn execution(agent: &str, other: Value) -> ExecutionSummary {
     let mut whole = json!({
         "agent": agent, "iteration": 1, "status": "success", "duration_ms": 1,
@@ -21,11 +21,11 @@ pub(super) fn execution(agent: &str, other: Value) -> ExecutionSummary {
     serde_json::from_value(whole).unwrap()
 }
 
-/// What an input is made of.
+/// Builds an input for selection or evaluation.
 #[derive(Debug, Clone)]
-pub(super) struct Scene(Value, Vec<ExecutionSummary>);
+pub(super) struct InputBuilder(Value, Vec<ExecutionSummary>);
 
-impl Default for Scene {
+impl Default for InputBuilder {
     fn default() -> Self {
         let input = json!({
             "task": "Do it.", "plan": null, "lastError": null, "availableAgents": builtin(),
@@ -39,14 +39,14 @@ impl Default for Scene {
     }
 }
 
-impl Scene {
-    /// With this in the input.
+impl InputBuilder {
+    /// Merges these fields into the input.
     pub(super) fn with(mut self, other: Value) -> Self {
         merge(&mut self.0, other);
         self
     }
 
-    /// With a plan whose steps have these statuses.
+    /// Adds a plan whose steps have these statuses.
     pub(super) fn plan(self, statuses: &[&str]) -> Self {
         let step = |(at, status): (usize, &&str)| json!({"index": at + 1, "description": "a step", "status": status});
         let steps: Vec<Value> = statuses.iter().enumerate().map(step).collect();
@@ -57,7 +57,7 @@ impl Scene {
         self.with(json!({ "plan": plan }))
     }
 
-    /// With an error of that agent.
+    /// Adds an error of that agent.
     pub(super) fn error(self, agent: &str, message: &str) -> Self {
         self.with(json!({"lastError": {
             "agent": agent, "attempted": "it", "message": message, "category": "tool_failure",
@@ -65,18 +65,18 @@ impl Scene {
         }}))
     }
 
-    /// With these executions.
+    /// Adds these executions.
     pub(super) fn history(mut self, entries: impl IntoIterator<Item = ExecutionSummary>) -> Self {
         self.1.extend(entries);
         self
     }
 
-    /// As an input for selection.
+    /// The input for selection.
     pub(super) fn select(&self) -> SelectAgentInput {
         serde_json::from_value(self.clone().with(json!({ "history": self.1 })).0).unwrap()
     }
 
-    /// As an input for evaluation.
+    /// The input for evaluation.
     pub(super) fn evaluate(&self) -> EvaluateProgressInput {
         let whole = self.clone().with(json!({ "history": self.1, "lastExecution": self.1.last() }));
         serde_json::from_value(whole.0).unwrap()

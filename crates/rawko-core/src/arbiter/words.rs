@@ -1,11 +1,11 @@
 //! Words of a text, reduced to their stems, and how much two texts have in common.
 //!
-//! Owns a rough comparison, good enough to prefer one agent's "when to use" over another's; whoever decides by it is
-//! not certain. Only English endings are known; other languages match by whole words.
+//! A rough comparison, good enough to prefer one agent's `whenToUse` over another's; a ruling based on it is never
+//! certain. Only English endings are known; other languages match by whole words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words that say nothing of a subject.
+/// Stop words.
 const EMPTY: &[&str] = &[
     "about", "after", "all", "and", "any", "are", "been", "but", "can", "for", "from", "has", "have", "into",
     "its", "not", "one", "only", "out", "over", "some", "than", "that", "the", "their", "them", "then",
@@ -13,7 +13,7 @@ const EMPTY: &[&str] = &[
     "used", "work",
 ];
 
-/// Endings that are cut, the longest first; what is left has at least three letters.
+/// Endings to remove, the longest first; at least three letters remain.
 const ENDINGS: &[&str] = &[
     "ations", "ation", "ments", "ment", "ings", "ing", "ions", "ion", "ers", "ies", "er", "ed", "es", "s",
     "e", "y",
@@ -34,8 +34,8 @@ fn stem(word: &str) -> String {
     cut.unwrap_or(word).to_owned()
 }
 
-/// Which of `texts` has most in common with `state`, and by how much: a stem counts the more the fewer of the texts
-/// have it. `None` where none has anything, or no one has most.
+/// The name of the text that has most in common with `state`. A stem counts more if fewer of the texts have it.
+/// `None` if no text has anything in common with it, or two have the most.
 pub(super) fn nearest<'a>(state: &str, texts: &[(&'a str, String)]) -> Option<&'a str> {
     let state = stems(state);
     let stemmed: Vec<(&str, BTreeSet<String>)> =

@@ -1,4 +1,4 @@
-//! The actions: everything that a transition can do to the context, and everything it can ask of the driver.
+//! The actions: every change that a transition can make to the context, and every effect it can ask for.
 
 use super::backoff::backoff;
 use super::effect::{Conversation, MachineEffect};
@@ -8,67 +8,67 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
-/// What the iteration limit puts in the arbiter's mouth (`spec/machine.md`, "Transitions").
+/// The summary of the COMPLETE decision that the iteration limit makes (`docs/spec/machine.md`, "Transitions").
 pub const MAX_ITERATIONS_SUMMARY: &str = "Max iterations reached";
 
-/// One named thing that a transition does. The names are those of the exported diagrams.
+/// A named action of a transition. The exported diagrams use the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// Everything fresh but the limits; task and start noted.
+    /// Resets the context and records the task and its start.
     StartTask,
-    /// Everything fresh but the limits.
+    /// Resets the context. The limits stay.
     ResetContext,
-    /// The decision is noted.
+    /// Records the decision.
     RecordDecision,
-    /// The decision becomes COMPLETE by the iteration limit.
+    /// Records a COMPLETE decision, made by the iteration limit.
     RecordMaxIterations,
-    /// The iteration limit ended the run.
+    /// Records that the iteration limit ended the run.
     MarkLimited,
-    /// The agent that the event names is at work from now on.
+    /// Makes the agent that the event names the current one.
     SetAgent,
-    /// One more iteration, begun now.
+    /// Counts an iteration, which begins now.
     BeginIteration,
-    /// A history entry from the executor's result.
+    /// Adds a history entry from the agent's result.
     RecordExecution,
-    /// A history entry from the executor's error.
+    /// Adds a history entry from the agent's error.
     RecordFailure,
-    /// A history entry for work that was called off.
+    /// Adds a history entry for work that was cancelled.
     RecordCancelled,
-    /// No failure is open any more.
+    /// Resets the failures in a row and the last error.
     ClearFailures,
-    /// One more failure, with the event's error.
+    /// Counts a failure, with the event's error.
     CountFailure,
-    /// One more failure, without an error of its own: the agent says that it did not succeed.
+    /// Counts a failure without an error: the agent reports that it did not succeed.
     CountUnsuccess,
-    /// One more failure: the decision cannot be followed.
+    /// Counts a failure: the decision cannot be followed.
     RejectSelection,
-    /// The plan takes over the fields that the agent gave.
+    /// Merges the agent's updates into the plan.
     MergePlan,
-    /// The current step is left out.
+    /// Skips the plan's current step.
     SkipStep,
-    /// Ask for an agent.
+    /// Asks for an agent.
     SelectAgent,
-    /// Ask for an agent, after a wait.
+    /// Asks for an agent, after a wait.
     SelectAgentAfterBackoff,
-    /// Ask for the agent that was just decided on.
+    /// Asks for the agent that the decision names.
     SelectDecidedAgent,
-    /// Have the agent work in a new conversation.
+    /// Starts the agent in a new conversation.
     ExecuteAgent,
-    /// Have the agent go on in the conversation it had.
+    /// Continues the agent in its conversation.
     ContinueAgent,
-    /// Ask for a judgement.
+    /// Asks the arbiter to judge the progress.
     EvaluateProgress,
-    /// What was asked for in the state left is not wanted any more.
+    /// Abandons the effect that the state being left asked for.
     Abandon,
-    /// The run is over.
+    /// Ends the run.
     Finish,
 }
 
-/// Where and when an action runs.
-pub(super) struct Scene<'a> {
+/// What an action reads besides the context.
+pub(super) struct ActionInput<'a> {
     /// When the event happened.
     pub(super) at: Timestamp,
-    /// The event that set off the step.
+    /// The event that triggered the step.
     pub(super) event: &'a MachineEvent,
     /// The state being left, or (for an entry action) entered.
     pub(super) state: State,
@@ -77,7 +77,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Action {
-    /// All of them.
+    /// Every action.
     pub const ALL: [Self; 24] = [
         Self::StartTask,
         Self::ResetContext,
@@ -136,19 +136,24 @@ impl Action {
         }
     }
 
-    /// Whether it needs to be told the state it concerns (an exported action is told as a parameter).
+    /// Whether it takes the state as a parameter in the exported XState config.
     #[must_use]
     pub fn concerns_state(self) -> bool {
         matches!(self, Self::Abandon | Self::Finish)
     }
 
-    /// Does it: changes the context, or adds an effect. What the event does not carry is left as it is.
-    pub(super) fn perform(self, scene: &Scene<'_>, context: &mut Context, effects: &mut Vec<MachineEffect>) {
+    /// Changes the context, or adds an effect. Does nothing where the event lacks what the action needs.
+    pub(super) fn apply(
+        self,
+        input: &ActionInput<'_>,
+        context: &mut Context,
+        effects: &mut Vec<MachineEffect>,
+    ) {
         match self {
-            Self::StartTask => start_task(context, scene),
+            Self::StartTask => start_task(context, input),
             Self::ResetContext => *context = Context::default(),
             Self::RecordDecision => {
-                if let Some(decision) = scene.event.decision() {
+                if let Some(decision) = input.event.decision() {
                     context.last_decision = Some(decision.clone());
                 }
             }
@@ -158,16 +163,16 @@ impl Action {
             }
             Self::MarkLimited => context.limited = true,
             Self::SetAgent => {
-                if let Some(agent) = scene.event.named_agent() {
+                if let Some(agent) = input.event.named_agent() {
                     agent.clone_into(&mut context.current_mode);
                 }
             }
             Self::BeginIteration => {
                 context.iteration_count = context.iteration_count.saturating_add(1);
-                context.executing_since = Some(scene.at);
+                context.executing_since = Some(input.at);
             }
             Self::RecordExecution | Self::RecordFailure | Self::RecordCancelled => {
-                let entry = history_entry(context, scene);
+                let entry = history_entry(context, input);
                 context.history.push(entry);
             }
             Self::ClearFailures => {
@@ -175,15 +180,15 @@ impl Action {
                 context.last_error = None;
             }
             Self::CountFailure => {
-                if let Some(error) = scene.event.error() {
-                    count_failure(context, scene.at, error.clone());
+                if let Some(error) = input.event.error() {
+                    count_failure(context, input.at, error.clone());
                 }
             }
             Self::CountUnsuccess => count(context),
             Self::RejectSelection => {
-                count_failure(context, scene.at, rejection(scene));
+                count_failure(context, input.at, rejection(input));
             }
-            Self::MergePlan => merge_plan(context, scene.event),
+            Self::MergePlan => merge_plan(context, input.event),
             Self::SkipStep => {
                 if let Some(plan) = &mut context.plan {
                     plan.skip_current_step();
@@ -196,19 +201,19 @@ impl Action {
                 effects.push(MachineEffect::SelectAgent { after_ms, decided: None });
             }
             Self::SelectDecidedAgent => effects
-                .push(MachineEffect::SelectAgent { after_ms: 0, decided: scene.event.decision().cloned() }),
+                .push(MachineEffect::SelectAgent { after_ms: 0, decided: input.event.decision().cloned() }),
             Self::ExecuteAgent => effects.push(execute(context, Conversation::New)),
             Self::ContinueAgent => effects.push(execute(context, Conversation::Same)),
             Self::EvaluateProgress => effects.push(MachineEffect::EvaluateProgress),
-            Self::Abandon => effects.push(MachineEffect::Abandon { state: scene.state }),
-            Self::Finish => effects.push(MachineEffect::Finish { state: scene.state }),
+            Self::Abandon => effects.push(MachineEffect::Abandon { state: input.state }),
+            Self::Finish => effects.push(MachineEffect::Finish { state: input.state }),
         }
     }
 }
 
-fn start_task(context: &mut Context, scene: &Scene<'_>) {
-    if let MachineEvent::StartTask { task } = scene.event {
-        *context = Context { task: task.clone(), started_at: Some(scene.at), ..Context::default() };
+fn start_task(context: &mut Context, input: &ActionInput<'_>) {
+    if let MachineEvent::StartTask { task } = input.event {
+        *context = Context { task: task.clone(), started_at: Some(input.at), ..Context::default() };
     }
 }
 
@@ -226,30 +231,30 @@ fn count_failure(context: &mut Context, at: Timestamp, error: ErrorInfo) {
     context.last_error = Some(FailureRecord { error, agent: context.current_mode.clone(), at });
 }
 
-/// Why a selection cannot be followed. The rows that can follow one come first, so only two cases are left.
-fn rejection(scene: &Scene<'_>) -> ErrorInfo {
-    let message = match scene.event.named_agent() {
+/// Why a selection cannot be followed. The rows that accept one come first in the table, so two cases remain.
+fn rejection(input: &ActionInput<'_>) -> ErrorInfo {
+    let message = match input.event.named_agent() {
         Some(agent) => format!(
             "the arbiter selected \"{agent}\", which is no agent of this run (there are: {})",
-            scene.limits.agents.join(", ")
+            input.limits.agents.join(", ")
         ),
         None => format!(
             "the arbiter answered {} before any agent has run; only SELECT_MODE or COMPLETE make sense then",
-            scene.event.decision().map_or("nothing", Decision::kind)
+            input.event.decision().map_or("nothing", Decision::kind)
         ),
     };
     ErrorInfo::new(ErrorCode::ValidationError, message)
 }
 
-/// The entry for the execution that ends now. Its plan step is the one that was current while it worked, so this
-/// action stands before those that change the plan or the agent.
-fn history_entry(context: &Context, scene: &Scene<'_>) -> HistoryEntry {
-    let (result, output, error, usage, facts) = outcome(scene.event);
+/// The entry for the execution that ends now. It records the plan step and the agent of that execution, so the
+/// table lists this action before those that change the plan or the agent.
+fn history_entry(context: &Context, input: &ActionInput<'_>) -> HistoryEntry {
+    let (result, output, error, usage, facts) = execution_result(input.event);
     HistoryEntry {
         agent: context.current_mode.clone(),
         iteration: context.iteration_count,
-        started_at: context.executing_since.unwrap_or(scene.at),
-        completed_at: scene.at,
+        started_at: context.executing_since.unwrap_or(input.at),
+        completed_at: input.at,
         result,
         output,
         error,
@@ -259,9 +264,9 @@ fn history_entry(context: &Context, scene: &Scene<'_>) -> HistoryEntry {
     }
 }
 
-type Outcome = (ExecutionStatus, Option<String>, Option<ErrorInfo>, Option<Usage>, ExecutionFacts);
+type ExecutionResult = (ExecutionStatus, Option<String>, Option<ErrorInfo>, Option<Usage>, ExecutionFacts);
 
-fn outcome(event: &MachineEvent) -> Outcome {
+fn execution_result(event: &MachineEvent) -> ExecutionResult {
     match event {
         MachineEvent::AgentComplete { result } => {
             let status = if result.success { ExecutionStatus::Success } else { ExecutionStatus::Failure };
@@ -286,7 +291,7 @@ fn outcome(event: &MachineEvent) -> Outcome {
     }
 }
 
-/// Updates that give nothing make no plan where there was none.
+/// Empty updates do not create a plan.
 fn merge_plan(context: &mut Context, event: &MachineEvent) {
     if let MachineEvent::AgentComplete { result } = event
         && let Some(updates) = result.plan_updates.as_ref().filter(|updates| !updates.is_empty())

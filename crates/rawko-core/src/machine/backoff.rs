@@ -1,5 +1,5 @@
-//! How long to wait before asking again after an error. Arithmetic only: the driver sleeps, and whoever wants
-//! jitter adds it there.
+//! How long to wait before asking again after an error. Arithmetic only: the driver sleeps, and adds jitter if any
+//! is wanted.
 
 use crate::error::{ErrorCode, ErrorInfo};
 
@@ -11,8 +11,8 @@ pub(super) const CAP_MS: u64 = 30_000;
 
 /// Milliseconds to wait after `error`, the last of `consecutive_failures` in a row: 1 s, 2 s, 4 s, … up to 30 s.
 ///
-/// What the server asks for (`retry_after_ms`) is taken as it is, also where it is longer than the cap: asking
-/// earlier would only fail again. An answer of the wrong form needs no wait, since nothing is short of supply.
+/// A wait that the server asks for (`retry_after_ms`) is used as is, even above the cap: an earlier request would
+/// only fail again. A malformed answer needs no wait, since the provider is not overloaded.
 #[must_use]
 pub fn backoff(consecutive_failures: u32, error: &ErrorInfo) -> u64 {
     if error.code == ErrorCode::ValidationError {

@@ -1,39 +1,39 @@
-//! What the machine wants done. It does none of it itself.
+//! The effects that the machine asks for. It performs none of them itself.
 
 use serde::{Deserialize, Serialize};
 
 use super::event::Decision;
 use super::state::State;
 
-/// A wish of the machine, answered by an event (or by none, for `finish` and the abandonments).
+/// An effect that the machine asks for. An event answers it, except `Finish` and `Abandon`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum MachineEffect {
-    /// Have the arbiter choose; answered by `AGENT_SELECTED` or `AGENT_SELECTION_FAILED`.
+    /// The arbiter chooses the next agent; answered by `AGENT_SELECTED` or `AGENT_SELECTION_FAILED`.
     SelectAgent {
         /// How long to wait first, in milliseconds (backoff after an error).
         after_ms: u64,
-        /// A decision that evaluation already took: it is the answer, the model is not asked again.
+        /// The decision that the evaluation already made. It is the answer: the model is not asked again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decided: Option<Decision>,
     },
-    /// Have the agent work; answered by `AGENT_COMPLETE` or `AGENT_ERROR`.
+    /// The agent works; answered by `AGENT_COMPLETE` or `AGENT_ERROR`.
     ExecuteAgent {
         /// The agent's name.
         agent: String,
-        /// In which conversation.
+        /// Whether its conversation is new.
         conversation: Conversation,
     },
-    /// Have the arbiter judge; answered by `ARBITER_DECISION` or `ARBITER_ERROR`.
+    /// The arbiter judges the progress; answered by `ARBITER_DECISION` or `ARBITER_ERROR`.
     EvaluateProgress,
-    /// What was asked in this state is not wanted any more: end it.
+    /// The effect that this state asked for is no longer wanted: stop it.
     Abandon {
-        /// The state that is left: `selecting`, `executing` or `evaluating`.
+        /// The state being left: `selecting`, `executing` or `evaluating`.
         state: State,
     },
-    /// A final state is reached.
+    /// The machine has reached a final state.
     Finish {
-        /// Which.
+        /// The final state.
         state: State,
     },
 }

@@ -1,4 +1,4 @@
-//! What can happen to the machine (`spec/machine.md`, "Events").
+//! The events of the machine (`docs/spec/machine.md`, "Events").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::error::ErrorInfo;
 use crate::facts::DiffStat;
 use crate::usage::Usage;
 
-/// A decision of the arbiter (ADR-0005).
+/// A decision of the arbiter (`docs/spec/arbiter.md`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Decision {
@@ -18,12 +18,12 @@ pub enum Decision {
     SelectMode {
         /// The agent's name.
         mode: String,
-        /// Why.
+        /// The arbiter's reason, as the model or the rule worded it.
         reason: String,
     },
-    /// The same agent goes on in the same conversation.
+    /// The same agent continues its conversation.
     Continue {
-        /// Why.
+        /// The arbiter's reason, as the model or the rule worded it.
         reason: String,
     },
     /// The task is done.
@@ -31,9 +31,9 @@ pub enum Decision {
         /// What was achieved.
         summary: String,
     },
-    /// Try again, differently.
+    /// The last agent tries again, differently.
     Retry {
-        /// Why.
+        /// The arbiter's reason, as the model or the rule worded it.
         reason: String,
     },
 }
@@ -60,21 +60,21 @@ impl Decision {
     }
 }
 
-/// What an execution brought (SPEC-0003's `AgentResult`, with what rawko itself observed).
+/// The result of an execution: what the agent reports, and what rawko itself observed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentResult {
-    /// Whether the agent says that it succeeded.
+    /// Whether the agent reports success.
     pub success: bool,
-    /// What the agent says about it.
+    /// The agent's report, in its own words.
     pub output: String,
-    /// How it changed the plan.
+    /// Its changes to the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_updates: Option<PlanUpdates>,
     /// Tokens it used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What rawko itself saw during the execution.
+    /// What rawko itself observed during the execution.
     #[serde(flatten)]
     pub facts: ExecutionFacts,
 }
@@ -92,7 +92,7 @@ pub struct ExecutionFacts {
     /// Files its tools wrote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
-    /// Files its tools read or wrote, the first of them.
+    /// Files its tools read or wrote; bounded, the first ones are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_accessed: Vec<String>,
     /// Its last commands with their exit codes, bounded.
@@ -101,12 +101,12 @@ pub struct ExecutionFacts {
     /// Names of tools it called and was denied.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied_tools: Vec<String>,
-    /// What it changed in the tree; absent where that was not looked at.
+    /// What it changed in the tree; absent where that was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<DiffStat>,
 }
 
-/// How an execution came to its end.
+/// How an execution ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionEnd {
@@ -118,7 +118,7 @@ pub enum ExecutionEnd {
     MaxIterations,
     /// The model declined.
     Refusal,
-    /// The agent went round in circles, and was stopped.
+    /// The agent repeated itself and was stopped.
     Stalled,
     /// The agent's own budget is used up.
     Budget,
@@ -136,88 +136,88 @@ pub struct CommandFact {
     /// Whether it is known to run the project's tests or checks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_check: bool,
-    /// Whether the agent's tools wrote files after it: it says nothing of the tree as it is now.
+    /// Whether the agent's tools wrote files afterwards: its result then says nothing about the current tree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub before_last_write: bool,
 }
 
-/// Everything that can happen to the machine. Field and tag names are SPEC-0003's.
+/// An event of the machine. The field and tag names are those of `docs/spec/machine.md`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 pub enum MachineEvent {
-    /// Begin.
+    /// Starts a run.
     StartTask {
         /// The task in the user's words.
         task: String,
     },
-    /// Outcome of the select effect.
+    /// The answer to the select effect.
     AgentSelected {
-        /// Any decision.
+        /// The arbiter's decision, of any kind.
         decision: Decision,
     },
     /// The select effect failed even after its own fallback.
     AgentSelectionFailed {
-        /// Why.
+        /// The cause.
         error: ErrorInfo,
     },
-    /// The agent said something; changes no state.
+    /// The agent sent a message; changes no state.
     AgentMessage {
-        /// The message.
+        /// The message as JSON; not interpreted.
         message: Value,
     },
     /// The agent called a tool; changes no state.
     AgentToolCall {
-        /// The call.
+        /// The call as JSON; not interpreted.
         tool_call: Value,
     },
-    /// A tool answered; changes no state.
+    /// A tool returned a result; changes no state.
     AgentToolResult {
-        /// The result.
+        /// The result as JSON; not interpreted.
         tool_result: Value,
     },
-    /// The executor finished.
+    /// The agent's execution finished.
     AgentComplete {
-        /// What it brought.
+        /// What the agent reports and what rawko observed.
         result: AgentResult,
     },
-    /// The executor failed.
+    /// The agent's execution failed.
     AgentError {
-        /// Why.
+        /// The cause.
         error: ErrorInfo,
-        /// What rawko saw until then.
+        /// What rawko observed until then.
         #[serde(default, flatten)]
         facts: ExecutionFacts,
         /// Tokens used until then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
-    /// Outcome of the evaluate effect.
+    /// The answer to the evaluate effect.
     ArbiterDecision {
-        /// Any decision.
+        /// The arbiter's decision, of any kind.
         decision: Decision,
     },
     /// The evaluate effect failed.
     ArbiterError {
-        /// Why.
+        /// The cause.
         error: ErrorInfo,
     },
-    /// Manual override: this agent now.
+    /// Manual override: this agent works now.
     ForceAgent {
-        /// Its name.
+        /// The agent's name.
         agent_name: String,
     },
-    /// Manual override: leave the current step out.
+    /// Manual override: skip the plan's current step.
     SkipStep,
-    /// Manual override: the same agent again.
+    /// Manual override: the same agent works again.
     Retry,
-    /// Stop.
+    /// Stops the run.
     Cancel,
-    /// Abandon and return to idle.
+    /// Abandons the run and returns to idle.
     Reset,
 }
 
 impl MachineEvent {
-    /// Which event it is, without what it carries.
+    /// The event's kind, without its data.
     #[must_use]
     pub fn kind(&self) -> EventKind {
         match self {
@@ -239,7 +239,7 @@ impl MachineEvent {
         }
     }
 
-    /// The decision it carries, if it is one of the two that do.
+    /// The decision, for the two events that carry one.
     #[must_use]
     pub fn decision(&self) -> Option<&Decision> {
         match self {
@@ -260,7 +260,7 @@ impl MachineEvent {
         }
     }
 
-    /// The failure it reports, if it is one of the three that do.
+    /// The error, for the three events that carry one.
     #[must_use]
     pub fn error(&self) -> Option<&ErrorInfo> {
         match self {
@@ -282,7 +282,7 @@ impl MachineEvent {
         }
     }
 
-    /// The agent that it names as the next one: of a `SELECT_MODE` decision, or of `FORCE_AGENT`.
+    /// The next agent, where the event names one: a `SELECT_MODE` decision, or `FORCE_AGENT`.
     #[must_use]
     pub fn named_agent(&self) -> Option<&str> {
         match (self, self.decision()) {

@@ -1,9 +1,9 @@
-//! The guards: the only questions by which two rows for the same event are told apart.
+//! The guards: the conditions that select between rows of the table for the same event.
 
 use super::event::{Decision, MachineEvent};
 use super::state::{Context, Limits};
 
-/// A named question about context, limits and event. The names are those of the exported diagrams.
+/// A named condition on context, limits and event. The exported diagrams use the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Guard {
     /// The decision is COMPLETE.
@@ -12,11 +12,11 @@ pub enum Guard {
     IsContinue,
     /// The decision is RETRY.
     ShouldRetry,
-    /// The decision is SELECT_MODE of any name.
+    /// The decision is SELECT_MODE, of any agent.
     IsSelectMode,
     /// The decision is SELECT_MODE of a known agent.
     SelectsKnownAgent,
-    /// The decision is CONTINUE or RETRY, and there is an agent to go on with.
+    /// The decision is CONTINUE or RETRY, and some agent has already run.
     ResumesLastAgent,
     /// The named agent is known.
     HasAgent,
@@ -24,20 +24,20 @@ pub enum Guard {
     HasRunAgent,
     /// There is a plan.
     HasPlan,
-    /// The agent says that it succeeded.
+    /// The agent reports success.
     Succeeded,
     /// One more failure stays under the limit.
     MayFailAgain,
-    /// As many failures in a row as are tolerated.
+    /// The failures in a row have reached their limit.
     MaxFailuresReached,
-    /// As many iterations as are allowed.
+    /// The iterations have reached their limit.
     MaxIterationsReached,
-    /// The last error is one that passes.
+    /// The code of the last error is recoverable.
     IsRecoverableError,
 }
 
 impl Guard {
-    /// All of them.
+    /// Every guard.
     pub const ALL: [Self; 14] = [
         Self::IsComplete,
         Self::IsContinue,
@@ -55,7 +55,7 @@ impl Guard {
         Self::IsRecoverableError,
     ];
 
-    /// The name in diagrams and exports; SPEC-0003's where it has one.
+    /// The name in diagrams and exports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl Guard {
         }
     }
 
-    /// What it asks, in words.
+    /// The condition in words, for the exports.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl Guard {
         }
     }
 
-    /// Whether it holds. A question about a decision or result that the event does not carry is answered no.
+    /// Whether it holds. A condition on a decision or result that the event does not carry does not.
     pub(super) fn holds(self, context: &Context, limits: &Limits, event: &MachineEvent) -> bool {
         let has_run = !context.current_mode.is_empty();
         match self {

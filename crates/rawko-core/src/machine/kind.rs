@@ -1,42 +1,42 @@
-//! The names of the events, apart from what they carry: what the table's rows and a simulator's help speak of.
+//! The kinds of events, without their data. The table's rows and the simulator's messages use them.
 
-/// Which event it is.
+/// The kind of a [`MachineEvent`](super::MachineEvent), one for each of its variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// Begin.
+    /// Starts a run.
     StartTask,
-    /// Outcome of the select effect.
+    /// The answer to the select effect.
     AgentSelected,
     /// The select effect failed.
     AgentSelectionFailed,
-    /// The agent said something.
+    /// The agent sent a message.
     AgentMessage,
     /// The agent called a tool.
     AgentToolCall,
-    /// A tool answered.
+    /// A tool returned a result.
     AgentToolResult,
-    /// The executor finished.
+    /// The agent's execution finished.
     AgentComplete,
-    /// The executor failed.
+    /// The agent's execution failed.
     AgentError,
-    /// Outcome of the evaluate effect.
+    /// The answer to the evaluate effect.
     ArbiterDecision,
     /// The evaluate effect failed.
     ArbiterError,
-    /// Override: this agent now.
+    /// Override: this agent works now.
     ForceAgent,
-    /// Override: leave the current step out.
+    /// Override: skip the plan's current step.
     SkipStep,
-    /// Override: the same agent again.
+    /// Override: the same agent works again.
     Retry,
-    /// Stop.
+    /// Stops the run.
     Cancel,
-    /// Return to idle.
+    /// Abandons the run and returns to idle.
     Reset,
 }
 
 impl EventKind {
-    /// All of them, in the order of `spec/machine.md`.
+    /// Every kind, in the order of `docs/spec/machine.md`.
     pub const ALL: [Self; 15] = [
         Self::StartTask,
         Self::AgentSelected,
@@ -77,7 +77,7 @@ impl EventKind {
         }
     }
 
-    /// One event of this kind as it is written on a line, to show to whoever wrote it wrongly.
+    /// An example of this kind on one line, for error messages.
     #[must_use]
     pub fn example(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The state machine (`spec/machine.md`): pure, closed, and described by one table.
+//! The state machine (`docs/spec/machine.md`): pure, closed, and described by one table.
 //!
 //! ```text
 //! idle ──▶ selecting ──▶ executing ──▶ evaluating ──▶ complete
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! In: [`MachineEvent`]. Out: [`MachineEffect`]. Between them [`Machine`], which interprets [`table::TABLE`]; the
-//! same rows become the diagrams and the XState config of [`export`]. The whole picture is in `docs/machine.md`.
+//! same rows become the diagrams and the XState config of [`export`]. The diagram is in `docs/machine.md`.
 
 mod action;
 mod backoff;

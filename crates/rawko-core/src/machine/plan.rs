@@ -1,4 +1,4 @@
-//! The plan: steps, statuses, and how updates are merged into it (SPEC-0003).
+//! The plan: steps, statuses, and how updates are merged into it (`docs/spec/machine.md`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Takes over the fields that `updates` gives, as they are. Nothing is checked against the steps: a position
-    /// behind the last step is the agent's word, and means that no step is current.
+    /// Takes over the fields that `updates` sets. Nothing is checked against the steps: a position past the last
+    /// step is accepted and means that no step is current.
     pub fn merge(&mut self, updates: PlanUpdates) {
         let PlanUpdates { steps, current_step_index, is_complete } = updates;
         if let Some(steps) = steps {
@@ -31,16 +31,16 @@ impl Plan {
         }
     }
 
-    /// Leaves the current step out: it becomes `skipped`, and the next pending step behind it current. Where there
-    /// is none the position stays. The plan is complete once every step is either done or left out.
+    /// Skips the current step: its status becomes `skipped`, and the next pending step becomes current. If there is
+    /// none, the position stays. The plan is complete once every step is complete or skipped.
     pub fn skip_current_step(&mut self) {
         if let Some(step) = self.steps.get_mut(self.current_step_index) {
             step.status = StepStatus::Skipped;
         }
-        let behind = self.current_step_index.saturating_add(1);
+        let next = self.current_step_index.saturating_add(1);
         let is_pending = |step: &PlanStep| step.status == StepStatus::Pending;
-        if let Some(distance) = self.steps.iter().skip(behind).position(is_pending) {
-            self.current_step_index = behind + distance;
+        if let Some(distance) = self.steps.iter().skip(next).position(is_pending) {
+            self.current_step_index = next + distance;
         }
         self.is_complete = self.steps.iter().all(PlanStep::is_settled);
     }
@@ -62,7 +62,7 @@ pub struct PlanStep {
 }
 
 impl PlanStep {
-    /// Whether nothing is left to do about it.
+    /// Whether it is complete or skipped.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match self.status {
@@ -88,7 +88,7 @@ pub enum StepStatus {
     Skipped,
 }
 
-/// Fields of a plan that an agent changed. Those given replace the plan's (shallow merge, SPEC-0003).
+/// Changes to a plan. The fields that are set replace those of the plan (shallow merge).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlanUpdates {

@@ -1,7 +1,7 @@
-//! The simulator: events as lines of JSON in, one line of JSON out for each (`spec/cli.md`, `machine simulate`).
+//! The simulator: events as lines of JSON in, one line of JSON out for each (`docs/spec/cli.md`, `machine simulate`).
 //!
-//! Line by line and pure: reading files and printing is the command's affair. Time is what a line's `at` field
-//! says, and stands still where there is none.
+//! Line by line and pure: the command reads files and prints. A line's `at` field sets the time; without one, time
+//! stands still.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 /// Longest part of an offending line that an error repeats, in characters.
 const QUOTED: usize = 60;
 
-/// Most single-character edits between a wrong name and the one it is taken for.
+/// Most single-character edits between a misspelled name and the event suggested for it.
 const TYPO: usize = 4;
 
 /// A machine that reads its events from text.
@@ -32,11 +32,11 @@ pub struct Simulator {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SimulatedStep {
-    /// Where it is.
+    /// The state.
     pub state: State,
-    /// Whether the event had no row.
+    /// Whether no row of the table applied.
     pub ignored: bool,
-    /// The agent at work or last at work; empty before the first.
+    /// The current agent, or the last one; empty before the first.
     pub current_mode: String,
     /// Entries into `executing`.
     pub iteration_count: u32,
@@ -44,18 +44,18 @@ pub struct SimulatedStep {
     pub consecutive_failures: u32,
     /// Failures in all.
     pub total_failures: u32,
-    /// Entries of the history.
+    /// Number of history entries.
     pub history_length: usize,
     /// The plan's `currentStepIndex`.
     pub plan_step: Option<usize>,
     /// The `type` of the last decision.
     pub last_decision: Option<&'static str>,
-    /// What is to be done.
+    /// The effects that the machine asks for.
     pub effects: Vec<MachineEffect>,
 }
 
 impl SimulatedStep {
-    /// What is shown of `machine` after `step`.
+    /// The state of `machine` after `step`.
     #[must_use]
     pub fn new(machine: &Machine, step: Step) -> Self {
         let context = machine.context();
@@ -76,7 +76,7 @@ impl SimulatedStep {
     /// As one line of JSON, without the line break.
     ///
     /// # Errors
-    /// None that can be provoked: every part has a JSON form.
+    /// Does not occur: every part has a JSON form.
     pub fn to_line(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
     }
@@ -88,57 +88,57 @@ impl std::fmt::Display for SimulatedStep {
     }
 }
 
-/// Why a line is no event.
+/// Why a line is not an event.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// Not JSON at all.
     #[error("line {line} is not JSON: {source}; it reads {quoted:?}. Write one event a line, e.g. {example}")]
     NotJson {
-        /// Its number, from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// The beginning of what stands there.
+        /// The beginning of the line.
         quoted: String,
-        /// A line that would do.
+        /// An example of a correct line.
         example: &'static str,
-        /// What the parser says.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// JSON, but no object with a `type`.
     #[error("line {line} is no event: {problem}. Write an object with a `type`, e.g. {example}")]
     NoType {
-        /// Its number, from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with it, as a clause.
         problem: &'static str,
-        /// A line that would do.
+        /// An example of a correct line.
         example: &'static str,
     },
-    /// A `type` that no event has.
+    /// The `type` of no event.
     #[error("line {line}: no event is called {found:?}{}. The events are: {}", suggestion(*.nearest), known())]
     UnknownEvent {
         /// The line's number, from 1.
         line: usize,
-        /// The name that stands there.
+        /// The name in the line, bounded.
         found: String,
-        /// The event that was probably meant.
+        /// The event with the most similar name, if one is close.
         nearest: Option<EventKind>,
     },
-    /// An `at` that is no time.
+    /// An `at` that is not a time.
     #[error("line {line}: `at` must be milliseconds since 1970 as a whole number, not {found}")]
     BadTime {
         /// The line's number, from 1.
         line: usize,
-        /// What stands there.
+        /// The value in the line, bounded.
         found: String,
     },
-    /// An event that lacks something or has it in a wrong form.
+    /// An event with a missing or malformed field.
     #[error("line {line}: this {kind} cannot be read: {source}. One that can: {}", .kind.example())]
     BadEvent {
         /// The line's number, from 1.
         line: usize,
-        /// Which event it is.
+        /// The event's kind.
         kind: EventKind,
-        /// What is wrong with it.
+        /// The parser's error.
         source: serde_json::Error,
     },
 }
@@ -156,19 +156,19 @@ impl Simulator {
         Self { machine: Machine::new(limits), now: Timestamp(0), line: 0 }
     }
 
-    /// The machine as it stands.
+    /// The machine in its current state.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// Takes one line: `Ok(None)` for a blank one.
+    /// Applies one line. `Ok(None)` for a blank one.
     ///
     /// # Errors
-    /// The line is no event. The machine is as it was before, and the next line may follow.
+    /// The line is not an event. The machine is unchanged, and the next line may follow.
     pub fn line(&mut self, text: &str) -> Result<Option<SimulatedStep>, SimulateError> {
         self.line += 1;
-        // A byte order mark is what some editors put before the first line; JSON knows none.
+        // Some editors put a byte order mark before the first line; JSON does not allow one.
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
             return Ok(None);
@@ -178,7 +178,7 @@ impl Simulator {
         Ok(Some(self.event(&event)))
     }
 
-    /// Takes one event, at the time that the last line left.
+    /// Applies one event, at the time of the last line.
     pub fn event(&mut self, event: &MachineEvent) -> SimulatedStep {
         let step = self.machine.apply(self.now, event);
         SimulatedStep::new(&self.machine, step)
@@ -214,7 +214,7 @@ fn read(line: usize, text: &str) -> Result<(Option<Timestamp>, MachineEvent), Si
     Ok((at, event))
 }
 
-/// The event that was probably meant by a name that is none.
+/// The event with the most similar name, if one is close enough to be meant.
 fn nearest(name: &str) -> Option<EventKind> {
     let name = text::truncate(name, QUOTED).to_uppercase().replace(['-', ' ', '.'], "_");
     let distance = |kind: &EventKind| strsim::damerau_levenshtein(&name, kind.as_str());

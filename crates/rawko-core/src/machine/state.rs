@@ -1,4 +1,4 @@
-//! States and context of the machine (`spec/machine.md`, "States"; SPEC-0003, "Context Schema").
+//! States and context of the machine (`docs/spec/machine.md`, "States").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
-/// Where the machine is. `error_handling` is transient: it is left in the step that enters it.
+/// A state of the machine. `error_handling` is transient: the step that enters it also leaves it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -20,20 +20,20 @@ pub enum State {
     Selecting,
     /// An agent works.
     Executing,
-    /// The arbiter judges what it brought.
+    /// The arbiter judges the agent's work.
     Evaluating,
-    /// An error is being weighed.
+    /// The machine decides whether to continue after an error.
     ErrorHandling,
-    /// Final: done, or stopped by the iteration limit (`Context::limited` tells).
+    /// Final: done, or stopped by the iteration limit (see `Context::limited`).
     Complete,
-    /// Final: given up.
+    /// Final: failed.
     Failed,
     /// Final: stopped by the user.
     Cancelled,
 }
 
 impl State {
-    /// All of them, in the order of a run.
+    /// Every state, in the order of a run.
     pub const ALL: [Self; 8] = [
         Self::Idle,
         Self::Selecting,
@@ -45,13 +45,13 @@ impl State {
         Self::Cancelled,
     ];
 
-    /// Whether every event is ignored here.
+    /// Whether the state is final: it ignores every event.
     #[must_use]
     pub fn is_final(self) -> bool {
         matches!(self, Self::Complete | Self::Failed | Self::Cancelled)
     }
 
-    /// The name as SPEC-0003 spells it.
+    /// The name in diagrams, exports and journals.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl std::fmt::Display for State {
     }
 }
 
-/// What never changes during a run, but for a reload of the configuration.
+/// Limits of a run. Only a reload of the configuration changes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
@@ -85,7 +85,7 @@ pub struct Limits {
     pub max_consecutive_failures: u32,
 }
 
-/// What the machine remembers.
+/// What the machine remembers besides its state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Context {
@@ -93,11 +93,11 @@ pub struct Context {
     pub task: String,
     /// When it began.
     pub started_at: Option<Timestamp>,
-    /// The agent at work, or last at work; empty before the first.
+    /// The current agent, or the last one; empty before the first.
     pub current_mode: String,
     /// The plan, once there is one.
     pub plan: Option<Plan>,
-    /// What was done, oldest first.
+    /// The executions that ended, oldest first.
     pub history: Vec<HistoryEntry>,
     /// Failures since the last success.
     pub consecutive_failures: u32,
@@ -115,19 +115,19 @@ pub struct Context {
     pub limited: bool,
 }
 
-/// A failure with where and when it happened.
+/// A failure, with its agent and time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureRecord {
-    /// What failed.
+    /// The error.
     pub error: ErrorInfo,
     /// The agent concerned; empty for the arbiter before the first agent.
     pub agent: String,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
 }
 
-/// One execution of one agent, as SPEC-0003 records it.
+/// The record of one execution of one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
@@ -135,13 +135,13 @@ pub struct HistoryEntry {
     pub agent: String,
     /// Which iteration of the run it was, from 1.
     pub iteration: u32,
-    /// When it really began.
+    /// When it began.
     pub started_at: Timestamp,
     /// When it ended.
     pub completed_at: Timestamp,
     /// How it ended.
     pub result: ExecutionStatus,
-    /// What the agent said.
+    /// The agent's report, in its own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// What went wrong.
@@ -153,18 +153,18 @@ pub struct HistoryEntry {
     /// Tokens it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What rawko saw.
+    /// What rawko itself observed.
     #[serde(default)]
     pub facts: ExecutionFacts,
 }
 
-/// How an execution ended (SPEC-0006's `ExecutionSummary.status`).
+/// Whether an execution succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
-    /// The agent says it succeeded.
+    /// The agent reports success.
     Success,
-    /// It failed or says so.
+    /// It failed, or the agent reports a failure.
     Failure,
     /// It ran out of time.
     Timeout,
@@ -192,13 +192,13 @@ impl Default for Limits {
 }
 
 impl ExecutionStatus {
-    /// Failed, for the purpose of counting failures.
+    /// Whether it counts as a failure.
     #[must_use]
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Failure | Self::Timeout)
     }
 
-    /// The status that an error means for the execution it ended.
+    /// The status of an execution that ended with this error.
     #[must_use]
     pub fn of_error(code: ErrorCode) -> Self {
         if code == ErrorCode::Timeout { Self::Timeout } else { Self::Failure }

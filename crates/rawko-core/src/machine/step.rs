@@ -1,19 +1,19 @@
-//! The machine: a state, a context, limits, and the table's interpreter.
+//! The machine: a state, a context, limits, and the interpreter of the table.
 //!
 //! It is a pure function folded over events: the same events at the same times give the same bytes, whether they
-//! come from a live run, a journal or a simulation. It sleeps for nothing, asks nobody, and knows no transition
-//! that is not a row of [`table::TABLE`](super::table::TABLE).
+//! come from a live run, a journal or a simulation. It does no I/O, never sleeps, and has no transition besides the
+//! rows of [`table::TABLE`](super::table::TABLE).
 
 use serde::{Deserialize, Serialize};
 
-use super::action::Scene;
+use super::action::ActionInput;
 use super::effect::MachineEffect;
 use super::event::MachineEvent;
 use super::state::{Context, Limits, State};
 use super::table::{self, Row, TABLE, Trigger};
 use crate::time::Timestamp;
 
-/// A machine at rest between two events.
+/// The state machine, between two events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
@@ -22,13 +22,13 @@ pub struct Machine {
     context: Context,
 }
 
-/// What one event led to.
+/// The result of applying one event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// What is to be done, in this order.
+    /// The effects to perform, in this order.
     pub effects: Vec<MachineEffect>,
-    /// Whether no row was there for the event; nothing changed then, and nothing is to be done.
+    /// Whether no row applied to the event. Then nothing changed, and there are no effects.
     pub ignored: bool,
 }
 
@@ -39,36 +39,36 @@ impl Machine {
         Self { limits, state: table::INITIAL, context: Context::default() }
     }
 
-    /// Where it is.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// What it remembers.
+    /// The current context.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// What bounds it.
+    /// The limits in force.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Other limits from now on: a reload of the configuration, between two events. They are part of what a fold
-    /// over the events depends on, so whoever journals events journals this too.
+    /// Replaces the limits, between two events, when the configuration is reloaded. A fold over the events depends on
+    /// them, so a journal of events must also record this call.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Other agents from now on; see [`set_limits`](Self::set_limits). An agent that is at work stays at work.
+    /// Replaces the agents; see [`set_limits`](Self::set_limits). A running agent keeps running.
     pub fn set_agents(&mut self, agents: Vec<String>) {
         self.limits.agents = agents;
     }
 
-    /// Applies what happened at `at`. Never panics, and takes time that does not grow with the history.
+    /// Applies `event`, which happened at `at`. Never panics, and its cost does not grow with the history.
     #[must_use = "the effects must be performed"]
     pub fn apply(&mut self, at: Timestamp, event: &MachineEvent) -> Step {
         let mut effects = Vec::new();
@@ -76,7 +76,7 @@ impl Machine {
             return Step { effects, ignored: true };
         };
         self.take(row, at, event, &mut effects);
-        // Ends: `always` rows lead out of `error_handling` only, and never into it.
+        // Terminates: `always` rows only lead out of `error_handling`, never into it.
         while let Some(row) = self.enabled(Trigger::Always, event) {
             self.take(row, at, event, &mut effects);
         }
@@ -93,15 +93,15 @@ impl Machine {
 
     fn take(&mut self, row: &Row, at: Timestamp, event: &MachineEvent, effects: &mut Vec<MachineEffect>) {
         let Self { limits, state, context } = self;
-        let leaving = Scene { at, event, state: *state, limits };
+        let leaving = ActionInput { at, event, state: *state, limits };
         for action in row.actions {
-            action.perform(&leaving, context, effects);
+            action.apply(&leaving, context, effects);
         }
         let Some(target) = row.target else { return };
         *state = target;
-        let entering = Scene { state: target, ..leaving };
+        let entering = ActionInput { state: target, ..leaving };
         for action in table::entry(target) {
-            action.perform(&entering, context, effects);
+            action.apply(&entering, context, effects);
         }
     }
 }

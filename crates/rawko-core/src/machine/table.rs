@@ -1,11 +1,10 @@
 //! The transition table: all of the machine's behaviour, as data in one place.
 //!
-//! [`Machine`](super::Machine) interprets these rows and knows no transition of its own; the diagrams and the
-//! XState config are printed from them. For one state and one event the first row whose guard holds is taken.
-//! An event without such a row is ignored.
+//! [`Machine`](super::Machine) interprets these rows and has no other transitions; the diagrams and the XState
+//! config are printed from them. For a state and an event, the first row whose guard holds is taken. An event
+//! without such a row is ignored.
 //!
-//! Deliberately absent: what a guard or an action means (`guard.rs`, `action.rs`), and final states' rows: they
-//! have none.
+//! Not here: what a guard or an action means (`guard.rs`, `action.rs`). Final states have no rows.
 
 use super::action::Action as A;
 use super::guard::Guard as G;
@@ -13,27 +12,27 @@ use super::kind::EventKind as E;
 use super::state::State;
 use State::{Cancelled, Complete, ErrorHandling, Evaluating, Executing, Failed, Idle, Selecting};
 
-/// What makes a row worth looking at.
+/// What triggers a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trigger {
     /// An event of this kind.
     Event(E),
-    /// Nothing: the row is looked at as soon as its state is entered, in the same step.
+    /// No event: the row is checked as soon as its state is entered, in the same step.
     Always,
 }
 
 /// One transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The states it leads away from.
+    /// The states that it leaves.
     pub from: &'static [State],
-    /// What sets it off.
+    /// What triggers it.
     pub trigger: Trigger,
-    /// What must hold.
+    /// The condition that must hold.
     pub guard: Option<G>,
-    /// Where it leads; `None` neither leaves nor enters a state.
+    /// The state it leads to; with `None` no state is left or entered.
     pub target: Option<State>,
-    /// What it does on the way, in this order, before the target's entry actions.
+    /// Its actions, in this order, before the target's entry actions.
     pub actions: &'static [A],
 }
 
@@ -58,54 +57,58 @@ impl Row {
         Self { actions, ..self }
     }
 
-    /// Whether it may be taken from this state.
+    /// Whether it applies in this state.
     #[must_use]
     pub fn leaves(&self, state: State) -> bool {
         self.from.contains(&state)
     }
 }
 
-/// What a state is, and what is done on every entry into it.
+/// A state, its description and its entry actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateRow {
     /// The state.
     pub state: State,
-    /// What it means.
+    /// What the state means, for the exports.
     pub description: &'static str,
-    /// What is done on entry, after the actions of the row that led here.
+    /// The actions on entry, after those of the row that led here.
     pub entry: &'static [A],
 }
 
-/// Where a machine begins.
+/// The state that a machine starts in.
 pub const INITIAL: State = Idle;
 
-/// The states.
+/// The states, with their entry actions.
 pub const STATES: [StateRow; 8] = [
     StateRow { state: Idle, description: "Waiting for a task to begin", entry: &[] },
     StateRow { state: Selecting, description: "The arbiter selects the next agent", entry: &[] },
     StateRow { state: Executing, description: "An agent works", entry: &[A::BeginIteration] },
     StateRow {
         state: Evaluating,
-        description: "The arbiter judges what the agent brought",
+        description: "The arbiter judges the agent's work",
         entry: &[A::EvaluateProgress],
     },
-    StateRow { state: ErrorHandling, description: "An error is weighed; left in the same step", entry: &[] },
+    StateRow {
+        state: ErrorHandling,
+        description: "Decides whether to continue after an error; left in the same step",
+        entry: &[],
+    },
     StateRow { state: Complete, description: "Done, or stopped by the iteration limit", entry: &[A::Finish] },
     StateRow { state: Failed, description: "Given up", entry: &[A::Finish] },
     StateRow { state: Cancelled, description: "Stopped by the user", entry: &[A::Finish] },
 ];
 
-/// What is done on entry into a state.
+/// The actions on entry into a state.
 #[must_use]
 pub fn entry(state: State) -> &'static [A] {
     STATES.iter().find(|row| row.state == state).map_or(&[], |row| row.entry)
 }
 
-/// States that only wait for the arbiter: leaving one abandons a question, leaving `executing` also ends work
-/// that belongs in the history.
+/// States that only wait for the arbiter. Leaving one abandons a question; leaving `executing` also ends work, which
+/// goes into the history.
 const ASKING: &[State] = &[Selecting, Evaluating];
 
-/// The transitions. Order matters where state and event are the same.
+/// The transitions. Between rows for the same state and event, order matters.
 pub const TABLE: &[Row] = &[
     Row::on(&[Idle], E::StartTask).to(Selecting).run(&[A::StartTask, A::SelectAgent]),
     // The answer to the select effect.
@@ -115,15 +118,15 @@ pub const TABLE: &[Row] = &[
         A::SetAgent,
         A::ExecuteAgent,
     ]),
-    // A new conversation also for CONTINUE: the way into `selecting` leads through an error, a retry or an
-    // override, none of which leaves a conversation worth going on with.
+    // CONTINUE starts a new conversation here too: `selecting` is entered after an error, a retry or an override,
+    // none of which leaves a conversation worth continuing.
     Row::on(&[Selecting], E::AgentSelected)
         .when(G::ResumesLastAgent)
         .to(Executing)
         .run(&[A::RecordDecision, A::ExecuteAgent]),
     Row::on(&[Selecting], E::AgentSelected).to(ErrorHandling).run(&[A::RejectSelection]),
     Row::on(&[Selecting], E::AgentSelectionFailed).to(ErrorHandling).run(&[A::CountFailure]),
-    // The answer to the execute effect. Streaming is expected here and changes nothing.
+    // The answer to the execute effect. Streaming events are expected and change nothing.
     Row::on(&[Executing], E::AgentMessage),
     Row::on(&[Executing], E::AgentToolCall),
     Row::on(&[Executing], E::AgentToolResult),
@@ -143,8 +146,8 @@ pub const TABLE: &[Row] = &[
         A::MergePlan,
     ]),
     Row::on(&[Executing], E::AgentError).to(ErrorHandling).run(&[A::RecordFailure, A::CountFailure]),
-    // The answer to the evaluate effect. The limit stands before RETRY: else a model that always retries never
-    // stops.
+    // The answer to the evaluate effect. The limit comes before RETRY: otherwise a model that always retries would
+    // never stop.
     Row::on(&[Evaluating], E::ArbiterDecision).when(G::IsComplete).to(Complete).run(&[A::RecordDecision]),
     Row::on(&[Evaluating], E::ArbiterDecision)
         .when(G::MaxIterationsReached)
@@ -163,7 +166,7 @@ pub const TABLE: &[Row] = &[
         .to(Selecting)
         .run(&[A::RecordDecision, A::SelectDecidedAgent]),
     Row::on(&[Evaluating], E::ArbiterError).to(ErrorHandling).run(&[A::CountFailure]),
-    // An error is weighed at once.
+    // Errors are handled at once.
     Row::always(&[ErrorHandling]).when(G::MaxFailuresReached).to(Failed),
     Row::always(&[ErrorHandling]).when(G::MaxIterationsReached).to(Failed).run(&[A::MarkLimited]),
     Row::always(&[ErrorHandling])

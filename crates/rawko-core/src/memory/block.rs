@@ -1,6 +1,6 @@
-//! The text that tells an agent its memories, at the end of its system prompt.
+//! The text that gives an agent its memories, at the end of its system prompt.
 //!
-//! Owns SPEC-0007's form and what of a body is told. A memory was written by an earlier run, or came with a clone: its body is fenced as
+//! Owns the form (`docs/spec/memory.md`, "Injection") and what of a body is given. A memory was written by an earlier run, or came with a clone: its body is fenced as
 //! data, its title and discoverer are held to one harmless line, and the text before it says what memories are.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const AVOID_HEADING: &str = "## What to Avoid, from Previous Runs\n\n\
 /// What is asked of the agent, so that it can be seen what helped.
 const NAME_THEM: &str = " In your report name the title of any that helped.";
 
-/// The block for a selection, with the bodies by path; empty where nothing is told.
+/// The block for a selection, with the bodies by path; empty where nothing is given.
 #[must_use]
 pub fn block(selection: &Selection, bodies: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
@@ -51,9 +51,12 @@ pub fn block(selection: &Selection, bodies: &BTreeMap<String, String>) -> String
 fn entry(one: &Chosen, body: &str, text: &mut String) {
     let header = &one.memory.header;
     text.push_str(&format!("### {}\n", line(&header.title)));
-    text.push_str(&format!("*Importance: {}*\n", importance(header.importance)));
+    text.push_str(&format!("*Importance: {}*\n", importance(header.effective_importance())));
     let discoverer = header.discovered_by.as_deref().map_or_else(|| "unknown".to_owned(), line);
     text.push_str(&format!("*Discovered by: {discoverer}*\n"));
+    if one.unconfirmed {
+        text.push_str("*Unconfirmed: an earlier run proposed this; check it before you rely on it*\n");
+    }
     if !one.contradictions.is_empty() {
         text.push_str(&format!("*Discovered at: {}*\n", date(header.discovered_at)));
         for other in &one.contradictions {
@@ -85,7 +88,7 @@ fn date(at: Option<crate::Timestamp>) -> String {
     at.map_or_else(|| "unknown date".to_owned(), |at| at.to_rfc3339().chars().take(10).collect())
 }
 
-/// What of a body is told: up to its first later top-level heading, and not more than [`MAX_BODY`] characters. A `# ` inside a code
+/// What of a body is given: up to its first later top-level heading, and not more than [`MAX_BODY`] characters. A `# ` inside a code
 /// fence is no heading.
 #[must_use]
 pub fn preview(body: &str) -> String {

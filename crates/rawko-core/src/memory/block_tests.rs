@@ -10,7 +10,9 @@ fn chosen(path: &str, front: Value) -> Chosen {
         json!({"title": "T", "whenToUse": "x", "importance": "high", "discoveredBy": "developer"});
     value.as_object_mut().unwrap().extend(front.as_object().unwrap().clone());
     Chosen {
-        memory: Memory { path: path.to_owned(), header: Header::read(&value).0.unwrap() },
+        memory: Memory::new(path, Header::read(&value).0.unwrap(), ""),
+        unconfirmed: false,
+        words: Vec::new(),
         score: Score::default(),
         matches: Vec::new(),
         similarity: None,

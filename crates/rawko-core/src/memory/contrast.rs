@@ -12,7 +12,7 @@ const DENIALS: [&str; 22] = [
     "avoid", "cannot", "kein", "keine", "keinem", "keinen", "keiner", "never", "nicht", "nie", "niemals",
     "no", "nobody", "none", "nor", "not", "nothing", "ohne", "stop", "stopped", "unless", "without",
 ];
-/// Words behind which something else begins, besides punctuation.
+/// Words after which something else begins, besides punctuation.
 const BREAKS: [&str; 10] =
     ["aber", "and", "because", "but", "denn", "if", "instead", "sondern", "und", "when"];
 
@@ -76,7 +76,7 @@ impl Clause {
     }
 }
 
-/// Clauses end with punctuation and with words behind which something else begins.
+/// Clauses end with punctuation and with words after which something else begins.
 fn clauses(text: &str) -> impl Iterator<Item = String> {
     let mut all = vec![String::new()];
     for token in text.split_whitespace() {

@@ -49,7 +49,7 @@ impl Likeness {
 const NEAR_BODY: f64 = 0.7;
 /// The same where the titles say the same already: what is left is how it is worded.
 const NEAR_BODY_OF_ONE_TITLE: f64 = 0.5;
-/// The same for titles, whose few words tell less.
+/// The same for titles, whose few words say less.
 const NEAR_TITLE: f64 = 0.8;
 /// Share of a new body's words that the known memory has, from which on it adds nothing.
 const COVERED: f64 = 0.75;

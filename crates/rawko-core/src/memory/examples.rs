@@ -1,4 +1,4 @@
-//! SPEC-0007's examples, carried out. Where the specification's own figures do not follow from its rules, the snapshot's
+//! The examples of `docs/spec/memory.md`, carried out. Where the specification's own figures do not follow from its rules, the snapshot's
 //! notes say why.
 
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ fn memory(path: &str, hours_ago: u64, front: Value) -> Memory {
     let mut value = json!({"discoveredAt": Timestamp(NOW.0 - hours_ago * HOUR).to_rfc3339()});
     value.as_object_mut().unwrap().extend(front.as_object().unwrap().clone());
     let (header, findings) = Header::read(&value);
-    Memory { path: path.to_owned(), header: header.unwrap_or_else(|| panic!("{findings:?}")) }
+    Memory::new(path, header.unwrap_or_else(|| panic!("{findings:?}")), "")
 }
 
 fn explained(memories: &[Memory], task: &str, max: u32) -> String {
     let agent = serde_json::from_value(json!({"name": "developer", "systemPrompt": ""})).unwrap();
     let recipient = Recipient::of(&agent, max, Importance::Low);
-    let query = Query::new(task, "developer", None, None);
+    let query = Query::new(task, "developer", None);
     let around = Surroundings { now: NOW, ..Surroundings::default() };
     let selection = rank(memories, &query, &recipient, &around).choose(&BTreeMap::new());
     let mut text = String::new();
@@ -91,10 +91,10 @@ fn example_1_a_task_with_matching_memories() {
     // The specification's sums (40, 35, 35) do not follow from its rules:
     // - It shows the OAuth and the middleware memory as discovered by developer, who is the agent, and leaves out their 10 for that.
     // - It gives OAuth 15 for words. By its rule, a word of the task that the title holds as a substring, there are four: "OAuth" and
-    //   "auth" in "oauth2", "integration", and "to" in "too", which is 20. Compared as words, as spec/memory.md decides, only
+    //   "auth" in "oauth2", "integration", and "to" in "too", which is 20. Compared as words, as docs/spec/memory.md decides, only
     //   "integration" is shared: 5.
     // - It gives JWT 10. "auth" is in "authentication" as a substring, once, which would be 5; as words nothing is shared: 0.
-    // By spec/memory.md they have 40, 25 and 45, and the middleware pattern comes out on top.
+    // By docs/spec/memory.md they have 40, 25 and 45, and the middleware pattern comes out on top.
     insta::assert_snapshot!(explained(&memories, "Add OAuth integration to existing auth system", 3));
 }
 

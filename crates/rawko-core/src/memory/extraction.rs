@@ -27,7 +27,7 @@ const BODY_CHARS: usize = 2_000;
 const MOST_ENTRIES: usize = 10;
 /// Most characters of one of them.
 const ENTRY_CHARS: usize = 120;
-/// Bytes of what is told of the execution.
+/// Bytes of what is given of the execution.
 const EXECUTION_BYTES: usize = 12_000;
 
 /// A memory as the extractor puts it.
@@ -39,7 +39,7 @@ pub struct Draft {
     /// What was learned, in one line.
     #[serde(default)]
     pub title: String,
-    /// When a later run should be told: natural language, or single words.
+    /// When a later run should be given: natural language, or single words.
     #[serde(default)]
     pub when_to_use: Vec<String>,
     /// How much it matters.
@@ -94,7 +94,7 @@ pub fn remember_tool() -> ToolSpec {
     }
 }
 
-/// What the extractor is told of one execution; its system prompt is the template.
+/// What the extractor is given of one execution; its system prompt is the template.
 #[must_use]
 pub fn question(task: &str, agent: &str, execution: &str) -> String {
     let execution = keep_ends(execution, EXECUTION_BYTES);
@@ -147,7 +147,7 @@ fn one_line(text: &str, max: usize) -> String {
 
 /// The execution as the extractor sees it: what rawko recorded, and what the agent claims, fenced.
 #[must_use]
-pub fn told(recorded: &str, claimed: &str) -> String {
+pub fn recorded_and_claimed(recorded: &str, claimed: &str) -> String {
     format!("{recorded}\nIt reports:\n{}", fence("agent", claimed))
 }
 

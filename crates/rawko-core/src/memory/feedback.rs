@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// Most that feedback adds to a score, or takes off it.
-pub const MAX_FEEDBACK: f64 = 10.0;
+/// Most that feedback takes off a score.
+const MAX_FEEDBACK: f64 = 10.0;
 /// Uses that a memory is granted before its own count: a single lucky run must not decide.
 const PRIOR: f64 = 4.0;
 
@@ -90,14 +90,14 @@ impl Feedback {
         self.misled + self.ignored
     }
 
-    /// What it adds to a score: between −10 and +10. Helping counts once, misleading once against it, being ignored a
-    /// quarter, over all uses and four more.
+    /// What it takes off a score: from −10 to 0. Misleading counts once, being ignored a quarter, helping once against both, over all uses
+    /// and four more. It never adds anything: the file may come from a stranger.
     #[must_use]
-    pub fn bonus(&self) -> f64 {
+    pub fn malus(&self) -> f64 {
         let balance = f64::from(self.helped) - f64::from(self.misled) - 0.25 * f64::from(self.ignored);
         let share = balance / (f64::from(self.uses) + PRIOR);
         // Tenths, so that what is printed adds up.
-        ((MAX_FEEDBACK * share * 10.0).round() / 10.0).clamp(-MAX_FEEDBACK, MAX_FEEDBACK)
+        ((MAX_FEEDBACK * share * 10.0).round() / 10.0).clamp(-MAX_FEEDBACK, 0.0)
     }
 }
 
@@ -121,15 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn the_bonus_is_small_and_bounded() {
-        let check = |helped, misled, ignored, bonus: f64| {
-            let got = feedback(helped, misled, ignored).bonus();
-            assert!((got - bonus).abs() < 1e-9, "{helped} {misled} {ignored}: {got}");
+    fn feedback_never_lifts_a_score() {
+        let check = |helped, misled, ignored, malus: f64| {
+            let got = feedback(helped, misled, ignored).malus();
+            assert!((got - malus).abs() < 1e-9, "{helped} {misled} {ignored}: {got}");
         };
         check(0, 0, 0, 0.0);
-        check(1, 0, 0, 2.0);
-        check(4, 0, 0, 5.0);
-        check(100_000, 0, 0, 10.0);
+        check(100_000, 0, 0, 0.0);
+        check(1, 2, 0, -1.4);
         check(0, 100_000, 0, -10.0);
         check(0, 0, 100, -2.4);
         check(3, 3, 0, 0.0);

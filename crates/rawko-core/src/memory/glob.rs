@@ -1,4 +1,4 @@
-//! Two readings of `*` and `?`: over a text, unanchored, as `spec/memory.md` decides it for `whenToUse`; and over the path of a file, as
+//! Two readings of `*` and `?`: over a text, unanchored, as `docs/spec/memory.md` decides it for `whenToUse`; and over the path of a file, as
 //! `paths` are written.
 
 use regex::{Regex, RegexBuilder};
@@ -104,7 +104,7 @@ fn of_paths(glob: &str) -> Option<Regex> {
         .flatten()
 }
 
-/// Translates what is behind a `[`, and returns what is behind its `]`.
+/// Translates what follows a `[`, and returns what follows its `]`.
 fn class<'a>(rest: &'a str, regex: &mut String) -> Option<&'a str> {
     let (negated, rest) = match rest.strip_prefix(['!', '^']) {
         Some(rest) => (true, rest),

@@ -19,11 +19,12 @@ const MAX_ENTRIES: usize = 100;
 const MAX_TITLE: usize = 200;
 
 /// The keys that mean something.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "title",
     "whenToUse",
     "importance",
     "kind",
+    "status",
     "discoveredAt",
     "discoveredBy",
     "discoveredIn",
@@ -45,11 +46,14 @@ pub struct Header {
     pub title: String,
     /// Patterns, of which one must match.
     pub when_to_use: Vec<String>,
-    /// How much it matters; `low` where nobody says.
+    /// How much it matters; `low` by default.
     pub importance: Importance,
     /// Whether it says what is so, or what not to do.
     #[serde(default, skip_serializing_if = "Kind::is_fact")]
     pub kind: Kind,
+    /// Whether anybody has confirmed it.
+    #[serde(default, skip_serializing_if = "Status::is_confirmed")]
+    pub status: Status,
     /// When it was found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discovered_at: Option<Timestamp>,
@@ -68,7 +72,7 @@ pub struct Header {
     /// Memories that say otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts_with: Vec<String>,
-    /// From when on it is not told any more.
+    /// From when on it is not given any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// Globs of the files that it speaks of.
@@ -105,6 +109,34 @@ impl Kind {
     }
 }
 
+/// Whether anybody has confirmed a memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// A person wrote it, or kept it.
+    #[default]
+    Confirmed,
+    /// A run wrote it, and no person has kept it yet.
+    Proposed,
+}
+
+impl Status {
+    fn is_confirmed(&self) -> bool {
+        *self == Self::Confirmed
+    }
+}
+
+impl Header {
+    /// How much it counts: what is only proposed is never critical.
+    #[must_use]
+    pub fn effective_importance(&self) -> Importance {
+        match self.status {
+            Status::Confirmed => self.importance,
+            Status::Proposed => self.importance.min(Importance::High),
+        }
+    }
+}
+
 /// A file that a memory was learned from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CitedFile {
@@ -114,7 +146,7 @@ pub struct CitedFile {
     pub sha256: String,
 }
 
-/// Something about front matter that somebody should mend.
+/// A problem of the front matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Whether the memory can be used all the same.
@@ -138,17 +170,20 @@ pub enum Severity {
 }
 
 impl Header {
-    /// Understands front matter as far as it goes. `None` where the memory cannot be used; then a finding says why.
+    /// Reads front matter as far as it can be read. `None` where the memory cannot be used; then a finding says why.
     #[must_use]
     pub fn read(value: &Value) -> (Option<Self>, Vec<Finding>) {
-        Self::read_within(value, &|_| true)
+        Self::read_with(value, Pattern::problem_of)
     }
 
-    /// The same, but of the patterns that must be compiled for it only those are checked that `may_check` is for: there may be thousands of
-    /// memories, and a stranger's among them.
+    /// The same in little time, whatever the patterns are: none is compiled, so that less is found wrong with them.
     #[must_use]
-    pub fn read_within(value: &Value, may_check: &dyn Fn(&str) -> bool) -> (Option<Self>, Vec<Finding>) {
-        let mut reader = Reader { findings: Vec::new(), may_check };
+    pub fn read_quickly(value: &Value) -> (Option<Self>, Vec<Finding>) {
+        Self::read_with(value, Pattern::obvious_problem_of)
+    }
+
+    fn read_with(value: &Value, problem_of: fn(&str) -> Option<String>) -> (Option<Self>, Vec<Finding>) {
+        let mut reader = Reader { findings: Vec::new(), problem_of };
         let Value::Object(map) = value else {
             reader.error(
                 "",
@@ -162,12 +197,12 @@ impl Header {
     }
 }
 
-struct Reader<'a> {
+struct Reader {
     findings: Vec<Finding>,
-    may_check: &'a dyn Fn(&str) -> bool,
+    problem_of: fn(&str) -> Option<String>,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn error(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
         self.report(Severity::Error, key, message, help);
     }
@@ -194,6 +229,7 @@ impl Reader<'_> {
         }
         let importance = self.importance(map);
         let kind = self.kind(map);
+        let status = self.status(map);
         let discovered_at = self.date(map, "discoveredAt", true);
         let discovered_by = self.text(map, "discoveredBy");
         if discovered_by.is_none() && !map.contains_key("discoveredBy") {
@@ -204,6 +240,7 @@ impl Reader<'_> {
             when_to_use: when_to_use.unwrap_or_default(),
             importance,
             kind,
+            status,
             discovered_at,
             discovered_by,
             discovered_in: self.text(map, "discoveredIn"),
@@ -277,8 +314,7 @@ impl Reader<'_> {
             };
             match text {
                 Some(Value::String(text)) if !text.trim().is_empty() => {
-                    let is_checked = Pattern::is_simple(text) || (self.may_check)(text);
-                    if let Some(problem) = is_checked.then(|| Pattern::read(text).problem()).flatten() {
+                    if let Some(problem) = (self.problem_of)(text) {
                         let shown = crate::text::truncate(text.trim(), 60);
                         let help = "mend the pattern; `rawko memory show` tells how each is read";
                         self.warn(at, format!("the pattern `{shown}` {problem}"), help);
@@ -338,6 +374,19 @@ impl Reader<'_> {
             Some(_) => {
                 self.warn("kind", "this kind is unknown and read as fact", "write fact or avoid");
                 Kind::Fact
+            }
+        }
+    }
+
+    fn status(&mut self, map: &Map<String, Value>) -> Status {
+        match map.get("status").map(|value| value.as_str().unwrap_or_default().trim()) {
+            None => Status::Confirmed,
+            Some(word) if word.eq_ignore_ascii_case("confirmed") => Status::Confirmed,
+            Some(word) if word.eq_ignore_ascii_case("proposed") => Status::Proposed,
+            Some(_) => {
+                let help = "write proposed or confirmed";
+                self.warn("status", "this status is unknown and read as proposed", help);
+                Status::Proposed
             }
         }
     }

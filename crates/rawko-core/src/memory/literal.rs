@@ -1,8 +1,8 @@
 //! What must occur in a text before a regular expression can match it.
 //!
-//! An index over thousands of patterns asks this once a pattern, so that only those are compiled whose words are there. The answer is
-//! a set of texts of which one must occur, in ASCII and lower case; or nothing, where no such set is worth looking
-//! for. It may never leave out a text that matches: `tests` hold that against the expressions themselves.
+//! It is worked out once for each file, so that a search compiles only expressions that can match. The answer is sets of texts, in ASCII
+//! and lower case, of each of which one must occur; or none, where no set is worth searching for. It may never leave out a text that
+//! matches: the tests compare it with the expressions themselves.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind};
@@ -15,7 +15,7 @@ const MIN_BYTES: usize = 2;
 /// Sets of texts, with ASCII in lower case: of each set one occurs in every text that `regex` (read without regard to case)
 /// matches. None where nothing is known, or the expression is none.
 #[must_use]
-pub fn required_literals(regex: &str) -> Vec<Vec<String>> {
+pub(super) fn required_literals(regex: &str) -> Vec<Vec<String>> {
     let Ok(hir) = ParserBuilder::new().nest_limit(50).build().parse(regex) else { return Vec::new() };
     let mut sets = all_of(&hir);
     for set in &mut sets {
@@ -37,7 +37,7 @@ fn all_of(hir: &Hir) -> Vec<Vec<String>> {
         HirKind::Alternation(parts) => {
             let mut any = Vec::new();
             for part in parts {
-                // Of each alternative the set whose shortest text is longest: it tells most.
+                // Of each alternative the set whose shortest text is longest: it selects most.
                 let Some(best) = all_of(part).into_iter().max_by_key(|set| worth(set)) else {
                     return Vec::new();
                 };
@@ -57,9 +57,9 @@ fn worth(set: &[String]) -> (usize, usize) {
     (set.iter().map(String::len).min().unwrap_or_default(), MAX_ALTERNATIVES.saturating_sub(set.len()))
 }
 
-/// Other characters have relatives by case that are not one to one.
+/// Characters beyond ASCII have relatives by case that are not one to one; control characters separate these texts where they are kept.
 fn longest_ascii_run(bytes: &[u8]) -> Option<String> {
-    let runs = bytes.split(|byte| !byte.is_ascii());
+    let runs = bytes.split(|byte| !byte.is_ascii() || byte.is_ascii_control());
     let longest = runs.max_by_key(|run| run.len()).filter(|run| run.len() >= MIN_BYTES)?;
     String::from_utf8(longest.to_ascii_lowercase()).ok()
 }

@@ -1,11 +1,11 @@
 //! Whether a text speaks of a file or says a title.
 //!
-//! Whole names and whole words alone count: `a.md` is not in `data.md`. A name that half of all projects have tells nothing by itself;
+//! Whole names and whole words alone count: `a.md` is not in `data.md`. A name that half of all projects have says nothing by itself;
 //! with the folder before it, it does.
 
 use super::words::{fold, stems, words};
 
-/// File names, without what is behind the dot, that tell nothing by themselves.
+/// File names, without the extension, that say nothing by themselves.
 const COMMON: [&str; 26] = [
     "__init__",
     "agents",
@@ -34,12 +34,12 @@ const COMMON: [&str; 26] = [
     "util",
     "utils",
 ];
-/// Fewest characters of a name that tells something.
+/// Fewest characters of a name that says something.
 const MIN_NAME: usize = 3;
-/// Fewest content words of a title that tells something.
+/// Fewest content words of a title that says something.
 const MIN_TITLE: usize = 2;
 
-/// Whether the text names the file at `path`: all of the path, its last parts, or its name where that tells something.
+/// Whether the text names the file at `path`: all of the path, its last parts, or its name where that says something.
 pub(super) fn names_file(text: &str, path: &str) -> bool {
     let (text, path) = (fold(text), fold(path.trim_start_matches("./").trim_matches('/')));
     if path.is_empty() {

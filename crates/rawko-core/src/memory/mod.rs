@@ -1,23 +1,25 @@
-//! Memories: what earlier runs found out, and which of it the next agent is told (`spec/memory.md`, SPEC-0007).
+//! Memories: what earlier runs found out, and which of it the next agent is given (`docs/spec/memory.md`).
 //!
 //! ```text
-//! front matter ─▶ header ─▶ pattern ─▶ score ─▶ select ─▶ block
-//!                             ▲          ▲         ▲        ▲
-//!                 query ──────┘   feedback    staleness   bodies
+//! front matter ─▶ header ─▶ pattern ─┐
+//! body ─────────▶ terms ─────────────┴─▶ evidence ─▶ score ─▶ select ─▶ block
+//!                                          ▲           ▲         ▲        ▲
+//!                              query ──────┘     feedback   staleness  bodies
 //! ```
 //!
-//! [`Header::read`] understands front matter. A [`Query`] is what an execution is about; a [`Pattern`] says whether a
-//! memory is for it, [`score`](Score) how much it matters, [`rank`] and [`Ranking::choose`] which few are told,
-//! and [`block`] how. All comparisons of words are [`words`]'. Files, the index over them and the clock are elsewhere:
+//! [`Header::read`] reads front matter. A [`Query`] is what an execution is about. Declared [`Pattern`]s and the words of a
+//! memory say whether it fits, [`Score`] says how much it matters, [`rank`] and [`Ranking::choose`] which few are given to
+//! the agent, and [`block`] in which form. All comparisons of words are made by [`words`]. Files and the clock are elsewhere:
 //! memories come in as values, instants as arguments.
 //!
-//! A memory may come with a clone, from somebody else. Nothing here takes its text for more than data.
+//! A memory may come with a clone, from a stranger. Nothing here takes its text for more than data.
 
 pub mod block;
 mod conflict;
 mod contrast;
 mod doubt;
 mod duplicate;
+mod evidence;
 pub mod extraction;
 mod feedback;
 mod glob;
@@ -31,33 +33,35 @@ mod recalled;
 mod recipient;
 mod reference;
 mod score;
+mod secret;
 mod select;
-mod size;
 mod slug;
 mod sources;
 mod staleness;
 mod stop_words;
+mod terms;
 pub mod words;
 
 pub use duplicate::{Likeness, Said, likeness};
 pub use extraction::{Draft, DraftKind};
-pub use feedback::{Feedback, MAX_FEEDBACK, Use, UseOutcome};
+pub use feedback::{Feedback, Use, UseOutcome};
 pub use glob::PathGlob;
-pub use header::{CitedFile, Finding, Header, Kind, Severity};
-pub use literal::required_literals;
-pub use pattern::{Corpus, IDF_FROM, Pattern, PatternMatch, Reading, weight};
+pub use header::{CitedFile, Finding, Header, Kind, Severity, Status};
+pub use pattern::{Pattern, PatternMatch, Reading};
 pub use query::{Part, Query};
-pub use recalled::{MemoryUse, Recalled, RecalledMemory, UseRule};
+pub use recalled::{MemoryEffects, MemoryUse, Recalled, RecalledMemory, UseRule};
 pub use recipient::{DEFAULT_MAX_INJECTED, Recipient, tag_key};
 pub use reference::{reference_key, referred_keys};
-pub use score::{MAX_SEMANTIC, Score, five_each, of_importance, of_recency};
+pub use score::Score;
+pub use secret::holds_token;
 pub use select::{
     Chosen, Contradiction, LeftOut, Memory, Ranking, Reason, Selection, Similarity, Surroundings, rank,
-    semantic_points, shortlist_len, superseded,
+    shortlist_len, superseded,
 };
 pub use slug::slug;
 pub use sources::learned_from;
 pub use staleness::{MAX_STALENESS, Staleness};
+pub use terms::Terms;
 
 #[cfg(test)]
 mod examples;

@@ -1,10 +1,10 @@
 //! One `whenToUse` pattern: how it is read, and whether it matches.
 //!
-//! Owns `spec/memory.md`'s four readings. Which one a pattern has depends on its characters alone, never on what it is
+//! Owns `docs/spec/memory.md`'s four readings. Which one a pattern has depends on its characters alone, never on what it is
 //! matched against. Regular expressions run in linear time and are refused above a size, so that a memory from a
 //! stranger can cost little; what is refused, or is no expression, is looked for as it is written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
@@ -12,23 +12,16 @@ use serde::Serialize;
 use super::doubt::{doubt, is_everything, is_nothing};
 use super::glob;
 use super::pieces::Pieces;
-use super::query::{Line, Part, Query};
-use super::size::is_surely_larger;
+use super::query::{Line, Part, Query, QueryTerms};
 use super::words::{fold, is_stop_word, stem, words};
 use crate::text::truncate;
 
 /// Most bytes of a compiled expression. `\w+` needs a tenth of it; `(a{99}){99}` does not fit.
 const SIZE_LIMIT: usize = 512 * 1024;
-/// Most characters of a pattern; what is behind them is not read.
+/// Most characters of a pattern; what follows them is not read.
 const MAX_CHARS: usize = 1_000;
-/// Characters of a match that are told.
+/// Characters of a match that are shown.
 const MAX_FOUND: usize = 60;
-/// Memories with natural-language patterns from which on rare words weigh more. Among fewer, "rare" is chance.
-pub const IDF_FROM: u32 = 20;
-/// The weight of a word where all weigh the same, and of the rarest there is otherwise about the logarithm of their number times this.
-const UNIT: u32 = 1_000;
-/// The least weight of a word that occurs in nearly every memory.
-const LEAST: u32 = 100;
 
 /// How a pattern is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -94,49 +87,6 @@ pub struct PatternMatch {
     /// Of a natural-language pattern: how many of its content words occur.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<(usize, usize)>,
-}
-
-/// How many memories there are, and in how many of them a stem occurs in a natural-language pattern.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Corpus {
-    /// Memories that have natural-language patterns.
-    pub memories: u32,
-    /// Of these, those with the stem.
-    pub spread: BTreeMap<String, u32>,
-}
-
-impl Corpus {
-    /// What a stem weighs. Among few memories all weigh the same, which is `spec/memory.md`'s "half of them"; among
-    /// many, "implementing" in half of all patterns must not outweigh the one word that a pattern is about.
-    #[must_use]
-    pub fn weight(&self, stem: &str) -> u32 {
-        weight(self.memories, self.spread.get(stem).copied().unwrap_or(1))
-    }
-
-    /// Takes a memory's patterns into account.
-    pub fn add<'a>(&mut self, when_to_use: impl IntoIterator<Item = &'a str>) {
-        let mut stems = BTreeSet::new();
-        for text in when_to_use {
-            stems.extend(Pattern::content_stems(text).unwrap_or_default());
-        }
-        if !stems.is_empty() {
-            self.memories += 1;
-        }
-        for stem in stems {
-            *self.spread.entry(stem).or_default() += 1;
-        }
-    }
-}
-
-/// What a stem weighs that `spread` of `memories` have: whole numbers, so that sums do not depend on their order.
-#[must_use]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
-pub fn weight(memories: u32, spread: u32) -> u32 {
-    if memories < IDF_FROM {
-        return UNIT;
-    }
-    let idf = (f64::from(memories) + 1.0) / (f64::from(spread) + 0.5);
-    ((idf.ln() * f64::from(UNIT)).round().max(0.0) as u32).max(LEAST)
 }
 
 impl Pattern {
@@ -236,7 +186,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it tells nothing apart: it matches every text, or never matches any.
+    /// Whether it distinguishes nothing: it matches every text, or never matches any.
     #[must_use]
     pub fn tells_nothing(&self) -> bool {
         match &self.form {
@@ -249,7 +199,24 @@ impl Pattern {
         }
     }
 
-    /// What whoever wrote it should know.
+    /// What the author of a pattern should know.
+    #[must_use]
+    pub fn problem_of(text: &str) -> Option<String> {
+        Self::read(text).problem()
+    }
+
+    /// The same in little time: of an expression that would have to be compiled it is found out whether it is one.
+    #[must_use]
+    pub fn obvious_problem_of(text: &str) -> Option<String> {
+        if Self::is_simple(text) {
+            return Self::problem_of(text);
+        }
+        let expression = Self::expression_of(text)?;
+        let parsed = regex_syntax::ParserBuilder::new().nest_limit(50).build().parse(&expression);
+        parsed.err().map(|error| refusal(&regex::Error::Syntax(error.to_string())))
+    }
+
+    /// What its author should know.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let text = Self::cut(&self.text);
@@ -265,21 +232,27 @@ impl Pattern {
         })
     }
 
-    /// Whether and how it matches.
+    /// Whether and how it matches the task or the agent's name.
     #[must_use]
-    pub fn matches(&self, query: &Query, corpus: &Corpus) -> Option<PatternMatch> {
+    pub fn matches(&self, query: &Query) -> Option<PatternMatch> {
+        self.find_in(query.task())
+    }
+
+    pub(super) fn find_in(&self, asked: &QueryTerms) -> Option<PatternMatch> {
         let (part, found, words) = match &self.form {
-            Form::Expression(_, regex) => {
-                first(query, |line| regex.find(&line.text).map(|found| found.as_str().to_owned()))?
-            }
+            Form::Expression(_, regex) => first(asked, |line| {
+                let found = regex.find(&line.text)?;
+                let (start, end) = whole_words(&line.text, found.start(), found.end());
+                line.text.get(start..end).map(str::to_owned)
+            })?,
             Form::Pieces(_, pieces) => {
-                first(query, |line| pieces.find(&line.folded).map(|(start, end)| original(line, start, end)))?
+                first(asked, |line| pieces.find(&line.folded).map(|(start, end)| original(line, start, end)))?
             }
             Form::Substring(folded) => {
-                first(query, |line| line.folded.contains(folded.as_str()).then(|| self.text.clone()))?
+                first(asked, |line| line.folded.contains(folded.as_str()).then(|| self.text.clone()))?
             }
-            Form::Prefix(words) => first(query, |line| phrase(&line.words, words))?,
-            Form::Words(stems) => in_words(stems, query, corpus)?,
+            Form::Prefix(words) => first(asked, |line| phrase(&line.words, words))?,
+            Form::Words(stems) => in_words(stems, asked)?,
         };
         Some(PatternMatch {
             pattern: truncate(&self.text, MAX_CHARS),
@@ -293,11 +266,11 @@ impl Pattern {
 
 type Found = (Part, String, Option<(usize, usize)>);
 
-fn first(query: &Query, find: impl Fn(&Line) -> Option<String>) -> Option<Found> {
-    query.lines().iter().find_map(|line| find(line).map(|found| (line.part, found, None)))
+fn first(asked: &QueryTerms, find: impl Fn(&Line) -> Option<String>) -> Option<Found> {
+    asked.lines.iter().find_map(|line| find(line).map(|found| (line.part, found, None)))
 }
 
-/// The words of `wanted` one behind the other, the last of them as the beginning of one: `rate-lim` in "rate limiting".
+/// The words of `wanted` one after the other, the last of them as the beginning of one: `rate-lim` in "rate limiting".
 fn phrase(words: &[String], wanted: &[String]) -> Option<String> {
     let (last, before) = wanted.split_last()?;
     words
@@ -306,20 +279,11 @@ fn phrase(words: &[String], wanted: &[String]) -> Option<String> {
         .map(|window| window.join(" "))
 }
 
-fn in_words(stems: &BTreeSet<String>, query: &Query, corpus: &Corpus) -> Option<Found> {
-    let (mut all, mut present) = (0, 0);
-    let mut found: Vec<(Part, &str)> = Vec::new();
-    for stem in stems {
-        let weight = corpus.weight(stem);
-        all += weight;
-        if let Some(at) = query.find_stem(stem) {
-            present += weight;
-            found.push(at);
-        }
-    }
+fn in_words(stems: &BTreeSet<String>, asked: &QueryTerms) -> Option<Found> {
+    let found: Vec<(Part, &str)> = stems.iter().filter_map(|stem| asked.find_stem(stem)).collect();
     let part = found.iter().map(|(part, _)| *part).min()?;
     let words: Vec<&str> = found.iter().map(|(_, word)| *word).collect();
-    (2 * present >= all).then(|| (part, words.join(", "), Some((found.len(), stems.len()))))
+    (2 * found.len() >= stems.len()).then(|| (part, words.join(", "), Some((found.len(), stems.len()))))
 }
 
 fn content(text: &str) -> BTreeSet<String> {
@@ -328,9 +292,25 @@ fn content(text: &str) -> BTreeSet<String> {
 
 /// The characters of a line that stand at these places in bytes of its folded form, which has as many characters.
 fn original(line: &Line, start: usize, end: usize) -> String {
+    let (start, end) = whole_words(&line.folded, start, end);
     let skipped = line.folded.get(..start).unwrap_or_default().chars().count();
     let taken = line.folded.get(start..end).unwrap_or_default().chars().count();
     line.text.chars().skip(skipped).take(taken).collect()
+}
+
+/// A range of a text, with all of the words in which it begins and ends.
+fn whole_words(text: &str, start: usize, end: usize) -> (usize, usize) {
+    if start == end {
+        return (start, end);
+    }
+    let before = text.get(..start).unwrap_or_default();
+    let after = text.get(end..).unwrap_or_default();
+    let is_inner = |c: char| c.is_alphanumeric();
+    let first = text.get(start..end).is_some_and(|found| found.starts_with(is_inner));
+    let last = text.get(start..end).is_some_and(|found| found.ends_with(is_inner));
+    let start = if first { before.trim_end_matches(is_inner).len() } else { start };
+    let end = if last { end + after.len() - after.trim_start_matches(is_inner).len() } else { end };
+    (start, end)
 }
 
 /// The pattern as an expression, and what its author should know. One that cannot be compiled is looked for as it is written.
@@ -345,7 +325,7 @@ fn expression(text: &str, reading: Reading) -> (Form, Option<String>) {
     }
 }
 
-/// The expression that is compiled for `text`: SPEC-0007's "auth | login" has blanks around the bar that are not meant, and an empty
+/// The expression that is compiled for `text`: in `docs/spec/memory.md` "auth | login" has blanks around the bar that are not meant, and an empty
 /// alternative would match everything. `None` where other syntax may give them a meaning.
 fn alternatives(text: &str) -> Option<String> {
     let has_other = |part: &str| part.contains(['\\', '[', '(', '+', '^', '$', '*', '?', '{']);
@@ -357,7 +337,7 @@ fn alternatives(text: &str) -> Option<String> {
     Some(parts.collect::<Vec<_>>().join("|"))
 }
 
-/// The expression with `++` behind a letter or digit as itself: `C++`. As a repetition of a repetition it would match every `c`. Who
+/// The expression with `++` after a letter or digit as itself: `C++`. As a repetition of a repetition it would match every `c`. Who
 /// escapes anything (`\x41++`) knows what an expression is.
 fn literal_pluses(text: &str) -> String {
     if text.contains('\\') {
@@ -381,9 +361,6 @@ fn literal_pluses(text: &str) -> String {
 }
 
 fn compile(regex: &str) -> Result<Regex, regex::Error> {
-    if is_surely_larger(regex, SIZE_LIMIT) {
-        return Err(regex::Error::CompiledTooBig(SIZE_LIMIT));
-    }
     RegexBuilder::new(regex)
         .case_insensitive(true)
         .size_limit(SIZE_LIMIT)

@@ -5,7 +5,7 @@
 
 use super::words::fold;
 
-/// Alternatives, each of texts that must occur one behind the other, with case made equal.
+/// Alternatives, each of texts that must occur one after the other, with case made equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pieces {
     alternatives: Vec<Vec<String>>,

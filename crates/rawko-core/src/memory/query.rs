@@ -1,22 +1,20 @@
-//! What an execution is about: the text that memories' patterns are matched against.
+//! What an execution is about: the text that memories are matched against.
 //!
-//! `spec/memory.md`: task, agent name, current plan and recent history. Each part is bounded and becomes one line, so
-//! that neither a line break nor the seam between two parts changes what a pattern sees: `add.*auth` may span a
-//! line break within the task, but never reaches from the task into the history.
+//! The task and the agent's name are the query. The plan's current step is a second, weaker one. Earlier reports and the rest of the plan
+//! are no query: they speak of so much that some memory matches every time. Each part is bounded and becomes one line, so that a line break
+//! does not change what a pattern sees, and no pattern reaches from one part into another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::words::{fold, is_stop_word, stem, words};
-use crate::text::{ceil_boundary, floor_boundary};
+use crate::text::floor_boundary;
 
 /// Most bytes of the task that are matched; its beginning counts.
 const MAX_TASK: usize = 16 * 1024;
-/// Most bytes of the plan; its beginning counts.
-const MAX_PLAN: usize = 8 * 1024;
-/// Most bytes of the history; its end counts, which is the most recent.
-const MAX_HISTORY: usize = 8 * 1024;
+/// Most bytes of the step.
+const MAX_STEP: usize = 2 * 1024;
 
 /// A part of the text that is matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,10 +24,8 @@ pub enum Part {
     Task,
     /// The agent's name.
     Agent,
-    /// The current plan.
-    Plan,
-    /// The recent history.
-    History,
+    /// The plan's current step.
+    Step,
 }
 
 impl Part {
@@ -39,8 +35,7 @@ impl Part {
         match self {
             Self::Task => "task",
             Self::Agent => "agent",
-            Self::Plan => "plan",
-            Self::History => "history",
+            Self::Step => "step",
         }
     }
 }
@@ -49,9 +44,22 @@ impl Part {
 #[derive(Debug, Clone)]
 pub struct Query {
     agent: String,
-    lines: Vec<Line>,
+    task: QueryTerms,
+    step: Option<QueryTerms>,
+}
+
+/// The words of one of the two queries.
+#[derive(Debug, Clone)]
+pub(super) struct QueryTerms {
+    pub(super) lines: Vec<Line>,
+    /// All lines with case made equal, and their words: what a pattern needs is searched for here first.
+    haystack: String,
+    /// Where each stem of a content word occurs first, and as which word.
     stems: BTreeMap<String, (Part, String)>,
-    task_stems: BTreeSet<String>,
+    /// Stems that are looked for in what memories say: not those of the agent's name.
+    content: BTreeSet<String>,
+    /// Stems of two words written as one, and the two: "log in" is "login" to those who wrote a memory.
+    joined: BTreeMap<String, String>,
 }
 
 /// One part, as one line.
@@ -64,40 +72,23 @@ pub(super) struct Line {
 }
 
 impl Query {
-    /// A query of this task and agent (its name), with the current plan and the recent history where there are any.
+    /// A query of this task and agent (its name), and of the plan's current step where there is one.
     #[must_use]
-    pub fn new(task: &str, agent: &str, plan: Option<&str>, history: Option<&str>) -> Self {
-        let history = history.unwrap_or_default();
-        let history = &history[ceil_boundary(history, history.len().saturating_sub(MAX_HISTORY))..];
-        let plan = plan.unwrap_or_default();
-        let parts = [
-            (Part::Task, &task[..floor_boundary(task, MAX_TASK)]),
-            (Part::Agent, agent),
-            (Part::Plan, &plan[..floor_boundary(plan, MAX_PLAN)]),
-            (Part::History, history),
-        ];
-        let lines: Vec<Line> = parts
-            .into_iter()
-            .map(|(part, text)| {
-                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                Line { part, folded: fold(&text), words: words(&text).collect(), text }
-            })
-            .filter(|line| !line.text.is_empty())
-            .collect();
-        let mut stems = BTreeMap::new();
-        for line in &lines {
-            for word in line.words.iter().filter(|word| !is_stop_word(word)) {
-                stems.entry(stem(word)).or_insert_with(|| (line.part, word.clone()));
-            }
+    pub fn new(task: &str, agent: &str, step: Option<&str>) -> Self {
+        let step = step.map(|step| &step[..floor_boundary(step, MAX_STEP)]);
+        Self {
+            agent: agent.to_owned(),
+            task: QueryTerms::new(&[(Part::Task, Self::bounded_task(task)), (Part::Agent, agent)]),
+            step: step
+                .map(|step| QueryTerms::new(&[(Part::Step, step)]))
+                .filter(|step| !step.lines.is_empty()),
         }
-        let task_stems = lines
-            .iter()
-            .filter(|line| line.part == Part::Task)
-            .flat_map(|line| &line.words)
-            .filter(|word| !is_stop_word(word))
-            .map(|word| stem(word))
-            .collect();
-        Self { agent: agent.to_owned(), lines, stems, task_stems }
+    }
+
+    /// As much of a task as is matched.
+    #[must_use]
+    pub fn bounded_task(task: &str) -> &str {
+        &task[..floor_boundary(task, MAX_TASK)]
     }
 
     /// The agent's name.
@@ -106,25 +97,65 @@ impl Query {
         &self.agent
     }
 
-    /// The stems of all content words.
-    pub fn stems(&self) -> impl Iterator<Item = &str> {
-        self.stems.keys().map(String::as_str)
-    }
-
     /// The stems of the task's content words: those that count in a title.
     #[must_use]
     pub fn task_stems(&self) -> &BTreeSet<String> {
-        &self.task_stems
+        &self.task.content
     }
 
-    /// All words, stop words included, part by part.
-    pub fn words(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().flat_map(|line| line.words.iter().map(String::as_str))
+    pub(super) fn task(&self) -> &QueryTerms {
+        &self.task
     }
 
-    /// The lines with case made equal ([`fold`]).
-    pub fn folded_lines(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(|line| line.folded.as_str())
+    pub(super) fn step(&self) -> Option<&QueryTerms> {
+        self.step.as_ref()
+    }
+}
+
+impl QueryTerms {
+    fn new(parts: &[(Part, &str)]) -> Self {
+        let lines = parts.iter().map(|(part, text)| {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            Line { part: *part, folded: fold(&text), words: words(&text).collect(), text }
+        });
+        let lines: Vec<Line> = lines.filter(|line| !line.text.is_empty()).collect();
+        let (mut stems, mut content) = (BTreeMap::new(), BTreeSet::new());
+        for line in &lines {
+            for word in line.words.iter().filter(|word| !is_stop_word(word)) {
+                let stem = stem(word);
+                if line.part != Part::Agent {
+                    content.insert(stem.clone());
+                }
+                stems.entry(stem).or_insert_with(|| (line.part, word.clone()));
+            }
+        }
+        let mut joined = BTreeMap::new();
+        for pair in
+            lines.iter().filter(|line| line.part != Part::Agent).flat_map(|line| line.words.windows(2))
+        {
+            let stem = stem(&pair.concat());
+            if !content.contains(&stem) {
+                joined.entry(stem).or_insert_with(|| pair.join(" "));
+            }
+        }
+        let haystack =
+            lines.iter().map(|line| format!("{}\n{}\n", line.folded, line.words.join(" "))).collect();
+        Self { lines, haystack, stems, content, joined }
+    }
+
+    /// Whether a text may occur in one of the lines or in one of their words.
+    pub(super) fn may_contain(&self, text: &str) -> bool {
+        self.haystack.contains(text)
+    }
+
+    /// The stems of all content words, those of the agent's name too.
+    pub(super) fn stems(&self) -> impl Iterator<Item = &str> {
+        self.stems.keys().map(String::as_str)
+    }
+
+    /// Whether it is the weaker of the two queries.
+    pub(super) fn is_step(&self) -> bool {
+        self.lines.iter().any(|line| line.part == Part::Step)
     }
 
     /// Where a stem occurs first, and as which word.
@@ -132,8 +163,14 @@ impl Query {
         self.stems.get(stem).map(|(part, word)| (*part, word.as_str()))
     }
 
-    pub(super) fn lines(&self) -> &[Line] {
-        &self.lines
+    /// The stems that are looked for in what memories say.
+    pub(super) fn content(&self) -> &BTreeSet<String> {
+        &self.content
+    }
+
+    /// Stems that are looked for too: of two words written as one, with the two.
+    pub(super) fn joined(&self) -> &BTreeMap<String, String> {
+        &self.joined
     }
 }
 
@@ -143,14 +180,12 @@ mod tests {
 
     #[test]
     fn parts_are_bounded_single_lines() {
-        let long = "é".repeat(MAX_HISTORY);
-        let history = format!("{long} the end");
-        let query = Query::new("Fix\n the  login", "tester", None, Some(&history));
-        let texts: Vec<&str> = query.lines().iter().map(|line| line.text.as_str()).collect();
-        assert_eq!(texts[..2], ["Fix the login", "tester"]);
-        assert!(texts[2].len() <= MAX_HISTORY && texts[2].ends_with("the end"));
-        assert_eq!(query.find_stem("login"), Some((Part::Task, "login")));
-        assert_eq!(query.find_stem("end"), Some((Part::History, "end")));
-        assert!(!query.task_stems().contains("end"));
+        let long = format!("Fix\n the  login {}", "é".repeat(MAX_TASK));
+        let query = Query::new(&long, "tester", Some(" \n"));
+        let texts: Vec<&str> = query.task.lines.iter().map(|line| line.text.as_str()).collect();
+        assert!(texts[0].starts_with("Fix the login é") && texts[0].len() <= MAX_TASK);
+        assert_eq!((texts[1], query.step.is_none()), ("tester", true));
+        assert_eq!(query.task.find_stem("login"), Some((Part::Task, "login")));
+        assert!(query.task.find_stem("tester").is_some() && !query.task_stems().contains("tester"));
     }
 }

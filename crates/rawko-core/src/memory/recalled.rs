@@ -14,9 +14,9 @@ const FOLDER: &str = ".rawko/memories/";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Recalled {
-    /// The text for the end of the system prompt; empty where there is nothing to tell.
+    /// The text for the end of the system prompt; empty where there is nothing to give.
     pub block: String,
-    /// What it tells, in this order.
+    /// The memories in it, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub memories: Vec<RecalledMemory>,
     /// What is wrong with memories, for people.
@@ -56,6 +56,25 @@ pub struct MemoryUse {
     pub outcome: UseOutcome,
 }
 
+/// What the effects of memory carry. It is recorded with a run: a journal is replayed by the form in which it was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryEffects {
+    /// Journals that name none: the plan and the last reports, and all files that the execution read or wrote.
+    #[default]
+    First,
+    /// What the performer needs: the task, the plan's current step, and the files that a memory cites.
+    Complete,
+}
+
+impl MemoryEffects {
+    /// Whether it is that of journals that name none.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        *self == Self::First
+    }
+}
+
 /// By which rule it is judged what became of a memory. The judgement is recorded, and a journal is replayed by the rule by which it was
 /// written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +83,7 @@ pub enum UseRule {
     /// Journals that name none: title and file name anywhere in the text, globs up to their first wildcard.
     #[default]
     Substrings,
-    /// Whole titles and names that tell something, globs as globs; and nothing is said of an execution that had no turn.
+    /// Whole titles and names that say something, globs as globs; and nothing is said of an execution that had no turn.
     Words,
 }
 

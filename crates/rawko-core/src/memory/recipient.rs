@@ -1,4 +1,4 @@
-//! Who is to be told: an agent as selection sees it.
+//! An agent as selection sees it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::words::{stem, words};
 use crate::agent::{AgentConfig, Importance};
 
-/// Most memories that one agent is given, where nobody says otherwise.
+/// Most memories that one agent is given, by default.
 pub const DEFAULT_MAX_INJECTED: u32 = 5;
 
 /// What selection knows of an agent.
@@ -52,7 +52,7 @@ impl Recipient {
     }
 }
 
-/// SPEC-0007's map.
+/// The tags of the built-in agents (`docs/spec/memory.md`, "Agent tags").
 fn builtin_tags(agent: &str) -> &'static [&'static str] {
     match agent {
         "planner" => &["planning", "structure", "analysis"],

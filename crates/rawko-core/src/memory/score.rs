@@ -1,7 +1,7 @@
-//! How much a memory matters to an execution: SPEC-0007's weights, every component kept.
+//! How much a memory matters to an execution: the weights of `docs/spec/memory.md`, "Score", every component kept.
 //!
 //! Owns the weights and the bounds. Words count once each, by stem, and stop words not at all; the sum of all components is
-//! held between 0 and 100 at the end alone, so that the parts always tell how it came about.
+//! held between 0 and 100 at the end alone, so that the parts always show how it came about.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::Timestamp;
 use crate::agent::Importance;
 
 /// Most that similarity of meaning adds, where it is switched on.
-pub const MAX_SEMANTIC: f64 = 10.0;
+pub(super) const MAX_SEMANTIC: f64 = 10.0;
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -37,7 +37,7 @@ pub struct Score {
     pub same_agent: f64,
     /// The agent's `memory.scoreBonus`.
     pub agent_bonus: f64,
-    /// What earlier uses say: from −10 to 10.
+    /// What earlier uses take off: from −10 to 0.
     pub feedback: f64,
     /// What similarity of meaning adds: up to 10.
     pub semantic: f64,
@@ -58,7 +58,7 @@ impl Score {
         let tags: BTreeSet<String> = header.tags.iter().map(|tag| tag_key(tag)).collect();
         let by_same_agent = header.discovered_by.as_deref() == Some(recipient.name.as_str());
         let score = Self {
-            importance: of_importance(header.importance),
+            importance: of_importance(header.effective_importance()),
             recency: of_recency(header.discovered_at, now),
             title_words: five_each(stems(&header.title).intersection(query.task_stems()).count(), 20.0),
             tags: five_each(tags.intersection(&recipient.tag_keys()).count(), 15.0),
@@ -103,7 +103,7 @@ impl Score {
 
 /// Points for importance.
 #[must_use]
-pub fn of_importance(importance: Importance) -> f64 {
+pub(super) fn of_importance(importance: Importance) -> f64 {
     match importance {
         Importance::Low => 5.0,
         Importance::Medium => 15.0,
@@ -112,9 +112,9 @@ pub fn of_importance(importance: Importance) -> f64 {
     }
 }
 
-/// Points for age. A date in the future is somebody's mistake and earns nothing.
+/// Points for age. A date in the future is a mistake and earns nothing.
 #[must_use]
-pub fn of_recency(discovered_at: Option<Timestamp>, now: Timestamp) -> f64 {
+pub(super) fn of_recency(discovered_at: Option<Timestamp>, now: Timestamp) -> f64 {
     let age = discovered_at.filter(|at| *at <= now).map(|at| now.since(at));
     match age {
         Some(age) if age < 24 * HOUR_MS => 10.0,
@@ -125,7 +125,7 @@ pub fn of_recency(discovered_at: Option<Timestamp>, now: Timestamp) -> f64 {
 
 /// Five points for each of `count`, up to `most`.
 #[must_use]
-pub fn five_each(count: usize, most: f64) -> f64 {
+pub(super) fn five_each(count: usize, most: f64) -> f64 {
     (5.0 * f64::from(u32::try_from(count).unwrap_or(u32::MAX))).min(most)
 }
 
@@ -148,7 +148,7 @@ mod tests {
         let mut value = json!({"title": "T", "whenToUse": "x", "importance": "low"});
         value.as_object_mut().unwrap().extend(front.as_object().unwrap().clone());
         let header = Header::read(&value).0.unwrap();
-        Score::of(&header, &Query::new(task, agent, None, None), &recipient(agent, bonus), (0.0, 0.0), NOW)
+        Score::of(&header, &Query::new(task, agent, None), &recipient(agent, bonus), (0.0, 0.0), NOW)
     }
 
     #[track_caller]

@@ -1,23 +1,25 @@
-//! Which few memories an execution is told, and why each of the others is not.
+//! Which few memories an execution is given, and why each of the others is not.
 //!
-//! Owns who may be told at all (matching, important enough, neither expired nor superseded), the order (score, then the newer one, then the
-//! path), and what becomes of memories that contradict each other: they are told side by side, so that nobody gets one half of
+//! Owns who may be given at all (matching, important enough, neither expired nor superseded), the order (score, then the newer one, then the
+//! path), and what becomes of memories that contradict each other: they are given side by side, so that nobody gets one half of
 //! a contradiction for the whole truth. Staleness costs a look at the tree, so that it is asked for the best of them
-//! and what contradicts those only ([`Ranking::shortlist`]); nothing else is ever told.
+//! and what contradicts those only ([`Ranking::shortlist`]); nothing else is ever given.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::conflict::Conflicts;
+use super::evidence::{Evidence, Findings, search};
 use super::feedback::Feedback;
-use super::header::Header;
-use super::pattern::{Corpus, Pattern, PatternMatch};
+use super::header::{Header, Status};
+use super::pattern::PatternMatch;
 use super::query::Query;
 use super::recipient::Recipient;
 use super::reference::{reference_key, referred_keys};
 use super::score::{MAX_SEMANTIC, Score};
 use super::staleness::Staleness;
+use super::terms::Terms;
 use crate::Timestamp;
 
 /// Most memories that are put beside one that they contradict.
@@ -26,17 +28,30 @@ const MAX_PARTNERS: usize = 2;
 const MAX_NAMED: usize = 4;
 /// Least memories whose files are looked at.
 const MIN_SHORTLIST: usize = 20;
+/// The constant of reciprocal rank fusion, as its authors chose it (<https://doi.org/10.1145/1571941.1572114>).
+const RECIPROCAL: f64 = 60.0;
 
 /// A memory without its body.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
     /// Its path below the memories' folder, with `/` between the parts.
     pub path: String,
     /// Its front matter.
     pub header: Header,
+    /// The words of all of it.
+    pub terms: Terms,
 }
 
-/// How near a memory's natural-language patterns are to the query in meaning, where somebody has measured it.
+impl Memory {
+    /// The memory at `path` with this front matter and body.
+    #[must_use]
+    pub fn new(path: &str, header: Header, body: &str) -> Self {
+        let terms = Terms::of(&header, body);
+        Self { path: path.to_owned(), header, terms }
+    }
+}
+
+/// How near a memory's natural-language patterns are to the query in meaning, where it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Similarity {
@@ -49,8 +64,6 @@ pub struct Similarity {
 /// What selection depends on besides memories, query and agent.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// How common words are.
-    pub corpus: Corpus,
     /// What earlier uses say, by path.
     pub feedback: BTreeMap<String, Feedback>,
     /// Similarity of meaning, by path; empty where it is switched off.
@@ -59,43 +72,51 @@ pub struct Surroundings {
     pub now: Timestamp,
 }
 
-/// Memories that may be told, best first, and those that may not.
+/// Memories that may be given, best first, and those that may not.
 #[derive(Debug, Clone)]
 pub struct Ranking<'a> {
     conflicts: Conflicts<'a>,
     ranked: Vec<Ranked<'a>>,
     left_out: Vec<LeftOut>,
     retired: BTreeSet<&'a str>,
-    scores: BTreeMap<&'a str, Score>,
-    max: usize,
-    minimum: crate::agent::Importance,
+    recipient: &'a Recipient,
+    query: &'a Query,
+    around: &'a Surroundings,
+    untried: u32,
 }
 
 #[derive(Debug, Clone)]
 struct Ranked<'a> {
     memory: &'a Memory,
     score: Score,
+    words: Vec<String>,
     matches: Vec<PatternMatch>,
     similarity: Option<Similarity>,
+    /// Whether it is the plan's step alone that it fits.
+    by_step: bool,
 }
 
-/// What is told, in this order, and what is not.
+/// What is given, in this order, and what is not.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
-    /// What is told.
+    /// What is given.
     pub chosen: Vec<Chosen>,
     /// What is not, those that came nearest first.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A memory that is told.
+/// A memory that is given.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
     /// The memory.
     pub memory: Memory,
+    /// Whether a run proposed it, no person has kept it, and it has not helped yet.
+    pub unconfirmed: bool,
     /// Its score.
     pub score: Score,
-    /// Its patterns that match; none where it is told because it contradicts another.
+    /// Words of the task (or the step) that it has.
+    pub words: Vec<String>,
+    /// Its patterns that match; none where its words alone fit, or it is given because it contradicts another.
     pub matches: Vec<PatternMatch>,
     /// How near it is in meaning, where that was measured.
     pub similarity: Option<Similarity>,
@@ -116,11 +137,11 @@ pub struct Contradiction {
     /// Its date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discovered_at: Option<Timestamp>,
-    /// Whether it is told too; else only that it exists.
+    /// Whether it is given too; else only that it exists.
     pub shown: bool,
 }
 
-/// A memory that is not told.
+/// A memory that is not given.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOut {
@@ -139,7 +160,7 @@ pub struct LeftOut {
     pub matches: Vec<PatternMatch>,
 }
 
-/// Why a memory is not told.
+/// Why a memory is not given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Reason {
@@ -160,7 +181,9 @@ pub enum Reason {
         /// That one's path.
         by: String,
     },
-    /// None of its patterns matches.
+    /// Something of it matches, but too little, or other memories fit much better.
+    TooWeak,
+    /// Nothing of it matches.
     NoMatch,
 }
 
@@ -173,6 +196,7 @@ impl Reason {
             Self::TooUnimportant => "less important than this agent wants".to_owned(),
             Self::Expired { at } => format!("expired at {}", at.to_rfc3339()),
             Self::Superseded { by } => format!("superseded by {by}"),
+            Self::TooWeak => "too little of it matches".to_owned(),
             Self::NoMatch => "no pattern matches".to_owned(),
         }
     }
@@ -180,82 +204,81 @@ impl Reason {
     fn order(&self) -> usize {
         match self {
             Self::NoPlace { rank } => *rank,
-            Self::TooUnimportant => usize::MAX - 3,
+            Self::TooUnimportant => usize::MAX - 4,
+            Self::TooWeak => usize::MAX - 3,
             Self::Expired { .. } | Self::Superseded { .. } => usize::MAX - 2,
             Self::NoMatch => usize::MAX - 1,
         }
     }
 }
 
-/// How many memories have their files looked at, where at most `max` are told.
+/// How many memories have their files looked at, where at most `max` are given.
 #[must_use]
 pub fn shortlist_len(max: usize) -> usize {
     max.saturating_mul(4).max(MIN_SHORTLIST)
 }
 
-/// Matches and scores memories. They may be all there are, or those that an index found, with all that contradict or
-/// supersede these.
+/// Matches and scores memories: all there are.
 #[must_use]
 pub fn rank<'a>(
-    memories: &'a [Memory],
-    query: &Query,
-    recipient: &Recipient,
-    around: &Surroundings,
+    memories: impl IntoIterator<Item = &'a Memory>,
+    query: &'a Query,
+    recipient: &'a Recipient,
+    around: &'a Surroundings,
 ) -> Ranking<'a> {
-    let superseded = superseded(memories);
+    let memories: Vec<&Memory> = memories.into_iter().collect();
+    let superseded = superseded(memories.iter().copied());
     let mut ranking = Ranking {
-        conflicts: Conflicts::among(memories),
+        conflicts: Conflicts::among(memories.clone()),
         ranked: Vec::new(),
         left_out: Vec::new(),
         retired: BTreeSet::new(),
-        scores: BTreeMap::new(),
-        max: usize::try_from(recipient.max_injected).unwrap_or(usize::MAX),
-        minimum: recipient.min_importance,
+        recipient,
+        query,
+        around,
+        untried: 0,
     };
+    let mut alive: Vec<&Memory> = Vec::with_capacity(memories.len());
     for memory in memories {
-        let header = &memory.header;
-        let expired = header.expires_at.filter(|at| *at <= around.now);
+        let expired = memory.header.expires_at.filter(|at| *at <= around.now);
         let retired = match (superseded.get(memory.path.as_str()), expired) {
             (Some(by), _) => Some(Reason::Superseded { by: (*by).to_owned() }),
             (None, Some(at)) => Some(Reason::Expired { at }),
             (None, None) => None,
         };
-        if let Some(reason) = retired {
-            ranking.retired.insert(&memory.path);
-            ranking.leave_out(memory, reason, None, Vec::new());
-            continue;
-        }
-        let patterns = header.when_to_use.iter().map(|text| Pattern::read(text));
-        let matches: Vec<PatternMatch> =
-            patterns.filter_map(|pattern| pattern.matches(query, &around.corpus)).collect();
-        let similarity = around.semantic.get(&memory.path).copied();
-        let feedback = around.feedback.get(&memory.path).map_or(0.0, Feedback::bonus);
-        let semantic = similarity.map_or(0.0, |near| semantic_points(near.cosine));
-        let score = Score::of(header, query, recipient, (feedback, semantic), around.now);
-        ranking.scores.insert(&memory.path, score);
-        if matches.is_empty() && !similarity.is_some_and(|near| near.matches) {
-            ranking.leave_out(memory, Reason::NoMatch, None, matches);
-        } else if header.importance < recipient.min_importance {
-            ranking.leave_out(memory, Reason::TooUnimportant, Some(score), matches);
-        } else {
-            ranking.ranked.push(Ranked { memory, score, matches, similarity });
+        match retired {
+            Some(reason) => {
+                ranking.retired.insert(&memory.path);
+                ranking.leave_out(memory, reason, None, Vec::new());
+            }
+            None => alive.push(memory),
         }
     }
-    ranking.ranked.sort_by(|one, other| before(one, other));
+    ranking.rank(&alive);
     ranking
 }
 
-/// Tenths, so that what is printed adds up.
-#[must_use]
-pub fn semantic_points(cosine: f64) -> f64 {
-    ((cosine.clamp(0.0, 1.0) * MAX_SEMANTIC * 10.0).round() / 10.0).clamp(0.0, MAX_SEMANTIC)
+/// Points for similarity of meaning: the place by meaning and the place by words, joined by reciprocal ranks. The first by both has all,
+/// the first by meaning alone half of them. Tenths, so that what is printed adds up.
+fn semantic_points(place: usize, place_by_words: Option<usize>) -> f64 {
+    let share =
+        |place: usize| RECIPROCAL / (RECIPROCAL + f64::from(u32::try_from(place).unwrap_or(u32::MAX)));
+    let both = share(place) + place_by_words.map_or(0.0, share);
+    (MAX_SEMANTIC * both / 2.0 * 10.0).round() / 10.0
+}
+
+/// The places (from 0) of these in the order of their figures, the largest first.
+fn places<K: Ord + Copy>(figures: impl Iterator<Item = (K, f64)>) -> BTreeMap<K, usize> {
+    let mut all: Vec<(K, f64)> = figures.collect();
+    all.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    all.into_iter().enumerate().map(|(place, (key, _))| (key, place)).collect()
 }
 
 /// The path of what takes a memory's place, by the memory's path.
 #[must_use]
-pub fn superseded(memories: &[Memory]) -> BTreeMap<&str, &str> {
+pub fn superseded<'a>(memories: impl IntoIterator<Item = &'a Memory> + Clone) -> BTreeMap<&'a str, &'a str> {
     let mut by_key: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for memory in memories {
+    for memory in memories.clone() {
         for reference in &memory.header.supersedes {
             by_key.entry(reference_key(reference)).or_default().push(&memory.path);
         }
@@ -268,16 +291,69 @@ pub fn superseded(memories: &[Memory]) -> BTreeMap<&str, &str> {
         let mut all = keys.iter().filter_map(|key| by_key.get(key)).flatten();
         all.find(|by| **by != memory.path).copied()
     };
-    memories.iter().filter_map(|memory| Some((memory.path.as_str(), of(memory)?))).collect()
+    memories.into_iter().filter_map(|memory| Some((memory.path.as_str(), of(memory)?))).collect()
 }
 
 fn before(one: &Ranked<'_>, other: &Ranked<'_>) -> std::cmp::Ordering {
-    (other.score.total.total_cmp(&one.score.total))
+    (one.by_step.cmp(&other.by_step))
+        .then_with(|| other.score.total.total_cmp(&one.score.total))
         .then_with(|| other.memory.header.discovered_at.cmp(&one.memory.header.discovered_at))
         .then_with(|| one.memory.path.cmp(&other.memory.path))
 }
 
 impl<'a> Ranking<'a> {
+    fn rank(&mut self, alive: &[&'a Memory]) {
+        let Findings { found: mut by_task, untried } = search(alive, self.query.task());
+        let by_step = self.query.step().map(|step| search(alive, step)).unwrap_or_default();
+        self.untried = untried + by_step.untried;
+        let mut by_step = by_step.found;
+        let semantic = &self.around.semantic;
+        let by_words = if semantic.is_empty() {
+            BTreeMap::new()
+        } else {
+            places(by_task.iter().map(|(at, evidence)| (*at, evidence.strength)))
+        };
+        let by_meaning = places(semantic.iter().map(|(path, near)| (path.as_str(), near.cosine)));
+        for (at, memory) in alive.iter().enumerate() {
+            let similarity = semantic.get(&memory.path).copied();
+            let is_near = similarity.is_some_and(|near| near.matches);
+            let of_task = by_task.remove(&at).unwrap_or_default();
+            let of_step = by_step.remove(&at).unwrap_or_default();
+            let is_by_step = !of_task.fits && !is_near && of_step.fits;
+            let Evidence { words, matches, fits, .. } = if is_by_step { of_step } else { of_task };
+            let place = by_meaning.get(memory.path.as_str());
+            let semantic = place.map_or(0.0, |place| semantic_points(*place, by_words.get(&at).copied()));
+            if !fits && !is_near {
+                let reason =
+                    if words.is_empty() && matches.is_empty() { Reason::NoMatch } else { Reason::TooWeak };
+                self.leave_out(memory, reason, None, matches);
+                continue;
+            }
+            let score = self.score(memory, semantic);
+            if memory.header.effective_importance() < self.recipient.min_importance {
+                self.leave_out(memory, Reason::TooUnimportant, Some(score), matches);
+            } else {
+                self.ranked.push(Ranked { memory, score, words, matches, similarity, by_step: is_by_step });
+            }
+        }
+        self.ranked.sort_by(|one, other| before(one, other));
+    }
+
+    fn score(&self, memory: &Memory, semantic: f64) -> Score {
+        let feedback = self.around.feedback.get(&memory.path).map_or(0.0, Feedback::malus);
+        Score::of(&memory.header, self.query, self.recipient, (feedback, semantic), self.around.now)
+    }
+
+    fn max(&self) -> usize {
+        usize::try_from(self.recipient.max_injected).unwrap_or(usize::MAX)
+    }
+
+    /// How many regular expressions were not tried, because there are too many of them.
+    #[must_use]
+    pub fn untried(&self) -> u32 {
+        self.untried
+    }
+
     fn leave_out(
         &mut self,
         memory: &Memory,
@@ -289,29 +365,26 @@ impl<'a> Ranking<'a> {
         self.left_out.push(LeftOut { path, title, reason, score, matches });
     }
 
-    /// The memories whose files are worth looking at, by path: those that may be told, and those that would be told with one of them.
+    /// The memories whose files are worth looking at, by path: those that may be given, and those that would be given with one of them.
     #[must_use]
     pub fn shortlist(&self) -> Vec<&'a Memory> {
-        let best = self.ranked.iter().take(shortlist_len(self.max)).map(|ranked| ranked.memory);
+        let best = self.ranked.iter().take(shortlist_len(self.max())).map(|ranked| ranked.memory);
         let all = best.flat_map(|memory| std::iter::once(memory).chain(self.partners(memory)));
         let by_path: BTreeMap<&str, &Memory> = all.map(|memory| (memory.path.as_str(), memory)).collect();
         by_path.into_values().collect()
     }
 
-    /// What is told, with what was found of the shortlist's files, by path.
+    /// What is given, with what was found of the shortlist's files, by path.
     #[must_use]
     pub fn choose(mut self, found: &BTreeMap<String, Staleness>) -> Selection {
         let malus = |path: &str| found.get(path).map_or(0.0, Staleness::malus);
         for ranked in &mut self.ranked {
             ranked.score = ranked.score.stale(malus(&ranked.memory.path));
         }
-        for (path, score) in &mut self.scores {
-            *score = score.stale(malus(path));
-        }
-        let end = shortlist_len(self.max).min(self.ranked.len());
+        let end = shortlist_len(self.max()).min(self.ranked.len());
         self.ranked[..end].sort_by(|one, other| before(one, other));
 
-        let mut places = self.max;
+        let mut places = self.max();
         let mut chosen: Vec<Chosen> = Vec::new();
         let mut beyond: Vec<(usize, Ranked<'a>)> = Vec::new();
         let ranked = std::mem::take(&mut self.ranked);
@@ -319,7 +392,7 @@ impl<'a> Ranking<'a> {
         let by_path: BTreeMap<&str, Ranked<'a>> =
             ranked.iter().map(|ranked| (ranked.memory.path.as_str(), ranked.clone())).collect();
         let mut told: BTreeSet<&str> = BTreeSet::new();
-        // What matches nothing is told beside what it contradicts where a place is left: a memory that names others must not push out what
+        // What matches nothing is given beside what it contradicts where a place is left: a memory that names others must not push out what
         // matches.
         let mut unmatched: Vec<(usize, Ranked<'a>)> = Vec::new();
         for (at, one) in ranked.iter().enumerate() {
@@ -333,8 +406,9 @@ impl<'a> Ranking<'a> {
             let mut group = vec![one.clone()];
             for partner in self.partners(one.memory) {
                 match by_path.get(partner.path.as_str()) {
-                    Some(matched) => group.push(matched.clone()),
-                    None => unmatched.push((chosen.len(), self.unmatched(partner))),
+                    Some(matched) if one.by_step || !matched.by_step => group.push(matched.clone()),
+                    Some(matched) => unmatched.push((chosen.len(), matched.clone())),
+                    None => unmatched.push((chosen.len(), self.unmatched(partner, malus(&partner.path)))),
                 }
             }
             for member in group {
@@ -354,16 +428,21 @@ impl<'a> Ranking<'a> {
         self.left_out
             .sort_by(|a, b| a.reason.order().cmp(&b.reason.order()).then_with(|| a.path.cmp(&b.path)));
         for one in &mut chosen {
+            let helped =
+                self.around.feedback.get(&one.memory.path).is_some_and(|feedback| feedback.helped > 0);
+            one.unconfirmed = one.memory.header.status == Status::Proposed && !helped;
             one.contradictions = self.contradictions(&one.memory, &told);
         }
         Selection { chosen, left_out: self.left_out }
     }
 
-    /// Memories that contradict `memory` and may be told beside it, the newest first. They do not depend on what is told already, so that
+    /// Memories that contradict `memory` and may be given beside it, the newest first. They do not depend on what is given already, so that
     /// those in the shortlist are the ones.
     fn partners(&self, memory: &Memory) -> Vec<&'a Memory> {
-        let may_be_told = |other: &&Memory| self.is_alive(other) && other.header.importance >= self.minimum;
-        let mut partners: Vec<&Memory> = self.conflicts.of(memory).filter(may_be_told).collect();
+        let may_be_told = |other: &&Memory| {
+            self.is_alive(other) && other.header.effective_importance() >= self.recipient.min_importance
+        };
+        let mut partners: Vec<&Memory> = self.conflicts.of(memory).into_iter().filter(may_be_told).collect();
         partners.sort_by(|a, b| {
             let dates = b.header.discovered_at.cmp(&a.header.discovered_at);
             dates.then_with(|| a.path.cmp(&b.path))
@@ -383,14 +462,14 @@ impl<'a> Ranking<'a> {
         new.take(places).collect()
     }
 
-    /// A memory that is told although none of its patterns matches.
-    fn unmatched(&self, memory: &'a Memory) -> Ranked<'a> {
-        let score = self.scores.get(memory.path.as_str()).copied().unwrap_or_default();
-        Ranked { memory, score, matches: Vec::new(), similarity: None }
+    /// A memory that is given although none of its patterns matches.
+    fn unmatched(&self, memory: &'a Memory, malus: f64) -> Ranked<'a> {
+        let score = self.score(memory, 0.0).stale(malus);
+        Ranked { memory, score, words: Vec::new(), matches: Vec::new(), similarity: None, by_step: false }
     }
 
     fn contradictions(&self, memory: &Memory, told: &BTreeSet<&str>) -> Vec<Contradiction> {
-        let others = self.conflicts.of(memory).filter(|other| self.is_alive(other));
+        let others = self.conflicts.of(memory).into_iter().filter(|other| self.is_alive(other));
         let mut all: Vec<Contradiction> = others
             .map(|other| Contradiction {
                 path: other.path.clone(),
@@ -399,7 +478,7 @@ impl<'a> Ranking<'a> {
                 shown: told.contains(other.path.as_str()),
             })
             .collect();
-        // Those that are told first, then the newest: what is said of them must not fill the prompt.
+        // Those that are given first, then the newest: what is said of them must not fill the prompt.
         all.sort_by(|a, b| {
             let order = b.shown.cmp(&a.shown).then_with(|| b.discovered_at.cmp(&a.discovered_at));
             order.then_with(|| a.path.cmp(&b.path))
@@ -417,7 +496,9 @@ impl Ranked<'_> {
     fn into_chosen(self, found: &BTreeMap<String, Staleness>) -> Chosen {
         Chosen {
             memory: self.memory.clone(),
+            unconfirmed: false,
             score: self.score,
+            words: self.words,
             matches: self.matches,
             similarity: self.similarity,
             staleness: found.get(&self.memory.path).cloned().unwrap_or_default(),

@@ -13,7 +13,7 @@ fn memory(path: &str, front: Value) -> Memory {
     });
     value.as_object_mut().unwrap().extend(front.as_object().unwrap().clone());
     let (header, findings) = Header::read(&value);
-    Memory { path: path.to_owned(), header: header.unwrap_or_else(|| panic!("{findings:?}")) }
+    Memory::new(path, header.unwrap_or_else(|| panic!("{findings:?}")), "")
 }
 
 fn recipient(options: &Value) -> Recipient {
@@ -22,10 +22,11 @@ fn recipient(options: &Value) -> Recipient {
 }
 
 fn select(memories: &[Memory], options: &Value, stale: &[(&str, Staleness)]) -> Selection {
-    let query = Query::new("Fix the auth module", "developer", None, None);
+    let query = Query::new("Fix the auth module", "developer", None);
     let around = Surroundings { now: NOW, ..Surroundings::default() };
     let stale = stale.iter().map(|(path, staleness)| ((*path).to_owned(), staleness.clone())).collect();
-    rank(memories, &query, &recipient(options), &around).choose(&stale)
+    let recipient = recipient(options);
+    rank(memories, &query, &recipient, &around).choose(&stale)
 }
 
 #[track_caller]
@@ -151,14 +152,16 @@ fn what_speaks_of_a_changed_tree_is_demoted() {
 #[test]
 fn feedback_and_meaning_count() {
     let memories = [memory("used", json!({})), memory("near", json!({"whenToUse": "money matters"}))];
-    let query = Query::new("Fix the auth module", "developer", None, None);
+    let query = Query::new("Fix the auth module", "developer", None);
     let mut around = Surroundings { now: NOW, ..Surroundings::default() };
-    around.feedback.insert("used".to_owned(), Feedback { uses: 4, helped: 4, ..Feedback::default() });
+    around.feedback.insert("used".to_owned(), Feedback { uses: 4, misled: 2, ..Feedback::default() });
     around.semantic.insert("near".to_owned(), Similarity { cosine: 0.62, matches: true });
-    let selection = rank(&memories, &query, &recipient(&json!({})), &around).choose(&BTreeMap::new());
+    let recipient = recipient(&json!({}));
+    let selection = rank(&memories, &query, &recipient, &around).choose(&BTreeMap::new());
     let scores: Vec<(&str, f64)> =
         selection.chosen.iter().map(|one| (one.memory.path.as_str(), one.score.total)).collect();
-    assert_eq!(scores, [("near", 21.2), ("used", 20.0)]);
+    // By meaning it is the first, by words it is not there: half of ten points.
+    assert_eq!(scores, [("near", 20.0), ("used", 12.5)]);
 }
 
 proptest! {

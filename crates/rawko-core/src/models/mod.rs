@@ -1,9 +1,9 @@
-//! What is known of models by their names: windows, limits, thinking, prices, and what each one refuses.
+//! Facts about models by name: context windows, limits, thinking, prices, and what each model refuses.
 //!
-//! The table is data, `models.json` beside this file, with the day on which each group was last compared with its
-//! sources. This file owns how a name is looked up. It refuses to guess: a model that is not there has no price and no known limit, and nothing is left out of
-//! a request to it. What a server of one's own takes in is set where that server is started, whatever the model could
-//! do, so such models are not in the table.
+//! The table is data: `models.json` beside this file, with the date on which each group was last compared with its
+//! sources. This file looks up names. It does not guess: a model that is not in the table has no known price and no
+//! known limit, and requests to it are sent in full. Self-hosted models are not in the table, because their limits are
+//! set where the server is started.
 //!
 //! Figures are list prices in US dollars per million tokens for the plain service tier with five-minute cache writes,
 //! and windows without any beta.
@@ -15,26 +15,26 @@ use serde_json::{Map, Value};
 
 use crate::cost::Price;
 
-/// What is known of a model. Everything that is absent is not known.
+/// Facts about a model. An absent field is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Model {
+pub struct ModelFacts {
     /// Most tokens of a prompt and its response together.
     pub context_window: Option<u32>,
     /// Most tokens of a response, thinking included.
     pub max_output: Option<u32>,
-    /// Whether it thinks before it answers where the request does not say.
+    /// Whether it thinks before it answers if the request does not say.
     pub thinks: Option<bool>,
-    /// What makes it think as little as it can.
+    /// The request fields that make it think as little as it can.
     pub least_thinking: Option<&'static LeastThinking>,
-    /// What a request that offers tools must say, or it is refused.
+    /// Fields that a request with tools must have, or the provider refuses it.
     pub with_tools: Option<&'static Map<String, Value>>,
-    /// When a sampling temperature may be chosen.
+    /// When it accepts a sampling temperature; absent if always, or unknown.
     pub temperature: Option<When>,
-    /// When it can be made to call a certain tool.
+    /// When it accepts a request that forces a certain tool; absent if always, or unknown.
     pub forced_tools: Option<When>,
     /// Its list price.
     pub price: Option<Price>,
-    /// The wire format of its vendor, in which `least_thinking` and `with_tools` are put.
+    /// The wire format of its vendor, which `least_thinking` and `with_tools` are in.
     pub wire: Option<VendorWire>,
 }
 
@@ -49,7 +49,7 @@ pub enum When {
 }
 
 impl When {
-    /// Whether a request is accepted in which the model `thinks` or does not.
+    /// Whether the model accepts it in a request with or without thinking.
     #[must_use]
     pub fn allows(self, thinks: bool) -> bool {
         match self {
@@ -59,18 +59,18 @@ impl When {
     }
 }
 
-/// What makes a model think as little as it can.
+/// The request fields that make a model think as little as it can.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LeastThinking {
     /// Top-level fields of the request.
     pub fields: Map<String, Value>,
-    /// Whether it then does not think before it answers at all.
+    /// Whether it then does not think at all before it answers.
     #[serde(default)]
     pub is_off: bool,
 }
 
-/// The wire format that a vendor's own service speaks.
+/// The wire format of a vendor's own service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VendorWire {
@@ -80,23 +80,23 @@ pub enum VendorWire {
     Chat,
 }
 
-/// What is known of `model`.
+/// The facts about `model`.
 ///
-/// A vendor in front (`anthropic/claude-…`, `us.anthropic.claude-…`) does not matter, nor do dots for dashes. Limits and refusals also hold for
-/// models of the same family that are not in the table themselves (`claude-sonnet-5-9` is taken for a `claude-sonnet-5`),
-/// because leaving something out costs little. A price, and what a request must say, only hold for the model itself and
-/// its dated releases (`claude-haiku-4-5-20251001`), because there a wrong guess is worse than none.
+/// A vendor prefix (`anthropic/claude-…`, `us.anthropic.claude-…`) is ignored, and dots count as dashes. Limits and
+/// refusals also apply to models of the same family that are not in the table (`claude-sonnet-5-9` is treated as a
+/// `claude-sonnet-5`), because leaving something out of a request costs little. Prices and required fields only apply to
+/// the model itself and its dated releases (`claude-haiku-4-5-20251001`), because there a wrong guess is worse than none.
 #[must_use]
-pub fn find(model: &str) -> Model {
+pub fn find(model: &str) -> ModelFacts {
     let name = bare_name(model);
-    let mut rows: Vec<(VendorWire, &Row)> = TABLE
+    let mut rows: Vec<(VendorWire, &ModelRow)> = TABLE
         .iter()
         .flat_map(|group| group.models.iter().map(|row| (group.wire, row)))
         .filter(|(_, row)| is_of_family(&name, &row.name))
         .collect();
     rows.sort_by_key(|(_, row)| row.name.len());
-    let mut found = Model::default();
-    // The nearest name comes last and has the last word.
+    let mut found = ModelFacts::default();
+    // The most specific name comes last, so it wins.
     for (wire, row) in rows {
         found.wire = Some(wire);
         found.context_window = row.context_window.or(found.context_window);
@@ -113,23 +113,23 @@ pub fn find(model: &str) -> Model {
     found
 }
 
-/// Models of one vendor.
+/// The models of one vendor.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-// Name, day and sources are for the readers of the file; a test sees to it that they are there.
+// Name, date and sources are for readers of the file; a test checks that they are there.
 #[cfg_attr(not(test), expect(dead_code))]
 struct Group {
     of: String,
-    /// The day on which the figures were last compared with the sources.
+    /// The date on which the figures were last compared with the sources.
     as_of: String,
     sources: Vec<String>,
     wire: VendorWire,
-    models: Vec<Row>,
+    models: Vec<ModelRow>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Row {
+struct ModelRow {
     name: String,
     context_window: Option<u32>,
     max_output: Option<u32>,
@@ -141,11 +141,11 @@ struct Row {
     price: Option<Price>,
 }
 
-/// The file is part of the program, and a test reads it: it can always be parsed.
+/// The file is compiled in, and a test parses it, so parsing cannot fail.
 static TABLE: LazyLock<Vec<Group>> =
     LazyLock::new(|| serde_json::from_str(include_str!("models.json")).unwrap_or_default());
 
-/// The name without a vendor in front, in lower case, dots as dashes: gateways and clouds spell it in many ways.
+/// The name without a vendor prefix, in lower case, dots as dashes: gateways and clouds spell it in many ways.
 fn bare_name(model: &str) -> String {
     let name = model.rsplit_once('/').map_or(model, |(_, name)| name);
     let name = name.rsplit_once("anthropic.").map_or(name, |(_, name)| name);

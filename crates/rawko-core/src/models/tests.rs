@@ -94,7 +94,7 @@ fn each_generation_refuses_something_else() {
     let old = (short, Some(false), Value::Null, false, Some(WithoutThinking), Some(WithoutThinking));
     check("claude-haiku-4-5", &old);
     check("claude-sonnet-4-5-20250929", &old);
-    // A model that is not in the table is handled with its family's care, and told nothing.
+    // A model that is not in the table has the limits of its family, and no extra fields.
     check("claude-sonnet-5-9", &(long, Some(true), Value::Null, false, Some(Never), Some(WithoutThinking)));
     check("gpt-5.6-terra", &(long, Some(true), json!({"reasoning_effort": "none"}), true, Some(Never), None));
     assert_eq!(find("gpt-5.6-terra").with_tools, json!({"reasoning_effort": "none"}).as_object());

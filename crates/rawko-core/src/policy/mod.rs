@@ -1,4 +1,4 @@
-//! Policy: who may do what, decided from configuration alone (`spec/tools-and-permissions.md`).
+//! Policy: who may do what, decided from configuration alone (`docs/spec/tools-and-permissions.md`).
 //!
 //! Owns the verdicts on tools and shell commands and the arithmetic of permissions. Refuses to look at the
 //! world: whether a path is really inside the project, and what a program really does, is the second wall's

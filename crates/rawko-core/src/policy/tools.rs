@@ -90,11 +90,11 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(tools: &serde_json::Value, tool: &str, allowed: bool, said: &[&str]) {
+    fn check(tools: &serde_json::Value, tool: &str, allowed: bool, parts: &[&str]) {
         let verdict = tool_verdict(&agent(tools), tool, &KNOWN);
         assert_eq!(verdict.is_allowed(), allowed, "{verdict:?}");
         let text = format!("{verdict:?}");
-        for part in said {
+        for part in parts {
             assert!(text.contains(part), "{part:?} is missing in {text}");
         }
     }
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn a_denial_names_agent_tool_rule_and_the_line_to_add() {
-        let said = ["`planner`", "`Bash`", "add `- Bash` under tools.allowed of this agent"];
-        check(&json!({"allowed": ["Read"]}), "Bash", false, &said);
+        let parts = ["`planner`", "`Bash`", "add `- Bash` under tools.allowed of this agent"];
+        check(&json!({"allowed": ["Read"]}), "Bash", false, &parts);
     }
 
     #[test]

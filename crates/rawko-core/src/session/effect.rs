@@ -1,25 +1,25 @@
-//! What a session wants done.
+//! The effects that a session asks for.
 
 use serde::{Deserialize, Serialize};
 
-use super::conversation::ConversationId;
 use super::event::EffectId;
 use super::outcome::Outcome;
+use crate::conversation::ConversationId;
 use crate::memory::Draft;
 use crate::message::ToolCall;
 use crate::request::Purpose;
 use crate::tool::ToolAccess;
 
-/// A wish of the session. Those with an id are answered by one event at most.
+/// An effect to perform. At most one event answers an effect with an id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Effect {
     /// Put a question to a model; answered by `ModelReplied` or `ModelFailed`. The request itself is
     /// `Session::request`: journaling it whole at every turn would make journals grow with the square of the turns.
     CallModel {
-        /// The effect.
+        /// Its id.
         id: EffectId,
-        /// On whose behalf.
+        /// What the call is for.
         purpose: Purpose,
         /// Name of the configured provider.
         provider: String,
@@ -27,20 +27,20 @@ pub enum Effect {
         model: String,
         /// The conversation.
         conversation: ConversationId,
-        /// How many messages of it are sent: all there are.
+        /// How many messages of it are sent: all of them.
         messages: usize,
-        /// Names their content, system prompt and tools included.
+        /// The digest of their content, including system prompt and tools.
         digest: String,
-        /// Names the question to the arbiter's cache: an answer that is known under it may be given in place of a
-        /// model's. Absent where none may.
+        /// The question's key in the arbiter's cache, whose answer may replace the model's. Absent if the cache must not
+        /// be used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cache_key: Option<String>,
     },
     /// Run a tool; answered by `ToolFinished`. The policy has allowed it.
     RunTool {
-        /// The effect.
+        /// Its id.
         id: EffectId,
-        /// Who calls.
+        /// The agent that calls it.
         agent: String,
         /// The call.
         call: ToolCall,
@@ -49,52 +49,59 @@ pub enum Effect {
         /// The rule that allowed it.
         rule: String,
     },
-    /// Keep the tree as it is, before an execution first changes it; answered by `CheckpointTaken` or
+    /// Take a checkpoint of the tree, before an execution first changes it; answered by `CheckpointTaken` or
     /// `CheckpointFailed`.
     TakeCheckpoint {
-        /// The effect.
+        /// Its id.
         id: EffectId,
-        /// Which execution is about to change it.
+        /// The execution that is about to change it.
         iteration: u32,
     },
-    /// Choose the memories that an execution is given; answered by `MemoriesRecalled`.
+    /// Choose the memories for an execution; answered by `MemoriesRecalled`.
     Recall {
-        /// The effect.
+        /// Its id.
         id: EffectId,
-        /// Who is about to work.
+        /// The agent that is about to work.
         agent: String,
-        /// The plan, as text.
+        /// The task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<String>,
+        /// The plan's current step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<String>,
+        /// The whole plan. Only journals of [`MemoryEffects::First`](crate::memory::MemoryEffects) have it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<String>,
-        /// The last executions, as text.
+        /// The last reports. Only journals of [`MemoryEffects::First`](crate::memory::MemoryEffects) have them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         history: Option<String>,
     },
     /// Keep what was learned, unless it is known already; answered by `MemoryKept`. Nothing is ever overwritten.
     Remember {
-        /// The effect.
+        /// Its id.
         id: EffectId,
-        /// Who learned it.
+        /// The agent that learned it.
         agent: String,
-        /// In which execution.
+        /// The execution in which it was learned.
         iteration: u32,
-        /// What.
+        /// The memory to keep.
         draft: Box<Draft>,
-        /// Files that the execution read or wrote. Those that the memory cites are fewer: `Session::cited_files`.
+        /// Files that the memory cites. In journals of [`MemoryEffects::First`](crate::memory::MemoryEffects): all that the execution
+        /// read or wrote.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<String>,
     },
-    /// Compare the tree with what was kept before this execution and before the run's first change; answered by
+    /// Compare the tree with the checkpoints from before this execution and before the run's first change; answered by
     /// `TreeInspected` or `TreeInspectionFailed`.
     InspectTree {
-        /// The effect.
+        /// Its id.
         id: EffectId,
         /// The execution that has just ended.
         iteration: u32,
     },
     /// Run the verification commands, in order, up to the first that fails; answered by `VerificationFinished`.
     Verify {
-        /// The effect.
+        /// Its id.
         id: EffectId,
         /// The command lines, as `bash -c` takes them.
         commands: Vec<String>,
@@ -103,14 +110,14 @@ pub enum Effect {
     },
     /// Wait; answered by `TimerFired`.
     StartTimer {
-        /// The effect.
+        /// Its id.
         id: EffectId,
-        /// How long, in milliseconds.
+        /// The time to wait, in milliseconds.
         after_ms: u64,
-        /// For what.
+        /// What the timer is for.
         purpose: TimerPurpose,
     },
-    /// End this effect: nobody waits for its answer any more.
+    /// Stop this effect: its answer is no longer needed.
     Abandon {
         /// The effect to end.
         id: EffectId,
@@ -157,7 +164,7 @@ impl Effect {
     }
 }
 
-/// What is being waited for.
+/// What a timer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerPurpose {

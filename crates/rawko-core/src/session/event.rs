@@ -1,19 +1,15 @@
-//! What happens in a session. The journal is a list of these, and the state is their fold.
+//! The events of a session. The journal is a list of events, and the state is their fold.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 
-use crate::error::ErrorInfo;
-use crate::facts::{TreeInspection, Verification};
-use crate::memory::Recalled;
-use crate::message::{Message, StopReason};
+use super::answer::EffectAnswer;
 use crate::setup::{AgentSetup, Setup, VerifySetup};
 use crate::time::Timestamp;
-use crate::tool::ToolOutcome;
-use crate::usage::Usage;
 
-/// Number of an effect within a session, from 1. An event that answers one names it.
+/// Number of an effect within a session, from 1. The event that answers an effect names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EffectId(pub u64);
@@ -24,7 +20,7 @@ impl std::fmt::Display for EffectId {
     }
 }
 
-/// An event with its instant: the only source of time in the core.
+/// An event with its time: the only source of time in the core.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stamped {
     /// When it happened.
@@ -34,136 +30,52 @@ pub struct Stamped {
     pub event: Event,
 }
 
-/// Something that happened.
+/// Something that happened: an effect was answered, or the outside intervened.
+///
+/// In JSON an answered effect is one flat object, `{"effect": 3, "type": "ToolFinished", …}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all_fields = "camelCase")]
+#[serde(remote = "Self", tag = "type", rename_all_fields = "camelCase")]
 pub enum Event {
+    /// An effect was performed, or its outcome is lost.
+    #[serde(skip)]
+    Answered {
+        /// The effect's id.
+        effect: EffectId,
+        /// The answer to it.
+        answer: EffectAnswer,
+    },
     /// A run began.
     TaskStarted {
         /// The task in the user's words.
         task: String,
-        /// What the run is made of.
+        /// The setup of the run.
         setup: Box<Setup>,
-        /// Of a fork: how many events, this one included, are those of the session that it was forked from. What they
-        /// used was that session's.
+        /// In a fork: how many events, including this one, belong to the session that it was forked from. That session
+        /// is charged for them.
         #[serde(default, skip_serializing_if = "is_zero")]
         shared_events: u64,
     },
-    /// A model answered.
-    ModelReplied {
-        /// The `CallModel` that this answers.
-        effect: EffectId,
-        /// The whole answer.
-        message: Message,
-        /// What it consumed.
-        usage: Usage,
-        /// Why it ended.
-        stop_reason: StopReason,
-        /// From question to whole answer, in milliseconds.
-        duration_ms: u64,
-        /// Whether no model was asked: the answer to the same question was still known.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        cached: bool,
-    },
-    /// A model did not answer.
-    ModelFailed {
-        /// The `CallModel` that this answers.
-        effect: EffectId,
-        /// Why.
-        error: ErrorInfo,
-        /// From question to failure, in milliseconds.
-        duration_ms: u64,
-        /// What it consumed all the same, where the provider said so before it failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        usage: Option<Usage>,
-    },
-    /// A tool answered, well or not.
-    ToolFinished {
-        /// The `RunTool` that this answers.
-        effect: EffectId,
-        /// What came of it.
-        outcome: ToolOutcome,
-    },
-    /// The tree is kept.
-    CheckpointTaken {
-        /// The `TakeCheckpoint` that this answers.
-        effect: EffectId,
-        /// Names what was kept: a commit.
-        checkpoint: String,
-    },
-    /// The tree could not be kept; the run goes on without.
-    CheckpointFailed {
-        /// The `TakeCheckpoint` that this answers.
-        effect: EffectId,
-        /// Why.
-        message: String,
-    },
-    /// The memories for an execution were chosen.
-    MemoriesRecalled {
-        /// The `Recall` that this answers.
-        effect: EffectId,
-        /// What came of it.
-        recalled: Recalled,
-    },
-    /// A memory was kept, or not.
-    MemoryKept {
-        /// The `Remember` that this answers.
-        effect: EffectId,
-        /// What became of it.
-        kept: KeptMemory,
-    },
-    /// The tree was compared with what was kept.
-    TreeInspected {
-        /// The `InspectTree` that this answers.
-        effect: EffectId,
-        /// What came of it.
-        inspection: TreeInspection,
-    },
-    /// The tree could not be compared; the run goes on without these facts.
-    TreeInspectionFailed {
-        /// The `InspectTree` that this answers.
-        effect: EffectId,
-        /// Why.
-        message: String,
-    },
-    /// The verification commands were run, all of them or up to the first that failed.
-    VerificationFinished {
-        /// The `Verify` that this answers.
-        effect: EffectId,
-        /// What came of it.
-        verification: Verification,
-    },
-    /// A process took the session up again after the one before it had gone.
+    /// A new process resumed the session after the previous one was gone.
     SessionResumed {
-        /// Files that agents had seen and that somebody has changed since.
+        /// Files that agents had seen and that have changed since.
         changed_files: Vec<String>,
-        /// What proves from now on that the task is done, where somebody said so anew; without a command, nothing does.
+        /// New verification commands, if the user gave some; without a command, nothing proves the task done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verify: Option<VerifySetup>,
     },
-    /// A timer ran out.
-    TimerFired {
-        /// The `StartTimer` that this answers.
-        effect: EffectId,
-    },
-    /// What became of an effect will never be known: the process that performed it is gone.
-    EffectLost {
-        /// The effect.
-        effect: EffectId,
-    },
-    /// Somebody intervened.
+    /// The user intervened.
     OverrideRequested {
-        /// How.
+        /// The override.
         command: Override,
     },
-    /// Somebody asked for the end.
+    /// The user asked to stop.
     CancelRequested {
-        /// Why, for people.
+        /// The reason, for people.
         reason: String,
     },
     /// The configuration changed on disk and was read again.
     AgentsReloaded {
-        /// The agents as they are now.
+        /// The agents from now on.
         agents: BTreeMap<String, AgentSetup>,
     },
 }
@@ -174,24 +86,19 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Event {
-    /// Its name, as it is journaled.
+    /// The event that answers `effect`.
+    #[must_use]
+    pub fn answered(effect: EffectId, answer: EffectAnswer) -> Self {
+        Self::Answered { effect, answer }
+    }
+
+    /// Its name, as the journal has it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Answered { effect: _, answer } => answer.name(),
             Self::TaskStarted { .. } => "TaskStarted",
-            Self::ModelReplied { .. } => "ModelReplied",
-            Self::ModelFailed { .. } => "ModelFailed",
-            Self::ToolFinished { .. } => "ToolFinished",
-            Self::CheckpointTaken { .. } => "CheckpointTaken",
-            Self::CheckpointFailed { .. } => "CheckpointFailed",
-            Self::MemoriesRecalled { .. } => "MemoriesRecalled",
-            Self::MemoryKept { .. } => "MemoryKept",
-            Self::TreeInspected { .. } => "TreeInspected",
-            Self::TreeInspectionFailed { .. } => "TreeInspectionFailed",
-            Self::VerificationFinished { .. } => "VerificationFinished",
             Self::SessionResumed { .. } => "SessionResumed",
-            Self::TimerFired { .. } => "TimerFired",
-            Self::EffectLost { .. } => "EffectLost",
             Self::OverrideRequested { .. } => "OverrideRequested",
             Self::CancelRequested { .. } => "CancelRequested",
             Self::AgentsReloaded { .. } => "AgentsReloaded",
@@ -202,18 +109,7 @@ impl Event {
     #[must_use]
     pub fn answers(&self) -> Option<EffectId> {
         match self {
-            Self::ModelReplied { effect, .. }
-            | Self::ModelFailed { effect, .. }
-            | Self::ToolFinished { effect, .. }
-            | Self::CheckpointTaken { effect, .. }
-            | Self::CheckpointFailed { effect, .. }
-            | Self::MemoriesRecalled { effect, .. }
-            | Self::MemoryKept { effect, .. }
-            | Self::TreeInspected { effect, .. }
-            | Self::TreeInspectionFailed { effect, .. }
-            | Self::VerificationFinished { effect, .. }
-            | Self::TimerFired { effect }
-            | Self::EffectLost { effect } => Some(*effect),
+            Self::Answered { effect, answer: _ } => Some(*effect),
             Self::TaskStarted { .. }
             | Self::SessionResumed { .. }
             | Self::OverrideRequested { .. }
@@ -223,38 +119,55 @@ impl Event {
     }
 }
 
-/// What became of a memory that was to be kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "as", rename_all = "snake_case")]
-pub enum KeptMemory {
-    /// A file of its own.
-    Written {
-        /// Its path below the memories' folder.
-        path: String,
-    },
-    /// It was known already: noted on the memory that says so.
-    NotedOn {
-        /// That one's path.
-        path: String,
-    },
-    /// Nothing.
-    Refused {
-        /// Why.
-        message: String,
-    },
+// The flat form of an answer is written here by hand, because a derived untagged variant would report every damaged
+// event as "did not match any variant".
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Answered<'a> {
+            effect: EffectId,
+            #[serde(flatten)]
+            answer: &'a EffectAnswer,
+        }
+        match self {
+            Self::Answered { effect, answer } => Answered { effect: *effect, answer }.serialize(serializer),
+            other => Self::serialize(other, serializer),
+        }
+    }
 }
 
-/// A manual override (`spec/machine.md`).
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Answered {
+            effect: EffectId,
+            #[serde(flatten)]
+            answer: EffectAnswer,
+        }
+        let fields = Map::deserialize(deserializer)?;
+        let name = fields.get("type").and_then(Value::as_str);
+        let is_answer = name.is_some_and(|name| EffectAnswer::NAMES.contains(&name));
+        let fields = Value::Object(fields);
+        let event = if is_answer {
+            Answered::deserialize(fields).map(|Answered { effect, answer }| Self::Answered { effect, answer })
+        } else {
+            Self::deserialize(fields)
+        };
+        event.map_err(serde::de::Error::custom)
+    }
+}
+
+/// A manual override (`docs/spec/machine.md`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Override {
-    /// This agent now.
+    /// This agent works now.
     ForceAgent {
         /// Its name.
         agent: String,
     },
-    /// Leave the current step out.
+    /// Skip the plan's current step.
     SkipStep,
-    /// The same agent again.
+    /// The same agent works again.
     Retry,
 }

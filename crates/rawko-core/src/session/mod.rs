@@ -1,44 +1,45 @@
 //! A session: the machine, the arbiter and the agent loop put together, still pure.
 //!
-//! In go [`Event`]s with their instants, out come [`Effect`]s to perform and [`Note`]s to tell. The driver appends
+//! [`Event`]s with their times go in, [`Effect`]s to perform and [`Note`]s to report come out. The driver appends
 //! the event to the journal, calls [`Session::apply`], appends the effects, then performs them; each performed effect
 //! becomes the next event. Live, resumed and replayed runs are the same fold.
 //!
 //! Every effect is answered at most once: an answer to an effect that is not open (answered, abandoned, or never
 //! issued) changes nothing and is reported as ignored.
+//!
+//! A run (`run.rs`) is its phase (`phase/`), which owns what only matters while it lasts, and its ledger (`ledger.rs`), which
+//! outlives phases.
 
-mod achieved;
-mod agent_budget;
-mod asking;
-mod breaker;
-mod budget;
-mod compact;
-mod conversation;
+mod agent_spend;
+mod answer;
 mod effect;
 mod event;
-mod execute;
+mod exchange;
 mod guard;
-mod note;
+mod ledger;
+mod loop_detector;
+mod open_effects;
 mod outcome;
-mod plan;
-mod question;
-mod recall;
-mod remember;
+mod phase;
 mod run;
 mod shared;
-mod verify;
+mod spend;
+mod summary;
+mod tree;
 
-pub use asking::{Asking, Heard, more_room};
-pub(crate) use conversation::weight;
-pub use conversation::{ConversationId, ConversationLog};
+pub use answer::{EffectAnswer, KeptMemory};
 pub use effect::{Effect, TimerPurpose};
-pub use event::{EffectId, Event, KeptMemory, Override, Stamped};
+pub use event::{EffectId, Event, Override, Stamped};
+pub use exchange::{ArbiterExchange, CheckedAnswer, more_room};
 pub use guard::GUARD_RULE;
-pub use note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note};
 pub use outcome::{LimitKind, Outcome, Status};
+pub use phase::{PhaseKind, phase_diagram};
 pub use shared::Shared;
 
-use crate::arbiter::Inquiry;
+pub use crate::conversation::{ConversationId, ConversationLog};
+pub use crate::note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note};
+
+use crate::arbiter::ArbiterQuestion;
 use crate::error::ErrorInfo;
 use crate::facts::BudgetFacts;
 use crate::machine::{Context, State};
@@ -54,12 +55,12 @@ pub struct Session {
     run: Option<Run>,
 }
 
-/// What one event led to.
+/// The result of applying one event.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reaction {
-    /// What is to be done, in this order.
+    /// The effects to perform, in this order.
     pub effects: Vec<Effect>,
-    /// What is worth telling, in this order.
+    /// The notes to report, in this order.
     pub notes: Vec<Note>,
     /// Whether the event had no meaning here; nothing changed then.
     pub ignored: bool,
@@ -86,75 +87,75 @@ impl Session {
         }
     }
 
-    /// The request that an open `CallModel` stands for.
+    /// The request of an open `CallModel`.
     #[must_use]
     pub fn request(&self, effect: EffectId) -> Option<ModelRequest> {
         self.run.as_ref()?.request(effect)
     }
 
-    /// The tool call that an open `RunTool` stands for, and the agent that made it.
+    /// The tool call of an open `RunTool`, and the agent that made it.
     #[must_use]
     pub fn open_call(&self, effect: EffectId) -> Option<(String, ToolCall)> {
         self.run.as_ref()?.open_call(effect)
     }
 
-    /// The files that the memory which is being kept is to cite: those of the execution's that it was learned from.
-    #[must_use]
-    pub fn cited_files(&self) -> Vec<String> {
-        self.run.as_ref().map(Run::cited_files).unwrap_or_default()
-    }
-
-    /// Where the machine is.
+    /// The machine's state.
     #[must_use]
     pub fn state(&self) -> State {
-        self.run.as_ref().map_or(State::Idle, Run::state)
+        self.run.as_ref().map_or(State::Idle, |run| run.ledger.machine.state())
     }
 
-    /// What the machine remembers, once a task has begun.
+    /// The machine's context, once a task has begun.
     #[must_use]
     pub fn context(&self) -> Option<&Context> {
-        self.run.as_ref().map(Run::context)
+        self.run.as_ref().map(|run| run.ledger.machine.context())
     }
 
-    /// What the run is made of, reloads included, once a task has begun.
+    /// The setup of the run, including reloads, once a task has begun.
     #[must_use]
     pub fn setup(&self) -> Option<&Setup> {
-        self.run.as_ref().map(Run::setup)
+        self.run.as_ref().map(|run| &run.ledger.setup)
+    }
+
+    /// The phase of the run.
+    #[must_use]
+    pub fn phase(&self) -> PhaseKind {
+        self.run.as_ref().map_or(PhaseKind::Idle, |run| run.phase.kind())
     }
 
     /// What the arbiter would be asked now at `point`, once a task has begun; nothing is judged before an execution.
     #[must_use]
-    pub fn inquiry(&self, point: DecisionPoint) -> Option<Inquiry> {
-        let run = self.run.as_ref()?;
+    pub fn arbiter_question(&self, point: DecisionPoint) -> Option<ArbiterQuestion> {
+        let ledger = &self.run.as_ref()?.ledger;
         match point {
-            DecisionPoint::Select => Some(run.inquiry_for_selection()),
-            DecisionPoint::Evaluate => run.inquiry_for_evaluation(),
+            DecisionPoint::Select => Some(ledger.selection_question()),
+            DecisionPoint::Evaluate => ledger.evaluation_question(),
         }
     }
 
     /// What this session shares with the one that it was forked from, once all of that has been applied.
     #[must_use]
     pub fn shared(&self) -> Option<Shared> {
-        self.run.as_ref()?.shared()
+        self.run.as_ref()?.ledger.shared_part()
     }
 
     /// What is left of the run's budgets, once a task has begun.
     #[must_use]
     pub fn remaining(&self) -> Option<BudgetFacts> {
-        self.run.as_ref().map(Run::remaining)
+        self.run.as_ref().map(|run| run.ledger.remaining())
     }
 
     /// The end of a session that the driver cannot carry on, with what was done and used until then.
     #[must_use]
     pub fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
         match &self.run {
-            Some(run) => run.broken_off(at, error),
+            Some(run) => run.ledger.broken_off(at, error),
             None => Outcome::failed(error),
         }
     }
 
     /// Effects that are still to be answered, oldest first.
     pub fn open_effects(&self) -> impl Iterator<Item = EffectId> + '_ {
-        self.run.iter().flat_map(Run::open_effects)
+        self.run.iter().flat_map(|run| run.ledger.open.ids())
     }
 }

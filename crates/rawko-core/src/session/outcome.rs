@@ -1,8 +1,8 @@
-//! How a run ended: the truth, in one word and in detail.
+//! How a run ended: in one word, and in detail.
 
 use serde::{Deserialize, Serialize};
 
-use super::run::Run;
+use super::ledger::Ledger;
 use super::shared::Shared;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::Verification;
@@ -14,20 +14,20 @@ use crate::usage::Usage;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The task is done, and the verification commands have proven it on the tree as it is.
+    /// The task is done, and the verification commands have proven it on the current tree.
     Verified,
     /// The arbiter says the task is done; no verification command has proven it.
     Claimed,
-    /// Given up.
+    /// The run failed.
     Failed,
-    /// Stopped by a limit: iterations, tokens, cost, time, or because nothing new came any more.
+    /// Stopped by a limit: iterations, tokens, cost, time, or the loop detector.
     Limited,
     /// Stopped by the user.
     Cancelled,
 }
 
 impl Status {
-    /// The word as it is printed and journaled.
+    /// The name in output and journals.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,11 +52,11 @@ pub enum LimitKind {
     Cost,
     /// Wall time (`constraints.maxDuration`).
     Time,
-    /// Nothing new came any more: the loop breaker.
+    /// The run repeated itself: the loop detector.
     Stalled,
 }
 
-/// The end of a run, with what was achieved until then.
+/// The end of a run, with what was achieved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
@@ -64,33 +64,33 @@ pub struct Outcome {
     pub status: Status,
     /// What was achieved, or why not.
     pub summary: String,
-    /// Executions begun. They are numbered through: those that a fork shares count.
+    /// Executions begun, including those that a fork shares.
     pub iterations: u32,
-    /// Tokens of the session's own model calls, without those that a fork shares.
+    /// Tokens of the session's own model calls, without the shared part of a fork.
     pub usage: Usage,
-    /// Cost of these calls in US dollars; absent where a model's price is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Cost of these calls in US dollars; `None` where a model's price is not known.
+    #[serde(default)]
     pub cost_usd: Option<f64>,
-    /// What a fork shares with the session that it comes from; absent where it shares no work.
+    /// What a fork shares with the session that it comes from; absent if it shares no work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Shared>,
     /// Files that tools wrote, in order of their first writing.
     pub files_modified: Vec<String>,
     /// From the session's own start to its end, in milliseconds.
     pub duration_ms: u64,
-    /// Which limit stopped it, where one did.
+    /// The limit that stopped it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitKind>,
-    /// What the verification commands brought when they were last run, on the tree as it is now.
+    /// The last verification, if it still holds for the current tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
-    /// What ended the run, where an error did.
+    /// The error that ended the run, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
 }
 
 impl Outcome {
-    /// The end of a run that did not come to anything.
+    /// The end of a run that could not start.
     #[must_use]
     pub fn failed(error: ErrorInfo) -> Self {
         Self {
@@ -109,32 +109,32 @@ impl Outcome {
     }
 }
 
-impl Run {
-    /// What is known of a run that cannot be carried to its end: `error` ended it.
+impl Ledger {
+    /// The outcome of a run that cannot continue because of `error`.
     pub(super) fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
         let context = self.machine.context();
         Outcome {
             status: Status::Failed,
             summary: error.message.clone(),
             iterations: context.iteration_count,
-            usage: self.spent.own.usage,
-            cost_usd: self.spent.own.cost_usd(),
-            shared: self.shared(),
-            files_modified: self.files_modified.clone(),
+            usage: self.spend.own.usage,
+            cost_usd: self.spend.own.cost_usd(),
+            shared: self.shared_part(),
+            files_modified: self.tree.files_modified.clone(),
             duration_ms: self.own_duration(at),
             limit: None,
-            verification: self.evidence.fresh().cloned(),
+            verification: self.tree.fresh().cloned(),
             error: Some(error),
         }
     }
 
-    /// The truth about a run that reached a final state.
+    /// How a run that reached a final state ended.
     pub(super) fn outcome(&self, state: State) -> Outcome {
         let context = self.machine.context();
         let error = context.last_error.as_ref().map(|failure| failure.error.clone());
         let stops = |error: &ErrorInfo| matches!(error.code, ErrorCode::BudgetExceeded | ErrorCode::Stalled);
         let out_of_budget = error.as_ref().is_some_and(stops);
-        let is_proven = self.evidence.fresh().is_some_and(Verification::proves);
+        let is_proven = self.tree.fresh().is_some_and(Verification::proves);
         let status = match state {
             State::Cancelled => Status::Cancelled,
             _ if context.limited => Status::Limited,
@@ -164,17 +164,17 @@ impl Run {
             status,
             summary,
             iterations: context.iteration_count,
-            usage: self.spent.own.usage,
-            cost_usd: self.spent.own.cost_usd(),
-            shared: self.shared(),
-            files_modified: self.files_modified.clone(),
+            usage: self.spend.own.usage,
+            cost_usd: self.spend.own.cost_usd(),
+            shared: self.shared_part(),
+            files_modified: self.tree.files_modified.clone(),
             duration_ms: self.own_duration(self.now),
             limit: if context.limited {
                 Some(LimitKind::Iterations)
             } else {
                 self.limit.filter(|_| status == Status::Limited)
             },
-            verification: self.evidence.fresh().cloned(),
+            verification: self.tree.fresh().cloned(),
             error: error.filter(|_| keeps_error),
         }
     }

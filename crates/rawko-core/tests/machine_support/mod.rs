@@ -12,7 +12,7 @@ use rawko_core::machine::{
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
 use serde_json::json;
 
-/// The agents of a random run. `nobody` may be named too, and is none of them.
+/// The agents of a random run. Events may also name `unknown`, which is not one of them.
 pub(crate) const AGENTS: [&str; 3] = ["planner", "developer", "tester"];
 
 /// One draw: which event it becomes depends on where the machine is.
@@ -67,7 +67,7 @@ impl Draw {
     }
 }
 
-/// The kinds of events that `state` has rows for, the answers to its effect repeated so that runs get somewhere.
+/// The kinds of events that `state` has rows for. Answers to its effect are repeated so that runs make progress.
 fn expected_kinds(state: State) -> Vec<EventKind> {
     let mut kinds: Vec<EventKind> = TABLE
         .iter()
@@ -82,7 +82,7 @@ fn expected_kinds(state: State) -> Vec<EventKind> {
     kinds
 }
 
-/// Whether an effect of the machine is answered by it, rather than a person meddling.
+/// Whether it answers an effect of the machine, as opposed to an override.
 pub(crate) fn is_answer(kind: EventKind) -> bool {
     match kind {
         EventKind::AgentSelected
@@ -103,7 +103,7 @@ pub(crate) fn is_answer(kind: EventKind) -> bool {
     }
 }
 
-/// Feeds the draws to a fresh machine and shows `see` each event with the machine around it.
+/// Feeds the draws to a fresh machine and calls `see` with each event and the machine before and after it.
 pub(crate) fn run(
     limits: &Limits,
     draws: &[Draw],
@@ -159,7 +159,7 @@ pub(crate) fn draw() -> impl Strategy<Value = Draw> {
 fn agent() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => prop::sample::select(&AGENTS[..]).prop_map(str::to_owned),
-        1 => Just("nobody".to_owned()),
+        1 => Just("unknown".to_owned()),
     ]
 }
 

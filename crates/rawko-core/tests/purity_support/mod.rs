@@ -1,4 +1,4 @@
-//! The checker behind `purity.rs`: which sources are compiled into the crate, and what in them reaches outside.
+//! The checker of `purity.rs`: which sources are compiled into the crate, and what in them is impure.
 
 pub(crate) mod modules;
 pub(crate) mod scan;

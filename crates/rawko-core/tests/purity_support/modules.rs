@@ -52,8 +52,8 @@ fn visit_file(path: &Path, directory: &Path, found: &mut Vec<Source>) {
     }
 }
 
-/// Only modules at the top of a file are followed: a `mod x;` within an inline module would be looked for in the
-/// wrong place, and is refused so that no file escapes.
+/// Only modules at the top of a file are followed: a `mod x;` within an inline module would be searched in the wrong
+/// place, and is refused so that no file is missed.
 fn collect_children(item: &Item, children: &mut Vec<ItemMod>) {
     let Item::Mod(module) = item else { return };
     match &module.content {
@@ -83,7 +83,7 @@ fn without_tests(item: Item) -> Option<Item> {
     Some(Item::Mod(module))
 }
 
-/// `#[cfg(test)]` and nothing cleverer: what is left out here must be left out of every other build for certain.
+/// Only plain `#[cfg(test)]`: what is skipped here must be missing from every other build.
 fn is_for_tests(attribute: &Attribute) -> bool {
     match &attribute.meta {
         Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",

@@ -1,4 +1,4 @@
-//! What a pure source may name of the standard library, and how what it names is found.
+//! What a pure source may use of the standard library, and how its uses are found.
 //!
 //! The scan works on tokens, so that code inside macro calls and paths inside attribute strings
 //! (`#[serde(default = "…")]`) are seen like any other. It needs no name resolution: a `use` may only bring in what
@@ -9,7 +9,7 @@ use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 /// The names under which the standard library can be reached.
 const ROOTS: [&str; 3] = ["std", "core", "alloc"];
 
-/// What may be named of it; each entry with everything below. What is absent: everything that touches the world
+/// What may be used of it; each entry with everything below. Not listed: everything that does I/O
 /// (`env`, `fs`, `io`, `net`, `os`, `process`, `thread`, the clocks in `time`), that differs from run to run
 /// (`HashMap` and its relatives are seeded at random) or from platform to platform (`path`, `ffi`), and that keeps
 /// state outside of values (`sync::Mutex`, `sync::atomic`).
@@ -93,7 +93,7 @@ const NAMES: &[&str] = &["RandomState", "SystemTime", "Instant", "__private", "_
 pub(crate) struct Offence {
     /// Line in the file, from 1.
     pub(crate) line: usize,
-    /// What stands there.
+    /// The text in the source.
     pub(crate) what: String,
 }
 
@@ -128,7 +128,7 @@ fn scan_stream(stream: TokenStream, offences: &mut Vec<Offence>) {
     }
 }
 
-/// Looks at the path that begins at `at` and returns where it ends.
+/// Checks the path that begins at `at` and returns where it ends.
 fn scan_path(tokens: &[TokenTree], at: usize, offences: &mut Vec<Offence>) -> usize {
     let mut path = vec![unraw(&tokens[at])];
     let mut end = at + 1;
@@ -156,7 +156,7 @@ fn scan_path(tokens: &[TokenTree], at: usize, offences: &mut Vec<Offence>) -> us
     end
 }
 
-/// Looks at the tree of one `use`, without its end: `a::b as c`, `{a, b::{c, d}}`, `a::*`.
+/// Checks the tree of one `use`, without its end: `a::b as c`, `{a, b::{c, d}}`, `a::*`.
 fn scan_use(tokens: &[TokenTree], prefix: &[String], offences: &mut Vec<Offence>) {
     let mut path = prefix.to_vec();
     let mut at = 0;
@@ -185,8 +185,8 @@ fn scan_use(tokens: &[TokenTree], prefix: &[String], offences: &mut Vec<Offence>
     }
 }
 
-/// Documentation may speak of anything; other attributes are scanned with the paths in their strings. A module from
-/// elsewhere would not be followed.
+/// Documentation may mention anything; other attributes are scanned with the paths in their strings. A module with a
+/// `path` attribute would not be followed.
 fn scan_attribute(stream: TokenStream, offences: &mut Vec<Offence>) {
     let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
     let Some(TokenTree::Ident(name)) = tokens.first() else { return };
@@ -208,7 +208,7 @@ fn scan_strings(stream: TokenStream, offences: &mut Vec<Offence>) {
                 let line = literal.span().start().line;
                 let text = syn::parse_str::<syn::LitStr>(&literal.to_string()).map(|text| text.value());
                 let Some(code) = text.ok().filter(|text| text.contains("::")) else { continue };
-                // Text that is no code, such as a pattern, holds no path either.
+                // Text that is not code, such as a pattern, has no path either.
                 let Ok(code) = code.parse::<TokenStream>() else { continue };
                 offences.extend(scan(code).into_iter().map(|offence| Offence { line, ..offence }));
             }

@@ -1,4 +1,4 @@
-//! A bench for tests of one agent's work: the session's, with models that do not count and tools that answer at once.
+//! A test bench for one agent's work: that of the session, with models that do not count and tools that answer at once.
 
 #![allow(dead_code)]
 
@@ -8,7 +8,7 @@ mod session_support;
 use rawko_core::arbiter::DECIDE;
 use rawko_core::message::{Content, Message, Role, StopReason};
 use rawko_core::request::ModelRequest;
-use rawko_core::session::{Effect, EffectId, Event, Reaction, Session};
+use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Reaction, Session};
 use rawko_core::setup::{ModelChoice, Setup};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
@@ -19,14 +19,14 @@ pub(crate) fn model(name: &str, context_window: Option<u32>) -> ModelChoice {
     ModelChoice { context_window, ..session_support::model(name) }
 }
 
-/// Three agents with many turns and this context window, two tools, and much patience.
+/// Three agents with many turns and this context window, two tools, and high limits.
 pub(crate) fn setup(window: Option<u32>) -> Setup {
     let mut setup = session_support::setup();
     setup.agents = ["planner", "developer", "tester"].map(|name| session_support::agent(name, 60)).into();
     for agent in setup.agents.values_mut() {
         agent.model = model("m", window);
     }
-    // What is not there is denied.
+    // Other tools are denied.
     setup.tools.retain(|tool| !["Grep", "Write"].contains(&tool.name.as_str()));
     setup.limits.max_consecutive_failures = 9;
     setup
@@ -74,7 +74,7 @@ impl Bench {
             Effect::CallModel { id, .. } => Some(*id),
             _ => None,
         });
-        let id = id.unwrap_or_else(|| panic!("nobody is asked: {:?} {:?}", self.open, self.outcome));
+        let id = id.unwrap_or_else(|| panic!("no model is asked: {:?} {:?}", self.open, self.outcome));
         (id, self.session.request(id).expect("an open call has a request"))
     }
 
@@ -101,7 +101,10 @@ impl Bench {
         let (effect, _) = self.asked();
         self.open.retain(|open| open.awaits_answer() != Some(effect));
         let message = Message { role: Role::Assistant, content };
-        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 5, cached: false })
+        self.give(Event::Answered {
+            effect,
+            answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms: 5, cached: false },
+        })
     }
 
     /// Answers as a provider that does not count.
@@ -117,7 +120,10 @@ impl Bench {
         let (effect, _) = self.asked();
         self.open.retain(|open| open.awaits_answer() != Some(effect));
         let error = ErrorInfo::new(code, "the provider's words");
-        self.give(Event::ModelFailed { effect, error, duration_ms: 5, usage: None });
+        self.give(Event::Answered {
+            effect,
+            answer: EffectAnswer::ModelFailed { error, duration_ms: 5, usage: None },
+        });
     }
 
     #[track_caller]
@@ -126,13 +132,13 @@ impl Bench {
         self.reply(vec![call("d", DECIDE, input)]);
     }
 
-    /// One turn that calls a tool, and what the tool says.
+    /// One turn that calls a tool, and the tool's result.
     #[track_caller]
     pub(crate) fn turn(&mut self, tool: &str, result: &str) {
         self.turn_with_words("I look.", tool, result);
     }
 
-    /// The same with something said before.
+    /// The same with text before the call.
     #[track_caller]
     pub(crate) fn turn_with_words(&mut self, words: &str, tool: &str, result: &str) {
         self.calls += 1;
@@ -148,14 +154,20 @@ impl Bench {
             _ => None,
         }) {
             self.open.retain(|open| open.awaits_answer() != Some(id));
-            self.give(Event::ToolFinished { effect: id, outcome: outcome.clone() });
+            self.give(Event::Answered {
+                effect: id,
+                answer: EffectAnswer::ToolFinished { outcome: outcome.clone() },
+            });
         }
     }
 
-    /// The process is gone: everything open is lost, and the run is taken up again.
+    /// The process is gone: everything open is lost, and the run is resumed.
     pub(crate) fn lose_everything(&mut self) {
         for effect in std::mem::take(&mut self.open) {
-            self.give(Event::EffectLost { effect: effect.awaits_answer().unwrap() });
+            self.give(Event::Answered {
+                effect: effect.awaits_answer().unwrap(),
+                answer: EffectAnswer::EffectLost,
+            });
         }
     }
 

@@ -1,4 +1,4 @@
-//! A driver in miniature, for tests of the session.
+//! A minimal driver, for tests of the session.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,10 +17,12 @@ use rawko_core::arbiter::{DECIDE, Templates};
 use rawko_core::machine::State;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
 use rawko_core::session::{
-    DecisionSource, Effect, EffectId, Event, Note, Outcome, Override, Reaction, Session, Stamped, Status,
-    TimerPurpose,
+    DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Outcome, Override, Reaction, Session,
+    Stamped, Status, TimerPurpose,
 };
-use rawko_core::setup::{AgentSetup, ArbiterMode, ArbiterSetup, ModelChoice, Place, RunLimits, Setup};
+use rawko_core::setup::{
+    AgentSetup, ArbiterMode, ArbiterSetup, ModelChoice, ProjectContext, RunLimits, Setup,
+};
 use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
 use serde_json::{Value, json};
@@ -91,11 +93,16 @@ pub(crate) fn setup() -> Setup {
         tools,
         verify: None,
         memory: None,
-        place: Place { directory: "/p".into(), platform: "linux".into(), git: true, ..Place::default() },
+        place: ProjectContext {
+            directory: "/p".into(),
+            platform: "linux".into(),
+            git: true,
+            ..ProjectContext::default()
+        },
     }
 }
 
-/// A driver in miniature: keeps the open effects in order and the events given, as a journal would.
+/// A minimal driver: keeps the open effects in order and the events given, as a journal would.
 pub(crate) struct Bench {
     pub(crate) session: Session,
     pub(crate) clock: u64,
@@ -151,7 +158,10 @@ impl Bench {
         assert!(self.session.request(effect).is_some());
         let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
         let message = Message { role: Role::Assistant, content };
-        self.give(Event::ModelReplied { effect, message, usage, stop_reason, duration_ms: 5, cached: false })
+        self.give(Event::Answered {
+            effect,
+            answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms: 5, cached: false },
+        })
     }
 
     #[track_caller]
@@ -174,11 +184,13 @@ impl Bench {
     pub(crate) fn fail_model(&mut self, code: ErrorCode) {
         let effect = self.take(|effect| matches!(effect, Effect::CallModel { .. }));
         let effect = effect.awaits_answer().unwrap();
-        self.give(Event::ModelFailed {
+        self.give(Event::Answered {
             effect,
-            error: ErrorInfo::new(code, "m"),
-            duration_ms: 5,
-            usage: None,
+            answer: EffectAnswer::ModelFailed {
+                error: ErrorInfo::new(code, "m"),
+                duration_ms: 5,
+                usage: None,
+            },
         });
     }
 
@@ -186,7 +198,10 @@ impl Bench {
     pub(crate) fn fire(&mut self, wanted: TimerPurpose) {
         let timer =
             self.take(|effect| matches!(effect, Effect::StartTimer { purpose, .. } if *purpose == wanted));
-        self.give(Event::TimerFired { effect: timer.awaits_answer().unwrap() });
+        self.give(Event::Answered {
+            effect: timer.awaits_answer().unwrap(),
+            answer: EffectAnswer::TimerFired,
+        });
     }
 
     pub(crate) fn running(&self) -> Vec<(EffectId, String)> {
@@ -201,7 +216,7 @@ impl Bench {
 
     pub(crate) fn finish_tool(&mut self, effect: EffectId, outcome: ToolOutcome) {
         self.open.retain(|open| open.awaits_answer() != Some(effect));
-        self.give(Event::ToolFinished { effect, outcome });
+        self.give(Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } });
     }
 
     /// Answers the open effect of that kind with what `event` makes of its id.
@@ -229,7 +244,7 @@ impl Bench {
         assert_eq!(outcome.status, status, "{outcome:?}");
         assert!(self.open.is_empty(), "{:?}", self.open);
         assert_eq!(self.session.open_effects().count(), 0);
-        // The fold of the journal is the state, and giving it again changes nothing.
+        // Folding the journal gives the state.
         let mut folded = Session::new();
         for stamped in &self.journal {
             let _ = folded.apply(stamped);

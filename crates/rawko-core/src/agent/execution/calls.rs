@@ -1,27 +1,27 @@
-//! The calls of one turn: what is decided at once, what runs when, what is recorded, and whether a report counts.
+//! The calls of one turn: which are answered at once, which run when, what is recorded, and whether a report counts.
 
-use super::{Execution, Judgement, Step};
+use super::{AllowedCall, Execution, ExecutionStep, Judgement};
 use crate::agent::control::{REPORT, Report, ReportOutcome, UPDATE_PLAN, UpdatePlan};
 use crate::agent::prompt;
 use crate::error::ErrorCode;
 use crate::facts::is_check;
 use crate::machine::{CommandFact, Plan};
 use crate::message::ToolCall;
+use crate::note::Note;
 use crate::policy::{BASH, is_control_tool};
-use crate::session::Note;
 use crate::text::truncate;
 use crate::tool::{ToolAccess, ToolOutcome};
 
-/// Commands remembered as facts.
+/// Number of commands recorded as facts.
 const COMMANDS_KEPT: usize = 5;
-/// Files remembered as accessed.
+/// Number of files recorded as accessed.
 const FILES_KEPT: usize = 50;
-/// Characters of a remembered command.
+/// Characters of a recorded command.
 const COMMAND_CHARS: usize = 200;
 
 /// One tool call of the current turn.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Slot {
+pub(super) struct CallSlot {
     pub(super) call: ToolCall,
     pub(super) state: SlotState,
 }
@@ -34,14 +34,14 @@ pub(super) enum SlotState {
 }
 
 impl Execution {
-    /// Decides what can be decided at once: broken input, control tools, denials.
+    /// Answers what needs no tool at once: invalid input, control tools, denials.
     pub(super) fn slot(
         &mut self,
         call: ToolCall,
         plan: Option<&Plan>,
         judge: &mut impl FnMut(&ToolCall) -> Judgement,
         notes: &mut Vec<Note>,
-    ) -> Slot {
+    ) -> CallSlot {
         let (rule, verdict) = if let Some(raw) = &call.invalid_input {
             ("input".to_owned(), Err(invalid_input(raw)))
         } else if is_control_tool(&call.name) {
@@ -67,7 +67,7 @@ impl Execution {
         let state = match verdict {
             Ok(access) => SlotState::Waiting { access, rule },
             Err(outcome) => {
-                // Whether a report counts is known when the other calls of its turn are answered.
+                // Whether a report counts is only known once the other calls of its turn are answered.
                 if call.name != REPORT || outcome.is_error {
                     notes.push(answered(&self.agent, &call, &outcome));
                 }
@@ -77,7 +77,7 @@ impl Execution {
                 SlotState::Done(outcome)
             }
         };
-        Slot { call, state }
+        CallSlot { call, state }
     }
 
     fn control(&mut self, call: &ToolCall, plan: Option<&Plan>, notes: &mut Vec<Note>) -> ToolOutcome {
@@ -105,10 +105,10 @@ impl Execution {
                 }
             };
             merged.merge(updates.clone());
-            let told = format!("{words}The plan as it is now. {}", prompt::plan(&merged));
+            let answer = format!("{words}The plan as it is now. {}", prompt::plan(&merged));
             notes.push(Note::PlanUpdated { agent: self.agent.clone(), plan: merged });
             self.plan = Some(updates);
-            return ToolOutcome::ok(told);
+            return ToolOutcome::ok(answer);
         }
         debug_assert_eq!(call.name, REPORT);
         match serde_json::from_value::<Report>(call.input.clone()) {
@@ -120,10 +120,10 @@ impl Execution {
         }
     }
 
-    /// Runs what may run now: the reads at the front side by side, a call that may change something alone.
-    pub(super) fn advance(&mut self, notes: &mut Vec<Note>) -> Step {
+    /// Starts the calls that may run now: leading reads in parallel, a call that may change something alone.
+    pub(super) fn advance(&mut self, notes: &mut Vec<Note>) -> ExecutionStep {
         if self.calls.iter().any(|slot| matches!(slot.state, SlotState::Running { .. })) {
-            return Step::Wait;
+            return ExecutionStep::Wait;
         }
         let mut batch = Vec::new();
         for (number, slot) in self.calls.iter_mut().enumerate() {
@@ -133,18 +133,18 @@ impl Execution {
                 break;
             }
             slot.state = SlotState::Running { access, rule: rule.clone() };
-            batch.push((number, slot.call.clone(), access, rule));
+            batch.push(AllowedCall { slot: number, call: slot.call.clone(), access, rule });
             if access == ToolAccess::Mutating {
                 break;
             }
         }
-        if batch.is_empty() { self.turn_is_over(notes) } else { Step::Run(batch) }
+        if batch.is_empty() { self.turn_is_over(notes) } else { ExecutionStep::Run(batch) }
     }
 
-    /// A report of success was written before its agent could see what became of the calls beside it. Where one of
-    /// them failed it does not count, and the agent is told to look.
-    pub(super) fn weigh_report(&mut self, notes: &mut Vec<Note>) {
-        let failed: Vec<String> = self.calls.iter().filter_map(Slot::failure).collect();
+    /// Decides whether a report counts. The agent wrote it before it saw the results of the other calls of the turn. If
+    /// one of them failed, a report of success does not count, and the agent is asked to check.
+    pub(super) fn check_report(&mut self, notes: &mut Vec<Note>) {
+        let failed: Vec<String> = self.calls.iter().filter_map(CallSlot::failure).collect();
         let claims = self.report.as_ref().is_some_and(|report| report.outcome == ReportOutcome::Success);
         let counts = failed.is_empty() || !claims;
         for slot in &mut self.calls {
@@ -162,7 +162,7 @@ impl Execution {
         }
     }
 
-    /// Facts are what the tools recorded.
+    /// Records the facts of a finished call, as the tool reports them.
     pub(super) fn record(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
         for file in &outcome.files_modified {
             if self.files.insert(file.clone()) {
@@ -200,8 +200,8 @@ impl Execution {
     }
 }
 
-impl Slot {
-    /// What went wrong with it, in a few words, if it is a call for work.
+impl CallSlot {
+    /// A short description of its failure, if it failed and is not a control tool.
     fn failure(&self) -> Option<String> {
         let SlotState::Done(outcome) = &self.state else { return None };
         let name = truncate(&self.call.name, COMMAND_CHARS);
@@ -218,11 +218,11 @@ impl Slot {
 }
 
 pub(super) fn answered(agent: &str, call: &ToolCall, outcome: &ToolOutcome) -> Note {
-    Note::ToolAnswered {
+    Note::ToolFinished {
         agent: agent.to_owned(),
         call_id: call.id.clone(),
         tool: call.name.clone(),
-        outcome: outcome.clone(),
+        outcome: outcome.without_pictures(),
     }
 }
 

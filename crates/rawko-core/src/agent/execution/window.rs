@@ -1,9 +1,8 @@
 //! An execution and its model's context window: how long the conversation is, whether the next turn fits, and how
 //! it is made to fit.
 //!
-//! What is known of lengths: the provider's own count at the last answer, and the bytes since. The limits leave a
-//! margin, because a count at four bytes a token is a guess; they are an estimate's limits and not the provider's,
-//! which has the last word (`context_length_exceeded`).
+//! The length is an estimate: the provider's own count at the last answer, and the bytes since at four bytes a token.
+//! So the limits leave a margin. The provider decides in the end (`context_length_exceeded`).
 
 use std::sync::Arc;
 
@@ -12,34 +11,32 @@ use crate::agent::compaction::{
     cut_results, summarised, tail, transcript, trim_results, without_unbound_thinking,
 };
 use crate::agent::prompt;
+use crate::conversation::{ConversationId, ConversationLog, weight};
 use crate::machine::Plan;
 use crate::message::Message;
-use crate::request::{ModelRequest, Purpose, ToolChoice};
-use crate::session::{Compaction, ConversationId, ConversationLog, weight};
+use crate::note::Compaction;
 use crate::setup::ModelChoice;
 use crate::text::keep_ends;
 use crate::usage::Usage;
 
-/// Tokens that an answer needs at least, for a turn to be worth asking.
+/// Least tokens for an answer: with less room, the turn is not asked.
 const LEAST_ANSWER: u64 = 1_024;
 /// Most tokens of a summary.
 const SUMMARY_TOKENS: u32 = 4_096;
-/// Most bytes of what is to be summed up, whatever the window could take: it is paid for.
+/// Most bytes of a text to summarize, however large the window is: its tokens cost money.
 const TRANSCRIPT_BYTES: usize = 200_000;
-/// Bytes of the opening that are shown to the one who sums up.
+/// Bytes of the opening that the summarizing model is shown.
 const OPENING_BYTES: usize = 6_000;
 
-/// What an execution knows of the window it works in.
+/// What an execution knows about its context window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Window {
-    /// The length as it was last counted.
+    /// The length at the last count.
     measured: Option<Measure>,
-    /// A length that the provider refused, whatever was known of its window.
+    /// A length that the provider refused.
     ceiling: Option<u64>,
-    /// This turn was refused as too long before.
+    /// Whether this turn was already refused as too long.
     refused: bool,
-    /// The middle is being summed up.
-    summary: Option<Pending>,
 }
 
 /// The same length in tokens and in bytes.
@@ -49,50 +46,51 @@ struct Measure {
     bytes: usize,
 }
 
-/// A summary that was asked for.
+/// A summary to ask for.
 #[derive(Debug, Clone, PartialEq)]
-struct Pending {
-    question: ConversationLog,
-    /// Where the turns begin that stay.
+pub(crate) struct PendingSummary {
+    /// The conversation that asks for it.
+    pub(crate) question: ConversationLog,
+    /// The position of the first message to keep.
     start: usize,
     max_tokens: u32,
     max_bytes: usize,
 }
 
-/// What a conversation may have, in tokens.
+/// The limits on a conversation's length, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Room {
     /// Above this the next turn is not asked.
     limit: u64,
-    /// What shortening must come down to, so that it does not happen at every turn.
+    /// The length that shortening must reach, so that it does not happen at every turn.
     enough: u64,
-    /// What shortening aims at.
+    /// The length that shortening aims at.
     target: u64,
 }
 
-/// What was done to make a conversation fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The result of shortening a conversation.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shortening {
     /// It is shorter now.
     Done(Shortened),
-    /// A summary of its middle is to be asked for.
-    Summarize,
-    /// Nothing could be taken out.
+    /// A summary of its middle is needed first.
+    Summarize(Box<PendingSummary>),
+    /// Nothing could be removed.
     Nothing,
 }
 
-/// How a conversation became shorter.
+/// How a conversation was shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shortened {
     pub(crate) how: Compaction,
-    /// Tokens before, roughly.
+    /// Estimated tokens before.
     pub(crate) before: u64,
-    /// Tokens after, roughly.
+    /// Estimated tokens after.
     pub(crate) after: u64,
 }
 
 impl Window {
-    /// A turn was answered. Most providers have counted its tokens; an estimate says nothing that is not known here.
+    /// Records the usage of an answered turn, unless it is only an estimate.
     pub(super) fn counted(&mut self, usage: Usage, bytes: usize) {
         self.refused = false;
         if usage.prompt_tokens() > 0 && !usage.estimated {
@@ -100,21 +98,20 @@ impl Window {
         }
     }
 
-    /// Another model works from here on.
+    /// Forgets the limits, because another model continues.
     pub(super) fn forget_limits(&mut self) {
         self.ceiling = None;
         self.refused = false;
     }
 
-    /// Nobody waits for a summary any more.
-    pub(super) fn let_go(&mut self) {
+    /// Marks the next turn as not refused.
+    pub(super) fn turn_is_new(&mut self) {
         self.refused = false;
-        self.summary = None;
     }
 }
 
 impl Execution {
-    /// Tokens of the next prompt, roughly: the provider's count at the last answer and what was added since.
+    /// Estimated tokens of the next prompt: the provider's count at the last answer, and what was added since.
     #[must_use]
     pub fn estimated_tokens(&self) -> u64 {
         let bytes = self.conversation.bytes();
@@ -126,12 +123,12 @@ impl Execution {
         }
     }
 
-    /// Whether the next turn is not to be asked before the conversation is made shorter.
+    /// Whether the conversation must be shortened before the next turn.
     pub(crate) fn is_too_long(&self) -> bool {
         self.room().is_some_and(|room| self.estimated_tokens() > room.limit)
     }
 
-    /// Whether there is no sense in asking, after all that could be done.
+    /// Whether the conversation cannot fit even after shortening.
     pub(crate) fn is_hopeless(&self) -> bool {
         let tokens = self.estimated_tokens();
         let least = LEAST_ANSWER.min(u64::from(self.model.answer_tokens()));
@@ -140,7 +137,7 @@ impl Execution {
             || self.window.ceiling.is_some_and(|ceiling| tokens >= ceiling)
     }
 
-    /// The provider says that the conversation is too long. `false` where it has said so of this turn before.
+    /// Records that the provider refused the conversation as too long. `false` if it refused this turn before.
     pub(crate) fn refused_as_too_long(&mut self) -> bool {
         let tokens = self.estimated_tokens();
         self.window.ceiling = Some(self.window.ceiling.map_or(tokens, |ceiling| ceiling.min(tokens)));
@@ -156,8 +153,8 @@ impl Execution {
         Some(Room { limit, enough: limit / 6 * 5, target: limit / 3 * 2 })
     }
 
-    /// Makes the conversation shorter, or says that a summary is needed for that. What is shorter is conversation
-    /// number `next`.
+    /// Shortens the conversation, or returns the summary that is needed for that. The shorter conversation has number
+    /// `next`.
     pub(crate) fn shorten(&mut self, next: ConversationId) -> Shortening {
         let Some(room) = self.room() else { return Shortening::Nothing };
         let bytes = self.conversation.bytes();
@@ -172,8 +169,7 @@ impl Execution {
         }
         let middle: usize = messages.iter().take(start).skip(1).map(|message| weight(message)).sum();
         if start > 1 && middle > self.bytes_of(room.limit / 8) {
-            self.prepare_summary(next, start, middle, room);
-            return Shortening::Summarize;
+            return Shortening::Summarize(Box::new(self.summary(next, start, middle, room)));
         }
         let base = cut.as_ref().unwrap_or(&self.conversation);
         let excess = base.bytes().saturating_sub(self.bytes_of(room.limit));
@@ -184,7 +180,7 @@ impl Execution {
         }
     }
 
-    fn prepare_summary(&mut self, id: ConversationId, start: usize, middle: usize, room: Room) {
+    fn summary(&self, id: ConversationId, start: usize, middle: usize, room: Room) -> PendingSummary {
         let messages = &self.conversation.messages;
         // A third, because the fence makes short lines up to twice as long.
         let max = (self.bytes_of(room.limit) / 3).min(TRANSCRIPT_BYTES);
@@ -198,56 +194,27 @@ impl Execution {
         let thinking = self.model.thinking_room.min(share);
         let max_bytes = (middle / 2).min(self.bytes_of(u64::from(max_tokens)).max(1_000));
         let max_tokens = max_tokens + thinking;
-        self.window.summary = Some(Pending { question: log, start, max_tokens, max_bytes });
+        PendingSummary { question: log, start, max_tokens, max_bytes }
     }
 
-    /// The conversation in which the summary is asked for, while it is, and the model that is asked.
-    pub(crate) fn summary_question(&self) -> Option<(&ConversationLog, ModelChoice)> {
-        let pending = self.window.summary.as_ref()?;
-        // `thinking` and the like are meant for the work, and may want more tokens than there are.
-        let choice = ModelChoice {
-            max_tokens: pending.max_tokens,
-            extra: serde_json::Map::new(),
-            ..self.model.clone()
-        };
-        Some((&pending.question, choice))
+    /// The model choice for the summary.
+    pub(crate) fn summary_model(&self, summary: &PendingSummary) -> ModelChoice {
+        // `thinking` and the like are configured for the agent's work, and may need more tokens than a summary has.
+        let max_tokens = summary.max_tokens;
+        ModelChoice { max_tokens, extra: serde_json::Map::new(), ..self.model.clone() }
     }
 
-    /// The request for the summary, while it is asked for.
-    pub(crate) fn summary_request(&self) -> Option<ModelRequest> {
-        let (question, choice) = self.summary_question()?;
-        Some(ModelRequest {
-            purpose: self.purpose(),
-            model: choice.model,
-            system: Arc::clone(&question.system),
-            stable: question.stable,
-            tools: Arc::clone(&question.tools),
-            messages: question.messages.clone(),
-            tool_choice: ToolChoice::Auto,
-            max_tokens: choice.max_tokens,
-            temperature: choice.temperature,
-            extra: choice.extra,
-        })
-    }
-
-    /// On whose behalf a model is asked now.
-    pub(crate) fn purpose(&self) -> Purpose {
-        match &self.window.summary {
-            Some(_) => Purpose::Summarize { agent: self.agent.clone() },
-            None => Purpose::Agent { name: self.agent.clone() },
-        }
-    }
-
-    /// The summary is there: it takes the middle's place, in conversation number `next`. `None` where it says nothing.
+    /// Replaces the middle with the summary, in conversation number `next`. `None` if the summary is empty.
     pub(crate) fn sum_up(
         &mut self,
+        pending: &PendingSummary,
         next: ConversationId,
         summary: &str,
         usage: Usage,
         plan: Option<&Plan>,
     ) -> Option<Shortened> {
         self.usage += usage;
-        let Pending { start, max_bytes, .. } = self.window.summary.take()?;
+        let PendingSummary { start, max_bytes, .. } = *pending;
         if summary.trim().is_empty() {
             return None;
         }
@@ -262,11 +229,6 @@ impl Execution {
             log = self.rewritten(next, trimmed);
         }
         Some(self.take_over(log, Compaction::Summarized))
-    }
-
-    /// No summary came.
-    pub(crate) fn give_summary_up(&mut self) {
-        self.window.summary = None;
     }
 
     /// This conversation with other messages, as number `next`.
@@ -287,12 +249,12 @@ impl Execution {
         Shortened { how, before, after }
     }
 
-    /// As many tokens as `bytes` of this conversation have.
+    /// Estimated tokens in `bytes` of this conversation.
     fn tokens_of(&self, bytes: usize) -> u64 {
         scale(bytes as u64, self.estimated_tokens(), self.conversation.bytes() as u64)
     }
 
-    /// As many bytes as `tokens` of this conversation have.
+    /// Estimated bytes in `tokens` of this conversation.
     fn bytes_of(&self, tokens: u64) -> usize {
         let bytes = scale(tokens, self.conversation.bytes() as u64, self.estimated_tokens());
         usize::try_from(bytes).unwrap_or(usize::MAX)

@@ -3,7 +3,7 @@
 use super::super::table::{INITIAL, STATES};
 use super::arrows;
 
-/// The graph, with a line break at its end.
+/// The graph, ending in a line break.
 #[must_use]
 pub fn dot() -> String {
     let mut lines = vec![

@@ -3,7 +3,7 @@
 use super::super::table::{INITIAL, STATES};
 use super::arrows;
 
-/// The diagram, with a line break at its end. Within the labels of one arrow, upper rows come first.
+/// The diagram, ending in a line break. The labels of an arrow are in the order of the table.
 #[must_use]
 pub fn mermaid() -> String {
     let mut lines = vec!["stateDiagram-v2".to_owned()];

@@ -1,6 +1,6 @@
-//! The machine drawn and described for others, every line of it from the transition table.
+//! Diagrams and descriptions of the machine, generated from the transition table.
 //!
-//! Nothing here decides anything: an export that is wrong means that the table is, or that a printer lost a row.
+//! Nothing here decides anything: if an export is wrong, the table is wrong or a printer lost a row.
 //! `tests/machine_xstate.rs` runs the XState config against the machine itself.
 
 mod dot;
@@ -14,15 +14,15 @@ pub use xstate::xstate;
 use super::state::State;
 use super::table::{Row, STATES, TABLE, Trigger};
 
-/// All arrows from one state to another, in the order of the table.
+/// The transitions from one state to another, drawn as one arrow; labels in the order of the table.
 struct Arrow {
     from: State,
     to: State,
     labels: Vec<String>,
 }
 
-/// The arrows, by the state they leave. Rows between the same two states share one arrow, or nobody could read
-/// the picture; a row that stays where it is has none.
+/// The arrows, by the state they leave. Rows between the same two states share one arrow, to keep the diagram
+/// readable; a row without a target has none.
 fn arrows() -> Vec<Arrow> {
     let mut arrows: Vec<Arrow> = Vec::new();
     for state in STATES.iter().map(|row| row.state) {

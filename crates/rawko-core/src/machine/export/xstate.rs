@@ -1,7 +1,7 @@
 //! The config that XState v5's `createMachine` loads.
 //!
-//! JSON carries no code: guards and actions stand in it by name, and `bindings/xstate` has what they do. All that
-//! can be data is here: states, order of the transitions, descriptions, the fresh context with the default limits.
+//! JSON carries no code, so guards and actions appear by name; `bindings/xstate` implements them. The rest is here:
+//! states, transitions in order, descriptions, and the initial context with the default limits.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use super::super::state::{Context, Limits, State};
 use super::super::table::{INITIAL, Row, STATES, StateRow, Trigger};
 use super::rows_from;
 
-/// The config as indented JSON, with a line break at its end.
+/// The config as indented JSON, ending in a line break.
 ///
 /// # Errors
-/// None that can be provoked: every part has a JSON form.
+/// Does not occur: every part has a JSON form.
 pub fn xstate() -> Result<String, serde_json::Error> {
-    let mut json = serde_json::to_string_pretty(&Config::new()?)?;
+    let mut json = serde_json::to_string_pretty(&XStateConfig::new()?)?;
     json.push('\n');
     Ok(json)
 }
 
 #[derive(serde::Serialize)]
-struct Config {
+struct XStateConfig {
     id: &'static str,
     description: &'static str,
     initial: State,
@@ -38,7 +38,7 @@ struct StateConfig {
     kind: Option<&'static str>,
     description: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    entry: Vec<Named>,
+    entry: Vec<ParameterizedObject>,
     #[serde(skip_serializing_if = "InOrder::is_empty")]
     on: InOrder<Vec<Transition>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -48,31 +48,31 @@ struct StateConfig {
 #[derive(serde::Serialize)]
 struct Transition {
     #[serde(skip_serializing_if = "Option::is_none")]
-    guard: Option<Named>,
+    guard: Option<ParameterizedObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<State>,
-    /// XState takes a transition to the state it leaves for an inner one, without entry actions, unless told so.
+    /// Without this, XState treats a transition to the same state as internal and runs no entry actions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     reenter: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    actions: Vec<Named>,
+    actions: Vec<ParameterizedObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'static str>,
 }
 
-/// A guard or an action: by name, and told what it cannot find in context and event.
+/// A guard or an action by name, with the parameters that context and event do not give it.
 #[derive(serde::Serialize)]
-struct Named {
+struct ParameterizedObject {
     #[serde(rename = "type")]
     name: &'static str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     params: BTreeMap<&'static str, State>,
 }
 
-/// An object whose keys keep their order.
+/// A JSON object whose keys keep their order.
 struct InOrder<T>(Vec<(&'static str, T)>);
 
-impl Config {
+impl XStateConfig {
     fn new() -> Result<Self, serde_json::Error> {
         Ok(Self {
             id: "rawko",
@@ -84,7 +84,7 @@ impl Config {
     }
 }
 
-/// The fresh context and, beside it as in SPEC-0003, the limits.
+/// The initial context, with the limits as further fields.
 fn context() -> Result<Map<String, Value>, serde_json::Error> {
     let mut all = Map::new();
     for part in [serde_json::to_value(Context::default())?, serde_json::to_value(Limits::default())?] {
@@ -119,7 +119,7 @@ impl StateConfig {
 impl Transition {
     fn new(from: State, row: &Row) -> Self {
         Self {
-            guard: row.guard.map(|guard| Named { name: guard.name(), params: BTreeMap::new() }),
+            guard: row.guard.map(|guard| ParameterizedObject { name: guard.name(), params: BTreeMap::new() }),
             target: row.target,
             reenter: row.target == Some(from),
             actions: named(row.actions, from),
@@ -128,8 +128,8 @@ impl Transition {
     }
 }
 
-fn named(actions: &[Action], state: State) -> Vec<Named> {
-    let one = |action: &Action| Named {
+fn named(actions: &[Action], state: State) -> Vec<ParameterizedObject> {
+    let one = |action: &Action| ParameterizedObject {
         name: action.name(),
         params: action.concerns_state().then_some(("state", state)).into_iter().collect(),
     };
@@ -143,7 +143,7 @@ impl<T> InOrder<T> {
 }
 
 impl<T: Default> InOrder<T> {
-    /// The value of `key`, new at the end if there is none.
+    /// The value of `key`; a missing key is added at the end.
     fn entry(&mut self, key: &'static str) -> &mut T {
         let at = self.0.iter().position(|(existing, _)| *existing == key).unwrap_or_else(|| {
             self.0.push((key, T::default()));

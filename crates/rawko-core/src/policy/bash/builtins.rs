@@ -1,52 +1,49 @@
 //! Shell builtins. Some change what later commands mean: no list grants those.
 
-use super::judge::is_harmless_variable;
 use super::options::Refused;
 use super::parser::is_name;
-use super::script::{Kind, Word};
+use super::script::{ShellWord, WordKind};
+use super::tables::FilterTables;
 
 /// The verdict on a builtin; `None` where `name` is none or does no harm.
-pub(super) fn judge(name: &str, arguments: &[Word]) -> Option<Refused> {
+pub(super) fn judge(name: &str, arguments: &[ShellWord], tables: &FilterTables) -> Option<Refused> {
     match name {
-        "." | "alias" | "bind" | "builtin" | "compgen" | "complete" | "compopt" | "coproc" | "declare"
-        | "dirs" | "enable" | "eval" | "exec" | "fc" | "getopts" | "hash" | "history" | "jobs" | "let"
-        | "local" | "mapfile" | "popd" | "pushd" | "readarray" | "readonly" | "shopt" | "source" | "trap"
-        | "typeset" | "unalias" | "unset" | "wait" => {
+        _ if tables.builtins.refused.contains(name) => {
             Some(Err("this builtin can change what runs; no allowlist grants it.".into()))
         }
         "cd" => Some(Err("started by another program it changes nothing: write `cd` alone.".into())),
-        "export" => Some(export(arguments)),
-        "read" => Some(read(arguments)),
-        "set" => Some(set(arguments)),
+        "export" => Some(export(arguments, tables)),
+        "read" => Some(read(arguments, tables)),
+        "set" => Some(set(arguments, tables)),
         "printf" => Some(printf(arguments)),
-        "test" | "[" => Some(test(arguments)),
+        "test" | "[" => Some(test(arguments, tables)),
         _ => None,
     }
 }
 
-fn export(arguments: &[Word]) -> Refused {
-    let is_harmless = |word: &Word| {
-        let (Kind::Literal(text) | Kind::Begins(text)) = &word.kind else { return false };
+fn export(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
+    let is_harmless = |word: &ShellWord| {
+        let (WordKind::Literal(text) | WordKind::Begins(text)) = &word.kind else { return false };
         let name = text.split('=').next().unwrap_or_default();
-        // A name that goes on behind what is known is not known.
+        // A name of which only the beginning is known is not known.
         let is_whole = text.contains('=') || word.text().is_some();
-        is_whole && is_name(name) && is_harmless_variable(name)
+        is_whole && is_name(name) && tables.variables.is_harmless(name)
     };
     if arguments.iter().all(is_harmless) { Ok(()) } else { Err("it may change what runs.".into()) }
 }
 
-fn read(arguments: &[Word]) -> Refused {
-    let is_harmless =
-        |word: &Word| word.text().is_some_and(|t| t == "-r" || (is_name(t) && is_harmless_variable(t)));
+fn read(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
+    let is_harmless = |word: &ShellWord| {
+        word.text().is_some_and(|t| t == "-r" || (is_name(t) && tables.variables.is_harmless(t)))
+    };
     if arguments.iter().all(is_harmless) { Ok(()) } else { Err("only `-r` and plain names pass.".into()) }
 }
 
-fn set(arguments: &[Word]) -> Refused {
-    const NAMES: [&str; 5] = ["errexit", "noglob", "nounset", "pipefail", "xtrace"];
-    let is_harmless = |word: &Word| {
+fn set(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
+    let is_harmless = |word: &ShellWord| {
         let Some(text) = word.text() else { return false };
         let letters = text.strip_prefix(['-', '+']);
-        NAMES.contains(&text)
+        tables.builtins.set.contains(text)
             || letters.is_some_and(|l| !l.is_empty() && l.chars().all(|c| "efoux".contains(c)))
     };
     if arguments.iter().all(is_harmless) {
@@ -56,7 +53,7 @@ fn set(arguments: &[Word]) -> Refused {
     }
 }
 
-fn printf(arguments: &[Word]) -> Refused {
+fn printf(arguments: &[ShellWord]) -> Refused {
     match arguments.first() {
         Some(first) if first.text().is_some_and(|t| !t.starts_with("-v")) || first.is_operand() => Ok(()),
         None => Ok(()),
@@ -65,19 +62,18 @@ fn printf(arguments: &[Word]) -> Refused {
 }
 
 /// `test -v` evaluates the index of an element. So an operand that is not known must stand where no operator can.
-fn test(arguments: &[Word]) -> Refused {
-    const OPERATORS: [&str; 26] = [
-        "-n", "-z", "-f", "-d", "-e", "-r", "-w", "-x", "-s", "-L", "-h", "-p", "-S", "=", "==", "!=", "-eq",
-        "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "!",
-    ];
-    let is_operator =
-        |word: Option<&Word>| word.and_then(Word::text).is_some_and(|t| OPERATORS.contains(&t) && t != "!");
+fn test(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
+    let is_operator = |word: Option<&ShellWord>| {
+        word.and_then(ShellWord::text).is_some_and(|t| tables.builtins.test_operators.contains(t) && t != "!")
+    };
     for (at, word) in arguments.iter().enumerate() {
         let passes = match &word.kind {
-            Kind::Literal(text) => !matches!(text.as_str(), "-v" | "-R"),
-            Kind::Begins(_) => word.is_operand(),
-            Kind::One => (at > 0 && is_operator(arguments.get(at - 1))) || is_operator(arguments.get(at + 1)),
-            Kind::FileNames(_) | Kind::Many => false,
+            WordKind::Literal(text) => !matches!(text.as_str(), "-v" | "-R"),
+            WordKind::Begins(_) => word.is_operand(),
+            WordKind::One => {
+                (at > 0 && is_operator(arguments.get(at - 1))) || is_operator(arguments.get(at + 1))
+            }
+            WordKind::FileNames(_) | WordKind::Many => false,
         };
         if !passes {
             return Err(format!("`{}` could make it evaluate something.", word.shown));

@@ -1,13 +1,13 @@
 //! Where `cd` leads, as far as its text tells (rule 11): to a directory of the project that is spelt out, or nowhere.
 //!
 //! Links are not seen here. bash follows `..` by the text of the path unless `-P` says otherwise, and so does this.
-//! [`visited`] says which directories a command names, for whoever can look at them.
+//! [`visited`] says which directories a command names, for a caller that can look at them.
 
 use std::collections::BTreeSet;
 
 use super::SHOWN;
 use super::options::Refused;
-use super::script::{Flow, Script, Simple, Word};
+use super::script::{Flow, ParsedScript, ShellWord, Simple};
 use crate::text::truncate;
 
 /// Most directories that [`visited`] names.
@@ -15,12 +15,12 @@ pub(super) const MAX_VISITED: usize = 256;
 
 /// The project's directory as text.
 #[derive(Debug, Clone)]
-pub(super) struct Project<'p> {
+pub(super) struct ProjectRoot<'p> {
     /// The names on the way from `/`; absent where it is not known.
     names: Option<Vec<&'p str>>,
 }
 
-impl<'p> Project<'p> {
+impl<'p> ProjectRoot<'p> {
     /// The project at this absolute path. No path names a place in a project whose own path is not absolute.
     pub(super) fn at(path: &'p str) -> Self {
         Self { names: path.starts_with('/').then(|| names(path)) }
@@ -63,7 +63,7 @@ fn descent(depth: usize, path: &str) -> Option<usize> {
 
 /// Where the shell may be while it runs a script.
 pub(super) struct Directory<'p> {
-    project: &'p Project<'p>,
+    project: &'p ProjectRoot<'p>,
     /// How deep below the project it is, if the list of commands at hand came this far.
     depth: usize,
     /// How deep it is at least, wherever that list ended.
@@ -73,13 +73,13 @@ pub(super) struct Directory<'p> {
 }
 
 impl<'p> Directory<'p> {
-    pub(super) fn new(project: &'p Project<'p>) -> Self {
+    pub(super) fn new(project: &'p ProjectRoot<'p>) -> Self {
         Self { project, depth: 0, floor: 0, chain: None }
     }
 
     /// Judges a `cd` with these arguments and follows it.
-    pub(super) fn change(&mut self, simple: &Simple, arguments: &[Word]) -> Refused {
-        let Some(target) = Target::read(arguments) else {
+    pub(super) fn change(&mut self, simple: &Simple, arguments: &[ShellWord]) -> Refused {
+        let Some(target) = CdTarget::read(arguments) else {
             return Err("`cd` may only go to a directory of the project that is spelt out.".into());
         };
         let flow = match simple.flow {
@@ -106,7 +106,7 @@ impl<'p> Directory<'p> {
         Ok(())
     }
 
-    fn follow(&self, target: &Target<'_>, start: usize) -> Option<usize> {
+    fn follow(&self, target: &CdTarget<'_>, start: usize) -> Option<usize> {
         if target.physical && parts(target.path).any(|part| part == "..") {
             return None;
         }
@@ -120,16 +120,16 @@ impl<'p> Directory<'p> {
     }
 }
 
-/// What `cd` is told.
-struct Target<'w> {
+/// The target of a `cd`.
+struct CdTarget<'w> {
     path: &'w str,
     /// Links are followed at once (`-P`).
     physical: bool,
 }
 
-impl<'w> Target<'w> {
+impl<'w> CdTarget<'w> {
     /// The one directory that the arguments spell out.
-    fn read(arguments: &'w [Word]) -> Option<Self> {
+    fn read(arguments: &'w [ShellWord]) -> Option<Self> {
         let mut physical = false;
         let mut rest = arguments;
         while let [option, after @ ..] = rest
@@ -157,7 +157,7 @@ impl<'w> Target<'w> {
 }
 
 /// The arguments of `cd`, if it is one.
-pub(super) fn cd_arguments(words: &[Word]) -> Option<&[Word]> {
+pub(super) fn cd_arguments(words: &[ShellWord]) -> Option<&[ShellWord]> {
     match words {
         [cd, arguments @ ..] if cd.text() == Some("cd") => Some(arguments),
         [command, cd, arguments @ ..] if command.text() == Some("command") && cd.text() == Some("cd") => {
@@ -172,7 +172,7 @@ pub(super) fn cd_arguments(words: &[Word]) -> Option<&[Word]> {
 /// any other may fail, and the shell then stays where it is.
 ///
 /// No more than about [`MAX_VISITED`]: where there are more, the command is refused anyway.
-pub(super) fn visited(script: &Script, is_directory: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
+pub(super) fn visited(script: &ParsedScript, is_directory: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
     let mut visited = BTreeSet::new();
     // Where the shell may be, and where it is within a list of commands joined by `&&`, which go on after success only.
     let mut places = BTreeSet::from([String::new()]);
@@ -182,7 +182,7 @@ pub(super) fn visited(script: &Script, is_directory: &dyn Fn(&str) -> bool) -> B
             (Flow::Chained(list), Some((at, here))) if *at == list => here,
             _ => &places,
         };
-        if let Some(target) = cd_arguments(&simple.words).and_then(Target::read) {
+        if let Some(target) = cd_arguments(&simple.words).and_then(CdTarget::read) {
             let ends: BTreeSet<String> = starts.iter().map(|start| joined(start, target.path)).collect();
             visited.extend(ends.iter().cloned());
             match simple.flow {
@@ -218,7 +218,7 @@ pub(super) fn visited(script: &Script, is_directory: &dyn Fn(&str) -> bool) -> B
 }
 
 /// Whether a word is the name of git, alone or with the way to it.
-fn is_git(word: &Word) -> bool {
+fn is_git(word: &ShellWord) -> bool {
     word.text().and_then(|text| text.rsplit('/').next()) == Some("git")
 }
 

@@ -1,167 +1,41 @@
 //! `git`: granted as a whole, but not the programs and files that its options name.
 
 use super::SHOWN;
-use super::directory::Project;
+use super::directory::ProjectRoot;
 use super::options::{Refused, could_be_option, not_granted};
-use super::script::{Kind, Word};
+use super::script::{ShellWord, WordKind};
+use super::tables::{GitLetters, GitTable};
 use crate::text::truncate;
 
-/// Subcommands that may be used. What is not here is refused: unknown ones may be aliases, which run anything.
-const KNOWN: [&str; 62] = [
-    "add",
-    "am",
-    "annotate",
-    "apply",
-    "archive",
-    "bisect",
-    "blame",
-    "branch",
-    "cat-file",
-    "check-attr",
-    "check-ignore",
-    "check-ref-format",
-    "checkout",
-    "cherry",
-    "cherry-pick",
-    "clean",
-    "commit",
-    "config",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "fetch",
-    "for-each-ref",
-    "format-patch",
-    "fsck",
-    "gc",
-    "grep",
-    "hash-object",
-    "init",
-    "log",
-    "ls-files",
-    "ls-remote",
-    "ls-tree",
-    "merge",
-    "merge-base",
-    "mv",
-    "name-rev",
-    "notes",
-    "pull",
-    "push",
-    "range-diff",
-    "rebase",
-    "reflog",
-    "remote",
-    "reset",
-    "restore",
-    "rev-list",
-    "rev-parse",
-    "revert",
-    "rm",
-    "shortlog",
-    "show",
-    "show-branch",
-    "show-ref",
-    "stash",
-    "status",
-    "submodule",
-    "switch",
-    "whatchanged",
-];
-
-/// Further ones, which no option makes dangerous: their words may be anything.
-const HARMLESS: [&str; 17] = [
-    "add",
-    "branch",
-    "check-ignore",
-    "describe",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "mv",
-    "name-rev",
-    "rev-parse",
-    "rm",
-    "show-ref",
-    "status",
-    "symbolic-ref",
-    "tag",
-    "var",
-    "version",
-];
-
-/// Options that start programs or write files, whatever the subcommand.
-const FORBIDDEN: [&str; 17] = [
-    "build-fake-ancestor",
-    "config-env",
-    "exec",
-    "exec-path",
-    "ext-diff",
-    "extcmd",
-    "filters",
-    "open-files-in-pager",
-    "output",
-    "output-directory",
-    "paginate",
-    "receive-pack",
-    "strategy",
-    "textconv",
-    "tool",
-    "unsafe-paths",
-    "upload-pack",
-];
-
-/// Settings that `-c` may give: they change how something looks, not what runs.
-const SETTINGS: [&str; 14] = [
-    "advice.",
-    "color.",
-    "column.",
-    "core.quotepath=",
-    "diff.algorithm=",
-    "diff.context=",
-    "diff.mnemonicprefix=",
-    "diff.noprefix=",
-    "diff.renames=",
-    "init.defaultbranch=",
-    "log.date=",
-    "log.decorate=",
-    "user.email=",
-    "user.name=",
-];
+const ONLY_SUBMODULE_STATUS: &str = "only `git submodule status` is granted: the others start programs.";
 
 /// Judges a call of `git`.
-pub(super) fn judge(arguments: &[Word], project: &Project<'_>) -> Refused {
-    let Some((subcommand, words)) = subcommand(arguments, project)? else { return Ok(()) };
-    if HARMLESS.contains(&subcommand) {
+pub(super) fn judge(arguments: &[ShellWord], project: &ProjectRoot<'_>, git: &GitTable) -> Refused {
+    let Some((subcommand, words)) = subcommand(arguments, project, git)? else { return Ok(()) };
+    if git.any_options.contains(subcommand) {
         return Ok(());
     }
-    if !KNOWN.contains(&subcommand) {
+    if !git.judged_options.contains(subcommand) {
         let shown = truncate(subcommand, SHOWN);
         return Err(format!(
             "`git {shown}` is not known to be harmless; an unknown subcommand may be an alias."
         ));
     }
-    special(subcommand, words)?;
-    options(subcommand, words)
+    special(subcommand, words, git)?;
+    options(subcommand, words, git)?;
+    // A pattern may become the name of any of its own subcommands: of a file that the agent has made.
+    if subcommand == "submodule" && words.first().is_some_and(|first| first.text().is_none()) {
+        return Err(ONLY_SUBMODULE_STATUS.into());
+    }
+    Ok(())
 }
 
-/// The subcommand and its words, behind options that may stand before it.
+/// The subcommand and its words, after options that may stand before it.
 fn subcommand<'w>(
-    arguments: &'w [Word],
-    project: &Project<'_>,
-) -> Result<Option<(&'w str, &'w [Word])>, String> {
-    const PLAIN: [&str; 7] = [
-        "--glob-pathspecs",
-        "--icase-pathspecs",
-        "--literal-pathspecs",
-        "--no-optional-locks",
-        "--no-pager",
-        "--no-replace-objects",
-        "-P",
-    ];
+    arguments: &'w [ShellWord],
+    project: &ProjectRoot<'_>,
+    git: &GitTable,
+) -> Result<Option<(&'w str, &'w [ShellWord])>, String> {
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
         let Some(text) = word.text() else { return Err("the subcommand must be spelt out.".into()) };
@@ -172,10 +46,14 @@ fn subcommand<'w>(
                 _ => return Err("`-C` may only name a directory inside the project.".into()),
             },
             "-c" => match after.split_first() {
-                Some((setting, after)) if setting.text().is_some_and(is_harmless_setting) => after,
+                Some((setting, after))
+                    if setting.text().is_some_and(|setting| is_harmless_setting(setting, git)) =>
+                {
+                    after
+                }
                 _ => return Err("this setting of `-c` may start a program.".into()),
             },
-            _ if PLAIN.contains(&text) => after,
+            _ if git.options_before_subcommand.contains(text) => after,
             _ if text.starts_with('-') => return Err(not_granted(text)),
             _ => return Ok(Some((text, after))),
         };
@@ -183,28 +61,22 @@ fn subcommand<'w>(
     Ok(None)
 }
 
-fn is_harmless_setting(setting: &str) -> bool {
+fn is_harmless_setting(setting: &str, git: &GitTable) -> bool {
     let lower = setting.to_ascii_lowercase();
-    SETTINGS.iter().any(|start| lower.starts_with(start))
-        || ["core.pager=cat", "commit.gpgsign=false", "tag.gpgsign=false"].contains(&lower.as_str())
+    git.settings.iter().any(|start| lower.starts_with(start)) || git.whole_settings.contains(&lower)
 }
 
 /// What only some subcommands do.
-fn special(subcommand: &str, words: &[Word]) -> Refused {
+fn special(subcommand: &str, words: &[ShellWord], git: &GitTable) -> Refused {
     let has = |text: &str| words.iter().any(|w| w.text() == Some(text));
-    let first = words.first().and_then(Word::text);
+    let first = words.first().and_then(ShellWord::text);
     match subcommand {
-        "config" => config(words),
-        "bisect"
-            if !matches!(
-                first,
-                Some("start" | "good" | "bad" | "old" | "new" | "reset" | "log" | "skip")
-            ) =>
-        {
+        "config" => config(words, git),
+        "bisect" if !first.is_some_and(|first| git.bisect.contains(first)) => {
             Err("only start, good, bad, skip, log and reset of `git bisect` are granted.".into())
         }
-        "submodule" if !matches!(first, None | Some("status" | "summary")) => {
-            Err("only `git submodule status` is granted: the others start programs.".into())
+        "submodule" if first.is_some_and(|first| !git.submodule.contains(first)) => {
+            Err(ONLY_SUBMODULE_STATUS.into())
         }
         "format-patch" if !has("--stdout") => Err("it writes files: use `--stdout`.".into()),
         "fetch" | "pull" | "push" | "ls-remote" | "remote" | "init" | "archive" => {
@@ -212,11 +84,12 @@ fn special(subcommand: &str, words: &[Word]) -> Refused {
             if let Some(word) = words.iter().find(|w| w.text().is_none()) {
                 return Err(could_be_option(word));
             }
-            if subcommand == "init" && words.iter().any(Word::is_operand) {
+            if subcommand == "init" && words.iter().any(ShellWord::is_operand) {
                 return Err("it writes a directory of its own: use `git init` alone.".into());
             }
-            let names_helper =
-                |w: &&Word| w.shown.contains("::") || w.shown.starts_with('-') && is_remote_option(&w.shown);
+            let names_helper = |w: &&ShellWord| {
+                w.shown.contains("::") || w.shown.starts_with('-') && is_remote_option(&w.shown, git)
+            };
             match words.iter().find(names_helper) {
                 None => Ok(()),
                 Some(word) => Err(not_granted(&word.shown)),
@@ -227,43 +100,33 @@ fn special(subcommand: &str, words: &[Word]) -> Refused {
 }
 
 /// Options of commands that talk to other repositories, by which these name programs, hooks and settings.
-fn is_remote_option(text: &str) -> bool {
+fn is_remote_option(text: &str, git: &GitTable) -> bool {
     let Some(long) = text.strip_prefix("--") else { return false };
     let name = long.split('=').next().unwrap_or_default();
-    !name.is_empty()
-        && ["config", "remote", "separate-git-dir", "template"].iter().any(|f| f.starts_with(name))
+    !name.is_empty() && git.refused_remote_options.iter().any(|f| f.starts_with(name))
 }
 
 /// Only what reads the configuration: a setting can be a program.
-fn config(words: &[Word]) -> Refused {
-    const READS: [&str; 7] = ["--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"];
-    const PLAIN: [&str; 8] = [
-        "--global",
-        "--local",
-        "--name-only",
-        "--show-origin",
-        "--show-scope",
-        "--system",
-        "--worktree",
-        "-z",
-    ];
+fn config(words: &[ShellWord], git: &GitTable) -> Refused {
     let options = words.iter().filter(|w| !w.is_operand());
-    let only_plain =
-        options.clone().all(|w| w.text().is_some_and(|t| READS.contains(&t) || PLAIN.contains(&t)));
-    let reads = words.iter().find(|w| w.text().is_some_and(|t| !PLAIN.contains(&t)));
-    if only_plain && reads.and_then(Word::text).is_some_and(|t| READS.contains(&t)) {
+    let only_plain = options
+        .clone()
+        .all(|w| w.text().is_some_and(|t| git.config_reads.contains(t) || git.config_options.contains(t)));
+    let reads = words.iter().find(|w| w.text().is_some_and(|t| !git.config_options.contains(t)));
+    if only_plain && reads.and_then(ShellWord::text).is_some_and(|t| git.config_reads.contains(t)) {
         Ok(())
     } else {
         Err("only reading the configuration is granted (`git config --get NAME`).".into())
     }
 }
 
-fn options(subcommand: &str, words: &[Word]) -> Refused {
-    let (values, forbidden) = letters(subcommand);
+fn options(subcommand: &str, words: &[ShellWord], git: &GitTable) -> Refused {
+    let none = GitLetters::default();
+    let GitLetters { values, refused, takes_message } = git.letters.get(subcommand).unwrap_or(&none);
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
         rest = after;
-        let Kind::Literal(text) = &word.kind else {
+        let WordKind::Literal(text) = &word.kind else {
             if word.is_operand() {
                 continue;
             }
@@ -275,15 +138,15 @@ fn options(subcommand: &str, words: &[Word]) -> Refused {
         if let Some(long) = text.strip_prefix("--") {
             let name = long.split('=').next().unwrap_or_default();
             // `--text` is an option of its own, not the beginning of `--textconv`.
-            if name != "text" && FORBIDDEN.iter().any(|f| f.starts_with(name)) {
+            if name != "text" && git.refused_options.iter().any(|f| f.starts_with(name)) {
                 return Err(not_granted(&format!("--{name}")));
             }
-            if takes_message(subcommand, long) {
+            if *takes_message && matches!(long, "message" | "file") {
                 rest = skip_value(rest, text)?;
             }
         } else if let Some(cluster) = text.strip_prefix('-') {
             for (at, letter) in cluster.char_indices() {
-                if forbidden.contains(letter) {
+                if refused.contains(letter) {
                     return Err(not_granted(&format!("-{letter}")));
                 }
                 if values.contains(letter) {
@@ -298,27 +161,7 @@ fn options(subcommand: &str, words: &[Word]) -> Refused {
     Ok(())
 }
 
-/// Letters of a subcommand that take a value, and letters that start programs or write files.
-fn letters(subcommand: &str) -> (&'static str, &'static str) {
-    match subcommand {
-        "commit" => ("mFCct", ""),
-        "notes" => ("mFCc", ""),
-        "merge" => ("mF", "s"),
-        "stash" => ("m", ""),
-        "grep" => ("", "O"),
-        "rebase" => ("", "xis"),
-        "pull" => ("", "s"),
-        "archive" | "format-patch" => ("", "o"),
-        "ls-remote" => ("", "u"),
-        _ => ("", ""),
-    }
-}
-
-fn takes_message(subcommand: &str, long: &str) -> bool {
-    matches!(subcommand, "commit" | "merge" | "notes" | "stash") && matches!(long, "message" | "file")
-}
-
-fn skip_value<'w>(rest: &'w [Word], option: &str) -> Result<&'w [Word], String> {
+fn skip_value<'w>(rest: &'w [ShellWord], option: &str) -> Result<&'w [ShellWord], String> {
     match rest.split_first() {
         Some((value, after)) if value.is_one() => Ok(after),
         _ => Err(format!("the value of `{}` must be one word.", truncate(option, SHOWN))),

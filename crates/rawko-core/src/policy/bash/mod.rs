@@ -1,4 +1,4 @@
-//! What a shell command may run: the verdict on a `bashFilter` (`spec/bash-and-sandbox.md`, "The filter").
+//! What a shell command may run: the verdict on a `bashFilter` (`docs/spec/bash-and-sandbox.md`, "The filter").
 //!
 //! Decided on the command taken apart as bash would take it, never on its text's first word. What is not
 //! understood is refused. What a program does once it runs is not the filter's business but the sandbox's: a
@@ -17,6 +17,7 @@ mod reader;
 mod redirect;
 mod script;
 mod stream_editors;
+mod tables;
 mod words;
 mod wrappers;
 
@@ -31,9 +32,9 @@ use crate::agent::{BashFilter, Permissions};
 use crate::policy::Verdict;
 use crate::text::truncate;
 use allowlist::{Allowlist, ListPlace};
-use directory::Project;
-use judge::Rules;
-use script::{Redirection, Script, Simple};
+use directory::ProjectRoot;
+use judge::FilterContext;
+use script::{ParsedScript, Redirection, Simple};
 
 /// Bytes that one compiled pattern may take.
 const PATTERN_BYTES: usize = 1024 * 1024;
@@ -127,9 +128,12 @@ pub(super) fn verdict(
             return blocked(pattern, &text);
         }
     }
-    let project = Project::at(project);
+    let Some(tables) = tables::tables() else {
+        return not_judged(first, "the tables of programs are damaged");
+    };
+    let project = ProjectRoot::at(project);
     for list in &lists {
-        if let Err(why) = judge::judge(&script, Rules::new(list, &project)) {
+        if let Err(why) = judge::judge(&script, FilterContext::new(list, &project, tables)) {
             return Verdict::denied(list.place.rule(), format!("The command was not run: {why}"));
         }
     }
@@ -184,7 +188,7 @@ fn blocked(pattern: &Regex, text: &str) -> Verdict {
 
 /// What patterns are matched on besides the raw text: each command's words after quote removal, joined by one
 /// blank, alone and with its redirections, and each redirection.
-fn matched_texts(script: &Script) -> Vec<String> {
+fn matched_texts(script: &ParsedScript) -> Vec<String> {
     let mut texts: Vec<String> = script.redirections.iter().map(redirected).collect();
     for Simple { assignments, words, redirections, .. } in &script.commands {
         let words = words.iter().map(|w| w.shown.as_str()).collect::<Vec<_>>().join(" ");

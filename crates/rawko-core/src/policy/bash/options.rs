@@ -1,33 +1,36 @@
 //! Reads options as `getopt_long` does, so that a rule can say which ones pass.
 
+use serde::Deserialize;
+
 use super::SHOWN;
-use super::script::{Kind, Word};
+use super::script::{ShellWord, WordKind};
 use crate::text::truncate;
 
 /// Passed, or why not.
 pub(super) type Refused = Result<(), String>;
 
 /// The options of a program that may be used. All others are refused, abbreviations of long ones included.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Options<'a> {
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Options {
     /// Letters without a value.
-    pub(super) flags: &'a str,
+    pub(super) flags: String,
     /// Letters with a value, glued or as the next word.
-    pub(super) values: &'a str,
+    pub(super) values: String,
     /// Long names without a value, or with one after `=` that is harmless.
-    pub(super) long_flags: &'a [&'a str],
+    pub(super) long_flags: Vec<String>,
     /// Long names with a value, after `=` or as the next word.
-    pub(super) long_values: &'a [&'a str],
+    pub(super) long_values: Vec<String>,
     /// Options end at the first operand: what follows belongs to another program.
     pub(super) stops: bool,
 }
 
-impl Options<'_> {
+impl Options {
     /// The operands, if all options pass.
-    pub(super) fn operands<'w>(&self, words: &'w [Word]) -> Result<&'w [Word], String> {
+    pub(super) fn operands<'w>(&self, words: &'w [ShellWord]) -> Result<&'w [ShellWord], String> {
         let mut rest = words;
         while let Some((word, after)) = rest.split_first() {
-            let Kind::Literal(text) = &word.kind else {
+            let WordKind::Literal(text) = &word.kind else {
                 if !word.is_operand() {
                     return Err(could_be_option(word));
                 }
@@ -62,10 +65,10 @@ impl Options<'_> {
 
     fn long(&self, text: &str) -> Result<bool, String> {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        if self.long_values.contains(&name) {
+        if self.long_values.iter().any(|other| other == name) {
             return Ok(value.is_none());
         }
-        if self.long_flags.contains(&name) {
+        if self.long_flags.iter().any(|other| other == name) {
             return Ok(false);
         }
         Err(not_granted(&format!("--{name}")))
@@ -85,9 +88,9 @@ impl Options<'_> {
 }
 
 /// Refuses some options of a program and lets all others pass: for programs with many harmless ones.
-pub(super) fn forbid(words: &[Word], letters: &str, names: &[&str]) -> Refused {
+pub(super) fn forbid(words: &[ShellWord], letters: &str, names: &[String]) -> Refused {
     for word in words {
-        let Kind::Literal(text) = &word.kind else {
+        let WordKind::Literal(text) = &word.kind else {
             if word.is_operand() {
                 continue;
             }
@@ -115,7 +118,7 @@ pub(super) fn not_granted(option: &str) -> String {
     format!("the option `{}` is not granted by listing the program.", truncate(option, SHOWN))
 }
 
-pub(super) fn could_be_option(word: &Word) -> String {
+pub(super) fn could_be_option(word: &ShellWord) -> String {
     format!(
         "`{}` could turn into an option: put it behind `--` or begin it with `./`.",
         truncate(&word.shown, SHOWN)

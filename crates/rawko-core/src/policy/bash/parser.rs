@@ -2,10 +2,10 @@
 //!
 //! Fails on what it does not understand. Where bash would run something in a way that is not followed (arithmetic
 //! with names, functions, …) it goes on and notes it. It is recursive, so it counts how deep it is: no command may
-//! overflow the stack of whoever asks.
+//! overflow the caller's stack.
 
 use super::redirect::{Heredoc, names_descriptor};
-use super::script::{Assignment, Flow, Script, Simple};
+use super::script::{Assignment, Flow, ParsedScript, Simple};
 
 /// Bytes of a command.
 const MAX_LENGTH: usize = 100_000;
@@ -33,9 +33,9 @@ pub(super) fn check_size(command: &str) -> Result<()> {
 }
 
 /// Takes `command` apart.
-pub(super) fn parse(command: &str) -> Result<Script> {
+pub(super) fn parse(command: &str) -> Result<ParsedScript> {
     check_size(command)?;
-    let mut script = Script::default();
+    let mut script = ParsedScript::default();
     Parser::new(command, &mut script, 0).whole()?;
     Ok(script)
 }
@@ -49,11 +49,11 @@ pub(super) struct Parser<'s> {
     /// Inside `$( )` or `<( )`, where bash looks for the end of a here-document in another way.
     pub(super) in_substitution: bool,
     pub(super) heredocs: Vec<Heredoc>,
-    pub(super) script: &'s mut Script,
+    pub(super) script: &'s mut ParsedScript,
 }
 
 impl<'s> Parser<'s> {
-    fn new(text: &str, script: &'s mut Script, depth: usize) -> Self {
+    fn new(text: &str, script: &'s mut ParsedScript, depth: usize) -> Self {
         let text = text.chars().collect();
         let flow = if depth == 0 { Flow::Straight } else { Flow::Unsure };
         Self { text, at: 0, depth, flow, in_substitution: false, heredocs: Vec::new(), script }
@@ -248,7 +248,7 @@ impl<'s> Parser<'s> {
         Ok(done)
     }
 
-    /// Commands inside `$( )` or `<( )`, behind the opening parenthesis.
+    /// Commands inside `$( )` or `<( )`, after the opening parenthesis.
     pub(super) fn substitution(&mut self) -> Result<()> {
         let outer = std::mem::replace(&mut self.in_substitution, true);
         self.subshell()?;

@@ -6,7 +6,7 @@
 use super::parser::{Parser, Result};
 
 impl Parser<'_> {
-    /// Where the next character stands, behind joined line ends.
+    /// Where the next character stands, after joined line ends.
     fn joined(&self, mut at: usize) -> usize {
         while self.text.get(at) == Some(&'\\') && self.text.get(at + 1) == Some(&'\n') {
             at += 2;
@@ -31,7 +31,7 @@ impl Parser<'_> {
         self.next_raw()
     }
 
-    /// The next character, whatever it is: for quotes, and behind a backslash.
+    /// The next character, whatever it is: for quotes, and after a backslash.
     pub(super) fn next_raw(&mut self) -> Option<char> {
         let c = self.peek_raw()?;
         self.at += 1;

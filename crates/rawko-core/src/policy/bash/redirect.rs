@@ -1,7 +1,7 @@
 //! Redirections and here-documents.
 
 use super::parser::{Parser, Result, is_name};
-use super::script::{Effect, Redirection, Word};
+use super::script::{Redirection, RedirectionEffect, ShellWord};
 
 /// A here-document whose body comes after the line.
 pub(super) struct Heredoc {
@@ -23,19 +23,19 @@ impl Parser<'_> {
 
     /// The redirection that begins here, if one does.
     pub(super) fn redirection(&mut self) -> Result<Option<Redirection>> {
-        const OPERATORS: [(&str, Effect); 12] = [
-            ("&>>", Effect::Writes),
-            ("&>", Effect::Writes),
-            ("<<<", Effect::Nothing),
-            ("<<-", Effect::Nothing),
-            ("<<", Effect::Nothing),
-            ("<&", Effect::Reads),
-            ("<>", Effect::Writes),
-            (">>", Effect::Writes),
-            (">&", Effect::Writes),
-            (">|", Effect::Writes),
-            ("<", Effect::Reads),
-            (">", Effect::Writes),
+        const OPERATORS: [(&str, RedirectionEffect); 12] = [
+            ("&>>", RedirectionEffect::Writes),
+            ("&>", RedirectionEffect::Writes),
+            ("<<<", RedirectionEffect::Nothing),
+            ("<<-", RedirectionEffect::Nothing),
+            ("<<", RedirectionEffect::Nothing),
+            ("<&", RedirectionEffect::Reads),
+            ("<>", RedirectionEffect::Writes),
+            (">>", RedirectionEffect::Writes),
+            (">&", RedirectionEffect::Writes),
+            (">|", RedirectionEffect::Writes),
+            ("<", RedirectionEffect::Reads),
+            (">", RedirectionEffect::Writes),
         ];
         let start = self.at;
         let mut digits = 0;
@@ -65,21 +65,21 @@ impl Parser<'_> {
             !text.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
         };
         let duplicates = symbol.ends_with('&') && target.word.text().is_some_and(is_descriptor);
-        let effect = if duplicates { Effect::Nothing } else { effect };
+        let effect = if duplicates { RedirectionEffect::Nothing } else { effect };
         Ok(Some(Redirection { operator, effect, target: target.word }))
     }
 
     fn heredoc(
         &mut self,
         operator: String,
-        end: Word,
+        end: ShellWord,
         is_bare: bool,
         strips_tabs: bool,
     ) -> Result<Redirection> {
         match end.text() {
             Some(text) if !text.contains('\n') => {
                 self.heredocs.push(Heredoc { end: text.to_owned(), is_quoted: !is_bare, strips_tabs });
-                Ok(Redirection { operator, effect: Effect::Nothing, target: end })
+                Ok(Redirection { operator, effect: RedirectionEffect::Nothing, target: end })
             }
             _ => self.fail("a here-document whose end is not plain"),
         }

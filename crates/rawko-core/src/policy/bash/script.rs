@@ -4,7 +4,7 @@
 
 /// Everything that `bash -c` would do with a command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Script {
+pub(super) struct ParsedScript {
     /// Every simple command, wherever it stands, in the order of the text.
     pub(super) commands: Vec<Simple>,
     /// Redirections of groups, loops and the like.
@@ -33,12 +33,12 @@ pub(super) enum Flow {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Simple {
     pub(super) flow: Flow,
-    /// It is all that stands behind `cd … ||`.
+    /// It is all that stands after `cd … ||`.
     pub(super) follows_failed_cd: bool,
     /// `NAME=value` before the command, or alone.
     pub(super) assignments: Vec<Assignment>,
     /// Its name and arguments. Empty for assignments alone.
-    pub(super) words: Vec<Word>,
+    pub(super) words: Vec<ShellWord>,
     /// Its redirections.
     pub(super) redirections: Vec<Redirection>,
 }
@@ -59,13 +59,13 @@ impl Simple {
         let harmless = |redirection: &Redirection| match redirection.target.text() {
             Some("/dev/null") => true,
             // Other descriptors may not be open, and then the command does not run.
-            Some("1" | "2") => redirection.effect == Effect::Nothing,
+            Some("1" | "2") => redirection.effect == RedirectionEffect::Nothing,
             _ => false,
         };
         self.flow == Flow::Straight
             && self.assignments.is_empty()
             && self.redirections.iter().all(harmless)
-            && self.words.first().and_then(Word::text) == Some("cd")
+            && self.words.first().and_then(ShellWord::text) == Some("cd")
     }
 }
 
@@ -82,13 +82,13 @@ pub(super) struct Assignment {
 pub(super) struct Redirection {
     /// With the descriptor in front, e.g. `2>>`.
     pub(super) operator: String,
-    pub(super) effect: Effect,
-    pub(super) target: Word,
+    pub(super) effect: RedirectionEffect,
+    pub(super) target: ShellWord,
 }
 
 /// What a redirection does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum RedirectionEffect {
     /// Opens a file for reading.
     Reads,
     /// Opens a file for writing.
@@ -99,15 +99,15 @@ pub(super) enum Effect {
 
 /// A word after quote removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// As it is matched by patterns and shown: quotes removed, expansions as they are spelt.
     pub(super) shown: String,
-    pub(super) kind: Kind,
+    pub(super) kind: WordKind,
 }
 
 /// What is known of a word before the command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WordKind {
     /// Exactly this.
     Literal(String),
     /// One or several words that begin with this, which is not empty.
@@ -120,30 +120,30 @@ pub(super) enum Kind {
     Many,
 }
 
-impl Word {
+impl ShellWord {
     pub(super) fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { shown: text.clone(), kind: Kind::Literal(text) }
+        Self { shown: text.clone(), kind: WordKind::Literal(text) }
     }
 
     /// Its text, if that is known.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Literal(text) => Some(text),
-            Kind::Begins(_) | Kind::FileNames(_) | Kind::One | Kind::Many => None,
+            WordKind::Literal(text) => Some(text),
+            WordKind::Begins(_) | WordKind::FileNames(_) | WordKind::One | WordKind::Many => None,
         }
     }
 
     /// Whether it is certainly no option: it begins with something else than a dash.
     pub(super) fn is_operand(&self) -> bool {
         match &self.kind {
-            Kind::Literal(text) | Kind::Begins(text) => !text.starts_with('-'),
-            Kind::FileNames(_) | Kind::One | Kind::Many => false,
+            WordKind::Literal(text) | WordKind::Begins(text) => !text.starts_with('-'),
+            WordKind::FileNames(_) | WordKind::One | WordKind::Many => false,
         }
     }
 
     /// Whether it is certainly one word, whatever it says.
     pub(super) fn is_one(&self) -> bool {
-        matches!(self.kind, Kind::Literal(_) | Kind::One)
+        matches!(self.kind, WordKind::Literal(_) | WordKind::One)
     }
 }

@@ -1,7 +1,7 @@
 //! `sed` and `awk`: languages that can write files and start programs. Scripts that plainly do neither pass.
 
 use super::options::{Options, Refused};
-use super::script::Word;
+use super::script::ShellWord;
 
 const SED: &str = "this script is not known to only read. Use p, d, q, =, s///, y/// and addresses; \
                    edit files with Edit.";
@@ -9,24 +9,7 @@ const AWK: &str =
     "this program is not known to only read. Leave out system, getline, pipes, redirections and @.";
 
 /// Judges a call of `sed`.
-pub(super) fn sed(arguments: &[Word]) -> Refused {
-    let options = Options {
-        flags: "nErsuz",
-        values: "e",
-        long_flags: &[
-            "debug",
-            "null-data",
-            "posix",
-            "quiet",
-            "regexp-extended",
-            "sandbox",
-            "separate",
-            "silent",
-            "unbuffered",
-        ],
-        long_values: &["expression"],
-        stops: false,
-    };
+pub(super) fn sed(arguments: &[ShellWord], options: &Options) -> Refused {
     options.operands(arguments)?;
     let scripts = sed_scripts(arguments);
     if !scripts.is_empty() && scripts.iter().all(|script| script.is_some_and(sed_reads_only)) {
@@ -37,7 +20,7 @@ pub(super) fn sed(arguments: &[Word]) -> Refused {
 }
 
 /// The scripts among the arguments: the values of `-e`, or else the first operand. `None` for one that is not known.
-fn sed_scripts(arguments: &[Word]) -> Vec<Option<&str>> {
+fn sed_scripts(arguments: &[ShellWord]) -> Vec<Option<&str>> {
     let mut given = Vec::new();
     let mut operands = Vec::new();
     let mut only_operands = false;
@@ -45,7 +28,7 @@ fn sed_scripts(arguments: &[Word]) -> Vec<Option<&str>> {
     while let Some(word) = words.next() {
         match word.text() {
             Some("--") if !only_operands => only_operands = true,
-            Some("--expression") if !only_operands => given.push(words.next().and_then(Word::text)),
+            Some("--expression") if !only_operands => given.push(words.next().and_then(ShellWord::text)),
             Some(text) if !only_operands && text.starts_with("--expression=") => {
                 given.push(text.strip_prefix("--expression="));
             }
@@ -53,7 +36,7 @@ fn sed_scripts(arguments: &[Word]) -> Vec<Option<&str>> {
             Some(text) if !only_operands && text.len() > 1 && text.starts_with('-') => {
                 if let Some((_, glued)) = text.split_once('e') {
                     given.push(if glued.is_empty() {
-                        words.next().and_then(Word::text)
+                        words.next().and_then(ShellWord::text)
                     } else {
                         Some(glued)
                     });
@@ -181,10 +164,9 @@ fn brackets_are_closed(text: &str) -> bool {
 }
 
 /// Judges a call of `awk`.
-pub(super) fn awk(arguments: &[Word]) -> Refused {
-    let options = Options { values: "Fv", stops: true, ..Options::default() };
+pub(super) fn awk(arguments: &[ShellWord], options: &Options) -> Refused {
     let operands = options.operands(arguments)?;
-    match operands.first().and_then(Word::text) {
+    match operands.first().and_then(ShellWord::text) {
         Some(program) if awk_reads_only(program) => Ok(()),
         _ => Err(AWK.into()),
     }

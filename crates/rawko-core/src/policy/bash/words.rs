@@ -1,11 +1,11 @@
 //! Reads one word: quotes, escapes, expansions, patterns.
 
 use super::parser::{Parser, Result};
-use super::script::{Kind, Word};
+use super::script::{ShellWord, WordKind};
 
 /// A word while it is read.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct WordBuilder {
     /// For patterns and people.
     shown: String,
     /// What is known for sure since the last unknown part; all of it while there is none.
@@ -33,7 +33,7 @@ enum Unknown {
     Split,
 }
 
-impl Draft {
+impl WordBuilder {
     fn push(&mut self, c: char) {
         self.known.push(c);
         self.shown.push(c);
@@ -54,7 +54,7 @@ impl Draft {
         self.unknown = self.unknown.max(Some(how));
     }
 
-    fn finish(mut self) -> Word {
+    fn finish(mut self) -> ShellWord {
         if self.is_brace {
             self.unknown(Unknown::Alternatives, "");
             let head = self.prefix.take().unwrap_or_default();
@@ -62,20 +62,20 @@ impl Draft {
             self.prefix = Some(head.split('{').next().unwrap_or_default().to_owned());
         }
         let kind = match (self.unknown, self.prefix.unwrap_or_default()) {
-            (None, _) => Kind::Literal(self.known),
-            (Some(Unknown::Split), _) => Kind::Many,
-            (Some(Unknown::Alternatives), prefix) if prefix.is_empty() => Kind::Many,
-            (Some(Unknown::Quoted), prefix) if prefix.is_empty() => Kind::One,
-            (Some(Unknown::Pattern), prefix) if prefix.is_empty() => Kind::FileNames(self.known),
-            (Some(_), prefix) => Kind::Begins(prefix),
+            (None, _) => WordKind::Literal(self.known),
+            (Some(Unknown::Split), _) => WordKind::Many,
+            (Some(Unknown::Alternatives), prefix) if prefix.is_empty() => WordKind::Many,
+            (Some(Unknown::Quoted), prefix) if prefix.is_empty() => WordKind::One,
+            (Some(Unknown::Pattern), prefix) if prefix.is_empty() => WordKind::FileNames(self.known),
+            (Some(_), prefix) => WordKind::Begins(prefix),
         };
-        Word { shown: self.shown, kind }
+        ShellWord { shown: self.shown, kind }
     }
 }
 
 /// A word, with what its spelling tells beyond its value.
 pub(super) struct Spelt {
-    pub(super) word: Word,
+    pub(super) word: ShellWord,
     /// Nothing of it was quoted or escaped.
     pub(super) is_bare: bool,
     /// The name it assigns to, if it has the form of an assignment.
@@ -88,7 +88,7 @@ impl Parser<'_> {
     /// Reads the word that begins here. There must be one.
     pub(super) fn word(&mut self) -> Result<Spelt> {
         let start = self.position();
-        let mut draft = Draft::default();
+        let mut draft = WordBuilder::default();
         if self.peek() == Some('~') {
             self.next();
             draft.quote();
@@ -150,7 +150,7 @@ impl Parser<'_> {
         Ok(Spelt { word: draft.finish(), is_bare, assigns, assigns_element })
     }
 
-    fn single_quotes(&mut self, draft: &mut Draft) -> Result<()> {
+    fn single_quotes(&mut self, draft: &mut WordBuilder) -> Result<()> {
         self.next();
         draft.quote();
         loop {
@@ -162,7 +162,7 @@ impl Parser<'_> {
         }
     }
 
-    fn double_quotes(&mut self, draft: &mut Draft) -> Result<()> {
+    fn double_quotes(&mut self, draft: &mut WordBuilder) -> Result<()> {
         loop {
             match self.peek() {
                 None => return self.fail("a double quote without its partner"),
@@ -192,7 +192,7 @@ impl Parser<'_> {
     }
 
     /// What a `$` begins.
-    fn dollar(&mut self, draft: &mut Draft, quoted: bool) -> Result<()> {
+    fn dollar(&mut self, draft: &mut WordBuilder, quoted: bool) -> Result<()> {
         let start = self.position();
         self.next();
         let how = if quoted { Unknown::Quoted } else { Unknown::Split };
@@ -252,7 +252,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `((…))`, behind its first parenthesis. Constants are harmless; a name is evaluated again, and so may run
+    /// `((…))`, after its first parenthesis. Constants are harmless; a name is evaluated again, and so may run
     /// commands.
     pub(super) fn arithmetic(&mut self, open: char, close: char) -> Result<()> {
         let start = self.position();
@@ -268,7 +268,7 @@ impl Parser<'_> {
     }
 
     /// `$'…'`: the escapes of C.
-    fn ansi_quotes(&mut self, draft: &mut Draft) -> Result<()> {
+    fn ansi_quotes(&mut self, draft: &mut WordBuilder) -> Result<()> {
         self.next();
         draft.quote();
         loop {
@@ -281,7 +281,7 @@ impl Parser<'_> {
         }
     }
 
-    fn ansi_escape(&mut self, draft: &mut Draft) -> Result<()> {
+    fn ansi_escape(&mut self, draft: &mut WordBuilder) -> Result<()> {
         let Some(c) = self.next_raw() else { return self.fail("a quote without its partner") };
         let code = match c {
             'a' => 7,
@@ -327,7 +327,7 @@ impl Parser<'_> {
     }
 
     /// `` `…` ``: what is inside is a script of its own after one round of unescaping.
-    fn backquotes(&mut self, draft: &mut Draft, quoted: bool) -> Result<()> {
+    fn backquotes(&mut self, draft: &mut WordBuilder, quoted: bool) -> Result<()> {
         let start = self.position();
         self.next();
         let mut inner = String::new();
@@ -358,7 +358,7 @@ impl Parser<'_> {
 }
 
 /// The name that an unquoted beginning assigns to, and whether it has the form of an element's assignment.
-fn assignment(bare: &str, draft: &Draft) -> (Option<String>, bool) {
+fn assignment(bare: &str, draft: &WordBuilder) -> (Option<String>, bool) {
     let end = bare.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(bare.len());
     let (name, rest) = bare.split_at(end);
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {

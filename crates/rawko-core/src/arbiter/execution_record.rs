@@ -1,13 +1,13 @@
-//! Reading the record of executions: what rawko saw, as opposed to what agents claim.
+//! The record of executions: what rawko itself observed, as opposed to what agents claim.
 //!
-//! Owns the few facts that rules and fallback decide by. It draws no conclusion about who should work.
+//! It answers the questions that rules and fallback ask. It does not decide which agent works next.
 
 use std::collections::BTreeMap;
 
 use super::input::{ErrorCategory, ExecutionSummary, RunFacts};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus};
 
-/// Exit statuses by which a shell says that a program is not there or cannot be run: nothing was checked.
+/// Exit statuses of a shell for a program that is missing or not executable: nothing was checked.
 const NOT_RUN: [i32; 2] = [126, 127];
 
 impl ExecutionSummary {
@@ -23,59 +23,59 @@ impl ExecutionSummary {
         by_tools || diff.is_some_and(|diff| !diff.is_empty())
     }
 
-    /// Its last commands.
+    /// The last commands that it ran.
     pub(super) fn commands(&self) -> &[CommandFact] {
         self.facts.as_ref().map_or(&[], |facts| &facts.commands)
     }
 
-    /// The tools that it was denied.
+    /// The tools that the policy denied it.
     pub(super) fn denied(&self) -> &[String] {
         self.facts.as_ref().map_or(&[], |facts| &facts.denied_tools)
     }
 
-    /// Its words, as far as they are shown.
-    pub(super) fn said(&self) -> &str {
+    /// The agent's own text: whole if the input has it, else its summary.
+    pub(super) fn output_text(&self) -> &str {
         let Some(output) = &self.output else { return "" };
         output.full.as_deref().unwrap_or(&output.summary)
     }
 
-    /// What tells one failure from another: the error, else its words; figures do not matter.
+    /// Identifies a failure: the error message, else the agent's text, without digits.
     fn failure(&self) -> String {
-        let text = self.error.as_ref().map_or_else(|| self.said(), |error| &error.message);
+        let text = self.error.as_ref().map_or_else(|| self.output_text(), |error| &error.message);
         text.chars().filter(|c| !c.is_ascii_digit()).collect()
     }
 }
 
-/// What the project's checks say of the tree as it is now.
+/// The result of the project's checks for the current tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Checks {
-    /// They were run after the last change, and all exited with 0.
+    /// They ran after the last change, and all exited with 0.
     Passed,
-    /// At least one of them did not.
+    /// They ran after the last change, and at least one failed.
     Failed,
-    /// They could not be run at all.
+    /// Their programs are missing.
     Unavailable,
-    /// They were run, but something was changed since.
+    /// They ran, but files have changed since.
     Stale,
-    /// None is known to have been run.
+    /// None is known to have run.
     None,
 }
 
-/// The executions that are shown, oldest first, the last one included, and the run's own facts.
+/// The executions in the input, oldest first and including the last one, and the facts of the run.
 #[derive(Debug, Clone)]
-pub(super) struct Record<'a> {
+pub(super) struct ExecutionRecord<'a> {
     entries: Vec<&'a ExecutionSummary>,
     run: &'a RunFacts,
 }
 
-impl<'a> Record<'a> {
+impl<'a> ExecutionRecord<'a> {
     pub(super) fn of(
         history: &'a [ExecutionSummary],
         last: Option<&'a ExecutionSummary>,
         run: &'a RunFacts,
     ) -> Self {
         let mut entries: Vec<&ExecutionSummary> = history.iter().collect();
-        // An input for evaluation shows the last execution twice, in short and whole.
+        // An input for evaluation has the last execution twice: in short and whole.
         if let Some(last) = last {
             entries.retain(|entry| entry.iteration != last.iteration);
             entries.push(last);
@@ -88,23 +88,23 @@ impl<'a> Record<'a> {
         self.entries.last().copied()
     }
 
-    /// The one before it.
+    /// The execution before the last.
     pub(super) fn before_last(&self) -> Option<&'a ExecutionSummary> {
         self.entries.iter().rev().nth(1).copied()
     }
 
-    /// Whether anything was changed, as far as is shown.
+    /// Whether files were changed, as far as the input shows.
     pub(super) fn wrote(&self) -> bool {
         let changed = self.run.changes.as_ref().is_some_and(|changes| !changes.is_empty());
         changed || self.entries.iter().any(|entry| entry.wrote())
     }
 
-    /// Who changed something last.
+    /// The last agent that changed files.
     pub(super) fn last_writer(&self) -> Option<&'a str> {
         self.entries.iter().rev().find(|entry| entry.wrote()).map(|entry| entry.agent.as_str())
     }
 
-    /// What the checks say of the tree as it is. A verification that nothing was written after outweighs them.
+    /// The result of the checks for the current tree. A verification that is not stale outweighs them.
     pub(super) fn checks(&self) -> Checks {
         if let Some(verification) = self.run.verification.as_ref().filter(|facts| !facts.is_stale) {
             return if verification.passed { Checks::Passed } else { Checks::Failed };
@@ -135,20 +135,20 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// How many executions in a row, up to the last, were that agent's.
+    /// How many executions in a row, up to the last, had the same agent.
     pub(super) fn in_a_row(&self) -> usize {
         let Some(last) = self.last() else { return 0 };
         self.entries.iter().rev().take_while(|entry| entry.agent == last.agent).count()
     }
 
-    /// Whether `agent` has worked since something was changed last.
+    /// Whether `agent` has worked since the last change of files.
     pub(super) fn worked_since_change(&self, agent: &str) -> bool {
         let since = self.entries.iter().rev().take_while(|entry| !entry.wrote());
         since.into_iter().any(|entry| entry.agent == agent)
     }
 
-    /// How often the last execution's agent failed exactly like this, this time included; 0 where it did not fail.
-    /// A provider's troubles are not the agent's.
+    /// How often the agent of the last execution failed in the same way, including this time; 0 if it did not fail.
+    /// Provider errors do not count.
     pub(super) fn same_failures(&self) -> usize {
         let Some(last) = self.last().filter(|last| last.status.is_failure()) else { return 0 };
         if last.error.as_ref().is_some_and(|error| error.category == ErrorCategory::ProviderError) {
@@ -161,7 +161,7 @@ impl<'a> Record<'a> {
         self.entries.iter().filter(alike).count()
     }
 
-    /// How many executions in a row, up to the last, were that agent's and failed.
+    /// How many executions of the last agent in a row, up to the last, failed.
     pub(super) fn failures_in_a_row(&self) -> usize {
         let Some(last) = self.last() else { return 0 };
         let failed = |entry: &&&ExecutionSummary| {
@@ -194,7 +194,7 @@ mod tests {
 
     #[track_caller]
     fn check(entries: &[ExecutionSummary], expected: Checks) {
-        assert_eq!(Record::of(entries, None, &RunFacts::default()).checks(), expected);
+        assert_eq!(ExecutionRecord::of(entries, None, &RunFacts::default()).checks(), expected);
     }
 
     #[test]
@@ -222,8 +222,8 @@ mod tests {
             let verification = json!({"passed": false, "isStale": stale, "commands": []});
             serde_json::from_value(json!({ "verification": verification })).unwrap()
         };
-        assert_eq!(Record::of(&entries, None, &facts(false)).checks(), Checks::Failed);
-        assert_eq!(Record::of(&entries, None, &facts(true)).checks(), Checks::Passed);
+        assert_eq!(ExecutionRecord::of(&entries, None, &facts(false)).checks(), Checks::Failed);
+        assert_eq!(ExecutionRecord::of(&entries, None, &facts(true)).checks(), Checks::Passed);
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         };
         let check = |entries: &[ExecutionSummary], same: usize, in_a_row: usize| {
             let run = RunFacts::default();
-            let record = Record::of(entries, None, &run);
+            let record = ExecutionRecord::of(entries, None, &run);
             assert_eq!((record.same_failures(), record.failures_in_a_row()), (same, in_a_row));
         };
         let tool = "tool_failure";

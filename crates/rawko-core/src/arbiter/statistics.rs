@@ -1,4 +1,5 @@
-//! Running figures over the history, so that building an input costs the same at entry ten and ten thousand.
+//! Statistics of the history, updated with each entry, so that building an input costs the same at entry ten and at
+//! entry ten thousand.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use crate::machine::{ExecutionStatus, HistoryEntry};
 use crate::time::Timestamp;
 
-/// Failures remembered by position: a window of at most 10 entries holds at most 10 of them, and 5 older ones
-/// may be asked for (`spec/arbiter.md`, "failing repeatedly").
+/// Number of failures whose position is kept: a window of 10 entries has at most 10 of them, and an input may show 5
+/// older ones (`docs/spec/arbiter.md`, "History").
 const FAILURES_KEPT: usize = 15;
 
-/// What is known of the history without reading it again.
+/// Statistics of the history, kept so that it need not be read again.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct HistoryStatistics {
     entries: usize,
     finished: u64,
     duration_ms: u64,
     failures: VecDeque<usize>,
-    agents: BTreeMap<String, AgentTally>,
+    agents: BTreeMap<String, AgentStatistics>,
 }
 
-/// One agent's figures.
+/// The statistics of one agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct AgentTally {
-    /// Executions that succeeded or failed; cancelled ones say nothing of the agent.
+pub struct AgentStatistics {
+    /// Executions that succeeded or failed; cancelled ones do not count.
     pub executions: u32,
-    /// Those that succeeded.
+    /// Executions that succeeded.
     pub successes: u32,
     /// When it last succeeded.
     pub last_success: Option<Timestamp>,
@@ -34,8 +35,8 @@ pub struct AgentTally {
     pub last_failure: Option<Timestamp>,
 }
 
-impl Tally {
-    /// Takes in what the history has gained since the last call.
+impl HistoryStatistics {
+    /// Adds the entries that are new in the history since the last call.
     pub fn update(&mut self, history: &[HistoryEntry]) {
         for (position, entry) in history.iter().enumerate().skip(self.entries) {
             self.add(position, entry);
@@ -63,15 +64,15 @@ impl Tally {
         }
     }
 
-    /// Positions of the latest failures, oldest first; at least the last 15 where there were so many.
+    /// Positions of the latest failures, oldest first, at most 15.
     #[must_use]
     pub fn failures(&self) -> &VecDeque<usize> {
         &self.failures
     }
 
-    /// Figures of one agent, if it has run.
+    /// The statistics of one agent, if it has run.
     #[must_use]
-    pub fn agent(&self, name: &str) -> Option<&AgentTally> {
+    pub fn agent(&self, name: &str) -> Option<&AgentStatistics> {
         self.agents.get(name)
     }
 

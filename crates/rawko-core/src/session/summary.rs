@@ -1,8 +1,8 @@
-//! What a run that was stopped by a limit leaves behind, in a few sentences: the plan, the files, the last
-//! verification, and the last agent's words. Only what is known is said.
+//! What a run that was stopped by a limit has achieved, in a few sentences: the plan, the files, the last verification
+//! and the last report. What is not known is left out.
 
-use super::run::Run;
-use super::verify::Freshness;
+use super::ledger::Ledger;
+use super::tree::Freshness;
 use crate::machine::StepStatus;
 use crate::text::truncate;
 
@@ -11,7 +11,7 @@ const FILES: usize = 5;
 /// Characters of the last report.
 const REPORT_CHARS: usize = 1_000;
 
-impl Run {
+impl Ledger {
     /// One sentence for each thing that is known, each with a space before it.
     pub(super) fn achieved(&self) -> String {
         let sentences =
@@ -28,7 +28,7 @@ impl Run {
     }
 
     fn changed_files(&self) -> Option<String> {
-        let files = &self.files_modified;
+        let files = &self.tree.files_modified;
         let named = files.iter().take(FILES).cloned().collect::<Vec<_>>().join(", ");
         let more = match files.len().saturating_sub(FILES) {
             0 => String::new(),
@@ -38,7 +38,7 @@ impl Run {
     }
 
     fn last_verification(&self) -> Option<String> {
-        let (verification, freshness) = self.evidence.verification.as_ref()?;
+        let (verification, freshness) = self.tree.verification.as_ref()?;
         let how = match verification.runs.iter().find(|run| !run.passed()) {
             None => "passed".to_owned(),
             Some(failed) => format!("failed at `{}`", failed.command),

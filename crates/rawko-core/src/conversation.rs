@@ -1,4 +1,4 @@
-//! One conversation with a model: it only grows at its end, and its digest grows with it.
+//! One conversation with a model. It is append-only, and its digest is updated with each message.
 
 use std::sync::Arc;
 
@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::message::{Content, Image, Message};
+use crate::request::{ModelRequest, Purpose, ToolChoice};
+use crate::setup::ModelChoice;
+use crate::text::hex;
 use crate::tool::ToolSpec;
 
 /// Number of a conversation within a session, from 1.
@@ -15,17 +18,17 @@ pub type ConversationId = u64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationLog {
-    /// Its number.
+    /// Its number in the session.
     pub id: ConversationId,
     /// The system prompt.
     pub system: Arc<str>,
-    /// How many bytes of it are no matter of this conversation ([`ModelRequest::stable`]). Where it stands is for
-    /// caches alone: the text is the same without it, and so is the digest.
+    /// How many bytes of the system prompt other conversations share ([`ModelRequest::stable`]). Only caches need it:
+    /// neither text nor digest depends on it.
     ///
     /// [`ModelRequest::stable`]: crate::request::ModelRequest::stable
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable: Option<usize>,
-    /// The tools on offer.
+    /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
     /// The messages.
     pub messages: Vec<Arc<Message>>,
@@ -43,11 +46,11 @@ impl ConversationLog {
             hash.update(json(tool));
         }
         let bytes = system.len() + tools.iter().map(|tool| json(tool).len()).sum::<usize>();
-        let (system, digest) = (system.into(), hex(&hash.finalize()));
+        let (system, digest) = (system.into(), short_hex(&hash.finalize()));
         Self { id, system, stable: None, tools, messages: Vec::new(), digest, bytes }
     }
 
-    /// An empty conversation whose system prompt is `stable`, as it is in others, and behind it `own`.
+    /// An empty conversation whose system prompt is `stable`, which other conversations share, followed by `own`.
     #[must_use]
     pub fn with_own_ending(id: ConversationId, stable: String, own: &str, tools: Arc<[ToolSpec]>) -> Self {
         let at = (!own.is_empty()).then_some(stable.len());
@@ -64,12 +67,12 @@ impl ConversationLog {
         let mut hash = Sha256::new();
         hash.update(self.digest.as_bytes());
         hash.update(&encoded);
-        self.digest = hex(&hash.finalize());
+        self.digest = short_hex(&hash.finalize());
         self.bytes += without_images(&message, encoded.len());
         self.messages.push(message);
     }
 
-    /// Another conversation with the same system prompt and tools: what a shorter form of this one goes on in.
+    /// A new conversation with the same system prompt and tools, for a shorter form of this one.
     #[must_use]
     pub fn rewritten(&self, id: ConversationId, messages: Vec<Arc<Message>>) -> Self {
         let new = Self::new(id, self.system.to_string(), Arc::clone(&self.tools));
@@ -80,27 +83,44 @@ impl ConversationLog {
         log
     }
 
-    /// How long it is: its encoded bytes, a picture counted as if it were a page of text.
+    /// The request that sends it to `model`.
+    #[must_use]
+    pub fn request(&self, purpose: Purpose, model: &ModelChoice, tool_choice: ToolChoice) -> ModelRequest {
+        ModelRequest {
+            purpose,
+            model: model.model.clone(),
+            system: Arc::clone(&self.system),
+            stable: self.stable,
+            tools: Arc::clone(&self.tools),
+            messages: self.messages.clone(),
+            tool_choice,
+            max_tokens: model.answer_tokens(),
+            temperature: model.temperature,
+            extra: model.extra.clone(),
+        }
+    }
+
+    /// Its length: the encoded bytes, with each picture counted like a page of text.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Names the conversation's content: system prompt, tools and every message, chained. A replay that derives
-    /// the same digest derives the same request.
+    /// The digest of the conversation's content: system prompt, tools and every message, chained. If a replay computes
+    /// the same digest, it makes the same request.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// A rough count of the prompt's tokens, at four bytes each: for budgets, not for bills.
+    /// An estimate of the prompt's tokens, at four bytes each; for budgets, not for billing.
     #[must_use]
     pub fn estimated_tokens(&self) -> u64 {
         (self.bytes / 4) as u64
     }
 }
 
-/// How long a message is, measured like [`ConversationLog::bytes`].
+/// The length of a message, measured like [`ConversationLog::bytes`].
 #[must_use]
 pub(crate) fn weight(message: &Message) -> usize {
     without_images(message, json(message).len())
@@ -117,18 +137,14 @@ fn without_images(message: &Message, encoded: usize) -> usize {
     images.fold(encoded, |bytes, image| bytes.saturating_sub(image.data.len()) + Image::WEIGHT)
 }
 
-/// The types serialised here have string keys and no floats out of range: encoding them cannot fail.
+/// The types encoded here have string keys and finite numbers, so encoding cannot fail.
 fn json<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// The first 16 bytes in hexadecimal: short enough to read, long enough not to collide by accident.
-fn hex(hash: &[u8]) -> String {
-    use std::fmt::Write as _;
-    hash.iter().take(16).fold(String::with_capacity(32), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+/// The first 16 bytes in hexadecimal: short, and long enough to avoid accidental collisions.
+fn short_hex(hash: &[u8]) -> String {
+    hex(hash.get(..16).unwrap_or(hash))
 }
 
 #[cfg(test)]

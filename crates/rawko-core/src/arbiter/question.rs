@@ -1,7 +1,7 @@
-//! A question to the arbiter as data: what is known, who can be chosen, and what either point asks for.
+//! A question to the arbiter as data: its input and the agents that can be chosen.
 //!
-//! Owns what a prompt, the rules and the fallback are made from, so that a question of a run, one of a journal and a
-//! labelled situation are the same thing. How it is put to a model is the session's.
+//! Prompt, rules and fallback all start from it, so that a question of a run, one from a journal and a labelled
+//! situation are the same type. The session sends it to a model.
 
 use super::fallback::Fallback;
 use super::input::{AgentDescription, EvaluateProgressInput, SelectAgentInput};
@@ -11,19 +11,19 @@ use crate::machine::Decision;
 
 /// A question to the arbiter.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Inquiry {
-    /// Who works next?
+pub enum ArbiterQuestion {
+    /// Which agent works next?
     Select(Box<SelectAgentInput>),
-    /// How does it go on?
+    /// What follows the last execution?
     Evaluate {
-        /// What is known.
+        /// The input.
         input: Box<EvaluateProgressInput>,
-        /// Who could work next; SPEC-0006 has no place for them in the input.
+        /// The agents that can be chosen; the input for evaluation has no field for them.
         agents: Vec<AgentDescription>,
     },
 }
 
-impl Inquiry {
+impl ArbiterQuestion {
     /// The agents that can be chosen.
     #[must_use]
     pub fn agents(&self) -> &[AgentDescription] {
@@ -33,13 +33,13 @@ impl Inquiry {
         }
     }
 
-    /// Their names.
+    /// The names of these agents.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.agents().iter().map(|agent| agent.name.clone()).collect()
     }
 
-    /// Whether there is an agent that could go on or try again.
+    /// Whether some agent has already run, so that CONTINUE and RETRY are possible.
     #[must_use]
     pub fn some_agent_ran(&self) -> bool {
         match self {
@@ -48,7 +48,7 @@ impl Inquiry {
         }
     }
 
-    /// The words in which a model is asked.
+    /// The prompt for a model.
     #[must_use]
     pub fn prompt(&self, templates: &Templates) -> Prompt {
         match self {
@@ -57,7 +57,7 @@ impl Inquiry {
         }
     }
 
-    /// What the rules say, where they say anything.
+    /// The ruling of the rules, if one fits.
     #[must_use]
     pub fn rule(&self) -> Option<Ruling> {
         match self {
@@ -66,7 +66,7 @@ impl Inquiry {
         }
     }
 
-    /// What the rules say, and the fallback where they say nothing. `None` only where there is no agent at all.
+    /// The ruling of the rules, or the fallback if none fits. `None` only if there are no agents.
     #[must_use]
     pub fn rule_or_fallback(&self, default: Option<&str>) -> Option<Ruling> {
         let fallback = || {
@@ -76,7 +76,7 @@ impl Inquiry {
         self.rule().or_else(fallback)
     }
 
-    /// What holds without a usable answer (ADR-0005). `None` only where there is no agent at all.
+    /// The fallback without a usable answer. `None` only if there are no agents.
     #[must_use]
     pub fn fallback(&self, default: Option<&str>) -> Option<Decision> {
         let fallback = Fallback { agents: self.agents(), default };
@@ -87,8 +87,8 @@ impl Inquiry {
     }
 }
 
-/// An error before the first agent is the arbiter's own.
+/// Whether some agent has already run. An error before the first agent is the arbiter's own.
 pub(super) fn some_agent_ran(input: &SelectAgentInput) -> bool {
-    let met = |name: &str| name != super::construct::NOBODY;
-    !input.history.is_empty() || input.last_error.as_ref().is_some_and(|error| met(&error.agent))
+    let is_agent = |name: &str| name != super::construct::ARBITER;
+    !input.history.is_empty() || input.last_error.as_ref().is_some_and(|error| is_agent(&error.agent))
 }

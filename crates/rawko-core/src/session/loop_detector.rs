@@ -1,10 +1,10 @@
-//! The loop breaker (`spec/tools-and-permissions.md`, "Guards"): notices that a run goes round in circles.
+//! The loop detector (`docs/spec/tools-and-permissions.md`, "Guards"): notices that a run repeats itself.
 //!
 //! It counts fingerprints: of tool calls as (tool, input, result, tree), of agent switches as (from, to, tree, plan),
 //! of failed verifications as (commands, output, tree). "Tree" is what the run itself has done to it: the set of
 //! distinct changes made so far. A change that was made before brings nothing new, so doing and undoing is a circle
-//! too. Only progress (a change or a plan that was not there before) sets counts back: no permission, override or
-//! resume does. It decides nothing beyond "how bad": what follows is the session's.
+//! too. Only progress (a change or a plan that was not there before) resets the counts: no permission, override or
+//! resume does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::message::ToolCall;
 use crate::text::truncate;
 use crate::tool::{ToolAccess, ToolOutcome};
 
-/// How often something may come again until it is told, until another agent must work, and until the run stops.
+/// How often something may repeat until agent and arbiter are warned, another agent must work, and the run stops.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     nudge: u32,
@@ -34,13 +34,14 @@ const FRUITLESS: Bounds = Bounds { nudge: 4, change: 6, stop: 9 };
 /// The same failed verification of the same tree.
 const VERIFICATIONS: Bounds = Bounds { nudge: 2, change: 3, stop: 5 };
 
-/// Characters of a call that are told.
+/// Characters of a call that are quoted.
 const CALL_CHARS: usize = 160;
 
-/// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// How bad a repetition is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Alarm {
-    /// Nothing came again too often.
+    /// Nothing was repeated too often.
+    #[default]
     Calm,
     /// The arbiter and the agent should know.
     Nudge,
@@ -50,28 +51,30 @@ pub(super) enum Alarm {
     Stop,
 }
 
-type Print = [u8; 16];
+type Fingerprint = [u8; 16];
 
 /// What a run has done and how often.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Breaker {
+pub(super) struct LoopDetector {
     /// How often each call and each switch was seen since the last progress.
-    seen: BTreeMap<Print, u32>,
+    seen: BTreeMap<Fingerprint, u32>,
     /// Failed verifications by tree. Their tree is the real one: progress in anything else does not excuse them.
-    failed: BTreeMap<Print, u32>,
+    failed: BTreeMap<Fingerprint, u32>,
     /// Distinct changes made so far.
-    changes: BTreeSet<Print>,
+    changes: BTreeSet<Fingerprint>,
     /// Plans there have been.
-    plans: BTreeSet<Print>,
+    plans: BTreeSet<Fingerprint>,
     /// Executions in a row without progress.
     fruitless: u32,
-    /// Whether the execution at work brought something new.
+    /// Whether the current execution made progress.
     progressed: bool,
     noticed: Option<Repetition>,
+    /// The worst alarm that was heeded since an agent last began to work.
+    demand: Alarm,
 }
 
-impl Breaker {
-    /// A tool answered.
+impl LoopDetector {
+    /// Counts the result of a tool call.
     pub(super) fn call(&mut self, call: &ToolCall, access: ToolAccess, outcome: &ToolOutcome) -> Alarm {
         let changes = access == ToolAccess::Mutating && (outcome.exit_code.is_some() || !outcome.is_error);
         if changes && self.changes.insert(print(&[&call.name, &call.input.to_string()])) {
@@ -80,7 +83,7 @@ impl Breaker {
         self.repeated(call, outcome)
     }
 
-    /// A call was refused, by the policy or because it had not the required form.
+    /// Counts a call that was refused, by the policy or because its arguments were malformed.
     pub(super) fn refused(&mut self, call: &ToolCall, outcome: &ToolOutcome) -> Alarm {
         self.repeated(call, outcome)
     }
@@ -90,7 +93,7 @@ impl Breaker {
         let print = print(&["call", &call.name, &input, &without_figures(&outcome.content)]);
         let times = self.count(print);
         let what = format!("{} {} with the same result", call.name, truncate(&input, CALL_CHARS));
-        // Once each: who was told need not be told at every call, and whoever comes next has his own chance.
+        // Once each: an agent is not warned again at every call, and the next agent starts afresh.
         match self.judge(times, CALLS, what) {
             Alarm::Nudge if times > CALLS.nudge => Alarm::Calm,
             Alarm::Change if times > CALLS.change => Alarm::Calm,
@@ -99,14 +102,14 @@ impl Breaker {
     }
 
     /// `to` begins to work after `from`.
-    pub(super) fn switched(&mut self, from: &str, to: &str) -> Alarm {
+    fn switched(&mut self, from: &str, to: &str) -> Alarm {
         let times = self.count(switch(from, to));
         let switch = self.judge(times, SWITCHES, switch_words(from, to));
         let fruitless = self.judge(self.fruitless + 1, FRUITLESS, fruitless_words());
         switch.max(fruitless)
     }
 
-    /// How bad it would be if `to` worked now, after `from`.
+    /// The alarm that would follow if `to` worked now, after `from`.
     pub(super) fn if_switched(&self, from: &str, to: &str) -> Alarm {
         let times = self.seen.get(&switch(from, to)).copied().unwrap_or_default() + 1;
         SWITCHES.alarm(times).max(FRUITLESS.alarm(self.fruitless + 1))
@@ -123,7 +126,7 @@ impl Breaker {
         self.progressed = false;
     }
 
-    /// The task was said to be done, and the verification commands say it is not.
+    /// Counts a failed verification of a task that was reported as done.
     pub(super) fn verification_failed(&mut self, verification: &Verification) -> Alarm {
         let tree = verification.tree.as_deref().unwrap_or_default();
         let mut parts = vec!["verification".to_owned(), tree.to_owned()];
@@ -146,6 +149,24 @@ impl Breaker {
         self.noticed.as_ref()
     }
 
+    /// Another agent must work, or the run must stop, until [`Self::begin`].
+    pub(super) fn heed(&mut self, alarm: Alarm) {
+        self.demand = self.demand.max(alarm);
+    }
+
+    /// What must follow from the alarms so far.
+    pub(super) fn demand(&self) -> Alarm {
+        self.demand
+    }
+
+    /// `to` begins to work after `from`. Returns whether the run must stop instead.
+    pub(super) fn begin(&mut self, from: &str, to: &str) -> bool {
+        let alarm = self.switched(from, to);
+        let stops = self.demand.max(alarm) == Alarm::Stop;
+        self.demand = if self.demand == Alarm::Stop { Alarm::Stop } else { Alarm::Calm };
+        stops
+    }
+
     fn progress(&mut self) {
         self.progressed = true;
         self.fruitless = 0;
@@ -153,7 +174,7 @@ impl Breaker {
         self.noticed = None;
     }
 
-    fn count(&mut self, print: Print) -> u32 {
+    fn count(&mut self, print: Fingerprint) -> u32 {
         let times = self.seen.entry(print).or_default();
         *times += 1;
         *times
@@ -179,7 +200,7 @@ impl Bounds {
     }
 }
 
-fn switch(from: &str, to: &str) -> Print {
+fn switch(from: &str, to: &str) -> Fingerprint {
     print(&["switch", from, to])
 }
 
@@ -195,20 +216,20 @@ fn fruitless_words() -> String {
     "an execution that changes neither the tree nor the plan".to_owned()
 }
 
-fn print_of_plan(plan: &Plan) -> Print {
+fn print_of_plan(plan: &Plan) -> Fingerprint {
     let steps: Vec<String> =
         plan.steps.iter().map(|step| format!("{:?} {}", step.status, step.description)).collect();
     print(&steps.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Names a list of texts. Lengths go in too, so that no text can pass for the border between two.
-fn print(parts: &[&str]) -> Print {
+/// The fingerprint of a list of texts. Lengths are included, so that no text can imitate the border between two.
+fn print(parts: &[&str]) -> Fingerprint {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    let mut print = Print::default();
+    let mut print = Fingerprint::default();
     print.copy_from_slice(&hash.finalize()[..16]);
     print
 }
@@ -237,7 +258,7 @@ mod tests {
     use serde_json::json;
 
     /// One step of a run: `r` reads, `w` writes, `b` runs a command (each with its argument), `p` plans.
-    fn play(breaker: &mut Breaker, step: &str) -> Alarm {
+    fn play(detector: &mut LoopDetector, step: &str) -> Alarm {
         let (kind, argument) = step.split_at(1);
         let call = |name: &str| ToolCall {
             id: "c".into(),
@@ -247,20 +268,20 @@ mod tests {
             withheld: None,
         };
         match kind {
-            "r" => breaker.call(&call("Read"), ToolAccess::ReadOnly, &ToolOutcome::ok("text")),
-            "w" => breaker.call(&call("Write"), ToolAccess::Mutating, &ToolOutcome::ok("written")),
+            "r" => detector.call(&call("Read"), ToolAccess::ReadOnly, &ToolOutcome::ok("text")),
+            "w" => detector.call(&call("Write"), ToolAccess::Mutating, &ToolOutcome::ok("written")),
             "b" => {
                 let outcome =
                     ToolOutcome { exit_code: Some(1), is_error: true, ..ToolOutcome::ok("took 0.31 s") };
-                breaker.call(&call("Bash"), ToolAccess::Mutating, &outcome)
+                detector.call(&call("Bash"), ToolAccess::Mutating, &outcome)
             }
-            "d" => breaker.refused(&call("Bash"), &ToolOutcome::ok("denied")),
+            "d" => detector.refused(&call("Bash"), &ToolOutcome::ok("denied")),
             "s" => {
                 let (from, to) = argument.split_once('>').unwrap();
-                breaker.switched(from, to)
+                detector.switched(from, to)
             }
             "e" => {
-                breaker.execution_ended(None);
+                detector.execution_ended(None);
                 Alarm::Calm
             }
             "p" => {
@@ -270,20 +291,20 @@ mod tests {
                     status: StepStatus::Pending,
                     agent_used: None,
                 };
-                breaker.execution_ended(Some(&Plan { steps: vec![step], ..Plan::default() }));
+                detector.execution_ended(Some(&Plan { steps: vec![step], ..Plan::default() }));
                 Alarm::Calm
             }
             other => panic!("{other}"),
         }
     }
 
-    /// The alarms that the steps bring, when they are repeated until the first `Stop` or for 40 rounds.
+    /// The alarms of the steps, repeated until the first `Stop` or for 40 rounds.
     #[track_caller]
     fn check(round: &[&str], expected: &[(usize, Alarm)]) {
-        let mut breaker = Breaker::default();
+        let mut detector = LoopDetector::default();
         let mut first = Vec::new();
         for number in 1..=40 {
-            let worst = round.iter().map(|step| play(&mut breaker, step)).max().unwrap();
+            let worst = round.iter().map(|step| play(&mut detector, step)).max().unwrap();
             if first.last().map_or(Alarm::Calm, |(_, alarm)| *alarm) < worst {
                 first.push((number, worst));
             }
@@ -302,34 +323,34 @@ mod tests {
         check(&["sa>a", "e"], &[(3, Nudge), (5, Change), (7, Stop)]);
         // Two agents that hand over to each other: what they do not change counts.
         check(&["sa>b", "e", "sb>a", "e"], &[(2, Nudge), (3, Change), (5, Stop)]);
-        // A plan that is made again and again is no progress; nor is one that goes back and forth.
+        // Making the same plan again is not progress; nor is going back and forth between two.
         check(&["sa>a", "pone"], &[(4, Nudge), (6, Change), (8, Stop)]);
         check(&["sa>a", "pone", "sa>a", "ptwo"], &[(3, Nudge), (4, Change), (5, Stop)]);
     }
 
     #[test]
     fn progress_sets_the_counts_back() {
-        let mut breaker = Breaker::default();
+        let mut detector = LoopDetector::default();
         for number in 0..100 {
             for step in ["btest", "ra", "btest", "sa>b", "e"] {
-                assert_eq!(play(&mut breaker, step), Alarm::Calm, "{number}: {step}");
+                assert_eq!(play(&mut detector, step), Alarm::Calm, "{number}: {step}");
             }
-            play(&mut breaker, &format!("w{number}"));
+            play(&mut detector, &format!("w{number}"));
         }
-        assert_eq!(breaker.noticed(), None);
+        assert_eq!(detector.noticed(), None);
     }
 
     #[test]
     fn what_was_noticed_is_told_until_there_is_progress() {
-        let mut breaker = Breaker::default();
+        let mut detector = LoopDetector::default();
         for _ in 0..4 {
-            play(&mut breaker, "ra");
+            play(&mut detector, "ra");
         }
-        let noticed = breaker.noticed().unwrap();
+        let noticed = detector.noticed().unwrap();
         assert_eq!((noticed.times, noticed.change_at, noticed.stop_at), (4, 6, 9));
         assert!(noticed.what.contains("Read"), "{noticed:?}");
-        play(&mut breaker, "wnew");
-        assert_eq!(breaker.noticed(), None);
+        play(&mut detector, "wnew");
+        assert_eq!(detector.noticed(), None);
     }
 
     #[test]
@@ -344,15 +365,15 @@ mod tests {
             tree: Some(tree.into()),
             tree_changed: false,
         };
-        let mut breaker = Breaker::default();
+        let mut detector = LoopDetector::default();
         let mut alarms = Vec::new();
         for number in 0..5 {
-            play(&mut breaker, &format!("b{number}"));
-            alarms.push(breaker.verification_failed(&verification("t", &format!("failed in 0.{number} s"))));
+            play(&mut detector, &format!("b{number}"));
+            alarms.push(detector.verification_failed(&verification("t", &format!("failed in 0.{number} s"))));
         }
         use Alarm::{Calm, Change, Nudge, Stop};
         assert_eq!(alarms, [Calm, Nudge, Change, Change, Stop]);
-        assert_eq!(breaker.verification_failed(&verification("u", "failed")), Calm);
+        assert_eq!(detector.verification_failed(&verification("u", "failed")), Calm);
     }
 
     #[test]

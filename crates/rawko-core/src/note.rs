@@ -1,0 +1,225 @@
+//! What a run reports to people and programs. One word for one fact: live events, journal steps and exports all hold a
+//! [`Note`], and where an [`Event`](crate::session::Event) carries the same fact, the note has its name.
+//!
+//! Notes are projections of events, so a live run and a replay give the same ones. Nothing is decided by them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::facts::Verification;
+use crate::machine::{Decision, Plan, State};
+use crate::memory::{MemoryUse, RecalledMemory, UseRule};
+use crate::message::ToolCall;
+use crate::session::{EffectId, KeptMemory};
+use crate::tool::ToolOutcome;
+use crate::usage::Usage;
+
+/// One reported fact. In JSON, `type` is in snake_case and all other names are in camelCase. The aliases are the names
+/// that journals of formats 1 and 2 hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Note {
+    /// The machine went from one state to another.
+    #[serde(alias = "StateChanged")]
+    StateChanged {
+        /// The state it left.
+        from: State,
+        /// The state it entered.
+        to: State,
+        /// Executions begun so far.
+        iteration: u32,
+    },
+    /// The arbiter, a rule or a person decided.
+    #[serde(alias = "Decided")]
+    DecisionMade(Box<DecisionRecord>),
+    /// An agent begins an execution, or continues one.
+    AgentStarted {
+        /// The agent's name.
+        agent: String,
+        /// Which execution of the run, from 1.
+        iteration: u32,
+        /// Whether it continues its earlier conversation.
+        continued: bool,
+    },
+    /// An agent called a tool. Denied calls are never run.
+    #[serde(alias = "ToolCalled")]
+    ToolCalled {
+        /// The agent's name.
+        agent: String,
+        /// The call as the model made it.
+        call: ToolCall,
+        /// Whether the policy allowed it.
+        allowed: bool,
+        /// The rule that decided.
+        rule: String,
+    },
+    /// A tool call was answered: by the tool, by the policy or by the core.
+    ToolFinished {
+        /// The agent's name.
+        agent: String,
+        /// The provider's id of the call.
+        call_id: String,
+        /// The tool's name.
+        tool: String,
+        /// The result, without the data of its pictures.
+        outcome: ToolOutcome,
+    },
+    /// The tree was saved before an execution first changed it. `rewind` can restore it.
+    #[serde(alias = "CheckpointKept")]
+    CheckpointTaken {
+        /// The execution that was about to change the tree.
+        iteration: u32,
+        /// Name of the checkpoint: a commit.
+        checkpoint: String,
+    },
+    /// An agent was given memories of earlier runs.
+    MemoriesRecalled {
+        /// The agent's name.
+        agent: String,
+        /// In which execution.
+        iteration: u32,
+        /// The memories, best first.
+        memories: Vec<RecalledMemory>,
+    },
+    /// Which of the recalled memories the agent used, and how its execution ended.
+    #[serde(alias = "MemoriesUsed")]
+    MemoriesUsed {
+        /// The agent's name.
+        agent: String,
+        /// In which execution.
+        iteration: u32,
+        /// One entry for each memory it was given.
+        uses: Vec<MemoryUse>,
+        /// The rule by which use was judged.
+        #[serde(default, skip_serializing_if = "UseRule::is_first")]
+        rule: UseRule,
+    },
+    /// An agent learned something, and it was kept as a memory or refused.
+    MemoryKept {
+        /// The agent's name.
+        agent: String,
+        /// What it learned, in one line.
+        title: String,
+        /// Where it was kept, or why it was not.
+        kept: KeptMemory,
+    },
+    /// The verification commands are about to run.
+    VerificationStarted {
+        /// The command lines.
+        commands: Vec<String>,
+    },
+    /// The verification commands ran, all of them or up to the first that failed.
+    #[serde(alias = "Verified")]
+    VerificationFinished {
+        /// The commands' results, and the tree they ran on.
+        verification: Verification,
+    },
+    /// A conversation was shortened because it came near the model's limit.
+    #[serde(alias = "Compacted")]
+    ConversationCompacted {
+        /// The agent whose conversation it is.
+        agent: String,
+        /// How it was shortened.
+        how: Compaction,
+        /// Estimated tokens before.
+        before: u64,
+        /// Estimated tokens after.
+        after: u64,
+    },
+    /// The plan changed.
+    PlanUpdated {
+        /// The agent that changed it.
+        agent: String,
+        /// The whole plan as it is now.
+        plan: Plan,
+    },
+    /// A model call used tokens.
+    TokensUsed {
+        /// The model call.
+        effect: EffectId,
+        /// Who called: an agent's name, `select` or `evaluate`.
+        agent: String,
+        /// Tokens of this call.
+        usage: Usage,
+        /// Tokens of all calls of the session so far. A fork counts from zero after its shared beginning.
+        total: Usage,
+        /// Cost of all calls so far, in US dollars; absent where a price is not known.
+        cost_usd: Option<f64>,
+    },
+    /// Something is wrong, and the run continues.
+    #[serde(alias = "Warned")]
+    Warned {
+        /// What is wrong, and what was done about it.
+        message: String,
+    },
+}
+
+/// How a conversation was shortened (`docs/spec/providers.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compaction {
+    /// Old tool results were cut.
+    ResultsCut,
+    /// The middle was replaced by a summary.
+    Summarized,
+}
+
+/// A decision with everything that explains it (`docs/spec/arbiter.md`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DecisionRecord {
+    /// The question that the decision answers.
+    pub point: DecisionPoint,
+    /// The decision.
+    pub decision: Decision,
+    /// Where it came from.
+    pub source: DecisionSource,
+    /// The arbiter's input (`docs/spec/arbiter.md`); absent for a person's decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// The model calls that led to it; the events that answer these calls hold the raw answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<EffectId>,
+    /// Why the model's answers could not be used, one entry for each failed attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<String>,
+    /// The rule that decided, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The decision that a guard replaced with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<Decision>,
+    /// Key of the question in the decision cache, where the decision may be cached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_key: Option<String>,
+    /// From question to decision, in milliseconds.
+    pub latency_ms: u64,
+    /// Tokens of the model calls.
+    pub usage: Usage,
+}
+
+/// Which question a decision answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionPoint {
+    /// Which agent works next.
+    Select,
+    /// How the run continues after an execution.
+    Evaluate,
+}
+
+/// Where a decision came from (`docs/spec/arbiter.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionSource {
+    /// The arbiter's model.
+    Llm,
+    /// The rules.
+    Rule,
+    /// The decision cache: the same question was answered before.
+    Cache,
+    /// The rules, because the model gave no usable answer.
+    Fallback,
+    /// A person.
+    Human,
+}

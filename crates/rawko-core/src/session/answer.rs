@@ -1,0 +1,142 @@
+//! The answers to effects.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ErrorInfo;
+use crate::facts::{TreeInspection, Verification};
+use crate::memory::Recalled;
+use crate::message::{Message, StopReason};
+use crate::tool::ToolOutcome;
+use crate::usage::Usage;
+
+/// The answer to one effect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub enum EffectAnswer {
+    /// A model answered a `CallModel`.
+    ModelReplied {
+        /// The whole answer.
+        message: Message,
+        /// The tokens it used.
+        usage: Usage,
+        /// Why the model ended its turn.
+        stop_reason: StopReason,
+        /// Time from the request to the whole answer, in milliseconds.
+        duration_ms: u64,
+        /// Whether the answer came from the arbiter's cache, without asking a model.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cached: bool,
+    },
+    /// A model did not answer a `CallModel`.
+    ModelFailed {
+        /// The cause.
+        error: ErrorInfo,
+        /// Time from the request to the failure, in milliseconds.
+        duration_ms: u64,
+        /// The tokens it used until it failed, if the provider reported them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
+    /// A tool finished a `RunTool`, well or not.
+    ToolFinished {
+        /// Its result.
+        outcome: ToolOutcome,
+    },
+    /// `TakeCheckpoint` saved the tree.
+    CheckpointTaken {
+        /// The name of the checkpoint: a commit.
+        checkpoint: String,
+    },
+    /// `TakeCheckpoint` could not save the tree; the run continues without it.
+    CheckpointFailed {
+        /// The reason, for people.
+        message: String,
+    },
+    /// `Recall` chose the memories for an execution.
+    MemoriesRecalled {
+        /// The memories, and how they were found.
+        recalled: Recalled,
+    },
+    /// `Remember` kept a memory, or did not.
+    MemoryKept {
+        /// Whether and where it was kept.
+        kept: KeptMemory,
+    },
+    /// `InspectTree` compared the tree with the checkpoints.
+    TreeInspected {
+        /// The differences.
+        inspection: TreeInspection,
+    },
+    /// `InspectTree` could not compare the tree; the run continues without these facts.
+    TreeInspectionFailed {
+        /// The reason, for people.
+        message: String,
+    },
+    /// `Verify` ran the verification commands, all of them or up to the first that failed.
+    VerificationFinished {
+        /// Their results.
+        verification: Verification,
+    },
+    /// The time of a `StartTimer` is over.
+    TimerFired,
+    /// The outcome is lost: the process that performed the effect is gone.
+    EffectLost,
+}
+
+impl EffectAnswer {
+    /// The names of all answers, as the journal has them.
+    pub(super) const NAMES: [&str; 12] = [
+        "ModelReplied",
+        "ModelFailed",
+        "ToolFinished",
+        "CheckpointTaken",
+        "CheckpointFailed",
+        "MemoriesRecalled",
+        "MemoryKept",
+        "TreeInspected",
+        "TreeInspectionFailed",
+        "VerificationFinished",
+        "TimerFired",
+        "EffectLost",
+    ];
+
+    /// Its name, as the journal has it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ModelReplied { .. } => "ModelReplied",
+            Self::ModelFailed { .. } => "ModelFailed",
+            Self::ToolFinished { .. } => "ToolFinished",
+            Self::CheckpointTaken { .. } => "CheckpointTaken",
+            Self::CheckpointFailed { .. } => "CheckpointFailed",
+            Self::MemoriesRecalled { .. } => "MemoriesRecalled",
+            Self::MemoryKept { .. } => "MemoryKept",
+            Self::TreeInspected { .. } => "TreeInspected",
+            Self::TreeInspectionFailed { .. } => "TreeInspectionFailed",
+            Self::VerificationFinished { .. } => "VerificationFinished",
+            Self::TimerFired => "TimerFired",
+            Self::EffectLost => "EffectLost",
+        }
+    }
+}
+
+/// What happened to a memory that was to be kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "as", rename_all = "snake_case")]
+pub enum KeptMemory {
+    /// A new file.
+    Written {
+        /// Its path below the folder of memories.
+        path: String,
+    },
+    /// It was known already; this was recorded with the memory that has it.
+    NotedOn {
+        /// The path of that memory.
+        path: String,
+    },
+    /// It was not kept.
+    Refused {
+        /// The reason, for people.
+        message: String,
+    },
+}

@@ -1,0 +1,201 @@
+//! What outlives a phase: the setup, the machine, what was spent, what is known of the tree, and the open effects.
+//!
+//! Effects are numbered and checked here, for whatever phase issued them.
+
+use super::effect::{Effect, TimerPurpose};
+use super::loop_detector::LoopDetector;
+use super::open_effects::{OpenEffect, OpenEffects};
+use super::shared::SharedPart;
+use super::spend::{Refusal, Spend};
+use super::tree::TreeEvidence;
+use super::{EffectId, LimitKind, Reaction};
+use crate::agent::execution::Execution;
+use crate::arbiter::{HistoryStatistics, RunFacts, Sources};
+use crate::conversation::{ConversationId, ConversationLog};
+use crate::cost::PriceTable;
+use crate::error::ErrorInfo;
+use crate::machine::{AgentResult, Limits, Machine, Plan, PlanUpdates};
+use crate::note::Note;
+use crate::request::Purpose;
+use crate::setup::{ModelChoice, Setup};
+use crate::time::Timestamp;
+use crate::usage::Usage;
+
+/// The part of a run that every phase works with.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ledger {
+    pub(super) setup: Setup,
+    pub(super) prices: PriceTable,
+    pub(super) machine: Machine,
+    pub(super) now: Timestamp,
+    pub(super) open: OpenEffects,
+    last_conversation: ConversationId,
+    pub(super) statistics: HistoryStatistics,
+    pub(super) spend: Spend,
+    pub(super) shared: SharedPart,
+    pub(super) tree: TreeEvidence,
+    /// Tokens that the extractor of memories has used.
+    pub(super) extractor_tokens: u64,
+    pub(super) detector: LoopDetector,
+    /// The machine's plan with the changes of executions that failed or were cancelled. The next execution that
+    /// completes hands it to the machine.
+    pub(super) drafted_plan: Option<Plan>,
+    /// The facts that the arbiter was last given.
+    pub(super) facts: RunFacts,
+    /// The limit that stops the run, once one does.
+    pub(super) limit: Option<LimitKind>,
+}
+
+impl Ledger {
+    pub(super) fn new(at: Timestamp, setup: &Setup, shared_events: u64) -> Self {
+        let limits = Limits {
+            agents: setup.agents.keys().cloned().collect(),
+            max_iterations: setup.limits.max_iterations,
+            max_consecutive_failures: setup.limits.max_consecutive_failures,
+        };
+        Self {
+            setup: setup.clone(),
+            prices: PriceTable::with_overrides(setup.prices.clone()),
+            machine: Machine::new(limits),
+            now: at,
+            open: OpenEffects::default(),
+            last_conversation: 0,
+            statistics: HistoryStatistics::default(),
+            spend: Spend::default(),
+            shared: SharedPart::of(shared_events),
+            tree: TreeEvidence::default(),
+            extractor_tokens: 0,
+            detector: LoopDetector::default(),
+            drafted_plan: None,
+            facts: RunFacts::default(),
+            limit: None,
+        }
+    }
+
+    pub(super) fn iteration(&self) -> u32 {
+        self.machine.context().iteration_count
+    }
+
+    pub(super) fn new_conversation(&mut self) -> ConversationId {
+        self.last_conversation += 1;
+        self.last_conversation
+    }
+
+    pub(super) fn start_timer(&mut self, purpose: TimerPurpose, after_ms: u64, reaction: &mut Reaction) {
+        let id = self.open.issue(OpenEffect::Timer { purpose, after_ms });
+        reaction.effects.push(Effect::StartTimer { id, after_ms, purpose });
+    }
+
+    /// Starts a timer again that was lost with its process. The pause in which no process carried the run does not count,
+    /// and time that was used before it is not given again.
+    pub(super) fn restart_timer(&mut self, purpose: TimerPurpose, after_ms: u64, reaction: &mut Reaction) {
+        let left = match purpose {
+            TimerPurpose::RunDeadline => {
+                let whole = self.setup.limits.max_duration_ms.unwrap_or(after_ms);
+                whole.saturating_sub(self.elapsed_ms()).max(1)
+            }
+            TimerPurpose::AgentBudget => self.running_agent_time_left().unwrap_or(after_ms).max(1),
+            TimerPurpose::Backoff | TimerPurpose::ExecutionDeadline => after_ms,
+        };
+        self.start_timer(purpose, left, reaction);
+    }
+
+    /// Asks a model, if the budgets allow it.
+    pub(super) fn call_model(
+        &mut self,
+        purpose: Purpose,
+        choice: &ModelChoice,
+        conversation: &ConversationLog,
+        cache_key: Option<String>,
+        reaction: &mut Reaction,
+    ) -> Result<EffectId, Refusal> {
+        let reservation = self.reserve(&purpose, choice, conversation.estimated_tokens())?;
+        let id = self.open.issue(OpenEffect::ModelCall);
+        self.spend.hold(id, reservation);
+        reaction.effects.push(Effect::CallModel {
+            id,
+            purpose,
+            provider: choice.provider.clone(),
+            model: choice.model.clone(),
+            conversation: conversation.id,
+            messages: conversation.messages.len(),
+            digest: conversation.digest().to_owned(),
+            cache_key,
+        });
+        Ok(id)
+    }
+
+    /// Ends every open effect but the run's deadline, and stops the clocks of the agents. Returns what abandoned calls of
+    /// an agent's own model consumed.
+    pub(super) fn abandon_phase(&mut self, reaction: &mut Reaction) -> Usage {
+        self.stop_work_timers();
+        self.abandon(|effect| !effect.is_run_deadline(), reaction)
+    }
+
+    /// Ends the open effects that `which` picks. Returns what abandoned calls of an agent's own model consumed.
+    pub(super) fn abandon(&mut self, which: impl Fn(OpenEffect) -> bool, reaction: &mut Reaction) -> Usage {
+        let mut consumed = Usage::default();
+        for id in self.open.remove(which) {
+            consumed += self.settle_abandoned(id, reaction).unwrap_or_default();
+            reaction.effects.push(Effect::Abandon { id });
+        }
+        consumed
+    }
+
+    pub(super) fn sources(&self) -> Sources<'_> {
+        Sources {
+            context: self.machine.context(),
+            draft: self.drafted_plan.as_ref(),
+            limits: self.machine.limits(),
+            statistics: &self.statistics,
+            tokens_used: self.run_tokens(),
+            facts: &self.facts,
+            now: self.now,
+        }
+    }
+
+    /// The plan as arbiter and agents should see it.
+    pub(super) fn effective_plan(&self) -> Option<&Plan> {
+        self.drafted_plan.as_ref().or(self.machine.context().plan.as_ref())
+    }
+
+    /// The same with the changes of `execution`.
+    pub(super) fn plan_with(&self, execution: &Execution) -> Option<Plan> {
+        let plan = self.effective_plan().cloned();
+        let Some(draft) = execution.plan_so_far() else { return plan };
+        let mut merged = plan.unwrap_or_default();
+        merged.merge(draft.clone());
+        Some(merged)
+    }
+
+    /// Keeps the plan changes of an execution that fails or is cancelled. The machine takes a plan over only when an
+    /// execution completes (`docs/spec/machine.md`).
+    pub(super) fn keep_draft(&mut self, execution: &Execution) {
+        if execution.plan_so_far().is_some() {
+            self.drafted_plan = self.plan_with(execution);
+        }
+    }
+
+    /// Adds to the result of an execution that completes what those before it had drafted.
+    pub(super) fn hand_over_draft(&self, result: &mut AgentResult) {
+        let Some(Plan { steps, current_step_index, is_complete }) = self.drafted_plan.clone() else { return };
+        if result.plan_updates.is_none() {
+            result.plan_updates = Some(PlanUpdates {
+                steps: Some(steps),
+                current_step_index: Some(current_step_index),
+                is_complete: Some(is_complete),
+            });
+        }
+    }
+}
+
+impl Reaction {
+    pub(super) fn warn(&mut self, message: impl Into<String>) {
+        self.notes.push(Note::Warned { message: message.into() });
+    }
+
+    /// Reports that a conversation continues with another provider.
+    pub(super) fn switched_model(&mut self, error: &ErrorInfo, to: &ModelChoice) {
+        self.warn(format!("{}: {}; going on with {} ({})", error.code, error.message, to.provider, to.model));
+    }
+}

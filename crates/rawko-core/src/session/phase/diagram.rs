@@ -1,0 +1,137 @@
+//! The diagram of the phases: each kind of phase, and what it leads to.
+//!
+//! A test runs random sessions and holds every transition that it sees against this table, so the diagram cannot drift
+//! from the code.
+
+use std::fmt::Write as _;
+
+use super::Phase;
+
+/// A phase without its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum PhaseKind {
+    /// The run has not begun, or is over.
+    Idle,
+    /// The arbiter's model is asked.
+    Asking,
+    /// A pause after an error.
+    BackingOff,
+    /// The memories for an agent are looked up.
+    Recalling,
+    /// The agent's model is asked.
+    Turn,
+    /// The agent's conversation is summarized.
+    Summarizing,
+    /// Tool calls run.
+    Tools,
+    /// The tree is saved before the first change.
+    Checkpointing,
+    /// The tree is compared with the checkpoints.
+    Inspecting,
+    /// What was learned is kept as a memory.
+    Learning,
+    /// The verification commands run.
+    Verifying,
+}
+
+impl PhaseKind {
+    /// All kinds, in the order in which a run usually passes them.
+    pub const ALL: [Self; 11] = [
+        Self::Idle,
+        Self::Asking,
+        Self::BackingOff,
+        Self::Recalling,
+        Self::Turn,
+        Self::Summarizing,
+        Self::Checkpointing,
+        Self::Tools,
+        Self::Inspecting,
+        Self::Learning,
+        Self::Verifying,
+    ];
+
+    /// Its name in the diagram.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Asking => "asking",
+            Self::BackingOff => "backing_off",
+            Self::Recalling => "recalling",
+            Self::Turn => "turn",
+            Self::Summarizing => "summarizing",
+            Self::Checkpointing => "checkpointing",
+            Self::Tools => "tools",
+            Self::Inspecting => "inspecting",
+            Self::Learning => "learning",
+            Self::Verifying => "verifying",
+        }
+    }
+
+    /// The other phases that one answer can lead to from here, where a model is the arbiter; rules decide at once, so that
+    /// `asking` takes no time. Omitted is what holds in every phase: it can keep waiting, and the run can end.
+    #[must_use]
+    pub fn transitions(self) -> &'static [Self] {
+        use PhaseKind as P;
+        match self {
+            P::Idle => &[P::Asking],
+            P::Asking => &[P::BackingOff, P::Recalling, P::Turn, P::Summarizing, P::Verifying],
+            P::BackingOff => &[P::Asking],
+            P::Recalling => &[P::Asking, P::Turn],
+            P::Turn => &[
+                P::Asking,
+                P::BackingOff,
+                P::Summarizing,
+                P::Checkpointing,
+                P::Tools,
+                P::Inspecting,
+                P::Learning,
+            ],
+            P::Summarizing => &[P::Asking, P::BackingOff, P::Turn, P::Inspecting, P::Learning],
+            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Learning],
+            P::Tools => &[
+                P::Asking,
+                P::BackingOff,
+                P::Turn,
+                P::Summarizing,
+                P::Checkpointing,
+                P::Inspecting,
+                P::Learning,
+            ],
+            P::Inspecting => &[P::Asking, P::Learning],
+            P::Learning | P::Verifying => &[P::Asking],
+        }
+    }
+}
+
+impl Phase {
+    /// The phase without its data.
+    pub(in crate::session) fn kind(&self) -> PhaseKind {
+        match self {
+            Self::Idle => PhaseKind::Idle,
+            Self::Asking(_) => PhaseKind::Asking,
+            Self::BackingOff => PhaseKind::BackingOff,
+            Self::Recalling(_) => PhaseKind::Recalling,
+            Self::Turn(_) => PhaseKind::Turn,
+            Self::Summarizing(_) => PhaseKind::Summarizing,
+            Self::Tools(_) => PhaseKind::Tools,
+            Self::Checkpointing(_) => PhaseKind::Checkpointing,
+            Self::Inspecting(_) => PhaseKind::Inspecting,
+            Self::Learning(_) => PhaseKind::Learning,
+            Self::Verifying(_) => PhaseKind::Verifying,
+        }
+    }
+}
+
+/// The phases and their transitions as a Mermaid diagram.
+#[must_use]
+pub fn phase_diagram() -> String {
+    let mut text = String::from("stateDiagram-v2\n    [*] --> idle\n");
+    for from in PhaseKind::ALL {
+        for to in from.transitions() {
+            let _ = writeln!(text, "    {} --> {}", from.as_str(), to.as_str());
+        }
+    }
+    text
+}

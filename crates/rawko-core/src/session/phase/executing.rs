@@ -1,0 +1,191 @@
+//! How an execution begins, continues between its phases, and ends.
+
+use super::checkpointing::Checkpointing;
+use super::inspecting::Inspecting;
+use super::learning::Learning;
+use super::recalling::Recalling;
+use super::summarizing::Summarizing;
+use super::tools::Tools;
+use super::turn::Turn;
+use super::{Next, Phase};
+use crate::agent::execution::{Execution, ExecutionStep};
+use crate::agent::prompt;
+use crate::arbiter::{EVALUATE_HISTORY, recent_history};
+use crate::conversation::ConversationLog;
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::machine::{AgentResult, Conversation, ExecutionEnd, MachineEvent};
+use crate::memory::Recalled;
+use crate::note::Note;
+use crate::policy;
+use crate::session::Reaction;
+use crate::session::effect::TimerPurpose;
+use crate::session::ledger::Ledger;
+use crate::session::loop_detector::Alarm;
+use crate::setup::AgentSetup;
+
+/// The agent `name` begins, or continues the conversation of `previous`.
+pub(in crate::session) fn start(
+    name: &str,
+    conversation: Conversation,
+    previous: Option<Box<Execution>>,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let Some(agent) = ledger.setup.agents.get(name).cloned() else {
+        return not_configured(name, ledger, reaction);
+    };
+    let last = ledger.machine.context().history.last();
+    let before = last.map(|entry| entry.agent.clone()).unwrap_or_default();
+    if let Err(error) = ledger.begins(&before, name) {
+        return failed(None, error, ledger, reaction);
+    }
+    let continued = previous.filter(|execution| {
+        conversation == Conversation::Same && execution.agent() == name && execution.can_resume()
+    });
+    match continued {
+        Some(mut execution) => {
+            let continuation = prompt::continuation(ledger.effective_plan(), last_reason(ledger));
+            execution.resume(agent.config.max_turns(), continuation);
+            begin_work(execution, &agent, true, ledger, reaction)
+        }
+        None if ledger.setup.memory.as_ref().is_some_and(|memory| memory.inject) => {
+            Recalling { agent: name.to_owned() }.ask(ledger, reaction)
+        }
+        None => begin_conversation(name, &Recalled::default(), ledger, reaction),
+    }
+}
+
+/// The agent begins a new conversation; its memories come last in the system prompt, after all that is stable.
+pub(super) fn begin_conversation(
+    name: &str,
+    recalled: &Recalled,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let Some(agent) = ledger.setup.agents.get(name).cloned() else {
+        return not_configured(name, ledger, reaction);
+    };
+    let context = ledger.machine.context();
+    let before = recent_history(context, &ledger.statistics, EVALUATE_HISTORY);
+    let opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
+    let stable = prompt::system_prompt(&agent, &ledger.setup.place);
+    let tools = policy::offered_tools(&agent.config, &ledger.setup.tools);
+    let id = ledger.new_conversation();
+    let log = ConversationLog::with_own_ending(id, stable, &prompt::memories(&recalled.block), tools.into());
+    let alternatives = ledger.setup.alternatives(&agent.model);
+    let execution = Execution::start(&agent, alternatives, log, opening).with_memories(recalled);
+    let execution = Box::new(execution);
+    begin_work(execution, &agent, false, ledger, reaction)
+}
+
+fn last_reason(ledger: &Ledger) -> &str {
+    ledger.machine.context().last_decision.as_ref().map_or("", |decision| decision.reason())
+}
+
+fn begin_work(
+    execution: Box<Execution>,
+    agent: &AgentSetup,
+    continued: bool,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let name = agent.config.name.clone();
+    let iteration = ledger.iteration();
+    reaction.notes.push(Note::AgentStarted { agent: name.clone(), iteration, continued });
+    if let Some(why) = ledger.barred_by_budget(&name) {
+        return out_of_budget(execution, why, ledger, reaction);
+    }
+    ledger.start_work_timer(&name, reaction);
+    if let Some(after_ms) = agent.config.limits.timeout {
+        ledger.start_timer(TimerPurpose::ExecutionDeadline, after_ms, reaction);
+    }
+    Turn::start(execution, ledger, reaction)
+}
+
+/// Performs the next step of the agent loop.
+pub(super) fn follow(
+    execution: Box<Execution>,
+    step: ExecutionStep,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    match step {
+        ExecutionStep::Ask if ledger.detector.demand() >= Alarm::Change => {
+            stop_circling(execution, ledger, reaction)
+        }
+        ExecutionStep::Ask => Turn::start(execution, ledger, reaction),
+        ExecutionStep::Wait => Next::Phase(Phase::Tools(Tools { execution })),
+        ExecutionStep::Run(calls) if Checkpointing::is_due(&calls, ledger) => {
+            Checkpointing { execution, calls }.ask(ledger, reaction)
+        }
+        ExecutionStep::Run(calls) => Tools::start(execution, calls, ledger, reaction),
+        ExecutionStep::End(result) => ended(execution, *result, ledger, reaction),
+        ExecutionStep::TooLong(error) => Summarizing::refused(execution, error, ledger, reaction),
+    }
+}
+
+/// Ends an execution that repeats itself, now that its turn is over.
+fn stop_circling(mut execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    if ledger.detector.demand() == Alarm::Stop {
+        let error = ledger.stalled();
+        return failed(Some(execution), error, ledger, reaction);
+    }
+    let circle = ledger.circle();
+    reaction.warn(format!("the agent was stopped: {circle}"));
+    let result = execution.stop(ExecutionEnd::Stalled, format!("Stopped: {circle}."));
+    ended(execution, result, ledger, reaction)
+}
+
+/// The machine only names known agents, but a reload may have removed one since.
+pub(super) fn not_configured(name: &str, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    let message = format!("the agent `{name}` is not configured any more");
+    failed(None, ErrorInfo::new(ErrorCode::ConfigError, message), ledger, reaction)
+}
+
+/// The agent has used up its budget: its execution ends, and its result counts.
+pub(super) fn out_of_budget(
+    mut execution: Box<Execution>,
+    why: String,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let result = execution.out_of_budget(&why);
+    ledger.bar_agent(execution.agent(), why);
+    ended(execution, result, ledger, reaction)
+}
+
+/// An execution is over. If it may have changed the tree, the tree is inspected before anything is judged.
+fn ended(
+    mut execution: Box<Execution>,
+    mut result: AgentResult,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let consumed = ledger.abandon_phase(reaction);
+    execution.consumed(consumed);
+    ledger.hand_over_draft(&mut result);
+    if ledger.tree.checkpoint_taken == ledger.iteration() {
+        Box::new(Inspecting { execution, result }).ask(ledger, reaction)
+    } else {
+        Learning::start(execution, result, ledger, reaction)
+    }
+}
+
+/// An execution fails, or could not begin.
+pub(super) fn failed(
+    mut execution: Option<Box<Execution>>,
+    error: ErrorInfo,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let consumed = ledger.abandon_phase(reaction);
+    let (facts, usage) = match &mut execution {
+        Some(execution) => {
+            execution.consumed(consumed);
+            ledger.keep_draft(execution);
+            execution.facts_so_far()
+        }
+        None => Default::default(),
+    };
+    Next::Ended { event: MachineEvent::AgentError { error, facts, usage: Some(usage) }, execution }
+}

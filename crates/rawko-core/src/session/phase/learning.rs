@@ -1,0 +1,154 @@
+//! What an execution learned: one question to the extractor after each execution, and the answer kept as a memory
+//! (`docs/spec/memory.md`, "Extraction"). It never fails a run: whatever goes wrong is reported, and the run goes on.
+
+use super::{Next, Phase, Reply};
+use crate::agent::execution::Execution;
+use crate::arbiter::{execution_text, summary_of_result};
+use crate::conversation::ConversationLog;
+use crate::error::ErrorInfo;
+use crate::machine::{AgentResult, ExecutionFacts, MachineEvent};
+use crate::memory::extraction::{REMEMBER, question, read_draft, recorded_and_claimed, remember_tool};
+use crate::memory::{Draft, MemoryEffects, learned_from};
+use crate::message::Message;
+use crate::note::Note;
+use crate::request::{ModelRequest, Purpose, ToolChoice};
+use crate::session::effect::Effect;
+use crate::session::ledger::Ledger;
+use crate::session::open_effects::OpenEffect;
+use crate::session::{KeptMemory, Reaction};
+use crate::setup::ModelChoice;
+
+/// Files that [`MemoryEffects::First`] recorded at most.
+const FILES: usize = 20;
+
+/// An execution that is over, and of which a memory may be kept.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::session) struct Learning {
+    pub(super) execution: Box<Execution>,
+    result: AgentResult,
+    agent: String,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Stage {
+    /// The extractor is asked what was learned.
+    Asking { model: ModelChoice, conversation: ConversationLog },
+    /// The extractor's draft is kept as a memory.
+    Keeping(Draft),
+}
+
+impl Learning {
+    /// Asks the extractor, or ends the execution if there is none or its budget is used up.
+    pub(super) fn start(
+        execution: Box<Execution>,
+        result: AgentResult,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
+        let extract = ledger.setup.memory.as_ref().and_then(|memory| memory.extract.clone());
+        let has_worked = result.facts.turns > 0;
+        let Some(extract) =
+            extract.filter(|extract| has_worked && ledger.extractor_tokens < extract.max_tokens)
+        else {
+            return complete(execution, result);
+        };
+        let context = ledger.machine.context();
+        let agent = context.current_mode.clone();
+        let recorded = execution_text(&summary_of_result(context, &result, ledger.now));
+        let text = question(&context.task, &agent, &recorded_and_claimed(&recorded, &result.output));
+        let id = ledger.new_conversation();
+        let mut conversation = ConversationLog::new(id, extract.prompt, [remember_tool()].into());
+        conversation.push(Message::user(text));
+        let stage = Stage::Asking { model: extract.model, conversation };
+        Box::new(Self { execution, result, agent, stage }).ask(ledger, reaction)
+    }
+
+    /// Issues the effect of the stage, or issues it again. What was written already is recognized, not written twice.
+    pub(super) fn ask(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        match &self.stage {
+            Stage::Asking { model, conversation } => {
+                let asked = ledger.call_model(self.purpose(), model, conversation, None, reaction);
+                if let Err(refusal) = asked {
+                    return self.nothing_learned(&refusal.into_error().message, reaction);
+                }
+            }
+            Stage::Keeping(draft) => {
+                let id = ledger.open.issue(OpenEffect::Remember);
+                let files = self.files(draft, ledger.memory_effects());
+                reaction.effects.push(Effect::Remember {
+                    id,
+                    agent: self.agent.clone(),
+                    iteration: ledger.iteration(),
+                    draft: Box::new(draft.clone()),
+                    files,
+                });
+            }
+        }
+        Next::Phase(Phase::Learning(self))
+    }
+
+    fn files(&self, draft: &Draft, form: MemoryEffects) -> Vec<String> {
+        let ExecutionFacts { files_modified, files_accessed, .. } = &self.result.facts;
+        match form {
+            MemoryEffects::Complete => learned_from(draft, files_modified, files_accessed),
+            MemoryEffects::First => {
+                let only_read = files_accessed.iter().filter(|file| !files_modified.contains(*file));
+                files_modified.iter().chain(only_read).take(FILES).cloned().collect()
+            }
+        }
+    }
+
+    fn purpose(&self) -> Purpose {
+        Purpose::Remember { agent: self.agent.clone() }
+    }
+
+    pub(super) fn request(&self) -> Option<ModelRequest> {
+        match &self.stage {
+            Stage::Asking { model, conversation } => {
+                let tool_choice = ToolChoice::Tool { name: REMEMBER.to_owned() };
+                Some(conversation.request(self.purpose(), model, tool_choice))
+            }
+            Stage::Keeping(_) => None,
+        }
+    }
+
+    pub(super) fn replied(
+        self: Box<Self>,
+        reply: &Reply<'_>,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
+        let used = &mut ledger.extractor_tokens;
+        *used = used.saturating_add(reply.usage.total_tokens());
+        match read_draft(reply.message) {
+            Ok(None) => complete(self.execution, self.result),
+            Ok(Some(draft)) => Box::new(Self { stage: Stage::Keeping(draft), ..*self }).ask(ledger, reaction),
+            Err(problem) => self.nothing_learned(&problem, reaction),
+        }
+    }
+
+    pub(super) fn failed(self: Box<Self>, error: &ErrorInfo, reaction: &mut Reaction) -> Next {
+        self.nothing_learned(&error.message, reaction)
+    }
+
+    pub(super) fn kept(self: Box<Self>, kept: &KeptMemory, reaction: &mut Reaction) -> Next {
+        if let Stage::Keeping(draft) = self.stage {
+            reaction.notes.push(Note::MemoryKept {
+                agent: self.agent,
+                title: draft.title,
+                kept: kept.clone(),
+            });
+        }
+        complete(self.execution, self.result)
+    }
+
+    fn nothing_learned(self: Box<Self>, why: &str, reaction: &mut Reaction) -> Next {
+        reaction.warn(format!("nothing was put into the memory of this project: {why}"));
+        complete(self.execution, self.result)
+    }
+}
+
+fn complete(execution: Box<Execution>, result: AgentResult) -> Next {
+    Next::Ended { event: MachineEvent::AgentComplete { result }, execution: Some(execution) }
+}

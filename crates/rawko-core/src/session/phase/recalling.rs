@@ -1,0 +1,119 @@
+//! Memories for an execution: asked for before its conversation begins, put at the end of its system prompt, and judged
+//! when the execution is over (`docs/spec/memory.md`, "Injection" and "Feedback").
+
+use super::{Next, Phase, executing};
+use crate::agent::execution::Execution;
+use crate::machine::{ExecutionFacts, ExecutionStatus};
+use crate::memory::{MemoryEffects, MemoryUse, Query, Recalled, UseOutcome, UseRule};
+use crate::note::Note;
+use crate::session::Reaction;
+use crate::session::effect::Effect;
+use crate::session::ledger::Ledger;
+use crate::session::open_effects::OpenEffect;
+use crate::text::truncate;
+
+/// Executions whose reports [`MemoryEffects::First`] recorded.
+const RECENT: usize = 3;
+/// Characters of each report.
+const OUTPUT_CHARS: usize = 500;
+
+/// An agent that waits for its memories.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::session) struct Recalling {
+    pub(super) agent: String,
+}
+
+impl Recalling {
+    pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let id = ledger.open.issue(OpenEffect::Recall);
+        let agent = self.agent.clone();
+        reaction.effects.push(match ledger.memory_effects() {
+            MemoryEffects::Complete => {
+                let plan = ledger.effective_plan().filter(|plan| !plan.is_complete);
+                let step = plan.and_then(|plan| plan.steps.get(plan.current_step_index));
+                let step = step.filter(|step| !step.is_settled()).map(|step| step.description.clone());
+                let task = Some(Query::bounded_task(&ledger.machine.context().task).to_owned());
+                Effect::Recall { id, agent, task, step, plan: None, history: None }
+            }
+            MemoryEffects::First => {
+                let (plan, history) = ledger.plan_and_reports();
+                Effect::Recall { id, agent, task: None, step: None, plan, history }
+            }
+        });
+        Next::Phase(Phase::Recalling(self))
+    }
+
+    pub(super) fn recalled(self, recalled: &Recalled, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let Self { agent } = self;
+        if !ledger.setup.agents.contains_key(&agent) {
+            return executing::not_configured(&agent, ledger, reaction);
+        }
+        for problem in &recalled.problems {
+            reaction.warn(problem.as_str());
+        }
+        if !recalled.memories.is_empty() {
+            let (iteration, memories) = (ledger.iteration(), recalled.memories.clone());
+            reaction.notes.push(Note::MemoriesRecalled { agent: agent.clone(), iteration, memories });
+        }
+        executing::begin_conversation(&agent, recalled, ledger, reaction)
+    }
+}
+
+impl Ledger {
+    /// What the effects of memory carry in this run.
+    pub(super) fn memory_effects(&self) -> MemoryEffects {
+        self.setup.memory.as_ref().map(|memory| memory.effects).unwrap_or_default()
+    }
+
+    /// What [`MemoryEffects::First`] recorded.
+    fn plan_and_reports(&self) -> (Option<String>, Option<String>) {
+        let plan = self.effective_plan().map(|plan| {
+            plan.steps.iter().map(|step| step.description.as_str()).collect::<Vec<_>>().join("\n")
+        });
+        let recent = self.machine.context().history.iter().rev().take(RECENT).rev();
+        let reports = recent.map(|entry| {
+            let output = truncate(entry.output.as_deref().unwrap_or_default(), OUTPUT_CHARS);
+            format!("{}: {output}", entry.agent)
+        });
+        let reports = reports.collect::<Vec<_>>().join("\n");
+        (plan, Some(reports).filter(|text| !text.is_empty()))
+    }
+
+    /// Judges the memories of the execution that has just gone into the history.
+    pub(in crate::session) fn judge_memories(
+        &mut self,
+        execution: Option<&Execution>,
+        reaction: &mut Reaction,
+    ) {
+        let (Some(entry), Some(execution)) = (self.machine.context().history.last(), execution) else {
+            return;
+        };
+        let (memories, rule) = execution.memories();
+        // If no model was asked, nobody read the memories.
+        let is_read = rule == UseRule::Substrings || entry.facts.turns > 0;
+        if memories.is_empty() || !is_read {
+            return;
+        }
+        let outcome = match entry.result {
+            ExecutionStatus::Success => UseOutcome::Success,
+            ExecutionStatus::Failure | ExecutionStatus::Timeout => UseOutcome::Failure,
+            ExecutionStatus::Cancelled => UseOutcome::Unknown,
+        };
+        let ExecutionFacts { files_accessed, files_modified, .. } = &entry.facts;
+        let words = execution.words();
+        let words = format!("{words}\n{}", entry.output.as_deref().unwrap_or_default());
+        let uses = memories.iter().map(|memory| MemoryUse {
+            path: memory.path.clone(),
+            cited: memory.is_cited_in(&words, rule),
+            touched: memory.is_touched_by(files_accessed.iter().chain(files_modified), rule),
+            outcome,
+        });
+        let note = Note::MemoriesUsed {
+            agent: entry.agent.clone(),
+            iteration: entry.iteration,
+            uses: uses.collect(),
+            rule,
+        };
+        reaction.notes.push(note);
+    }
+}

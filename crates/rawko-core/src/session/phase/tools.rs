@@ -1,0 +1,78 @@
+//! The tool calls of a turn run, reads side by side, a call that may change something alone.
+
+use super::{Next, Phase, executing};
+use crate::agent::execution::{AllowedCall, Execution, unknown_outcome};
+use crate::message::ToolCall;
+use crate::session::Reaction;
+use crate::session::effect::Effect;
+use crate::session::ledger::Ledger;
+use crate::session::open_effects::OpenEffect;
+use crate::tool::{ToolAccess, ToolOutcome};
+
+/// An agent whose tool calls run.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::session) struct Tools {
+    pub(super) execution: Box<Execution>,
+}
+
+impl Tools {
+    pub(super) fn start(
+        execution: Box<Execution>,
+        calls: Vec<AllowedCall>,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
+        for call in calls {
+            run(execution.agent(), call, ledger, reaction);
+        }
+        Next::Phase(Phase::Tools(Self { execution }))
+    }
+
+    pub(super) fn finished(
+        self,
+        effect: OpenEffect,
+        outcome: ToolOutcome,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
+        let Self { mut execution } = self;
+        let OpenEffect::ToolCall(slot) = effect else {
+            return Phase::Tools(Self { execution }).ignore(reaction);
+        };
+        ledger.tree.wrote(&outcome.files_modified);
+        if let Some(AllowedCall { call, access, .. }) = execution.running(slot) {
+            ledger.watch_call(&mut execution, &call, access, &outcome);
+        }
+        let step = execution.tool_finished(slot, outcome, &mut reaction.notes);
+        executing::follow(execution, step, ledger, reaction)
+    }
+
+    /// A read is done again; whether anything else was done is unknown.
+    pub(super) fn lost(self, effect: OpenEffect, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let running = match effect {
+            OpenEffect::ToolCall(slot) => self.execution.running(slot),
+            _ => None,
+        };
+        match running {
+            Some(call) if call.access == ToolAccess::ReadOnly => {
+                run(self.execution.agent(), call, ledger, reaction);
+                Next::Phase(Phase::Tools(self))
+            }
+            Some(_) | None => self.finished(effect, unknown_outcome(), ledger, reaction),
+        }
+    }
+
+    /// The agent and its running call at `slot`.
+    pub(super) fn call(&self, slot: usize) -> Option<(String, ToolCall)> {
+        Some((self.execution.agent().to_owned(), self.execution.running(slot)?.call))
+    }
+}
+
+fn run(agent: &str, call: AllowedCall, ledger: &mut Ledger, reaction: &mut Reaction) {
+    let AllowedCall { slot, call, access, rule } = call;
+    if access == ToolAccess::Mutating {
+        ledger.tree.touched();
+    }
+    let id = ledger.open.issue(OpenEffect::ToolCall(slot));
+    reaction.effects.push(Effect::RunTool { id, agent: agent.to_owned(), call, access, rule });
+}

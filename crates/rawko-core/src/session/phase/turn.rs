@@ -1,0 +1,111 @@
+//! One turn of an agent: its model is asked, and its tool calls are judged.
+
+use super::summarizing::Summarizing;
+use super::{Next, Phase, Reply, executing};
+use crate::agent::execution::{Execution, Judgement};
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::message::ToolCall;
+use crate::policy::{self, Verdict};
+use crate::request::Purpose;
+use crate::session::Reaction;
+use crate::session::ledger::Ledger;
+use crate::session::spend::Refusal;
+use crate::setup::{AgentSetup, Setup};
+
+/// An agent whose model is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::session) struct Turn {
+    pub(super) execution: Box<Execution>,
+}
+
+impl Turn {
+    /// Asks the agent's model; a conversation that no longer fits is made shorter before.
+    pub(super) fn start(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        if execution.is_too_long() {
+            return Summarizing::make_room(execution, None, ledger, reaction);
+        }
+        Self::ask(execution, ledger, reaction)
+    }
+
+    /// Asks the agent's model with the current conversation.
+    pub(super) fn ask(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let purpose = Purpose::Agent { name: execution.agent().to_owned() };
+        let asked = ledger.call_model(purpose, execution.model(), execution.conversation(), None, reaction);
+        match asked {
+            Ok(_) => Next::Phase(Phase::Turn(Self { execution })),
+            Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
+            Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
+        }
+    }
+
+    pub(super) fn replied(self, reply: &Reply<'_>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let Self { mut execution } = self;
+        let agent = ledger.setup.agents.get(execution.agent());
+        let judge = |call: &ToolCall| judge(agent, &ledger.setup, call);
+        let step = execution.replied(
+            reply.message.clone(),
+            reply.usage,
+            reply.stop_reason,
+            ledger.effective_plan(),
+            judge,
+            &mut reaction.notes,
+        );
+        ledger.watch_refused(&mut execution);
+        executing::follow(execution, step, ledger, reaction)
+    }
+
+    /// Another provider may do better; if there is none, the execution is over.
+    pub(super) fn failed(self, error: ErrorInfo, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let Self { mut execution } = self;
+        if error.code == ErrorCode::ContextLengthExceeded {
+            return Summarizing::refused(execution, error, ledger, reaction);
+        }
+        if error.code.is_of_provider()
+            && let Some(model) = execution.switch_model()
+        {
+            reaction.switched_model(&error, model);
+            return Self::start(execution, ledger, reaction);
+        }
+        executing::failed(Some(execution), error, ledger, reaction)
+    }
+}
+
+/// Asks the policy whether `agent` may make `call`.
+fn judge(agent: Option<&AgentSetup>, setup: &Setup, call: &ToolCall) -> Judgement {
+    let Some(agent) = agent else {
+        return Judgement::Denied {
+            rule: "agent".to_owned(),
+            message: "This agent is not configured any more; end with `Report`.".to_owned(),
+            code: ErrorCode::ConfigError,
+        };
+    };
+    if let Some(what) = &call.withheld {
+        return Judgement::Denied {
+            rule: "secrets".to_owned(),
+            message: withheld(what),
+            code: ErrorCode::PermissionError,
+        };
+    }
+    let known: Vec<&str> = setup.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let access = setup.tools.iter().find(|tool| tool.name == call.name).map(|tool| tool.access);
+    let project = &setup.place.directory;
+    match (policy::call_verdict(&agent.config, &agent.permissions, project, call, &known), access) {
+        (Verdict::Allowed { rule }, Some(access)) => Judgement::Allowed { rule, access },
+        (Verdict::Allowed { rule }, None) => Judgement::Denied {
+            rule,
+            message: format!("There is no tool `{}`.", call.name),
+            code: ErrorCode::ToolFailure,
+        },
+        (Verdict::Denied { rule, message }, _) => {
+            Judgement::Denied { rule, message, code: ErrorCode::PermissionError }
+        }
+    }
+}
+
+/// The answer to a call whose arguments held a secret. Without the secret it would be another call.
+fn withheld(what: &str) -> String {
+    format!(
+        "Not done: {what}, and rawko does not pass secrets on to tools or files. Nothing was run or written. Have the \
+         program read the secret from its environment or from a file that the user provides, and leave it out of the call."
+    )
+}

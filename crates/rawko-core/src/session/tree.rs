@@ -1,0 +1,50 @@
+//! What is known of the project's tree: what was changed, what was saved, and what proves the task done.
+
+use crate::facts::{DiffStat, Verification};
+
+/// What is known of the tree.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct TreeEvidence {
+    /// The last verification, and whether something may have been written since.
+    pub(super) verification: Option<(Verification, Freshness)>,
+    /// What the run had changed when the tree was last inspected.
+    pub(super) changes: Option<DiffStat>,
+    /// Files that tools wrote, in order of their first writing.
+    pub(super) files_modified: Vec<String>,
+    /// The last execution before which a checkpoint was taken or tried.
+    pub(super) checkpoint_tried: u32,
+    /// The last execution before which a checkpoint was taken: the tree can be compared with it.
+    pub(super) checkpoint_taken: u32,
+}
+
+/// Whether what was seen still holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Freshness {
+    /// Nothing was written since.
+    Fresh,
+    /// Something may have been written since.
+    Stale,
+}
+
+impl TreeEvidence {
+    /// Something may have been written: earlier proofs no longer hold.
+    pub(super) fn touched(&mut self) {
+        if let Some((_, freshness)) = &mut self.verification {
+            *freshness = Freshness::Stale;
+        }
+    }
+
+    /// The last verification, if it still holds.
+    pub(super) fn fresh(&self) -> Option<&Verification> {
+        let (verification, freshness) = self.verification.as_ref()?;
+        (*freshness == Freshness::Fresh).then_some(verification)
+    }
+
+    pub(super) fn wrote(&mut self, files: &[String]) {
+        for file in files {
+            if !self.files_modified.contains(file) {
+                self.files_modified.push(file.clone());
+            }
+        }
+    }
+}
