@@ -1,13 +1,13 @@
-//! One question to a provider, from the first attempt to the last event.
+//! One request to a provider, from the first attempt to the last event.
 //!
-//! Owns the course of a call: ask, read, and on a failure before the first piece of the answer ask again as the
-//! policy says. It keeps two promises: a stream ends in exactly one `MessageDone` or `Error`, and an answer that was
-//! cut off is an error, never a shorter answer. Dropping it closes the connection.
+//! Sends the request, reads the answer, and tries again after a failure as the policy says, as long as no part of the
+//! answer has been delivered. It keeps two promises: a stream ends in exactly one `MessageDone` or `Error`, and an answer
+//! that was cut off is an error, never a shorter answer. Dropping the call closes the connection.
 //!
 //! ```text
 //! Asking ──▶ Reading ──▶ Ended
 //!   ▲           │
-//!   └─ Waiting ◀┘   only while nothing of the answer has been given out
+//!   └─ Waiting ◀┘   only while no part of the answer has been delivered
 //! ```
 
 use std::time::Duration;
@@ -16,81 +16,81 @@ use bytes::Bytes;
 use rawko_core::TimeSpan;
 use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_core::request::ModelRequest;
-use rawko_core::retry::{GiveUp, Verdict};
+use rawko_core::retry::{GiveUp, RetryDecision};
 use rawko_core::usage::Usage;
 use reqwest::Response;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::draft::Events;
-use crate::failure::Failure;
+use crate::failure::AttemptFailure;
 use crate::provider::ProviderEvent;
-use crate::remote::RemoteSession;
+use crate::session::HttpSession;
 use crate::sse::{MAX_EVENT, SseDecoder};
-use crate::wire::{Decoder as _, Progress, Wire};
+use crate::wire::{DecodeProgress, ResponseDecoder as _, WireFormat};
 
-/// Most bytes of an error's body.
+/// The most bytes read of an error's body.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
-/// Most bytes of an answer that comes as one JSON object.
+/// The most bytes of an answer that arrives as one JSON object.
 const MAX_WHOLE: usize = 64 * 1024 * 1024;
 
-/// How long usage and the end mark may take once all of the message is there.
+/// How long usage and the end marker may take once the message is complete.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// How long a finished answer's connection may take to end before it is closed instead of reused.
+/// How long the body of a complete answer may take to end. After that the connection is closed instead of reused.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// How long a question waits for the connection of the last one before it opens another.
+/// How long a request waits for the connection of the previous one before it opens another.
 const REUSE: Duration = Duration::from_millis(20);
 
-/// The end of an answer's body being read.
+/// The task that reads the rest of an answer's body.
 pub(crate) type Released = tokio::task::JoinHandle<()>;
 
-/// A question under way.
-pub(crate) struct Call<'a, W: Wire> {
-    session: &'a mut RemoteSession<W>,
+/// A request in progress.
+pub(crate) struct HttpCall<'a, W: WireFormat> {
+    session: &'a mut HttpSession<W>,
     request: ModelRequest,
-    phase: Phase<W>,
+    phase: CallPhase<W>,
     pending: Events,
-    /// Something of the answer has been given out.
+    /// A part of the answer has been delivered.
     answered: bool,
-    /// What attempts that failed consumed all the same.
+    /// What failed attempts consumed.
     wasted: Usage,
-    /// Attempts that failed and count against the policy.
+    /// Failed attempts that count against the policy.
     failed: u32,
-    /// Attempts in all.
+    /// The number of the current attempt.
     attempt: u32,
     begun: Instant,
 }
 
-enum Phase<W: Wire> {
+enum CallPhase<W: WireFormat> {
     Asking,
     Waiting { until: Instant },
-    Reading(Box<Answer<W>>),
+    Reading(Box<ResponseReader<W>>),
     Ended,
 }
 
 /// An answer that has begun to arrive.
-struct Answer<W: Wire> {
+struct ResponseReader<W: WireFormat> {
     response: Response,
-    form: Form,
+    form: BodyForm,
     decoder: W::Decoder,
 }
 
-/// What the bytes of an answer turn out to be. The content type is not asked: servers get it wrong.
-enum Form {
+/// The form of an answer, detected from its first bytes: servers send wrong content types.
+enum BodyForm {
     Unknown,
     Events(SseDecoder),
     /// One JSON object, or a web page, collected until its end.
     Whole(Vec<u8>),
 }
 
-impl<'a, W: Wire> Call<'a, W> {
-    pub(crate) fn new(session: &'a mut RemoteSession<W>, request: ModelRequest) -> Self {
+impl<'a, W: WireFormat> HttpCall<'a, W> {
+    pub(crate) fn new(session: &'a mut HttpSession<W>, request: ModelRequest) -> Self {
         Self {
             session,
             request,
-            phase: Phase::Asking,
+            phase: CallPhase::Asking,
             pending: Events::new(),
             answered: false,
             wasted: Usage::default(),
@@ -106,48 +106,52 @@ impl<'a, W: Wire> Call<'a, W> {
             if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
-            match std::mem::replace(&mut self.phase, Phase::Ended) {
-                Phase::Ended => return None,
-                Phase::Waiting { until } => {
+            match std::mem::replace(&mut self.phase, CallPhase::Ended) {
+                CallPhase::Ended => return None,
+                CallPhase::Waiting { until } => {
                     sleep_until(until).await;
-                    self.phase = Phase::Asking;
+                    self.phase = CallPhase::Asking;
                 }
-                Phase::Asking => match self.ask().await {
-                    Ok(answer) => self.phase = Phase::Reading(Box::new(answer)),
+                CallPhase::Asking => match self.ask().await {
+                    Ok(answer) => self.phase = CallPhase::Reading(Box::new(answer)),
                     Err(failure) => self.fail(failure, None),
                 },
-                Phase::Reading(answer) => self.read(answer).await,
+                CallPhase::Reading(answer) => self.read(answer).await,
             }
         }
     }
 
     fn deadline(&self) -> Instant {
-        self.begun + millis(self.session.remote.settings.timeouts.total_ms)
+        self.begun + millis(self.session.service.settings.timeouts.total_ms)
     }
 
-    /// Until when the server may stay silent from now on.
-    fn silence_ends(&self, progress: Progress) -> Instant {
-        let idle = millis(self.session.remote.settings.timeouts.idle_ms);
-        let idle = if progress == Progress::Open { idle } else { idle.min(CLOSING) };
+    /// How long the server may send nothing from now on.
+    fn silence_ends(&self, progress: DecodeProgress) -> Instant {
+        let idle = millis(self.session.service.settings.timeouts.idle_ms);
+        let idle = if progress == DecodeProgress::Open { idle } else { idle.min(CLOSING) };
         self.deadline().min(Instant::now() + idle)
     }
 
-    fn silent(&self) -> Failure {
-        let timeouts = &self.session.remote.settings.timeouts;
-        let host = self.session.remote.host();
+    fn silent(&self) -> AttemptFailure {
+        let timeouts = &self.session.service.settings.timeouts;
+        let host = self.session.service.host();
         if Instant::now() >= self.deadline() {
             let total = timeouts.total_ms;
-            Failure::lasting(ErrorCode::Timeout, format!("no complete answer from {host} within {total} ms"))
+            AttemptFailure::permanent(
+                ErrorCode::Timeout,
+                format!("no complete answer from {host} within {total} ms"),
+            )
         } else {
             let idle = timeouts.idle_ms;
-            Failure::passing(ErrorCode::Timeout, format!("{host} sent nothing for {idle} ms"))
+            AttemptFailure::transient(ErrorCode::Timeout, format!("{host} sent nothing for {idle} ms"))
         }
     }
 
-    async fn ask(&mut self) -> Result<Answer<W>, Failure> {
-        let remote = self.session.remote.clone();
-        let without = remote.wire.known(&self.request).with_all(remote.learnt.of(&self.request.model));
-        let target = remote.target().map_err(|info| Failure { info: Box::new(info), passing: false })?;
+    async fn ask(&mut self) -> Result<ResponseReader<W>, AttemptFailure> {
+        let service = self.session.service.clone();
+        let without = service.wire.known(&self.request).with_all(service.learnt.of(&self.request.model));
+        let target =
+            service.target().map_err(|info| AttemptFailure { info: Box::new(info), is_transient: false })?;
         let body = self.session.body(&self.request, without)?;
         let request = target
             .client
@@ -159,43 +163,43 @@ impl<'a, W: Wire> Call<'a, W> {
             // The client takes the connection back in a task of its own.
             tokio::task::yield_now().await;
         }
-        let until = self.silence_ends(Progress::Open);
+        let until = self.silence_ends(DecodeProgress::Open);
         let response = match timeout_at(until, request.send()).await {
             Err(_) => return Err(self.silent()),
-            Ok(Err(error)) => return Err(remote.unreachable(error)),
+            Ok(Err(error)) => return Err(service.unreachable(error)),
             Ok(Ok(response)) => response,
         };
         if response.status().is_success() {
-            self.session.gallery.accept();
-            let decoder = remote.wire.decoder(&self.request);
-            return Ok(Answer { response, form: Form::Unknown, decoder });
+            self.session.pictures.accept();
+            let decoder = service.wire.decoder(&self.request);
+            return Ok(ResponseReader { response, form: BodyForm::Unknown, decoder });
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = match timeout_at(until, read_bounded(response, MAX_ERROR_BODY)).await {
             Ok(Ok(body)) => body,
-            // The status says enough where its explanation does not arrive.
+            // The status is enough if the explanation does not arrive.
             Ok(Err(_)) | Err(_) => Vec::new(),
         };
-        let mut failure = Failure::from_response(status, &headers, &body);
+        let mut failure = AttemptFailure::from_response(status, &headers, &body);
         failure.info.request_id = request_id(&headers);
         Err(failure)
     }
 
-    /// Takes the next bytes of an answer.
-    async fn read(&mut self, mut answer: Box<Answer<W>>) {
+    /// Reads the next bytes of an answer.
+    async fn read(&mut self, mut answer: Box<ResponseReader<W>>) {
         let until = self.silence_ends(answer.decoder.progress());
         let outcome = match timeout_at(until, answer.response.chunk()).await {
             Ok(Ok(Some(bytes))) => answer.take(&bytes, &mut self.pending),
             Ok(Ok(None)) => answer.end(&mut self.pending),
-            _ if answer.decoder.progress() != Progress::Open => Ok(Progress::Done),
-            Ok(Err(error)) => Err(self.session.remote.unreachable(error)),
+            _ if answer.decoder.progress() != DecodeProgress::Open => Ok(DecodeProgress::Done),
+            Ok(Err(error)) => Err(self.session.service.unreachable(error)),
             Err(_) => Err(self.silent()),
         };
         self.answered |= !self.pending.is_empty();
         match outcome {
-            Ok(Progress::Open | Progress::Closing) => self.phase = Phase::Reading(answer),
-            Ok(Progress::Done) => {
-                let Answer { response, decoder, .. } = *answer;
+            Ok(DecodeProgress::Open | DecodeProgress::Closing) => self.phase = CallPhase::Reading(answer),
+            Ok(DecodeProgress::Done) => {
+                let ResponseReader { response, decoder, .. } = *answer;
                 let mut last = decoder.finish(&mut self.pending);
                 if let ProviderEvent::MessageDone { usage, .. } = &mut last {
                     self.count_prompt(usage);
@@ -211,8 +215,8 @@ impl<'a, W: Wire> Call<'a, W> {
         }
     }
 
-    /// Asks again if that may help, and otherwise ends with the error.
-    fn fail(&mut self, mut failure: Failure, consumed: Option<Usage>) {
+    /// Tries again if that may help; otherwise ends with the error.
+    fn fail(&mut self, mut failure: AttemptFailure, consumed: Option<Usage>) {
         self.wasted += consumed.unwrap_or_default();
         if self.answered {
             failure.info.message = format!("the answer was cut off: {}", failure.info.message);
@@ -220,21 +224,21 @@ impl<'a, W: Wire> Call<'a, W> {
         }
         let helped = self.leave_thinking_out(&failure) || self.session.concede(&self.request, &mut failure);
         if let Some(after_ms) = helped.then_some(0).or_else(|| self.patience(&mut failure)) {
-            let error = self.session.remote.finished(*failure.info);
+            let error = self.session.service.finished(*failure.info);
             self.attempt += 1;
             self.pending.push_back(ProviderEvent::Retrying { error, attempt: self.attempt, after_ms });
-            self.phase = Phase::Waiting { until: Instant::now() + millis(after_ms) };
+            self.phase = CallPhase::Waiting { until: Instant::now() + millis(after_ms) };
         } else {
             self.end_with(*failure.info);
         }
     }
 
-    /// Leaves out the thinking that the server refuses. Ends, because afterwards none is left.
-    fn leave_thinking_out(&mut self, failure: &Failure) -> bool {
+    /// Leaves out the thinking that the server refuses. This succeeds only once, because afterwards none is left.
+    fn leave_thinking_out(&mut self, failure: &AttemptFailure) -> bool {
         failure.refuses_thinking() && self.session.leave_thinking_out(&self.request)
     }
 
-    /// Estimates the prompt's tokens, at four bytes each, where the server has not counted them.
+    /// Estimates the prompt's tokens, at four bytes each, if the server did not count them.
     fn count_prompt(&self, usage: &mut Usage) {
         if usage.prompt_tokens() == 0 {
             usage.input_tokens = u64::try_from(self.session.weight / 4).unwrap_or(u64::MAX);
@@ -242,32 +246,32 @@ impl<'a, W: Wire> Call<'a, W> {
         }
     }
 
-    /// How long to wait before the next attempt; `None` where there is none.
-    fn patience(&mut self, failure: &mut Failure) -> Option<u64> {
-        if !failure.passing {
+    /// How long to wait before the next attempt; `None` if there is none.
+    fn patience(&mut self, failure: &mut AttemptFailure) -> Option<u64> {
+        if !failure.is_transient {
             return None;
         }
         self.failed += 1;
         let elapsed = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let asked = failure.info.retry_after_ms;
         let verdict =
-            self.session.remote.settings.retry.after_failure(self.failed, elapsed, asked, fastrand::f64());
+            self.session.service.settings.retry.after_failure(self.failed, elapsed, asked, fastrand::f64());
         let gave_up = match verdict {
-            Verdict::Again { after_ms } if Instant::now() + millis(after_ms) < self.deadline() => {
+            RetryDecision::Again { after_ms } if Instant::now() + millis(after_ms) < self.deadline() => {
                 return Some(after_ms);
             }
-            Verdict::Again { .. } | Verdict::Stop(GiveUp::Deadline) => {
+            RetryDecision::Again { .. } | RetryDecision::Stop(GiveUp::Deadline) => {
                 "no time for another attempt".to_owned()
             }
-            Verdict::Stop(GiveUp::AskedTooLong) => {
+            RetryDecision::Stop(GiveUp::AskedTooLong) => {
                 let asked = asked.and_then(TimeSpan::from_ms).map(|span| span.to_string());
                 format!(
                     "the server asks for a wait of {}, more than retry.capMs allows",
                     asked.unwrap_or_default()
                 )
             }
-            Verdict::Stop(GiveUp::Attempts) if self.failed == 1 => return None,
-            Verdict::Stop(GiveUp::Attempts) => "all attempts are used up".to_owned(),
+            RetryDecision::Stop(GiveUp::Attempts) if self.failed == 1 => return None,
+            RetryDecision::Stop(GiveUp::Attempts) => "all attempts are used up".to_owned(),
         };
         let times =
             if self.failed == 1 { "1 attempt".to_owned() } else { format!("{} attempts", self.failed) };
@@ -277,35 +281,35 @@ impl<'a, W: Wire> Call<'a, W> {
 
     fn end_with(&mut self, error: ErrorInfo) {
         let usage = (self.answered || self.wasted != Usage::default()).then_some(self.wasted);
-        self.pending.push_back(ProviderEvent::Error { error: self.session.remote.finished(error), usage });
-        self.phase = Phase::Ended;
+        self.pending.push_back(ProviderEvent::Error { error: self.session.service.finished(error), usage });
+        self.phase = CallPhase::Ended;
     }
 }
 
-impl<W: Wire> Answer<W> {
-    fn take(&mut self, bytes: &Bytes, out: &mut Events) -> Result<Progress, Failure> {
-        if matches!(self.form, Form::Unknown) {
+impl<W: WireFormat> ResponseReader<W> {
+    fn take(&mut self, bytes: &Bytes, out: &mut Events) -> Result<DecodeProgress, AttemptFailure> {
+        if matches!(self.form, BodyForm::Unknown) {
             match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
-                None => return Ok(Progress::Open),
-                Some(b'{' | b'[' | b'<') => self.form = Form::Whole(Vec::new()),
-                Some(_) => self.form = Form::Events(SseDecoder::new(MAX_EVENT)),
+                None => return Ok(DecodeProgress::Open),
+                Some(b'{' | b'[' | b'<') => self.form = BodyForm::Whole(Vec::new()),
+                Some(_) => self.form = BodyForm::Events(SseDecoder::new(MAX_EVENT)),
             }
         }
         match &mut self.form {
-            Form::Unknown => Ok(Progress::Open),
-            Form::Whole(body) if body.len() + bytes.len() > MAX_WHOLE => Err(Failure::lasting(
+            BodyForm::Unknown => Ok(DecodeProgress::Open),
+            BodyForm::Whole(body) if body.len() + bytes.len() > MAX_WHOLE => Err(AttemptFailure::permanent(
                 ErrorCode::Unknown,
                 format!("the server's answer is larger than {MAX_WHOLE} bytes"),
             )),
-            Form::Whole(body) => {
+            BodyForm::Whole(body) => {
                 body.extend_from_slice(bytes);
-                Ok(Progress::Open)
+                Ok(DecodeProgress::Open)
             }
-            Form::Events(events) => {
+            BodyForm::Events(events) => {
                 let mut found = Vec::new();
                 let fed = events.feed(bytes, |event| found.push(event));
                 let progress = self.take_events(&found, out)?;
-                fed.map_err(|e| Failure::lasting(ErrorCode::Unknown, e.to_string()))?;
+                fed.map_err(|e| AttemptFailure::permanent(ErrorCode::Unknown, e.to_string()))?;
                 Ok(progress)
             }
         }
@@ -315,33 +319,33 @@ impl<W: Wire> Answer<W> {
         &mut self,
         events: &[crate::sse::SseEvent],
         out: &mut Events,
-    ) -> Result<Progress, Failure> {
+    ) -> Result<DecodeProgress, AttemptFailure> {
         for event in events {
-            if self.decoder.event(event, out)? == Progress::Done {
-                return Ok(Progress::Done);
+            if self.decoder.event(event, out)? == DecodeProgress::Done {
+                return Ok(DecodeProgress::Done);
             }
         }
         Ok(self.decoder.progress())
     }
 
-    /// The connection has ended in order: has the answer?
-    fn end(&mut self, out: &mut Events) -> Result<Progress, Failure> {
-        match std::mem::replace(&mut self.form, Form::Unknown) {
-            Form::Unknown => {
-                Err(Failure::passing(ErrorCode::NetworkError, "the server sent an empty answer"))
+    /// The server closed the connection: checks whether the answer is complete.
+    fn end(&mut self, out: &mut Events) -> Result<DecodeProgress, AttemptFailure> {
+        match std::mem::replace(&mut self.form, BodyForm::Unknown) {
+            BodyForm::Unknown => {
+                Err(AttemptFailure::transient(ErrorCode::NetworkError, "the server sent an empty answer"))
             }
-            Form::Whole(body) => {
+            BodyForm::Whole(body) => {
                 let value = serde_json::from_slice(&body).map_err(|error| not_whole(&body, &error))?;
-                self.decoder.whole(&value, out).map(|()| Progress::Done)
+                self.decoder.whole(&value, out).map(|()| DecodeProgress::Done)
             }
-            Form::Events(mut events) => {
+            BodyForm::Events(mut events) => {
                 let mut found = Vec::new();
                 events.finish(|event| found.push(event));
                 match self.take_events(&found, out) {
-                    Ok(Progress::Closing | Progress::Done) => Ok(Progress::Done),
+                    Ok(DecodeProgress::Closing | DecodeProgress::Done) => Ok(DecodeProgress::Done),
                     Err(failure) if failure.info.code != ErrorCode::NetworkError => Err(failure),
-                    // What cannot be read in an unfinished last line is part of the cut.
-                    Ok(Progress::Open) | Err(_) => Err(Failure::passing(
+                    // An unfinished last line that cannot be parsed is a consequence of the cut.
+                    Ok(DecodeProgress::Open) | Err(_) => Err(AttemptFailure::transient(
                         ErrorCode::NetworkError,
                         "the server closed the stream before the end of the message",
                     )),
@@ -351,26 +355,29 @@ impl<W: Wire> Answer<W> {
     }
 }
 
-/// A time that can be added to any instant: a month stands for all that is longer.
+/// A duration that can be added to any instant, at most a month.
 fn millis(ms: u64) -> Duration {
     const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
     Duration::from_millis(ms).min(MONTH)
 }
 
-/// Why an answer that came in one piece is none.
-fn not_whole(body: &[u8], error: &serde_json::Error) -> Failure {
+/// Why an answer in one piece cannot be used.
+fn not_whole(body: &[u8], error: &serde_json::Error) -> AttemptFailure {
     if body.trim_ascii_start().starts_with(b"<") {
-        let page = Failure::from_response(200, &reqwest::header::HeaderMap::new(), body);
-        return Failure::lasting(ErrorCode::ConfigError, page.info.message);
+        let page = AttemptFailure::from_response(200, &reqwest::header::HeaderMap::new(), body);
+        return AttemptFailure::permanent(ErrorCode::ConfigError, page.info.message);
     }
-    Failure::passing(ErrorCode::NetworkError, format!("the server's answer is not complete JSON: {error}"))
+    AttemptFailure::transient(
+        ErrorCode::NetworkError,
+        format!("the server's answer is not complete JSON: {error}"),
+    )
 }
 
-/// Reads to the end, so that the connection can be used again. Nobody waits for it but the next question.
+/// Reads the body to its end, so that the connection can be reused. Only the next request waits for this.
 fn release(mut response: Response) -> Released {
     let drain = async move { while let Ok(Some(_)) = response.chunk().await {} };
     tokio::spawn(async move {
-        // A server that goes on for longer gets its connection closed instead.
+        // If the server goes on for longer, its connection is closed instead.
         let _ = tokio::time::timeout(DRAIN, drain).await;
     })
 }
@@ -388,7 +395,7 @@ pub(crate) async fn read_bounded(mut response: Response, max: usize) -> Result<V
     Ok(body)
 }
 
-/// The server's name for the request.
+/// The server's id of the request.
 fn request_id(headers: &reqwest::header::HeaderMap) -> Option<String> {
     let value = ["request-id", "x-request-id"].iter().find_map(|name| headers.get(*name))?;
     value.to_str().ok().map(|id| rawko_core::text::truncate(id, 200))

@@ -1,34 +1,34 @@
-//! What a model or server refuses, learnt once and then left out or written in another way.
+//! Request features that a model or server refuses, and that requests then leave out or write in another way.
 //!
-//! Owns the list of what servers refuse for some models, and the reading of the refusals. Anthropic's newer models
-//! refuse a sampling temperature and forced tools; `OpenAI`'s reasoning models want another name for the token limit;
-//! small servers do not know `stream_options`; Mistral's models want roles in an order of their own. What is known
-//! applies from the first request. What is not known is learnt from the refusal that names it, and the request is made
-//! again. Nothing else is ever dropped.
+//! Owns the list of these concessions and recognises the refusals. Anthropic's newer models refuse a sampling temperature
+//! and forced tools; `OpenAI`'s reasoning models want another name for the token limit; small servers do not know
+//! `stream_options`; Mistral's models want roles in an order of their own. A known concession applies from the first
+//! request. An unknown one is learnt from the refusal that names it, and the request is sent again. Nothing else is ever
+//! dropped.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Something a request goes without.
+/// Something that a request does without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Concession {
-    /// The tool is offered, not forced: the prompt asks for it.
+    /// Offer the tool instead of forcing it: the prompt asks for it.
     NoForcedTool,
-    /// The provider's own temperature.
+    /// Send no temperature.
     NoTemperature,
-    /// No automatic breakpoint for the growing conversation.
+    /// Set no automatic cache breakpoint for the growing conversation.
     NoAutomaticCache,
-    /// No usage in the stream.
+    /// Do not ask for usage in the stream.
     NoStreamOptions,
-    /// The limit is called `max_completion_tokens`.
+    /// Call the token limit `max_completion_tokens`.
     CompletionTokens,
-    /// No reasoning: the server cannot do it together with tools on this endpoint.
+    /// Turn reasoning off: the server cannot combine it with tools on this endpoint.
     NoReasoning,
-    /// The model thinks as it does by itself: it does not know how it is told to think less.
+    /// Do not ask for less thinking: the model does not know how.
     UsualThinking,
-    /// An assistant message stands between tool results and what the user says next.
+    /// Put an assistant message between tool results and the user's next text.
     AssistantAfterTool,
-    /// Tool call ids have nine characters.
+    /// Use tool call ids of nine characters.
     ShortIds,
 }
 
@@ -45,7 +45,7 @@ impl Concession {
         Self::ShortIds,
     ];
 
-    /// Whether a server's rejection, in lower case, asks for this one.
+    /// Whether a server's refusal, in lower case, asks for this concession.
     fn is_asked_by(self, message: &str) -> bool {
         let says = |part: &str| message.contains(part);
         match self {
@@ -62,7 +62,7 @@ impl Concession {
                     || says("between_tools")
                     || says("thinking: ")
             }
-            // Mistral's own words, and those of the chat templates of its models.
+            // The words of Mistral and of the chat templates of its models.
             Self::AssistantAfterTool => says("'user' after role 'tool'") || says("roles must alternate"),
             Self::ShortIds => says("tool call id") && (says("length of 9") || says("length 9")),
         }
@@ -92,7 +92,7 @@ impl Concessions {
         Self(self.0 | other.0)
     }
 
-    /// Those that change how messages are written, and not only what stands before them.
+    /// The concessions that change how messages are written, not only the fields before them.
     #[must_use]
     pub(crate) fn of_messages(self) -> Self {
         Self(self.0 & (Concession::AssistantAfterTool.bit() | Concession::ShortIds.bit()))
@@ -105,11 +105,11 @@ impl Concessions {
     }
 }
 
-/// What was learnt so far, by model. Shared by all sessions of a provider.
+/// The concessions learnt so far, by model. Shared by all sessions of a provider.
 #[derive(Debug, Default)]
-pub(crate) struct Learnt(Mutex<HashMap<String, Concessions>>);
+pub(crate) struct LearntConcessions(Mutex<HashMap<String, Concessions>>);
 
-impl Learnt {
+impl LearntConcessions {
     pub(crate) fn of(&self, model: &str) -> Concessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied().unwrap_or_default()
     }

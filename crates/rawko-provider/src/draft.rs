@@ -1,7 +1,7 @@
-//! The answer while it is being written.
+//! The answer while it arrives.
 //!
-//! Owns the blocks of one message by their place, and turns what arrives for them into [`ProviderEvent`]s. Both wires
-//! write into it, so that a message looks the same whoever made it.
+//! Owns the blocks of one message by their position, and turns their parts into [`ProviderEvent`]s as they arrive. Both
+//! wires write to it, so that messages of all providers look the same.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -12,48 +12,49 @@ use serde_json::Value;
 
 use crate::provider::ProviderEvent;
 
-/// What a stream gave so far, not yet seen by the consumer.
+/// Events that the consumer has not received yet.
 pub(crate) type Events = VecDeque<ProviderEvent>;
 
-/// A message in the making.
+/// A message under construction.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
-    /// The conversation that this is an answer to.
+pub(crate) struct MessageDraft {
+    /// The conversation that this message answers.
     before: Vec<Arc<Message>>,
-    /// The ids of its calls, collected where one of them is given out again.
+    /// The ids of its calls, collected once one of them is used again.
     ids_before: Option<HashSet<String>>,
-    blocks: BTreeMap<u64, Block>,
+    blocks: BTreeMap<u64, DraftBlock>,
     pub(crate) usage: Usage,
     pub(crate) stop: Option<StopReason>,
 }
 
 #[derive(Debug)]
-enum Block {
+enum DraftBlock {
     Text(String),
     Thinking { thinking: String, signature: Option<String> },
     Redacted(String),
     Tool(ToolDraft),
 }
 
-/// A tool call in the making.
+/// A tool call under construction.
 #[derive(Debug)]
 struct ToolDraft {
     id: String,
     name: String,
     raw: String,
-    /// The finished call, once all of it is there.
+    /// The call, once it is complete.
     call: Option<ToolCall>,
 }
 
-impl Draft {
+impl MessageDraft {
     /// The answer to a conversation of these messages.
     pub(crate) fn answer_to(messages: &[Arc<Message>]) -> Self {
         Self { before: messages.to_vec(), ..Self::default() }
     }
 
-    /// More text for the block at `place`.
+    /// Adds text to the block at `place`.
     pub(crate) fn text(&mut self, place: u64, delta: &str, out: &mut Events) {
-        if let Block::Text(text) = self.blocks.entry(place).or_insert_with(|| Block::Text(String::new()))
+        if let DraftBlock::Text(text) =
+            self.blocks.entry(place).or_insert_with(|| DraftBlock::Text(String::new()))
             && !delta.is_empty()
         {
             text.push_str(delta);
@@ -61,13 +62,13 @@ impl Draft {
         }
     }
 
-    /// More reasoning for the block at `place`; an empty piece begins a block whose text the provider keeps.
+    /// Adds reasoning to the block at `place`. An empty delta begins a block whose text the provider keeps to itself.
     pub(crate) fn thinking(&mut self, place: u64, delta: &str, out: &mut Events) {
         let block = self
             .blocks
             .entry(place)
-            .or_insert_with(|| Block::Thinking { thinking: String::new(), signature: None });
-        if let Block::Thinking { thinking, .. } = block
+            .or_insert_with(|| DraftBlock::Thinking { thinking: String::new(), signature: None });
+        if let DraftBlock::Thinking { thinking, .. } = block
             && !delta.is_empty()
         {
             thinking.push_str(delta);
@@ -75,30 +76,30 @@ impl Draft {
         }
     }
 
-    /// More of the signature of the reasoning at `place`.
+    /// Adds to the signature of the reasoning at `place`.
     pub(crate) fn signature(&mut self, place: u64, delta: &str) {
-        if let Some(Block::Thinking { signature, .. }) = self.blocks.get_mut(&place)
+        if let Some(DraftBlock::Thinking { signature, .. }) = self.blocks.get_mut(&place)
             && !delta.is_empty()
         {
             signature.get_or_insert_default().push_str(delta);
         }
     }
 
-    /// Encrypted reasoning at `place`.
+    /// Sets encrypted reasoning at `place`.
     pub(crate) fn redacted(&mut self, place: u64, data: &str) {
-        self.blocks.insert(place, Block::Redacted(data.to_owned()));
+        self.blocks.insert(place, DraftBlock::Redacted(data.to_owned()));
     }
 
-    /// A tool call begins at `place`. `id` is the server's, which may be empty or that of another call.
+    /// Begins a tool call at `place`. `id` is the server's, which may be empty or that of another call.
     pub(crate) fn tool(&mut self, place: u64, id: &str, name: &str, out: &mut Events) {
         let (id, name) = (self.unique_id(id), name.to_owned());
         out.push_back(ProviderEvent::ToolUseStart { id: id.clone(), name: name.clone() });
-        self.blocks.insert(place, Block::Tool(ToolDraft { id, name, raw: String::new(), call: None }));
+        self.blocks.insert(place, DraftBlock::Tool(ToolDraft { id, name, raw: String::new(), call: None }));
     }
 
-    /// More of the arguments of the call at `place`.
+    /// Adds to the arguments of the call at `place`.
     pub(crate) fn tool_input(&mut self, place: u64, delta: &str, out: &mut Events) {
-        if let Some(Block::Tool(tool)) = self.blocks.get_mut(&place)
+        if let Some(DraftBlock::Tool(tool)) = self.blocks.get_mut(&place)
             && !delta.is_empty()
         {
             tool.raw.push_str(delta);
@@ -106,10 +107,10 @@ impl Draft {
         }
     }
 
-    /// `id`, or one made from it that no other call of the conversation has. Results are matched to calls by it, and
+    /// `id`, or one made from it if another call of the conversation has it. Results are matched to calls by id, and
     /// some models use an id twice (<https://github.com/can1357/oh-my-pi/issues/2055>).
     fn unique_id(&mut self, id: &str) -> String {
-        let calls = self.blocks.values().filter_map(Block::call_id);
+        let calls = self.blocks.values().filter_map(DraftBlock::call_id);
         let is_here = |id: &str| calls.clone().any(|other| other == id);
         let id = if id.is_empty() {
             format!("call_{}_{}", self.before.len(), calls.clone().count())
@@ -123,34 +124,34 @@ impl Draft {
         if !was_before && !is_here(&id) {
             return id;
         }
-        // Many ids are tried where a model uses the same one all the time: the conversation is read only once for them.
+        // A model may use the same id every time, so many must be tried: collect the ids of the conversation only once.
         let ids = self.ids_before.get_or_insert_with(|| call_ids(&self.before).map(str::to_owned).collect());
         let others = (2_u64..).map(|number| format!("{id}_{number}"));
         others.into_iter().find(|other| !ids.contains(other) && !is_here(other)).unwrap_or(id)
     }
 
-    /// How much of the arguments of the call at `place` is here, in bytes.
+    /// How many bytes of the arguments of the call at `place` have arrived.
     pub(crate) fn tool_input_len(&self, place: u64) -> usize {
         match self.blocks.get(&place) {
-            Some(Block::Tool(tool)) => tool.raw.len(),
+            Some(DraftBlock::Tool(tool)) => tool.raw.len(),
             _ => 0,
         }
     }
 
-    /// The call at `place` is complete. Nothing happens where it already was, or where there is none.
+    /// Completes the call at `place`. Does nothing if it is complete already, or if there is none.
     pub(crate) fn tool_end(&mut self, place: u64, out: &mut Events) {
-        if let Some(Block::Tool(tool)) = self.blocks.get_mut(&place) {
+        if let Some(DraftBlock::Tool(tool)) = self.blocks.get_mut(&place) {
             tool.end(out);
         }
     }
 
-    /// Whether anything at all was said.
+    /// Whether nothing has arrived.
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// What the answer has consumed so far; `None` where it has not begun. Servers count what they produced at the
-    /// end: of an answer that was cut off it is estimated.
+    /// What the answer has consumed so far; `None` if it has not begun. Servers count the output at the end, so that of an
+    /// answer that was cut off is estimated.
     pub(crate) fn consumed(&self) -> Option<Usage> {
         if self.is_empty() && self.usage == Usage::default() {
             return None;
@@ -165,26 +166,26 @@ impl Draft {
 
     /// Tokens of what has arrived, at four bytes each.
     fn estimated_output(&self) -> u64 {
-        let received: usize = self.blocks.values().map(Block::len).sum();
+        let received: usize = self.blocks.values().map(DraftBlock::len).sum();
         u64::try_from(received.div_ceil(4)).unwrap_or(u64::MAX)
     }
 
-    /// The message, with every open call closed. `stop` falls back on what the message itself says.
+    /// The message, with every open call completed. Without a `stop` the content decides why it ended.
     pub(crate) fn finish(mut self, out: &mut Events) -> ProviderEvent {
         let places: Vec<u64> = self.blocks.keys().copied().collect();
         for place in places {
             self.tool_end(place, out);
         }
-        // Nothing comes for nothing: the server did not count.
+        // Output without tokens means that the server did not count them.
         if self.usage.output_tokens == 0 && self.estimated_output() > 0 {
             self.usage.output_tokens = self.estimated_output();
             self.usage.estimated = true;
         }
-        let content: Vec<Content> = self.blocks.into_values().filter_map(Block::into_content).collect();
+        let content: Vec<Content> = self.blocks.into_values().filter_map(DraftBlock::into_content).collect();
         let message = Message { role: Role::Assistant, content };
         let calls = message.tool_calls().next().is_some();
         let stop_reason = match self.stop {
-            // Several servers say "stop" for a turn that ends in tool calls, or the other way round.
+            // Several servers send "stop" for a turn that ends in tool calls, or the other way round.
             None | Some(StopReason::EndTurn | StopReason::ToolUse) => {
                 if calls {
                     StopReason::ToolUse
@@ -203,7 +204,7 @@ fn call_ids(messages: &[Arc<Message>]) -> impl Iterator<Item = &str> {
     messages.iter().flat_map(|message| message.tool_calls()).map(|call| call.id.as_str())
 }
 
-impl Block {
+impl DraftBlock {
     fn call_id(&self) -> Option<&str> {
         match self {
             Self::Tool(tool) => Some(&tool.id),
@@ -211,7 +212,7 @@ impl Block {
         }
     }
 
-    /// Bytes of what the model produced. A signature is not of its making.
+    /// Bytes that the model produced, which a signature is not.
     fn len(&self) -> usize {
         match self {
             Self::Text(text) | Self::Redacted(text) => text.len(),
@@ -243,15 +244,15 @@ impl ToolDraft {
     }
 }
 
-/// The arguments of a call from what the model wrote: nothing at all means none, and what is not JSON is kept for
-/// the model to be told.
+/// Parses the arguments of a call. Empty text means no arguments. Invalid JSON is returned as text, so that the model
+/// can be shown what it wrote.
 pub(crate) fn parse_input(raw: &str) -> (Value, Option<String>) {
     let none = || Value::Object(serde_json::Map::new());
     if raw.trim().is_empty() {
         return (none(), None);
     }
     match serde_json::from_str(raw) {
-        // Some servers write the absence of arguments so.
+        // Some servers send this for a call without arguments.
         Ok(Value::Null) => (none(), None),
         Ok(input) => (input, None),
         Err(_) => (none(), Some(raw.to_owned())),
@@ -284,20 +285,20 @@ mod tests {
             let (id, name) = (id.to_owned(), "Read".to_owned());
             Content::ToolUse(ToolCall { id, name, input: json!({}), invalid_input: None, withheld: None })
         };
-        let said = Message { role: Role::Assistant, content: ["c", "c_2", "c_4"].map(call).into() };
-        let mut draft = Draft::answer_to(&[Arc::new(said)]);
+        let earlier = Message { role: Role::Assistant, content: ["c", "c_2", "c_4"].map(call).into() };
+        let mut draft = MessageDraft::answer_to(&[Arc::new(earlier)]);
         let mut out = Events::new();
         let given = ["c", "d", "c", "d", ""];
         for (place, id) in (0..).zip(given) {
             draft.tool(place, id, "Read", &mut out);
         }
-        let ids: Vec<&str> = draft.blocks.values().filter_map(Block::call_id).collect();
+        let ids: Vec<&str> = draft.blocks.values().filter_map(DraftBlock::call_id).collect();
         assert_eq!(ids, ["c_3", "d", "c_5", "d_2", "call_1_4"]);
     }
 
     #[test]
     fn blocks_come_out_in_their_places_and_empty_ones_not_at_all() {
-        let mut draft = Draft::default();
+        let mut draft = MessageDraft::default();
         let mut out = Events::new();
         draft.tool(3, "t", "Read", &mut out);
         draft.text(1, "", &mut out);

@@ -1,8 +1,8 @@
 //! The HTTP client: TLS, proxies, connections.
 //!
-//! Owns how a connection comes about. HTTP/1.1 over rustls with the operating system's root certificates, proxies
-//! from the environment, no compression, and no redirects: a key goes to the host that was configured and to no
-//! other. Nothing is loaded before the first request, and no certificates at all for plain http.
+//! Uses HTTP/1.1 over rustls with the operating system's root certificates and the proxies of the environment, without
+//! compression or redirects: a key is sent only to the configured host. Nothing is loaded before the first request, and
+//! no certificates at all for plain HTTP.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -14,21 +14,21 @@ use rustls::client::ClientConfig;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-/// Names this program to servers.
+/// Identifies rawko to servers.
 const USER_AGENT: &str = concat!("rawko/", env!("CARGO_PKG_VERSION"));
 
-/// The variables that may name a proxy which itself is reached over TLS.
+/// The variables that may name a proxy which is itself reached over TLS.
 const PROXY_VARIABLES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 /// A client for requests to `url`.
 ///
 /// # Errors
-/// In words, where the certificates of the operating system cannot be used.
+/// A message, if the certificates of the operating system cannot be used.
 pub(crate) fn client(url: &Url, connect: Duration) -> Result<Client, String> {
     let tls = if url.scheme() == "https" || proxy_wants_tls() { verifying_tls()? } else { unused_tls()? };
     let mut builder = Client::builder();
     if is_loopback(url) {
-        // A proxy cannot reach this machine's loopback: a local server would be out of reach behind one.
+        // A proxy cannot reach this machine's loopback, so a local server would be unreachable through one.
         builder = builder.no_proxy();
     }
     builder
@@ -52,7 +52,7 @@ fn proxy_wants_tls() -> bool {
     PROXY_VARIABLES.iter().any(|name| std::env::var(name).is_ok_and(|v| v.starts_with("https:")))
 }
 
-/// TLS as it should be, made once for the process: reading the system's certificates takes milliseconds.
+/// A TLS configuration that verifies servers. Created once, because reading the certificates takes milliseconds.
 fn verifying_tls() -> Result<ClientConfig, String> {
     static TLS: OnceLock<Result<ClientConfig, String>> = OnceLock::new();
     TLS.get_or_init(|| {
@@ -65,7 +65,7 @@ fn verifying_tls() -> Result<ClientConfig, String> {
     .clone()
 }
 
-/// TLS that trusts nobody, for clients that only speak plain http.
+/// A TLS configuration that trusts no server, for clients that use plain HTTP only.
 fn unused_tls() -> Result<ClientConfig, String> {
     let config = ClientConfig::builder_with_provider(crypto())
         .with_safe_default_protocol_versions()
@@ -78,7 +78,7 @@ fn crypto() -> Arc<CryptoProvider> {
     Arc::clone(CRYPTO.get_or_init(|| Arc::new(ring::default_provider())))
 }
 
-/// An error and its causes in one line, outermost first, none said twice.
+/// An error and its causes in one line, outermost first, without repetitions.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

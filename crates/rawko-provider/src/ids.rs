@@ -1,8 +1,8 @@
 //! Tool call ids in the form that a server accepts.
 //!
-//! A conversation can hold ids from several servers, because the fallback chain moves it from one to the next. The
-//! form of an id depends on the id alone: a call and its result always agree, and a request begins with the same bytes
-//! as the one before it.
+//! A conversation may contain ids of several servers, because the fallback chain moves it from one to the next. The form
+//! of an id depends only on the id itself, so that a call and its result always agree, and a request begins with the same
+//! bytes as the one before it.
 
 use std::borrow::Cow;
 
@@ -11,22 +11,22 @@ use sha2::{Digest as _, Sha256};
 /// Which ids a server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdForm {
-    /// Whatever a server gave out itself. `LiteLLM` keeps Gemini's thought signature in the id and reads it back
+    /// Any id that a server issued. `LiteLLM` keeps Gemini's thought signature in the id and reads it back
     /// (<https://github.com/BerriAI/litellm/pull/16895>).
     Any,
     /// At most 40 characters, as `OpenAI` wants them (<https://github.com/vercel/ai/issues/5171>).
     Short,
-    /// Nine of `[a-zA-Z0-9]`, as Mistral wants them
+    /// Nine characters of `[a-zA-Z0-9]`, as Mistral wants them
     /// (<https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py>).
     Nine,
 }
 
-/// What other ids are replaced with: with nine of 62 characters, two of a thousand ids in one conversation meet with a
-/// probability of less than one in ten billion.
+/// The characters of replacement ids. With nine of 62 characters, the probability that two of a thousand ids collide is
+/// less than one in ten billion.
 const ALPHABET: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 impl IdForm {
-    /// `id` itself where the server accepts it, and otherwise one made from it.
+    /// `id` itself if the server accepts it, otherwise a replacement made from it.
     pub(crate) fn of(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::Any => Cow::Borrowed(id),
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn accepted_ids_stay_and_others_are_always_replaced_alike() {
         check(IdForm::Nine, "aB3dE6gH9", "aB3dE6gH9");
-        // Fixed, so that an upgrade in the middle of a session does not change requests.
+        // Fixed values: an upgrade in the middle of a session must not change requests.
         check(IdForm::Nine, "toolu_01A09q90qw90lq917835lq9", "EdyWPUcD4");
         check(IdForm::Nine, "call_0_0", "6TSbrl6C5");
         check(IdForm::Short, "functions.Read:0", "functions.Read:0");

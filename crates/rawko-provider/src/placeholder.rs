@@ -1,18 +1,18 @@
-//! Which keys are worth hiding.
+//! Decides which keys are worth hiding.
 //!
-//! The one place that decides which texts rawko looks for and takes out. A local server's key is often a word such as
-//! `test`. Hiding it protects nothing, and taking it out of every text breaks the word "tester".
+//! This is the only place that decides which texts rawko removes as secrets. A local server's key is often a word such as
+//! `test`. Hiding it protects nothing, and removing it from every text would break the word "tester".
 
-/// Fewest characters of a text that is looked for. The keys of hosted services are longer.
+/// The fewest characters of a text that is hidden. The keys of hosted services are longer.
 const SHORTEST: usize = 16;
 
-/// Longest group of digits that can belong to a placeholder, as in `test-key-1234`.
+/// The longest group of digits in a placeholder, as in `test-key-1234`.
 const DIGITS: usize = 4;
 
-/// Numbers of fewer characters are times, sizes and ids.
+/// Numbers with fewer characters are times, sizes and ids.
 const LONG_NUMBER: usize = 20;
 
-/// Words of which people make keys for servers that want none, and of which documentation makes examples. Among them:
+/// Words that people use as keys for servers which need none, and that documentation uses in examples. Among them:
 /// `sk-no-key-required` (<https://github.com/ggml-org/llama.cpp/tree/master/tools/server>), `EMPTY`
 /// (<https://docs.vllm.ai/en/v0.8.5/getting_started/examples/openai_completion_client.html>), `lm-studio`, `ollama`,
 /// `your-api-key-here`.
@@ -30,14 +30,14 @@ const WORDS: &str = "
     will with without works x you your
 ";
 
-/// Whether `text` is a secret that rawko takes out of other texts: it has at least 16 characters, is no ordinary
-/// number, and is not made of the words, repetitions and short numbers that placeholders are made of (`test`,
+/// Whether `text` is a secret that rawko removes from other texts: it has at least 16 characters, is not an ordinary
+/// number, and does not only consist of words, repetitions and short numbers as placeholders do (`test`,
 /// `sk-no-key-required`, `xxxxxxxxxxxxxxxx`).
 #[must_use]
 pub fn is_worth_hiding(text: &str) -> bool {
     let text: Vec<char> = text.trim().to_lowercase().chars().collect();
     let is_number = text.len() < LONG_NUMBER && !text.iter().any(|c| c.is_alphabetic());
-    // The runs of letters and the runs of digits; what is between them tells nothing.
+    // Runs of letters and runs of digits; the characters between them do not matter.
     let mut pieces = text
         .split(|c| !c.is_alphanumeric())
         .flat_map(|part| part.chunk_by(|a, b| a.is_numeric() == b.is_numeric()));
@@ -58,7 +58,7 @@ fn is_row(piece: &[char]) -> bool {
     piece.len() >= 3 && (steps(0) || steps(1))
 }
 
-/// `nokeyrequired` as well as `no`: whether `piece` is words of the list, one behind the other.
+/// Whether `piece` is a sequence of words of the list: `nokeyrequired` as well as `no`.
 fn is_made_of_words(piece: &[char]) -> bool {
     let mut ends = vec![false; piece.len() + 1];
     ends[0] = true;

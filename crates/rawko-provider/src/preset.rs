@@ -1,12 +1,12 @@
-//! Servers that many people use, by name: where they are, and which variable holds the key.
+//! Well-known servers by name: their addresses, and the variables that hold their keys.
 
 use crate::settings::ProviderKind;
 
-/// The model of `claude` where none is named: Anthropic's balance of speed and ability for agents.
+/// The model of `claude` if none is named: Anthropic's balance of speed and ability for agents.
 pub const CLAUDE_DEFAULT_MODEL: &str = "claude-sonnet-5-5";
 
-/// The model of `openai` where none is named.
-pub const OPENAI_DEFAULT_MODEL: &str = "gpt-5.6-terra";
+/// The model of `openai` if none is named.
+const OPENAI_DEFAULT_MODEL: &str = "gpt-5.6-terra";
 
 /// A known server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,13 +15,11 @@ pub struct Preset {
     pub name: &'static str,
     /// The wire format it speaks.
     pub kind: ProviderKind,
-    /// Where it is.
+    /// Its address.
     pub base_url: &'static str,
-    /// The environment variable that holds its key; `None` where it wants none.
+    /// The environment variable that holds its key; `None` if it needs none.
     pub key_env: Option<&'static str>,
-    /// The environment variable that, by custom, moves it elsewhere.
-    pub base_url_env: Option<&'static str>,
-    /// A model it serves to everyone; `None` where that depends on what is installed or paid for.
+    /// A model that it serves to everyone; `None` if that depends on what is installed or paid for.
     pub default_model: Option<&'static str>,
     /// Whether it runs on the user's own machine.
     pub local: bool,
@@ -39,27 +37,11 @@ const fn hosted(
     key_env: &'static str,
     default_model: Option<&'static str>,
 ) -> Preset {
-    Preset {
-        name,
-        kind: ProviderKind::OpenAi,
-        base_url,
-        key_env: Some(key_env),
-        base_url_env: None,
-        default_model,
-        local: false,
-    }
+    Preset { name, kind: ProviderKind::OpenAi, base_url, key_env: Some(key_env), default_model, local: false }
 }
 
 const fn local(name: &'static str, base_url: &'static str) -> Preset {
-    Preset {
-        name,
-        kind: ProviderKind::OpenAi,
-        base_url,
-        key_env: None,
-        base_url_env: None,
-        default_model: None,
-        local: true,
-    }
+    Preset { name, kind: ProviderKind::OpenAi, base_url, key_env: None, default_model: None, local: true }
 }
 
 /// All presets.
@@ -69,14 +51,10 @@ pub const PRESETS: &[Preset] = &[
         kind: ProviderKind::Claude,
         base_url: "https://api.anthropic.com",
         key_env: Some("ANTHROPIC_API_KEY"),
-        base_url_env: Some("ANTHROPIC_BASE_URL"),
         default_model: Some(CLAUDE_DEFAULT_MODEL),
         local: false,
     },
-    Preset {
-        base_url_env: Some("OPENAI_BASE_URL"),
-        ..hosted("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", Some(OPENAI_DEFAULT_MODEL))
-    },
+    hosted("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", Some(OPENAI_DEFAULT_MODEL)),
     hosted("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", Some("openrouter/auto")),
     hosted("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", None),
     hosted("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", None),

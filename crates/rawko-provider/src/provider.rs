@@ -1,4 +1,4 @@
-//! The provider contract (`spec/providers.md`): sessions in, event streams out.
+//! The provider contract (`docs/spec/providers.md`): sessions in, event streams out.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,32 +10,32 @@ use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::usage::Usage;
 use serde_json::Value;
 
-/// The stream of one answer. It ends in exactly one [`ProviderEvent::MessageDone`] or [`ProviderEvent::Error`],
-/// and dropping it ends the request.
+/// The stream of one answer. It ends in exactly one [`ProviderEvent::MessageDone`] or [`ProviderEvent::Error`]. Dropping
+/// it ends the request.
 pub type EventStream<'a> = Pin<Box<dyn Stream<Item = ProviderEvent> + Send + 'a>>;
 
-/// The list of a provider's models, once it has arrived.
+/// A future list of a provider's models.
 pub type ModelList<'a> = Pin<Box<dyn Future<Output = Result<Vec<ModelInfo>, ErrorInfo>> + Send + 'a>>;
 
 /// A model that a provider offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
-    /// The name to ask for it by.
+    /// The name that requests use.
     pub id: String,
-    /// The name for people, where the provider has one.
+    /// The name for people, if the provider has one.
     pub display_name: Option<String>,
 }
 
-/// A source of model answers. Cheap to share; holds keys and connections, nothing of any conversation.
+/// A source of model answers. Cheap to share; holds keys and connections, but no conversation.
 pub trait Provider: Send + Sync {
-    /// The name it is configured under.
+    /// The name under which it is configured.
     fn name(&self) -> &str;
 
-    /// The model to use where configuration names none.
+    /// The model to use if the configuration names none.
     fn default_model(&self) -> &str;
 
-    /// A run that this provider had answered before goes on: `answered` says who had asked, in order. Providers that
-    /// remember nothing between calls have nothing to do; one that plays a script goes to its place in it.
+    /// A run continues that this provider has answered before: `answered` lists the purposes of its requests in order.
+    /// A provider that plays a script moves to the right place in it; others have nothing to do.
     fn resumed(&self, answered: &[Purpose]) {
         let _ = answered;
     }
@@ -43,13 +43,13 @@ pub trait Provider: Send + Sync {
     /// Opens a session for one conversation.
     fn open(&self) -> Box<dyn ProviderSession>;
 
-    /// `text` without the keys that this provider holds, for texts from elsewhere that may have come across them:
-    /// a tool can be made to read the environment that a key came from.
+    /// Removes the keys of this provider from `text`. Texts from elsewhere may contain them: for example, a tool can read
+    /// the environment variable that a key came from.
     fn without_secrets(&self, text: &str) -> String {
         text.to_owned()
     }
 
-    /// The models that the provider offers. Providers that cannot say answer with `config_error`.
+    /// The models that the provider offers. A provider that cannot list them returns `config_error`.
     fn list_models(&self) -> ModelList<'_> {
         let mut error = ErrorInfo::new(
             ErrorCode::ConfigError,
@@ -60,9 +60,9 @@ pub trait Provider: Send + Sync {
     }
 }
 
-/// One conversation with a provider. Keeps what it has already encoded, so that a turn costs what is new in it.
+/// One conversation with a provider. Keeps what it has encoded already, so that a turn only costs its new messages.
 pub trait ProviderSession: Send {
-    /// Puts the question and streams the answer.
+    /// Sends the request and streams the answer.
     fn send(&mut self, request: ModelRequest) -> EventStream<'_>;
 }
 
@@ -94,30 +94,30 @@ pub enum ProviderEvent {
         /// Its arguments; `{}` where they were not valid JSON (the message says so).
         input: Value,
     },
-    /// The provider will be asked again: for people to see, the answer has not begun.
+    /// The request failed before the answer began, and is sent again.
     Retrying {
-        /// What failed.
+        /// Why it failed.
         error: ErrorInfo,
-        /// Which attempt comes next, from 2.
+        /// The number of the next attempt, from 2.
         attempt: u32,
-        /// How long it waits first, in milliseconds.
+        /// How long it waits before that, in milliseconds.
         after_ms: u64,
     },
-    /// The answer is whole. Always last.
+    /// The answer is complete. Always the last event.
     MessageDone {
-        /// The whole message.
+        /// The complete message.
         message: Message,
         /// What it consumed.
         usage: Usage,
         /// Why it ended.
         stop_reason: StopReason,
     },
-    /// There is no answer. Always last.
+    /// There is no answer. Always the last event.
     Error {
-        /// Why.
+        /// Why it failed.
         error: ErrorInfo,
-        /// What it consumed all the same; absent where the answer had not begun. A prompt of no tokens is one that
-        /// the server had not counted yet.
+        /// What it consumed nevertheless; absent if the answer had not begun. Zero prompt tokens mean that the server had not
+        /// counted them yet.
         usage: Option<Usage>,
     },
 }

@@ -1,6 +1,6 @@
-//! API keys: held, sent, and never shown.
+//! API keys: stored, sent, and never shown.
 //!
-//! Owns the only type in the project that a key may live in. It refuses to print, to serialize and to be compared.
+//! Owns the only type that may hold a key. It cannot be printed, serialized or compared.
 
 use std::fmt;
 
@@ -13,35 +13,26 @@ use crate::placeholder::is_worth_hiding;
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes the key, without the white space that files and shells leave around it.
+    /// Stores the key, without the white space that files and shells leave around it.
     #[must_use]
     pub fn new(key: impl AsRef<str>) -> Self {
         Self(key.as_ref().trim().to_owned())
     }
 
-    /// The key in the environment variable `name`; `None` where it is unset, not Unicode or blank.
-    #[must_use]
-    pub fn from_env(name: &str) -> Option<Self> {
-        let secret = Self::new(std::env::var(name).ok()?);
-        (!secret.0.is_empty()).then_some(secret)
-    }
-
-    /// The key itself, for the one header it goes into.
+    /// The key itself, for its header.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 
-    /// `text` with every occurrence of the secret replaced by [`REDACTED`]; as it is where the secret is not
+    /// `text` with every occurrence of the secret replaced by [`REDACTED`]; unchanged if the secret is not
     /// [worth hiding](is_worth_hiding).
-    #[must_use]
-    pub fn redact(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         if is_worth_hiding(&self.0) { self.redact_always(text) } else { text.to_owned() }
     }
 
-    /// `text` with every occurrence of the secret replaced, whatever it is made of: for passwords, which people choose
-    /// short.
+    /// `text` with every occurrence of the secret replaced, whatever it is: for passwords, which may be short.
     pub(crate) fn redact_always(&self, text: &str) -> String {
-        // Nothing stands between any two characters.
+        // An empty pattern would match between any two characters.
         if self.0.is_empty() { text.to_owned() } else { text.replace(&self.0, REDACTED) }
     }
 }

@@ -1,7 +1,7 @@
-//! What a provider must know before its first call.
+//! The settings of a provider.
 //!
-//! Owns the settings of one configured provider and what follows from its base URL. Files and precedence belong to
-//! the SDK's configuration.
+//! Owns the settings of one configured provider and what follows from its base URL. The SDK's configuration reads them
+//! from files and decides which source wins.
 
 use std::fmt;
 
@@ -29,11 +29,11 @@ pub enum ProviderKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Timeouts {
-    /// Until the connection stands, in milliseconds.
+    /// Until the connection is established, in milliseconds.
     pub connect_ms: u64,
-    /// Without a byte from the server, in milliseconds. A prompt that is being read counts as silence.
+    /// Without a byte from the server, in milliseconds. The time in which it processes the prompt counts.
     pub idle_ms: u64,
-    /// The whole call with its retries, in milliseconds.
+    /// For the whole call with its retries, in milliseconds.
     pub total_ms: u64,
 }
 
@@ -44,9 +44,8 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// For a server on the same machine: it may load a model and read a long prompt for minutes without a word.
-    #[must_use]
-    pub fn local() -> Self {
+    /// For a server on the same machine, which may load a model and process a long prompt for minutes.
+    pub(crate) fn local() -> Self {
         Self { connect_ms: 2_000, idle_ms: 600_000, total_ms: 3_600_000 }
     }
 }
@@ -54,17 +53,17 @@ impl Timeouts {
 /// One configured provider.
 #[derive(Clone)]
 pub struct ProviderSettings {
-    /// The name it is configured under.
+    /// The name under which it is configured.
     pub name: String,
     /// The wire format.
     pub kind: ProviderKind,
-    /// Where the API lives: `https://api.anthropic.com`, `https://api.openai.com/v1`. Never shown with credentials.
+    /// The base URL of the API: `https://api.anthropic.com`, `https://api.openai.com/v1`. Shown only without credentials.
     pub base_url: String,
-    /// The key, if the server wants one. Goes to the host of `base_url` and nowhere else.
+    /// The key, if the server needs one. It is sent to the host of `base_url` and nowhere else.
     pub api_key: Option<Secret>,
-    /// The model to use where none is named; may be empty, and every request then names one.
+    /// The model to use if none is named. If this is empty, every request must name one.
     pub default_model: String,
-    /// How often and how patiently failed calls are made again.
+    /// How often and after which waits a failed call is tried again.
     pub retry: RetryPolicy,
     /// How long a call may take.
     pub timeouts: Timeouts,
@@ -85,13 +84,13 @@ impl ProviderSettings {
         }
     }
 
-    /// The settings of the preset called `name`, still without a key ([`Preset::key_env`] says where it is found).
+    /// The settings of the preset called `name`, without a key ([`Preset::key_env`] names its variable).
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
         preset::find(name).map(Self::from_preset)
     }
 
-    /// The settings of `preset`, still without a key.
+    /// The settings of `preset`, without a key.
     #[must_use]
     pub fn from_preset(preset: &Preset) -> Self {
         Self {
@@ -101,7 +100,7 @@ impl ProviderSettings {
         }
     }
 
-    /// The same with this key.
+    /// Sets the key.
     #[must_use]
     pub fn with_key(mut self, key: Option<Secret>) -> Self {
         self.api_key = key;
@@ -111,7 +110,7 @@ impl ProviderSettings {
     /// The address of `path` under the base URL.
     ///
     /// # Errors
-    /// `config_error` where the base URL is none; the message shows it without credentials.
+    /// `config_error` if the base URL is not valid; the message shows it without credentials.
     pub(crate) fn endpoint(&self, path: &str) -> Result<Url, ErrorInfo> {
         let base = self.base_url.trim().trim_end_matches('/');
         let parsed = Url::parse(&format!("{base}/{path}"));
@@ -148,7 +147,7 @@ impl fmt::Debug for ProviderSettings {
     }
 }
 
-/// `url` with the credentials in it replaced, whether it can be parsed or not; queries too, since keys travel there.
+/// `url` without credentials and query, which may contain keys, whether it can be parsed or not.
 pub(crate) fn shown_url(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = url.split_once("//").map_or(("", url), |(s, r)| (s, r));

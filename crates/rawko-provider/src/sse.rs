@@ -1,36 +1,35 @@
-//! Server-sent events from bytes that arrive in any pieces.
+//! Parses server-sent events from bytes that arrive in arbitrary pieces.
 //!
-//! Owns the line and event rules of the format
-//! (<https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation>): a byte order mark,
-//! CRLF, LF and CR line ends, comments, events of several data lines, several events in one piece. Ids and `retry`
-//! are read over: a model's answer is not resumed. It knows nothing of what the data means, and holds at most one
-//! event of bounded size.
+//! Follows the format
+//! (<https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation>): byte order mark, CRLF,
+//! LF and CR line ends, comments, events of several data lines. Ignores ids and `retry`, because a model's answer is not
+//! resumed. Holds at most one event of bounded size. ADR 32 says why this is not a library.
 
-/// Largest event by default, in bytes. The largest real ones carry a whole tool call.
+/// The largest event, in bytes. The largest real ones contain a whole tool call.
 pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SseEvent {
-    /// The `event` field; empty where there was none.
+    /// The `event` field; empty if there was none.
     pub(crate) name: String,
     /// The `data` lines, joined by line feeds.
     pub(crate) data: String,
 }
 
-/// An event was larger than the decoder may hold.
+/// An event was larger than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is larger than {0} bytes")]
 pub(crate) struct EventTooLarge(usize);
 
-/// Turns bytes into events.
+/// Parses bytes into events.
 #[derive(Debug)]
 pub(crate) struct SseDecoder {
     line: Vec<u8>,
     name: String,
     data: String,
     has_data: bool,
-    /// The last byte was a CR: a LF that follows belongs to it.
+    /// The last byte was a CR: a following LF belongs to it.
     after_cr: bool,
     first_line: bool,
     max: usize,
@@ -49,10 +48,10 @@ impl SseDecoder {
         }
     }
 
-    /// Takes the next bytes; `emit` gets every event that they complete.
+    /// Parses the next bytes; `emit` gets every event that they complete.
     ///
     /// # Errors
-    /// When an event grows past the bound. The decoder is of no use after that.
+    /// If an event is larger than the limit. The decoder cannot be used after that.
     pub(crate) fn feed(
         &mut self,
         mut bytes: &[u8],
@@ -83,8 +82,8 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// The stream has ended: `emit` gets what lacked only its last line ends. Servers leave them out, and an event
-    /// that was really cut fails to parse.
+    /// The stream has ended: `emit` gets an event that lacks only its last line ends. Some servers leave them out, and an
+    /// event that was really cut fails to parse.
     pub(crate) fn finish(&mut self, mut emit: impl FnMut(SseEvent)) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {

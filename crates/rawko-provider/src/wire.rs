@@ -1,4 +1,4 @@
-//! What the two wire formats have in common, seen from the call that uses them.
+//! What the two wire formats have in common.
 
 use std::sync::Arc;
 
@@ -11,31 +11,36 @@ use serde_json::{Map, Value};
 
 use crate::concession::Concessions;
 use crate::draft::Events;
-use crate::failure::Failure;
-use crate::pictures::Named;
+use crate::failure::AttemptFailure;
+use crate::pictures::NamedPicture;
 use crate::provider::{ModelInfo, ProviderEvent};
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
 use crate::sse::SseEvent;
 
-/// A wire format: how a request is written and an answer read. Knows nothing of connections.
-pub(crate) trait Wire: Send + Sync + 'static {
-    /// What reads one answer.
-    type Decoder: Decoder;
+/// A wire format: writes requests and reads answers. Knows nothing of connections.
+pub(crate) trait WireFormat: Send + Sync + 'static {
+    /// Reads one answer.
+    type Decoder: ResponseDecoder;
 
     /// The format for a provider with these settings.
     fn new(settings: &ProviderSettings) -> Self;
 
-    /// Where requests go, under the base URL.
+    /// The base URL for requests, made from the configured one.
+    fn base_url(base: &str) -> &str {
+        base
+    }
+
+    /// The path of requests under the base URL.
     fn messages_path(&self) -> &'static str;
 
-    /// Where the list of models is, under the base URL.
+    /// The path of the list of models under the base URL.
     fn models_path(&self) -> &'static str;
 
-    /// The headers that every request carries, the key among them.
+    /// The headers of every request, including the key.
     fn headers(&self, key: Option<&Secret>) -> Result<HeaderMap, reqwest::header::InvalidHeaderValue>;
 
-    /// What is known from the start that `request` must go without.
+    /// The concessions that `request` is known to need.
     fn known(&self, request: &ModelRequest) -> Concessions;
 
     /// The request up to and into the array of messages, and whether that array already has an element.
@@ -45,19 +50,19 @@ pub(crate) trait Wire: Send + Sync + 'static {
         without: Concessions,
     ) -> Result<(Vec<u8>, bool), serde_json::Error>;
 
-    /// A message as elements of that array, joined by commas; nothing where it has no place there.
+    /// A message as elements of that array, joined by commas; empty if this wire cannot express it.
     fn message(&self, message: &Message, without: Concessions) -> Result<Vec<u8>, serde_json::Error>;
 
-    /// The picture that a refusal names, by its place in `messages`; `None` where it names none.
-    fn picture_named(&self, words: &str, messages: &[Arc<Message>]) -> Option<Named> {
+    /// The picture that a refusal names, by its position in `messages`; `None` if it names none.
+    fn picture_named(&self, words: &str, messages: &[Arc<Message>]) -> Option<NamedPicture> {
         let _ = (words, messages);
         None
     }
 
-    /// The reader of the answer to `request`.
+    /// The decoder for the answer to `request`.
     fn decoder(&self, request: &ModelRequest) -> Self::Decoder;
 
-    /// The models in the answer to a listing. Both formats put them under `data`.
+    /// The models in the answer to a listing. Both formats list them under `data`.
     fn models(&self, body: &Value) -> Vec<ModelInfo> {
         let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).map(str::to_owned);
         let items = body.get("data").and_then(Value::as_array);
@@ -71,38 +76,38 @@ pub(crate) trait Wire: Send + Sync + 'static {
 }
 
 /// Reads one answer, event by event.
-pub(crate) trait Decoder: Send {
-    /// Takes an event of the stream.
-    fn event(&mut self, event: &SseEvent, out: &mut Events) -> Result<Progress, Failure>;
+pub(crate) trait ResponseDecoder: Send {
+    /// Decodes an event of the stream.
+    fn event(&mut self, event: &SseEvent, out: &mut Events) -> Result<DecodeProgress, AttemptFailure>;
 
-    /// Takes an answer that came as one JSON object because the server does not stream.
-    fn whole(&mut self, body: &Value, out: &mut Events) -> Result<(), Failure>;
+    /// Decodes an answer that arrived as one JSON object because the server does not stream.
+    fn whole(&mut self, body: &Value, out: &mut Events) -> Result<(), AttemptFailure>;
 
     /// How far the answer is.
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> DecodeProgress;
 
-    /// What the answer has consumed so far; `None` where it has not begun.
+    /// What the answer has consumed so far; `None` if it has not begun.
     fn consumed(&self) -> Option<Usage>;
 
-    /// Closes what is open and gives the last event.
+    /// Completes the message and returns the last event.
     fn finish(self, out: &mut Events) -> ProviderEvent;
 }
 
 /// How far an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// More must come; an end here is a cut.
+pub(crate) enum DecodeProgress {
+    /// More must come: an end here means that the answer was cut off.
     Open,
-    /// All of the message is there; usage or an end mark may follow, but need not.
+    /// The message is complete; usage or an end marker may follow.
     Closing,
     /// Nothing more will come.
     Done,
 }
 
 /// The data of an event as JSON.
-pub(crate) fn parse_event(event: &SseEvent) -> Result<Value, Failure> {
+pub(crate) fn parse_event(event: &SseEvent) -> Result<Value, AttemptFailure> {
     serde_json::from_str(&event.data).map_err(|error| {
-        Failure::passing(
+        AttemptFailure::transient(
             rawko_core::error::ErrorCode::NetworkError,
             format!(
                 "the server sent an event that is not JSON ({error}): {}",
@@ -112,7 +117,7 @@ pub(crate) fn parse_event(event: &SseEvent) -> Result<Value, Failure> {
     })
 }
 
-/// Writes the fields of a request object in the order in which they are given, and never one twice.
+/// Writes the fields of a request object in the given order, each only once.
 pub(crate) struct HeadWriter<'a> {
     bytes: Vec<u8>,
     extra: &'a Map<String, Value>,
@@ -124,7 +129,7 @@ impl<'a> HeadWriter<'a> {
         Self { bytes: vec![b'{'], extra, written: Vec::new() }
     }
 
-    /// Writes a field that nobody may override.
+    /// Writes a field that `extra` may not override.
     pub(crate) fn fixed(
         &mut self,
         name: &'static str,
@@ -134,7 +139,7 @@ impl<'a> HeadWriter<'a> {
         self.put(name, value)
     }
 
-    /// Writes a field unless the request's `extra` has its own.
+    /// Writes a field unless `extra` contains it.
     pub(crate) fn field(
         &mut self,
         name: &'static str,
@@ -143,7 +148,7 @@ impl<'a> HeadWriter<'a> {
         if self.extra.contains_key(name) { Ok(()) } else { self.fixed(name, value) }
     }
 
-    /// Writes what `extra` adds and opens the array of messages.
+    /// Writes the fields of `extra` and opens the array of messages.
     pub(crate) fn into_messages(mut self) -> Result<Vec<u8>, serde_json::Error> {
         let extra = self.extra;
         for (name, value) in extra {
@@ -171,7 +176,7 @@ impl<'a> HeadWriter<'a> {
     }
 }
 
-/// A header value that no log shows.
+/// A header value that logs do not show.
 pub(crate) fn sensitive(value: &str) -> Result<HeaderValue, reqwest::header::InvalidHeaderValue> {
     let mut value = HeaderValue::from_str(value)?;
     value.set_sensitive(true);

@@ -1,4 +1,4 @@
-//! The scripted provider: what a script says is what comes.
+//! The scripted provider answers as its script says.
 
 #![allow(clippy::expect_used, clippy::panic)]
 

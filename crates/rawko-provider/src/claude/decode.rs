@@ -1,8 +1,7 @@
-//! Answers as the Messages API streams them
+//! Decodes answers as the Messages API streams them
 //! (<https://platform.claude.com/docs/en/build-with-claude/streaming>).
 //!
-//! Owns the meaning of each event. Event and block types that it does not know are read over, as the API's
-//! versioning asks of clients.
+//! Ignores unknown event and block types, as the API's versioning asks of clients.
 
 use std::sync::Arc;
 
@@ -10,13 +9,13 @@ use rawko_core::message::{Message, StopReason};
 use rawko_core::usage::Usage;
 use serde_json::Value;
 
-use crate::draft::{Draft, Events};
-use crate::failure::Failure;
+use crate::draft::{Events, MessageDraft};
+use crate::failure::AttemptFailure;
 use crate::provider::ProviderEvent;
 use crate::sse::SseEvent;
-use crate::wire::{Decoder, Progress, parse_event};
+use crate::wire::{DecodeProgress, ResponseDecoder, parse_event};
 
-/// The events that carry an answer; the data of others is not even parsed.
+/// The events that carry an answer; the data of others is not parsed.
 const KNOWN: &[&str] = &[
     "message_start",
     "content_block_start",
@@ -30,7 +29,7 @@ const KNOWN: &[&str] = &[
 /// Reads one answer.
 #[derive(Debug)]
 pub(crate) struct ClaudeDecoder {
-    draft: Draft,
+    draft: MessageDraft,
     stopped: bool,
     done: bool,
 }
@@ -38,12 +37,12 @@ pub(crate) struct ClaudeDecoder {
 impl ClaudeDecoder {
     /// For the answer to a conversation of these messages.
     pub(super) fn new(messages: &[Arc<Message>]) -> Self {
-        Self { draft: Draft::answer_to(messages), stopped: false, done: false }
+        Self { draft: MessageDraft::answer_to(messages), stopped: false, done: false }
     }
 }
 
-impl Decoder for ClaudeDecoder {
-    fn event(&mut self, event: &SseEvent, out: &mut Events) -> Result<Progress, Failure> {
+impl ResponseDecoder for ClaudeDecoder {
+    fn event(&mut self, event: &SseEvent, out: &mut Events) -> Result<DecodeProgress, AttemptFailure> {
         if !event.name.is_empty() && !KNOWN.contains(&event.name.as_str()) {
             return Ok(self.progress());
         }
@@ -59,16 +58,16 @@ impl Decoder for ClaudeDecoder {
                 self.stop(str_at(&data, "/delta/stop_reason"));
             }
             "message_stop" => self.done = true,
-            "error" => return Err(Failure::from_value(&data)),
+            "error" => return Err(AttemptFailure::from_value(&data)),
             _ => {}
         }
         Ok(self.progress())
     }
 
-    fn whole(&mut self, body: &Value, out: &mut Events) -> Result<(), Failure> {
+    fn whole(&mut self, body: &Value, out: &mut Events) -> Result<(), AttemptFailure> {
         let blocks = match body.get("content") {
             Some(Value::Array(blocks)) => blocks,
-            _ => return Err(Failure::from_value(body)),
+            _ => return Err(AttemptFailure::from_value(body)),
         };
         for (place, block) in (0_u64..).zip(blocks) {
             self.start(place, Some(block), out);
@@ -80,11 +79,11 @@ impl Decoder for ClaudeDecoder {
         Ok(())
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> DecodeProgress {
         match (self.done, self.stopped) {
-            (true, _) => Progress::Done,
-            (false, true) => Progress::Closing,
-            (false, false) => Progress::Open,
+            (true, _) => DecodeProgress::Done,
+            (false, true) => DecodeProgress::Closing,
+            (false, false) => DecodeProgress::Open,
         }
     }
 
@@ -110,7 +109,7 @@ impl ClaudeDecoder {
             "redacted_thinking" => self.draft.redacted(place, text("/data")),
             "tool_use" => {
                 self.draft.tool(place, text("/id"), text("/name"), out);
-                // Streams begin with `{}` and send the input after it; whole answers have all of it here.
+                // Streams begin with `{}` and send the input after it; whole answers contain all of it here.
                 if let Some(Value::Object(input)) =
                     block.get("input").filter(|i| i.as_object().is_some_and(|o| !o.is_empty()))
                 {
@@ -134,7 +133,7 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Counts are cumulative: a later one replaces an earlier one, and an absent one changes nothing.
+    /// Counts are cumulative: a later one replaces an earlier one, and a missing one changes nothing.
     fn usage(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage else { return };
         let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, estimated: _ } =
@@ -159,8 +158,8 @@ impl ClaudeDecoder {
             "max_tokens" => StopReason::MaxTokens,
             "refusal" => StopReason::Refusal,
             "model_context_window_exceeded" => StopReason::ContextWindow,
-            // `end_turn`, `stop_sequence`; `pause_turn` belongs to tools that run on the server, which are never
-            // offered, and reads as the end of a turn: asking on continues it.
+            // `end_turn`, `stop_sequence`, and `pause_turn`. The last belongs to tools that run on the server, which are
+            // never offered; as the end of a turn it lets the next request continue.
             _ => StopReason::EndTurn,
         });
     }

@@ -1,9 +1,9 @@
-//! Requests as the Messages API wants them.
+//! Encodes requests for the Messages API.
 //!
-//! Owns the order of fields and the cache breakpoints. Everything stable comes first and messages come last, and a
-//! message's bytes never change: the breakpoint that moves with the conversation is the top-level `cache_control`,
-//! not a mark inside a message. The API takes four breakpoints; there are three at most, that one among them: behind
-//! what all conversations of an agent begin with, behind what is this conversation's alone, and behind the last message.
+//! Decides the order of fields and the cache breakpoints. Stable fields come first and messages last, and a message's bytes
+//! never change: the top-level `cache_control` is the breakpoint that moves with the conversation, so no message contains
+//! one. The API allows four breakpoints. At most three are used: after what all conversations of an agent begin with,
+//! after what belongs to this conversation only, and after the last message.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::concession::{Concession, Concessions};
-use crate::pictures::Named;
+use crate::pictures::NamedPicture;
 use crate::wire::HeadWriter;
 
-/// The mark of a cache breakpoint.
+/// A cache breakpoint.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct CacheControl {
     r#type: &'static str,
@@ -28,14 +28,14 @@ struct CacheControl {
 const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
 
 #[derive(Serialize)]
-struct SystemBlock<'a> {
+struct ClaudeSystemBlock<'a> {
     r#type: &'static str,
     text: &'a str,
     cache_control: CacheControl,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ClaudeTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a Value,
@@ -70,7 +70,7 @@ pub(super) fn head(request: &ModelRequest, without: Concessions) -> Result<Vec<u
     if !without.has(Concession::NoAutomaticCache) {
         head.field("cache_control", &EPHEMERAL)?;
     }
-    // The server puts tools before the system prompt: a breakpoint on the prompt covers both.
+    // The server puts tools before the system prompt, so a breakpoint on the prompt covers both.
     let system = system(request);
     if !request.tools.is_empty() {
         head.fixed("tools", &tools(&request.tools, system.is_empty()))?;
@@ -81,9 +81,9 @@ pub(super) fn head(request: &ModelRequest, without: Concessions) -> Result<Vec<u
     head.into_messages()
 }
 
-/// The system prompt. What is this conversation's alone is a block of its own: entries of the cache end where a
-/// breakpoint is, so without one in front of it other memories would cost the tools and the whole prompt.
-fn system(request: &ModelRequest) -> Vec<SystemBlock<'_>> {
+/// The system prompt. What belongs to this conversation only is a block of its own: cache entries end at breakpoints, so
+/// without a breakpoint before it, other memories would invalidate the tools and the whole prompt.
+fn system(request: &ModelRequest) -> Vec<ClaudeSystemBlock<'_>> {
     let (stable, own) = request.system_parts();
     // The API rejects blank text.
     let parts = match (stable.trim().is_empty(), own.trim().is_empty()) {
@@ -91,16 +91,16 @@ fn system(request: &ModelRequest) -> Vec<SystemBlock<'_>> {
         (true, true) => Vec::new(),
         (true, false) | (false, true) => vec![&*request.system],
     };
-    let block = |text| SystemBlock { r#type: "text", text, cache_control: EPHEMERAL };
+    let block = |text| ClaudeSystemBlock { r#type: "text", text, cache_control: EPHEMERAL };
     parts.into_iter().map(block).collect()
 }
 
-fn tools(specs: &[ToolSpec], mark_last: bool) -> Vec<Tool<'_>> {
+fn tools(specs: &[ToolSpec], mark_last: bool) -> Vec<ClaudeTool<'_>> {
     let last = specs.len().saturating_sub(1);
     specs
         .iter()
         .enumerate()
-        .map(|(at, spec)| Tool {
+        .map(|(at, spec)| ClaudeTool {
             name: &spec.name,
             description: &spec.description,
             input_schema: &spec.input_schema,
@@ -110,14 +110,14 @@ fn tools(specs: &[ToolSpec], mark_last: bool) -> Vec<Tool<'_>> {
 }
 
 #[derive(Serialize)]
-struct WireMessage<'a> {
+struct ClaudeMessage<'a> {
     role: &'static str,
-    content: Vec<Block<'a>>,
+    content: Vec<ClaudeBlock<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
+enum ClaudeBlock<'a> {
     Text {
         text: &'a str,
     },
@@ -140,7 +140,7 @@ enum Block<'a> {
         is_error: bool,
     },
     Image {
-        source: Source<'a>,
+        source: ClaudeImageSource<'a>,
     },
 }
 
@@ -148,19 +148,19 @@ enum Block<'a> {
 #[serde(untagged)]
 enum ResultContent<'a> {
     Text(&'a str),
-    Blocks(Vec<Block<'a>>),
+    Blocks(Vec<ClaudeBlock<'a>>),
 }
 
 #[derive(Serialize)]
-struct Source<'a> {
+struct ClaudeImageSource<'a> {
     r#type: &'static str,
     media_type: &'a str,
     data: &'a str,
 }
 
-/// One message; nothing where nothing of it can be said on this wire.
+/// Encodes a message; empty if this wire can express nothing of it.
 pub(super) fn message(message: &Message) -> Result<Vec<u8>, serde_json::Error> {
-    let content: Vec<Block<'_>> = blocks(message).map(|(_, block)| block).collect();
+    let content: Vec<ClaudeBlock<'_>> = blocks(message).map(|(_, block)| block).collect();
     if content.is_empty() {
         return Ok(Vec::new());
     }
@@ -168,21 +168,21 @@ pub(super) fn message(message: &Message) -> Result<Vec<u8>, serde_json::Error> {
         Role::User => "user",
         Role::Assistant => "assistant",
     };
-    serde_json::to_vec(&WireMessage { role, content })
+    serde_json::to_vec(&ClaudeMessage { role, content })
 }
 
-/// The blocks of a message on the wire, each with its place in the message.
-fn blocks(message: &Message) -> impl Iterator<Item = (usize, Block<'_>)> {
-    // The API wants results before anything else that answers the calls.
+/// The blocks of a message on the wire, each with its position in the message.
+fn blocks(message: &Message) -> impl Iterator<Item = (usize, ClaudeBlock<'_>)> {
+    // The API wants tool results before other content that answers the calls.
     let is_result = |(_, content): &(usize, &Content)| matches!(content, Content::ToolResult { .. });
     let results = message.content.iter().enumerate().filter(is_result);
     let others = message.content.iter().enumerate().filter(move |content| !is_result(content));
     results.chain(others).filter_map(|(at, content)| Some((at, block(content)?)))
 }
 
-/// The picture that a refusal means with `messages.3.content.0.tool_result.content.1.image…`
+/// Finds the picture that a refusal names as `messages.3.content.0.tool_result.content.1.image…`
 /// (<https://github.com/earendil-works/pi/pull/424>).
-pub(super) fn picture_named(words: &str, messages: &[Arc<Message>]) -> Option<Named> {
+pub(super) fn picture_named(words: &str, messages: &[Arc<Message>]) -> Option<NamedPicture> {
     let (_, path) = words.split_once("messages.")?;
     let path = path.split([':', ' ']).next()?;
     let mut numbers = path.split('.').filter_map(|part| part.parse::<usize>().ok());
@@ -191,49 +191,52 @@ pub(super) fn picture_named(words: &str, messages: &[Arc<Message>]) -> Option<Na
     let picture = numbers.next().zip(numbers.next()).and_then(|(block, part)| {
         let (at, block) = blocks(content).nth(block)?;
         match block {
-            Block::ToolResult { content: ResultContent::Blocks(parts), .. } => {
-                let texts = parts.iter().take_while(|part| !matches!(part, Block::Image { .. })).count();
+            ClaudeBlock::ToolResult { content: ResultContent::Blocks(parts), .. } => {
+                let texts =
+                    parts.iter().take_while(|part| !matches!(part, ClaudeBlock::Image { .. })).count();
                 Some((at, part.checked_sub(texts)?))
             }
             _ => None,
         }
     });
-    Some(Named { message, picture })
+    Some(NamedPicture { message, picture })
 }
 
-fn block(content: &Content) -> Option<Block<'_>> {
+fn block(content: &Content) -> Option<ClaudeBlock<'_>> {
     match content {
         // The API rejects blank text.
-        Content::Text { text } => (!text.trim().is_empty()).then_some(Block::Text { text }),
-        // Reasoning of another provider has no signature and no place here.
+        Content::Text { text } => (!text.trim().is_empty()).then_some(ClaudeBlock::Text { text }),
+        // Reasoning of another provider has no signature, so the API would refuse it.
         Content::Thinking { thinking, signature } => {
-            signature.as_deref().map(|signature| Block::Thinking { thinking, signature })
+            signature.as_deref().map(|signature| ClaudeBlock::Thinking { thinking, signature })
         }
-        Content::RedactedThinking { data } => Some(Block::RedactedThinking { data }),
+        Content::RedactedThinking { data } => Some(ClaudeBlock::RedactedThinking { data }),
         Content::ToolUse(call) => {
             let input = match &call.input {
                 input @ Value::Object(_) => Cow::Borrowed(input),
                 _ => Cow::Owned(Value::Object(Map::new())),
             };
-            Some(Block::ToolUse { id: valid_id(&call.id), name: &call.name, input })
+            Some(ClaudeBlock::ToolUse { id: valid_id(&call.id), name: &call.name, input })
         }
         Content::ToolResult { tool_use_id, content, is_error, images } => {
             let content = if images.is_empty() {
                 ResultContent::Text(content)
             } else {
-                let text = (!content.trim().is_empty()).then_some(Block::Text { text: content });
+                let text = (!content.trim().is_empty()).then_some(ClaudeBlock::Text { text: content });
                 ResultContent::Blocks(text.into_iter().chain(images.iter().map(image)).collect())
             };
-            Some(Block::ToolResult { tool_use_id: valid_id(tool_use_id), content, is_error: *is_error })
+            Some(ClaudeBlock::ToolResult { tool_use_id: valid_id(tool_use_id), content, is_error: *is_error })
         }
     }
 }
 
-fn image(image: &Image) -> Block<'_> {
-    Block::Image { source: Source { r#type: "base64", media_type: &image.media_type, data: &image.data } }
+fn image(image: &Image) -> ClaudeBlock<'_> {
+    ClaudeBlock::Image {
+        source: ClaudeImageSource { r#type: "base64", media_type: &image.media_type, data: &image.data },
+    }
 }
 
-/// An id as the API takes it: other providers' ids may hold other characters.
+/// An id that the API accepts: ids of other providers may contain other characters.
 fn valid_id(id: &str) -> Cow<'_, str> {
     let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if id.chars().all(is_valid) {

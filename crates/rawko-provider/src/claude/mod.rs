@@ -1,6 +1,6 @@
 //! Anthropic's Messages API (<https://platform.claude.com/docs/en/api/messages>).
 //!
-//! Owns the provider type and what is particular about the API as a whole: its headers, and which models refuse what.
+//! Owns what applies to the API as a whole: its headers, and which models refuse what.
 
 mod decode;
 mod encode;
@@ -8,69 +8,31 @@ mod encode;
 use std::sync::Arc;
 
 use rawko_core::message::Message;
-use rawko_core::models::{self, LeastThinking, Model, VendorWire, When};
+use rawko_core::models::{self, LeastThinking, ModelFacts, VendorWire, When};
 use rawko_core::request::{ModelRequest, ToolChoice};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
 
 use crate::concession::{Concession, Concessions};
-use crate::pictures::Named;
-use crate::provider::{ModelList, Provider, ProviderSession};
-use crate::remote::{Remote, RemoteSession};
+use crate::pictures::NamedPicture;
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
-use crate::wire::{Wire, sensitive};
+use crate::wire::{WireFormat, sensitive};
 
-/// Models reached over Anthropic's Messages API.
-pub struct Claude(Arc<Remote<ClaudeWire>>);
-
-impl Claude {
-    /// The provider with these settings. Nothing is connected, and nothing loaded, before the first request.
-    #[must_use]
-    pub fn new(mut settings: ProviderSettings) -> Self {
-        // The paths bring their own `v1`; many write it into the base URL as other APIs want it.
-        let base = settings.base_url.trim_end_matches('/');
-        settings.base_url = base.strip_suffix("/v1").unwrap_or(base).to_owned();
-        Self(Remote::new(settings))
-    }
-}
-
-impl Provider for Claude {
-    fn name(&self) -> &str {
-        &self.0.settings.name
-    }
-
-    fn default_model(&self) -> &str {
-        &self.0.settings.default_model
-    }
-
-    fn open(&self) -> Box<dyn ProviderSession> {
-        Box::new(RemoteSession::new(Arc::clone(&self.0)))
-    }
-
-    fn without_secrets(&self, text: &str) -> String {
-        self.0.without_secrets(text)
-    }
-
-    fn list_models(&self) -> ModelList<'_> {
-        Box::pin(self.0.list_models())
-    }
-}
-
-impl std::fmt::Debug for Claude {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Claude").field(&self.0.settings).finish()
-    }
-}
-
-/// The format itself.
+/// The wire format of the Messages API.
 pub(crate) struct ClaudeWire;
 
-impl Wire for ClaudeWire {
+impl WireFormat for ClaudeWire {
     type Decoder = decode::ClaudeDecoder;
 
     fn new(_: &ProviderSettings) -> Self {
         Self
+    }
+
+    fn base_url(base: &str) -> &str {
+        // The paths contain `v1` themselves; many people write it into the base URL, as other APIs want it.
+        let base = base.trim_end_matches('/');
+        base.strip_suffix("/v1").unwrap_or(base)
     }
 
     fn messages_path(&self) -> &'static str {
@@ -108,7 +70,7 @@ impl Wire for ClaudeWire {
         encode::message(message)
     }
 
-    fn picture_named(&self, words: &str, messages: &[Arc<Message>]) -> Option<Named> {
+    fn picture_named(&self, words: &str, messages: &[Arc<Message>]) -> Option<NamedPicture> {
         encode::picture_named(words, messages)
     }
 
@@ -117,11 +79,11 @@ impl Wire for ClaudeWire {
     }
 }
 
-/// What the model of `request` is known to refuse.
+/// The concessions that the model of `request` is known to need.
 fn known(request: &ModelRequest) -> Concessions {
     let model = models::find(&request.model);
     let thinks = thinks(request, &model);
-    // Models of other vendors behind this wire are taken for the older of Anthropic's.
+    // Models of other vendors on this wire are treated like Anthropic's older ones.
     let refused = |when: Option<When>| !when.unwrap_or(When::WithoutThinking).allows(thinks);
     let mut without = Concessions::default();
     if matches!(request.tool_choice, ToolChoice::Tool { .. }) && refused(model.forced_tools) {
@@ -134,7 +96,7 @@ fn known(request: &ModelRequest) -> Concessions {
 }
 
 /// Whether the model thinks before it answers, as far as that is known.
-fn thinks(request: &ModelRequest, model: &Model) -> bool {
+fn thinks(request: &ModelRequest, model: &ModelFacts) -> bool {
     let kind = request.extra.get("thinking").and_then(|thinking| thinking.get("type"));
     match kind.and_then(Value::as_str) {
         Some("disabled" | "between_tools") => false,
@@ -144,7 +106,7 @@ fn thinks(request: &ModelRequest, model: &Model) -> bool {
     }
 }
 
-/// What has the model think as little as it can, where that is wanted and known.
-fn least_thinking(request: &ModelRequest, model: &Model) -> Option<&'static LeastThinking> {
+/// The settings that make the model think as little as possible, if that is wanted and known.
+fn least_thinking(request: &ModelRequest, model: &ModelFacts) -> Option<&'static LeastThinking> {
     model.least_thinking.filter(|_| request.purpose.is_aside() && model.wire == Some(VendorWire::Messages))
 }

@@ -1,9 +1,8 @@
-//! Answers as Chat Completions streams them
-//! (<https://platform.openai.com/docs/api-reference/chat-streaming>), and as its many imitators do.
+//! Decodes answers as Chat Completions streams them
+//! (<https://platform.openai.com/docs/api-reference/chat-streaming>), and as many imitators do.
 //!
-//! Owns the reading of chunks. Servers differ most in tool calls: ids and names come whole, in pieces, again with
-//! every chunk, or not at all; several calls may share an index or an id. Reasoning comes as `reasoning_content`,
-//! `reasoning` or parts of the content.
+//! Servers differ most in tool calls: ids and names arrive whole, in pieces, again with every chunk, or not at all; several
+//! calls may share an index or an id. Reasoning arrives as `reasoning_content`, as `reasoning` or as parts of the content.
 
 use std::sync::Arc;
 
@@ -12,13 +11,13 @@ use rawko_core::message::{Message, StopReason};
 use rawko_core::usage::Usage;
 use serde_json::Value;
 
-use crate::draft::{Draft, Events};
-use crate::failure::Failure;
+use crate::draft::{Events, MessageDraft};
+use crate::failure::AttemptFailure;
 use crate::provider::ProviderEvent;
 use crate::sse::SseEvent;
-use crate::wire::{Decoder, Progress, parse_event};
+use crate::wire::{DecodeProgress, ResponseDecoder, parse_event};
 
-/// Places of the message's parts: what a model says comes in this order.
+/// Positions of the blocks in the message.
 const THINKING: u64 = 0;
 const TEXT: u64 = 1;
 const FIRST_CALL: u64 = 2;
@@ -26,39 +25,39 @@ const FIRST_CALL: u64 = 2;
 /// Reads one answer.
 #[derive(Debug)]
 pub(crate) struct OpenAiDecoder {
-    draft: Draft,
-    calls: Vec<Call>,
-    /// Chunks so far.
+    draft: MessageDraft,
+    calls: Vec<PartialCall>,
+    /// The number of chunks so far.
     chunks: u64,
     finished: bool,
     done: bool,
 }
 
-/// A tool call as far as it is known.
+/// A tool call as far as it has arrived.
 #[derive(Debug)]
-struct Call {
-    /// The server's number for it.
+struct PartialCall {
+    /// The server's index of it.
     index: u64,
-    /// The server's id for it.
+    /// The server's id of it.
     id: String,
     name: String,
     input: String,
-    /// The draft knows of it: id and name are final.
+    /// The draft contains it: id and name are final.
     announced: bool,
-    /// The last chunk that had a piece of it.
+    /// The last chunk that contained a piece of it.
     chunk: u64,
 }
 
 impl OpenAiDecoder {
     /// For the answer to a conversation of these messages.
     pub(super) fn new(messages: &[Arc<Message>]) -> Self {
-        let draft = Draft::answer_to(messages);
+        let draft = MessageDraft::answer_to(messages);
         Self { draft, calls: Vec::new(), chunks: 0, finished: false, done: false }
     }
 }
 
-impl Decoder for OpenAiDecoder {
-    fn event(&mut self, event: &SseEvent, out: &mut Events) -> Result<Progress, Failure> {
+impl ResponseDecoder for OpenAiDecoder {
+    fn event(&mut self, event: &SseEvent, out: &mut Events) -> Result<DecodeProgress, AttemptFailure> {
         match event.data.trim() {
             "[DONE]" => return self.end_mark(out),
             "" => return Ok(self.progress()),
@@ -66,15 +65,15 @@ impl Decoder for OpenAiDecoder {
         }
         let data = parse_event(event)?;
         if is_error(&data) || (event.name == "error" && data.get("choices").is_none()) {
-            return Err(Failure::from_value(&data));
+            return Err(AttemptFailure::from_value(&data));
         }
         self.chunk(&data, "delta", out)?;
         Ok(self.progress())
     }
 
-    fn whole(&mut self, body: &Value, out: &mut Events) -> Result<(), Failure> {
+    fn whole(&mut self, body: &Value, out: &mut Events) -> Result<(), AttemptFailure> {
         if is_error(body) || body.pointer("/choices/0/message").is_none() {
-            return Err(Failure::from_value(body));
+            return Err(AttemptFailure::from_value(body));
         }
         self.chunk(body, "message", out)?;
         self.announce_all(out);
@@ -82,11 +81,11 @@ impl Decoder for OpenAiDecoder {
         Ok(())
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> DecodeProgress {
         match (self.done, self.finished) {
-            (true, _) => Progress::Done,
-            (false, true) => Progress::Closing,
-            (false, false) => Progress::Open,
+            (true, _) => DecodeProgress::Done,
+            (false, true) => DecodeProgress::Closing,
+            (false, false) => DecodeProgress::Open,
         }
     }
 
@@ -101,26 +100,26 @@ impl Decoder for OpenAiDecoder {
 }
 
 impl OpenAiDecoder {
-    /// `[DONE]`. A few servers never give a reason for the end, but none ends so before anything was said.
-    fn end_mark(&mut self, out: &mut Events) -> Result<Progress, Failure> {
+    /// Handles `[DONE]`. A few servers never send a finish reason, but all send some content before `[DONE]`.
+    fn end_mark(&mut self, out: &mut Events) -> Result<DecodeProgress, AttemptFailure> {
         if !self.finished && self.draft.is_empty() && self.calls.is_empty() {
-            return Err(Failure::passing(
+            return Err(AttemptFailure::transient(
                 ErrorCode::NetworkError,
                 "the server ended the answer before it began",
             ));
         }
         self.announce_all(out);
         self.done = true;
-        Ok(Progress::Done)
+        Ok(DecodeProgress::Done)
     }
 
-    fn chunk(&mut self, data: &Value, key: &str, out: &mut Events) -> Result<(), Failure> {
+    fn chunk(&mut self, data: &Value, key: &str, out: &mut Events) -> Result<(), AttemptFailure> {
         if let Some(usage) = data.get("usage").filter(|u| u.is_object()) {
             self.draft.usage = usage_of(usage);
         }
         let Some(choice) = data.pointer("/choices/0") else { return Ok(()) };
         if let Some(message) = choice.get(key) {
-            self.said(message, out);
+            self.message(message, out);
         }
         // Groq reports usage beside the choice.
         if let Some(usage) = data.pointer("/x_groq/usage").filter(|u| u.is_object()) {
@@ -128,7 +127,7 @@ impl OpenAiDecoder {
         }
         match choice.get("finish_reason").and_then(Value::as_str) {
             None | Some("") => Ok(()),
-            Some("error") => Err(Failure::from_value(if is_error(choice) { choice } else { data })),
+            Some("error") => Err(AttemptFailure::from_value(if is_error(choice) { choice } else { data })),
             Some(reason) => {
                 self.finish_reason(reason);
                 Ok(())
@@ -136,7 +135,7 @@ impl OpenAiDecoder {
         }
     }
 
-    fn said(&mut self, message: &Value, out: &mut Events) {
+    fn message(&mut self, message: &Value, out: &mut Events) {
         for key in ["reasoning_content", "reasoning"] {
             if let Some(text) = message.get(key).and_then(Value::as_str).filter(|t| !t.is_empty()) {
                 self.draft.thinking(THINKING, text, out);
@@ -157,7 +156,7 @@ impl OpenAiDecoder {
         for (at, call) in calls.into_iter().flatten().enumerate() {
             self.call(call, at, out);
         }
-        // The older form of the same. llama-cpp-python sends both in one chunk
+        // The older form of a tool call. llama-cpp-python sends both forms in one chunk
         // (https://github.com/abetlen/llama-cpp-python/blob/main/llama_cpp/llama_chat_format.py).
         let function = message.get("function_call").filter(|f| f.is_object() && calls.is_none());
         if let Some(function) = function {
@@ -171,7 +170,7 @@ impl OpenAiDecoder {
         }
     }
 
-    /// A part of a content that is a list: text, or Mistral's reasoning with texts inside.
+    /// A part of a content list: text, or Mistral's reasoning with texts inside.
     fn part(&mut self, part: &Value, out: &mut Events) {
         let inner = part.get("thinking");
         if let Some(text) = part.get("text").and_then(Value::as_str) {
@@ -187,14 +186,14 @@ impl OpenAiDecoder {
         }
     }
 
-    /// A piece of the call that is `at` this place of the chunk's list.
+    /// A piece of a call, `at` this position in the chunk's list.
     fn call(&mut self, piece: &Value, at: usize, out: &mut Events) {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         let id = text(piece.get("id"));
         let name = text(piece.pointer("/function/name"));
         let input = match piece.pointer("/function/arguments") {
             Some(Value::String(text)) => text.clone(),
-            // Some servers send the arguments as the object that they are.
+            // Some servers send the arguments as an object instead of text.
             Some(value @ (Value::Object(_) | Value::Array(_))) => value.to_string(),
             _ => String::new(),
         };
@@ -206,26 +205,26 @@ impl OpenAiDecoder {
         }
         call.chunk = self.chunks;
         call.input.push_str(&input);
-        // Arguments come after the name: what is known of it by then is all of it.
+        // Arguments follow the name, so id and name are complete now.
         if !call.input.is_empty() {
             self.announce(slot, out);
         }
     }
 
-    /// Which of the calls a piece belongs to; a new one where it begins one.
+    /// The call that a piece belongs to; a new one if the piece begins one.
     fn slot(&mut self, index: Option<u64>, at: usize, id: &str, name: &str, input: &str) -> usize {
-        let same_id = |call: &&Call| !id.is_empty() && call.id == id;
+        let same_id = |call: &&PartialCall| !id.is_empty() && call.id == id;
         let found = match index {
-            // The latest, because calls that share an index come one after the other.
+            // The last one: calls that share an index follow each other.
             Some(index) => self.calls.iter().rposition(|call| call.index == index),
             None if !id.is_empty() => self.calls.iter().rposition(|call| same_id(&call)),
             None if name.is_empty() => self.calls.len().checked_sub(1),
             None => None,
         };
         if let Some(slot) = found {
-            // No chunk has two pieces of one call: what has a name again is another call under the same id. In a later
-            // chunk it is one where the arguments were all there and begin again.
-            let is_other = |call: &Call| call.id != id || input.trim_start().starts_with('{');
+            // A chunk never has two pieces of one call, so a piece with a name is another call under the same id. In a later
+            // chunk it is another one if the arguments were complete and begin again.
+            let is_other = |call: &PartialCall| call.id != id || input.trim_start().starts_with('{');
             let begins_another = self.calls.get(slot).is_some_and(|call| {
                 !id.is_empty()
                     && !name.is_empty()
@@ -236,7 +235,7 @@ impl OpenAiDecoder {
             }
         }
         let index = index.unwrap_or(at as u64);
-        self.calls.push(Call {
+        self.calls.push(PartialCall {
             index,
             id: String::new(),
             name: String::new(),
@@ -247,7 +246,7 @@ impl OpenAiDecoder {
         self.calls.len() - 1
     }
 
-    /// Gives the draft what there is of a call that it has not seen.
+    /// Passes on to the draft what it does not have yet of a call.
     fn announce(&mut self, slot: usize, out: &mut Events) {
         let Some(call) = self.calls.get_mut(slot) else { return };
         let place = FIRST_CALL + slot as u64;
@@ -276,24 +275,24 @@ impl OpenAiDecoder {
             "content_filter" | "refusal" => StopReason::Refusal,
             _ => StopReason::EndTurn,
         };
-        // A refusal that was spelt out ends with `stop`.
+        // A refusal in words ends with `stop`.
         if self.draft.stop != Some(StopReason::Refusal) {
             self.draft.stop = Some(stop);
         }
     }
 }
 
-/// Whether a body is an error instead of an answer; `"error": null` is none.
+/// Whether a body is an error instead of an answer; `"error": null` is not one.
 fn is_error(data: &Value) -> bool {
     data.get("error").is_some_and(|error| !error.is_null())
 }
 
-/// Whether arguments are all there.
+/// Whether the arguments are complete.
 fn is_complete(input: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(input).is_ok()
 }
 
-/// Adds a piece of an id or a name, or does not: some servers send the whole of it again with every chunk.
+/// Adds a piece to an id or a name, unless it repeats it: some servers send the whole of it again with every chunk.
 fn join(known: &mut String, piece: &str) {
     if piece.is_empty() || piece == known {
         return;
@@ -305,7 +304,7 @@ fn join(known: &mut String, piece: &str) {
     }
 }
 
-/// Their prompt count includes cached tokens; ours does not.
+/// Converts usage: on the wire the prompt's tokens include cached ones, in [`Usage`] they do not.
 fn usage_of(usage: &Value) -> Usage {
     let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
     let prompt = count("/prompt_tokens").unwrap_or_default();

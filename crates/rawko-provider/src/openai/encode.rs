@@ -1,8 +1,8 @@
-//! Requests as Chat Completions wants them.
+//! Encodes requests for Chat Completions.
 //!
-//! Owns the order of fields, stable ones first and messages last, and how one of our messages becomes several of
-//! theirs: each tool result is a message of its own, and its pictures follow in a user message, because tool messages
-//! carry only text.
+//! Decides the order of fields, stable ones first and messages last. One [`Message`] may become several on the wire: each
+//! tool result is a message of its own, and its pictures follow in a user message, because tool messages contain only
+//! text.
 
 use std::borrow::Cow;
 
@@ -17,9 +17,9 @@ use crate::concession::{Concession, Concessions};
 use crate::ids::IdForm;
 use crate::wire::HeadWriter;
 
-/// Stands between tool results and what the user says next, for servers that refuse `user` directly after `tool`
-/// ([`Concession::AssistantAfterTool`]). The alternative, the user's words inside the last tool message, would make
-/// them look like the tool's, and pictures have no place there at all. Other agents send such a message too
+/// Sent between tool results and the user's next text, for servers that refuse `user` directly after `tool`
+/// ([`Concession::AssistantAfterTool`]). The alternative, to append the user's text to the last tool message, would make
+/// it look like the tool's, and has no place for pictures. Other agents send such a message too
 /// (<https://github.com/avante-corp/avante.nvim/pull/2695>).
 const BRIDGE: &str = "I have read the results.";
 
@@ -28,19 +28,19 @@ const BRIDGE: &str = "I have read the results.";
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct OpenAiTool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
+    function: OpenAiFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct OpenAiFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
 }
 
-/// The request up to and into the messages; whether the system prompt is already among them.
+/// The request up to and into the messages, and whether the system prompt is already among these.
 pub(super) fn head(
     dialect: Dialect,
     request: &ModelRequest,
@@ -61,7 +61,7 @@ pub(super) fn head(
         head.field("temperature", &temperature)?;
     }
     if without.has(Concession::NoReasoning) {
-        // Over whatever the configuration says: the server has just refused that.
+        // Overrides the configuration, because the server has just refused that.
         head.fixed("reasoning_effort", &"none")?;
     } else if !without.has(Concession::UsualThinking)
         && let Some(fields) = super::reasoning(dialect, request, &models::find(&request.model))
@@ -79,12 +79,12 @@ pub(super) fn head(
         }
     }
     if !request.tools.is_empty() {
-        let tools: Vec<Tool<'_>> = request
+        let tools: Vec<OpenAiTool<'_>> = request
             .tools
             .iter()
-            .map(|spec| Tool {
+            .map(|spec| OpenAiTool {
                 r#type: "function",
-                function: Function {
+                function: OpenAiFunction {
                     name: &spec.name,
                     description: &spec.description,
                     parameters: &spec.input_schema,
@@ -96,33 +96,33 @@ pub(super) fn head(
     let mut bytes = head.into_messages()?;
     let has_system = !request.system.trim().is_empty();
     if has_system {
-        serde_json::to_writer(&mut bytes, &WireMessage::said("system", &request.system))?;
+        serde_json::to_writer(&mut bytes, &OpenAiMessage::text("system", &request.system))?;
     }
     Ok((bytes, has_system))
 }
 
 #[derive(Serialize)]
-struct WireMessage<'a> {
+struct OpenAiMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Cow<'a, str>>,
-    content: Said<'a>,
+    content: OpenAiContent<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<OpenAiToolCall<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Said<'a> {
+enum OpenAiContent<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<OpenAiPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum OpenAiPart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl },
 }
@@ -133,31 +133,31 @@ struct ImageUrl {
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct OpenAiToolCall<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
-    function: Called<'a>,
+    function: OpenAiCalledFunction<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<Value>,
 }
 
 #[derive(Serialize)]
-struct Called<'a> {
+struct OpenAiCalledFunction<'a> {
     name: &'a str,
     arguments: String,
 }
 
-impl<'a> WireMessage<'a> {
-    fn of(role: &'static str, content: Said<'a>) -> Self {
+impl<'a> OpenAiMessage<'a> {
+    fn of(role: &'static str, content: OpenAiContent<'a>) -> Self {
         Self { role, tool_call_id: None, content, reasoning_content: None, tool_calls: Vec::new() }
     }
 
-    fn said(role: &'static str, text: &'a str) -> Self {
-        Self::of(role, Said::Text(Cow::Borrowed(text)))
+    fn text(role: &'static str, text: &'a str) -> Self {
+        Self::of(role, OpenAiContent::Text(Cow::Borrowed(text)))
     }
 }
 
-/// One of our messages as theirs; nothing where nothing of it can be said on this wire.
+/// Encodes a message; empty if this wire can express nothing of it.
 pub(super) fn message(
     dialect: Dialect,
     message: &Message,
@@ -184,32 +184,32 @@ pub(super) fn message(
     Ok(bytes)
 }
 
-fn from_user(message: &Message, ids: IdForm, bridged: bool) -> Vec<WireMessage<'_>> {
+fn from_user(message: &Message, ids: IdForm, bridged: bool) -> Vec<OpenAiMessage<'_>> {
     let mut messages = Vec::new();
     let mut pictures = Vec::new();
     for block in &message.content {
         if let Content::ToolResult { tool_use_id, content, images, .. } = block {
             let tool_call_id = Some(ids.of(tool_use_id));
-            messages.push(WireMessage { tool_call_id, ..WireMessage::said("tool", content) });
+            messages.push(OpenAiMessage { tool_call_id, ..OpenAiMessage::text("tool", content) });
             pictures.extend(images.iter().map(picture));
         }
     }
-    let said = texts(message);
-    if pictures.is_empty() && said.is_none() {
+    let text = texts(message);
+    if pictures.is_empty() && text.is_none() {
         return messages;
     }
     if bridged && !messages.is_empty() {
-        messages.push(WireMessage::said("assistant", BRIDGE));
+        messages.push(OpenAiMessage::text("assistant", BRIDGE));
     }
-    let said = match said {
-        Some(text) if pictures.is_empty() => Said::Text(text),
+    let content = match text {
+        Some(text) if pictures.is_empty() => OpenAiContent::Text(text),
         text => {
-            let heading = Part::Text { text: Cow::Borrowed("The pictures of the tool results above:") };
-            let text = text.map(|text| Part::Text { text });
-            Said::Parts(std::iter::once(heading).chain(pictures).chain(text).collect())
+            let heading = OpenAiPart::Text { text: Cow::Borrowed("The pictures of the tool results above:") };
+            let text = text.map(|text| OpenAiPart::Text { text });
+            OpenAiContent::Parts(std::iter::once(heading).chain(pictures).chain(text).collect())
         }
     };
-    messages.push(WireMessage::of("user", said));
+    messages.push(OpenAiMessage::of("user", content));
     messages
 }
 
@@ -217,7 +217,7 @@ fn from_assistant(
     dialect: Dialect,
     message: &Message,
     ids: IdForm,
-) -> Result<Vec<WireMessage<'_>>, serde_json::Error> {
+) -> Result<Vec<OpenAiMessage<'_>>, serde_json::Error> {
     let mut tool_calls = Vec::new();
     for call in message.tool_calls() {
         tool_calls.push(wire_call(dialect, call, ids, tool_calls.is_empty())?);
@@ -228,10 +228,10 @@ fn from_assistant(
     }
     let reasoning_content =
         (dialect == Dialect::DeepSeek).then(|| reasoning(message)).filter(|r| !r.is_empty());
-    // Not `null` beside calls: llama-cpp-python refuses that, and everyone takes an empty text
+    // Not `null` beside calls: llama-cpp-python refuses that, and all servers accept an empty text
     // (https://github.com/abetlen/llama-cpp-python/blob/main/llama_cpp/llama_types.py).
-    let content = Said::Text(content.unwrap_or_default());
-    Ok(vec![WireMessage { reasoning_content, tool_calls, ..WireMessage::of("assistant", content) }])
+    let content = OpenAiContent::Text(content.unwrap_or_default());
+    Ok(vec![OpenAiMessage { reasoning_content, tool_calls, ..OpenAiMessage::of("assistant", content) }])
 }
 
 fn wire_call(
@@ -239,18 +239,18 @@ fn wire_call(
     call: &ToolCall,
     ids: IdForm,
     first: bool,
-) -> Result<Call<'_>, serde_json::Error> {
+) -> Result<OpenAiToolCall<'_>, serde_json::Error> {
     let extra_content =
         (dialect == Dialect::Gemini && first).then(|| json!({"google": {"thought_signature": NO_SIGNATURE}}));
-    Ok(Call {
+    Ok(OpenAiToolCall {
         id: ids.of(&call.id),
         r#type: "function",
-        function: Called { name: &call.name, arguments: serde_json::to_string(&call.input)? },
+        function: OpenAiCalledFunction { name: &call.name, arguments: serde_json::to_string(&call.input)? },
         extra_content,
     })
 }
 
-/// The text blocks as one text, without a copy where there is only one.
+/// The text blocks as one text, without a copy if there is only one.
 fn texts(message: &Message) -> Option<Cow<'_, str>> {
     let mut texts = message.content.iter().filter_map(|block| match block {
         Content::Text { text } if !text.is_empty() => Some(text.as_str()),
@@ -271,8 +271,10 @@ fn reasoning(message: &Message) -> String {
     thoughts.collect()
 }
 
-fn picture(image: &Image) -> Part<'_> {
-    Part::ImageUrl { image_url: ImageUrl { url: format!("data:{};base64,{}", image.media_type, image.data) } }
+fn picture(image: &Image) -> OpenAiPart<'_> {
+    OpenAiPart::ImageUrl {
+        image_url: ImageUrl { url: format!("data:{};base64,{}", image.media_type, image.data) },
+    }
 }
 
 #[cfg(test)]
@@ -316,7 +318,7 @@ mod tests {
         check(Dialect::Gemini, &signed);
     }
 
-    /// How `id` is sent, in a call and in its result.
+    /// Checks how `id` is sent, in a call and in its result.
     #[track_caller]
     fn check_id(dialect: Dialect, without: Concessions, id: &str, expected: &str) {
         let json = |role, block| -> Value {

@@ -1,78 +1,35 @@
 //! Chat Completions (<https://platform.openai.com/docs/api-reference/chat>), `OpenAI`'s and everyone else's.
 //!
-//! Owns the provider type, and in [`Dialect`] what single servers want otherwise, told by their host. What cannot be
-//! told beforehand is learnt from their rejections ([`crate::concession`]).
+//! Servers differ. [`Dialect`] holds the differences that the host determines; the others are learnt from refusals
+//! ([`crate::concession`]).
 
 mod decode;
 mod encode;
 
-use std::sync::Arc;
-
 use rawko_core::message::Message;
-use rawko_core::models::{self, Model, VendorWire, When};
+use rawko_core::models::{self, ModelFacts, VendorWire, When};
 use rawko_core::request::{ModelRequest, ToolChoice};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
 use serde_json::{Map, Value};
 
 use crate::concession::{Concession, Concessions};
-use crate::provider::{ModelList, Provider, ProviderSession};
-use crate::remote::{Remote, RemoteSession};
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
-use crate::wire::{Wire, sensitive};
+use crate::wire::{WireFormat, sensitive};
 
-/// Models reached over Chat Completions.
-pub struct OpenAi(Arc<Remote<OpenAiWire>>);
-
-impl OpenAi {
-    /// The provider with these settings. Nothing is connected, and nothing loaded, before the first request.
-    #[must_use]
-    pub fn new(settings: ProviderSettings) -> Self {
-        Self(Remote::new(settings))
-    }
-}
-
-impl Provider for OpenAi {
-    fn name(&self) -> &str {
-        &self.0.settings.name
-    }
-
-    fn default_model(&self) -> &str {
-        &self.0.settings.default_model
-    }
-
-    fn open(&self) -> Box<dyn ProviderSession> {
-        Box::new(RemoteSession::new(Arc::clone(&self.0)))
-    }
-
-    fn without_secrets(&self, text: &str) -> String {
-        self.0.without_secrets(text)
-    }
-
-    fn list_models(&self) -> ModelList<'_> {
-        Box::pin(self.0.list_models())
-    }
-}
-
-impl std::fmt::Debug for OpenAi {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("OpenAi").field(&self.0.settings).finish()
-    }
-}
-
-/// Whose server it is, where that makes a difference.
+/// The vendor of the server, where that makes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// `OpenAI` itself.
     OpenAi,
-    /// Rejects tool calls that come back without their reasoning.
+    /// Refuses tool calls without their reasoning.
     DeepSeek,
-    /// Rejects tool calls that come back without a thought signature.
+    /// Refuses tool calls without a thought signature.
     Gemini,
-    /// Rejects `user` directly after `tool`, and tool call ids that are not nine characters.
+    /// Refuses `user` directly after `tool`, and tool call ids that do not have nine characters.
     Mistral,
-    /// Everyone else: only what all of them understand.
+    /// Any other server: gets only what all of them understand.
     Plain,
 }
 
@@ -89,12 +46,12 @@ impl Dialect {
     }
 }
 
-/// The format itself.
+/// The wire format of Chat Completions.
 pub(crate) struct OpenAiWire {
     dialect: Dialect,
 }
 
-impl Wire for OpenAiWire {
+impl WireFormat for OpenAiWire {
     type Decoder = decode::OpenAiDecoder;
 
     fn new(settings: &ProviderSettings) -> Self {
@@ -140,8 +97,8 @@ impl Wire for OpenAiWire {
     }
 }
 
-/// Mistral's models, by the beginning of their names. Whoever serves them, mistral-common or the models' own chat
-/// templates check the order of roles and the form of ids.
+/// The prefixes of Mistral's model names. On any server, mistral-common or the models' own chat templates check the order
+/// of roles and the form of ids.
 const MISTRAL: &[&str] = &[
     "mistral",
     "ministral",
@@ -163,7 +120,7 @@ fn is_mistral(model: &str) -> bool {
     MISTRAL.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// What the model of `request` is known to refuse.
+/// The concessions that the model of `request` is known to need.
 fn known(dialect: Dialect, request: &ModelRequest) -> Concessions {
     let model = models::find(&request.model);
     let mut without = Concessions::default();
@@ -184,17 +141,22 @@ fn known(dialect: Dialect, request: &ModelRequest) -> Concessions {
 }
 
 /// Whether the model reasons before it answers, as far as that is known.
-fn reasons(dialect: Dialect, request: &ModelRequest, model: &Model) -> bool {
-    let told = reasoning(dialect, request, model).and_then(|fields| fields.get("reasoning_effort"));
-    match request.extra.get("reasoning_effort").or(told).and_then(Value::as_str) {
+fn reasons(dialect: Dialect, request: &ModelRequest, model: &ModelFacts) -> bool {
+    let sent = reasoning(dialect, request, model).and_then(|fields| fields.get("reasoning_effort"));
+    match request.extra.get("reasoning_effort").or(sent).and_then(Value::as_str) {
         Some("none") => false,
         Some(_) => true,
         None => model.thinks.unwrap_or(false),
     }
 }
 
-/// What the model must be told about its reasoning, or is told to reason less: fields that `OpenAI`'s own service knows.
-fn reasoning(dialect: Dialect, request: &ModelRequest, model: &Model) -> Option<&'static Map<String, Value>> {
+/// Fields that make the model reason less, or that it needs in order to accept tools. Only `OpenAI`'s own service knows
+/// them.
+fn reasoning(
+    dialect: Dialect,
+    request: &ModelRequest,
+    model: &ModelFacts,
+) -> Option<&'static Map<String, Value>> {
     if dialect != Dialect::OpenAi || model.wire != Some(VendorWire::Chat) {
         return None;
     }

@@ -21,7 +21,7 @@ fn request(model: &str, purpose: Purpose, extra: Value) -> ModelRequest {
     }
 }
 
-/// What is sent of reasoning and temperature.
+/// Checks what is sent about reasoning and temperature.
 #[track_caller]
 fn check(dialect: Dialect, request: &ModelRequest, effort: Option<&str>, temperature: bool) {
     let (mut bytes, _) = encode::head(dialect, request, known(dialect, request)).expect("JSON");
@@ -37,10 +37,10 @@ fn a_model_that_refuses_tools_beside_reasoning_is_told_not_to_reason() {
     let none = || json!({});
     check(Dialect::OpenAi, &request("gpt-5.6-terra", work(), none()), Some("none"), false);
     check(Dialect::OpenAi, &request("gpt-6-sol", Purpose::Select, none()), Some("none"), false);
-    // Whoever configures it otherwise learns from the service what it thinks of that.
+    // A user's own setting is sent as it is, even if the service will refuse it.
     let high = json!({"reasoning_effort": "high"});
     check(Dialect::OpenAi, &request("gpt-5.6-terra", work(), high), Some("high"), false);
-    // Only OpenAI's own service is known to want it.
+    // Only OpenAI's own service is known to want this.
     check(Dialect::Plain, &request("gpt-5.6-terra", work(), none()), None, true);
 }
 

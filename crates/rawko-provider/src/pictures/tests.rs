@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 fn picture(number: u32, width: u32) -> Image {
-    // Different bytes behind the end, so that no two are the same picture.
+    // Different bytes after the end, so that no two pictures are the same.
     let mut bytes = testkit::png(width, 1);
     bytes.extend(number.to_be_bytes());
     Image { media_type: "image/png".into(), data: testkit::in_base64(&bytes) }
@@ -28,7 +28,7 @@ fn conversation(count: u32, width: impl Fn(u32) -> u32) -> Vec<Arc<Message>> {
     turns.collect()
 }
 
-/// Which results of `messages` show a picture.
+/// The results in `messages` that contain a picture.
 fn shown(messages: &[Arc<Message>]) -> Vec<usize> {
     let results = messages.iter().filter(|message| message.role == Role::User).enumerate();
     let has_picture = |message: &Message| {
@@ -41,11 +41,16 @@ fn shown(messages: &[Arc<Message>]) -> Vec<usize> {
 }
 
 #[track_caller]
-fn check(count: u32, width: impl Fn(u32) -> u32, lesson: &Lesson, expected: impl IntoIterator<Item = usize>) {
+fn check(
+    count: u32,
+    width: impl Fn(u32) -> u32,
+    limits: &PictureLimits,
+    expected: impl IntoIterator<Item = usize>,
+) {
     let messages = conversation(count, width);
-    let mut gallery = Gallery::default();
+    let mut pictures = ConversationPictures::default();
     assert_eq!(
-        shown(&gallery.show(&messages, lesson)),
+        shown(&pictures.show(&messages, limits)),
         expected.into_iter().collect::<Vec<_>>(),
         "{count} pictures"
     );
@@ -53,8 +58,8 @@ fn check(count: u32, width: impl Fn(u32) -> u32, lesson: &Lesson, expected: impl
 
 #[test]
 fn a_request_shows_as_many_pictures_as_services_take_and_the_latest() {
-    let none = Lesson::default();
-    let few = |most| Lesson { most: Some(most), ..Lesson::default() };
+    let none = PictureLimits::default();
+    let few = |most| PictureLimits { most: Some(most), ..PictureLimits::default() };
     check(3, |_| 8, &none, 0..3);
     check(100, |_| 8, &none, 0..100);
     check(101, |_| 8, &none, 51..101);
@@ -63,7 +68,7 @@ fn a_request_shows_as_many_pictures_as_services_take_and_the_latest() {
     check(9, |_| 8, &few(5), 6..9);
     check(3, |_| 8, &few(1), 2..3);
     check(3, |_| 8, &few(0), []);
-    // The third is too large to stand beside more than twenty.
+    // The third is too large for a request of more than twenty.
     check(20, |n| if n == 2 { 2_001 } else { 8 }, &none, 0..20);
     check(21, |n| if n == 2 { 2_001 } else { 8 }, &none, (0..21).filter(|n| *n != 2));
     check(21, |_| 2_000, &none, 0..21);
@@ -76,40 +81,40 @@ fn many_bytes_of_pictures_do_not_make_a_request_too_large() {
         turn(&format!("id{n}"), "x.png", vec![image])
     };
     let messages: Vec<_> = (0..5).flat_map(heavy).collect();
-    let mut gallery = Gallery::default();
-    assert_eq!(shown(&gallery.show(&messages, &Lesson::default())), [3, 4]);
-    assert_eq!(gallery.weight(), (2, 8_000_002));
+    let mut pictures = ConversationPictures::default();
+    assert_eq!(shown(&pictures.show(&messages, &PictureLimits::default())), [3, 4]);
+    assert_eq!(pictures.weight(), (2, 8_000_002));
 }
 
 #[test]
 fn what_a_request_shows_changes_seldom_as_the_conversation_grows() {
     let messages = conversation(160, |_| 8);
-    let mut gallery = Gallery::default();
+    let mut pictures = ConversationPictures::default();
     let mut before: Vec<Arc<Message>> = Vec::new();
     let mut changes = 0;
     for end in (2..=messages.len()).step_by(2) {
-        let now = gallery.show(&messages[..end], &Lesson::default()).into_owned();
+        let now = pictures.show(&messages[..end], &PictureLimits::default()).into_owned();
         changes += usize::from(!before.iter().zip(&now).all(|(a, b)| Arc::ptr_eq(a, b)));
         before = now;
     }
     assert_eq!(changes, 2, "at the pictures 101 and 152");
-    // The same conversation, seen for the first time, is shown alike.
-    let anew = Gallery::default().show(&messages, &Lesson::default()).into_owned();
+    // A new session sends the same conversation in the same form.
+    let anew = ConversationPictures::default().show(&messages, &PictureLimits::default()).into_owned();
     assert_eq!(anew, before);
 }
 
 #[track_caller]
-fn check_blamed(named: Option<Named>, accepted: usize, expected: &str) {
+fn check_blamed(named: Option<NamedPicture>, accepted: usize, expected: &str) {
     let mut messages = conversation(2, |_| 8);
     messages.extend(turn("pair", "2.png", vec![picture(2, 8), picture(3, 8)]));
-    let mut gallery = Gallery::default();
-    gallery.show(&messages[..accepted], &Lesson::default());
-    gallery.accept();
-    gallery.show(&messages, &Lesson::default());
-    let (lesson, names) = gallery.learn("Could not process image", |_| named).expect("a lesson");
+    let mut pictures = ConversationPictures::default();
+    pictures.show(&messages[..accepted], &PictureLimits::default());
+    pictures.accept();
+    pictures.show(&messages, &PictureLimits::default());
+    let (limits, names) = pictures.learn("Could not process image", |_| named).expect("limits");
     assert_eq!(names, expected);
-    let after = gallery.show(&messages, &lesson).into_owned();
-    let said: Vec<String> = after
+    let after = pictures.show(&messages, &limits).into_owned();
+    let lines: Vec<String> = after
         .iter()
         .flat_map(|message| &message.content)
         .filter_map(|block| match block {
@@ -118,28 +123,28 @@ fn check_blamed(named: Option<Named>, accepted: usize, expected: &str) {
         })
         .collect();
     let line = "[A picture is left out here: the model's server refused it (Could not process image).]";
-    assert_eq!(said.join("\n").matches(line).count(), expected.split(", ").count(), "{said:?}");
+    assert_eq!(lines.join("\n").matches(line).count(), expected.split(", ").count(), "{lines:?}");
 }
 
 #[test]
 fn the_picture_that_is_refused_is_left_out_or_else_the_new_ones() {
-    let named = |message, picture| Some(Named { message, picture });
+    let named = |message, picture| Some(NamedPicture { message, picture });
     check_blamed(named(1, Some((0, 0))), 4, "`0.png` (Read id0)");
     check_blamed(named(5, Some((0, 1))), 4, "`2.png` (Read pair)");
     check_blamed(named(5, None), 4, "`2.png` (Read pair), `2.png` (Read pair)");
     check_blamed(None, 4, "`2.png` (Read pair), `2.png` (Read pair)");
     check_blamed(None, 2, "`1.png` (Read id1), `2.png` (Read pair), `2.png` (Read pair)");
-    // All were accepted before: any of them may be meant.
+    // All were accepted before, so any of them may be meant.
     check_blamed(None, 6, "`0.png` (Read id0), `1.png` (Read id1), `2.png` (Read pair), `2.png` (Read pair)");
-    // A place that shows no picture.
+    // There is no picture at this position.
     check_blamed(named(0, None), 4, "`2.png` (Read pair), `2.png` (Read pair)");
 }
 
 #[test]
 fn refusals_about_other_things_and_requests_without_pictures_teach_nothing() {
-    let mut gallery = Gallery::default();
-    gallery.show(&conversation(1, |_| 8), &Lesson::default());
-    assert_eq!(gallery.learn("max_tokens: must be at least 1", |_| None), None);
-    gallery.show(&[Arc::new(Message::user("hi"))], &Lesson::default());
-    assert_eq!(gallery.learn("Could not process image", |_| None), None);
+    let mut pictures = ConversationPictures::default();
+    pictures.show(&conversation(1, |_| 8), &PictureLimits::default());
+    assert_eq!(pictures.learn("max_tokens: must be at least 1", |_| None), None);
+    pictures.show(&[Arc::new(Message::user("hi"))], &PictureLimits::default());
+    assert_eq!(pictures.learn("Could not process image", |_| None), None);
 }

@@ -1,7 +1,7 @@
 //! Answers from a script: for tests, trials and demonstrations without a model.
 //!
-//! Owns the playing of a [`Script`] over the provider contract, streamed in pieces as a model would. The same script
-//! and the same order of questions give the same events.
+//! Plays a [`Script`] through the provider contract, streamed in pieces as a model would do. The same script and the same
+//! order of requests give the same events.
 
 mod script;
 
@@ -15,25 +15,25 @@ use rawko_core::request::{ModelRequest, Purpose, ToolChoice};
 use rawko_core::usage::Usage;
 use serde_json::Value;
 
-use crate::draft::{Draft, Events};
+use crate::draft::{Events, MessageDraft};
 use crate::provider::{EventStream, Provider, ProviderEvent, ProviderSession};
 
-pub use script::{Player, Reply, Script, ScriptedCall, ScriptedError};
+pub use script::{Script, ScriptPlayer, ScriptedCall, ScriptedError, ScriptedReply};
 
-/// Characters of one piece of text.
+/// The number of characters in one piece of text.
 const PIECE: usize = 24;
 
 /// A provider that plays a script.
 #[derive(Debug)]
 pub struct Scripted {
     name: String,
-    stage: Arc<Mutex<Stage>>,
+    state: Arc<Mutex<ScriptState>>,
 }
 
-/// What all sessions share: one script, one count of tool calls.
+/// What all sessions share: one script and one counter of tool calls.
 #[derive(Debug)]
-struct Stage {
-    player: Player,
+struct ScriptState {
+    player: ScriptPlayer,
     calls: u64,
 }
 
@@ -44,11 +44,11 @@ impl Scripted {
         Self::named("scripted", script)
     }
 
-    /// A provider with a name of its own.
+    /// A provider with another name.
     #[must_use]
     pub fn named(name: impl Into<String>, script: Script) -> Self {
-        let stage = Stage { player: Player::new(script), calls: 0 };
-        Self { name: name.into(), stage: Arc::new(Mutex::new(stage)) }
+        let state = ScriptState { player: ScriptPlayer::new(script), calls: 0 };
+        Self { name: name.into(), state: Arc::new(Mutex::new(state)) }
     }
 }
 
@@ -62,29 +62,29 @@ impl Provider for Scripted {
     }
 
     fn resumed(&self, answered: &[Purpose]) {
-        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for purpose in answered {
-            // A script that holds fewer replies than were given is another script: it then begins where it can.
-            if let Ok(reply) = stage.player.take(&purpose.to_string()) {
-                stage.calls += reply.tools.len() as u64 + u64::from(reply.decision.is_some());
+            // The script may have changed and hold fewer replies. Then the run continues where it can.
+            if let Ok(reply) = state.player.take(&purpose.to_string()) {
+                state.calls += reply.tools.len() as u64 + u64::from(reply.decision.is_some());
             }
         }
     }
 
     fn open(&self) -> Box<dyn ProviderSession> {
-        Box::new(ScriptedSession { name: self.name.clone(), stage: Arc::clone(&self.stage) })
+        Box::new(ScriptedSession { name: self.name.clone(), state: Arc::clone(&self.state) })
     }
 }
 
 struct ScriptedSession {
     name: String,
-    stage: Arc<Mutex<Stage>>,
+    state: Arc<Mutex<ScriptState>>,
 }
 
 impl ProviderSession for ScriptedSession {
     fn send(&mut self, request: ModelRequest) -> EventStream<'_> {
-        // Taken when the answer is first looked at, not when the question is put: a stream that is dropped unread
-        // uses nothing up.
+        // The reply is taken when the stream is first polled, not when the request is sent: a stream that is dropped
+        // unread uses no reply.
         let begin = async move {
             let (delay_ms, events) = self.play(&request);
             if delay_ms > 0 {
@@ -99,9 +99,9 @@ impl ProviderSession for ScriptedSession {
 
 impl ScriptedSession {
     fn play(&self, request: &ModelRequest) -> (u64, Events) {
-        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        match stage.player.take(&request.purpose.to_string()) {
-            Ok(reply) => (reply.delay_ms, stage.events(reply, request, &self.name)),
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.player.take(&request.purpose.to_string()) {
+            Ok(reply) => (reply.delay_ms, state.events(reply, request, &self.name)),
             Err(error) => (
                 0,
                 Events::from([ProviderEvent::Error {
@@ -113,10 +113,10 @@ impl ScriptedSession {
     }
 }
 
-impl Stage {
-    fn events(&mut self, reply: Reply, request: &ModelRequest, provider: &str) -> Events {
+impl ScriptState {
+    fn events(&mut self, reply: ScriptedReply, request: &ModelRequest, provider: &str) -> Events {
         let mut out = Events::new();
-        let mut draft = Draft::default();
+        let mut draft = MessageDraft::default();
         let mut text = reply.text;
         let mut calls = reply.tools;
         match (&request.tool_choice, reply.decision) {
@@ -160,9 +160,9 @@ impl Stage {
         draft.usage = reply.usage;
         draft.stop = reply.stop_reason;
         let mut done = draft.finish(&mut out);
-        // The draft corrects servers that contradict themselves; a script means what it says.
-        if let (ProviderEvent::MessageDone { stop_reason, .. }, Some(said)) = (&mut done, reply.stop_reason) {
-            *stop_reason = said;
+        // The draft corrects servers that contradict themselves; a script is used as it is.
+        if let (ProviderEvent::MessageDone { stop_reason, .. }, Some(stop)) = (&mut done, reply.stop_reason) {
+            *stop_reason = stop;
         }
         out.push_back(done);
         out

@@ -1,6 +1,6 @@
-//! A script of answers, as it is written down.
+//! The format of scripts, and the choice of the next reply.
 //!
-//! Owns the format and the choice of the next reply. Reading files is the SDK's, playing is [`super::Scripted`]'s.
+//! The SDK reads script files, and [`super::Scripted`] plays them.
 
 use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_core::message::StopReason;
@@ -9,16 +9,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Replies in order. The first unused one that fits who asks is taken.
+/// Replies in order. Each request gets the first unused reply that matches it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Script(pub Vec<Reply>);
+pub struct Script(pub Vec<ScriptedReply>);
 
 /// One reply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Reply {
-    /// Whom it answers: `select`, `evaluate`, or the name of an agent; anyone where absent.
+pub struct ScriptedReply {
+    /// Which requests it answers: `select`, `evaluate`, or the name of an agent; any if absent.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub whom: Option<String>,
     /// Reasoning, before everything else.
@@ -30,20 +30,20 @@ pub struct Reply {
     /// Tool calls, after the text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ScriptedCall>,
-    /// The input of the tool that the request forces, whatever its name; as text where it forces none.
+    /// The input of the tool that the request forces, whatever its name; sent as text if it forces none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Value>,
-    /// What the reply is said to have consumed.
+    /// The usage that the reply reports.
     pub usage: Usage,
-    /// Why it ends; from the content where absent.
+    /// Why it ends; decided by the content if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// How long the model thinks before it begins, in milliseconds.
+    /// Delay before the reply begins, in milliseconds.
     pub delay_ms: u64,
-    /// The call fails instead, after whatever else the reply says.
+    /// Makes the call fail, after the rest of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ScriptedError>,
-    /// It is never used up.
+    /// It can be used any number of times.
     pub repeat: bool,
 }
 
@@ -51,9 +51,9 @@ pub struct Reply {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScriptedCall {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments. A text stands for what a model wrote that is not JSON.
+    /// Its arguments. A string stands for text of the model that is not JSON.
     #[serde(default = "no_input")]
     pub input: Value,
 }
@@ -62,12 +62,12 @@ pub struct ScriptedCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScriptedError {
-    /// What kind.
+    /// The error code.
     pub code: ErrorCode,
-    /// What the server says.
+    /// The server's message.
     #[serde(default)]
     pub message: String,
-    /// How long it asks to wait, in milliseconds.
+    /// How long the server asks to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
@@ -76,14 +76,14 @@ fn no_input() -> Value {
     Value::Object(Map::new())
 }
 
-/// A script being played: which replies are used up.
+/// A script in use: knows which replies were taken.
 #[derive(Debug, Clone)]
-pub struct Player {
-    replies: Vec<(Reply, bool)>,
+pub struct ScriptPlayer {
+    replies: Vec<(ScriptedReply, bool)>,
 }
 
-impl Player {
-    /// At the beginning of `script`.
+impl ScriptPlayer {
+    /// Starts at the beginning of `script`.
     #[must_use]
     pub fn new(script: Script) -> Self {
         Self { replies: script.0.into_iter().map(|reply| (reply, false)).collect() }
@@ -92,17 +92,22 @@ impl Player {
     /// Takes the first unused reply that is for `whom`, or for anyone.
     ///
     /// # Errors
-    /// `config_error` where there is none left; it names who asked and what is left for others.
-    pub fn take(&mut self, whom: &str) -> Result<Reply, ErrorInfo> {
+    /// `config_error` if none is left; it names `whom` and who the remaining replies are for.
+    pub fn take(&mut self, whom: &str) -> Result<ScriptedReply, ErrorInfo> {
         self.take_where(whom, |wanted| wanted == whom)
     }
 
-    /// The same, where `is_for` tells whether a reply's `for` means the asker.
+    /// Like [`ScriptPlayer::take`], where `is_for` decides whether a reply's `for` matches the request.
     ///
     /// # Errors
-    /// As [`Player::take`].
-    pub fn take_where(&mut self, whom: &str, is_for: impl Fn(&str) -> bool) -> Result<Reply, ErrorInfo> {
-        let fits = |(reply, used): &&mut (Reply, bool)| !*used && reply.whom.as_deref().is_none_or(&is_for);
+    /// As [`ScriptPlayer::take`].
+    pub fn take_where(
+        &mut self,
+        whom: &str,
+        is_for: impl Fn(&str) -> bool,
+    ) -> Result<ScriptedReply, ErrorInfo> {
+        let fits =
+            |(reply, used): &&mut (ScriptedReply, bool)| !*used && reply.whom.as_deref().is_none_or(&is_for);
         match self.replies.iter_mut().find(fits) {
             Some((reply, used)) => {
                 *used = !reply.repeat;
@@ -121,7 +126,7 @@ impl Player {
             .collect();
         let left = match left.as_slice() {
             [] => "all replies are used up".to_owned(),
-            others => format!("what is left is for {}", others.join(", ")),
+            others => format!("the remaining replies are for {}", others.join(", ")),
         };
         ErrorInfo::new(
             ErrorCode::ConfigError,

@@ -1,11 +1,11 @@
-//! Answers that are as they should be, in every form in which servers send them.
+//! Valid answers, in every form in which servers send them.
 
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
 use rawko_core::request::ToolChoice;
 use rawko_core::usage::Usage;
 use rawko_provider::ProviderEvent;
 use serde_json::json;
-use testkit::{Answer, Delivery, Framing, LineEnd, ModelServer, Pieces, Say, Wire};
+use testkit::{Answer, Chunking, Delivery, Framing, LineEnd, ModelServer, Say, Wire};
 
 use super::trial::{BOTH, ask, provider, question, tool, try_answers, try_with};
 
@@ -17,7 +17,7 @@ const USAGE: Usage = Usage {
     estimated: false,
 };
 
-/// An answer with everything in it that both wires can say.
+/// An answer with everything that both wires can express.
 fn rich() -> Say {
     Say {
         thinking: "Let me see … 日本語".into(),
@@ -96,7 +96,7 @@ async fn every_event_arrives_in_order() {
                 "input call_0_1",
                 second,
             ],
-            // The end of a call is not marked on this wire: it is known at the end of the message.
+            // This wire does not mark the end of a call: it is known at the end of the message.
             Wire::OpenAi => vec![
                 "thinking",
                 "text",
@@ -115,16 +115,16 @@ async fn every_event_arrives_in_order() {
 #[tokio::test]
 async fn bytes_may_be_split_anywhere() {
     for size in [1, 2, 3, 5, 7, 64] {
-        check(Delivery { pieces: Pieces::Every(size), ..Delivery::default() }).await;
+        check(Delivery { pieces: Chunking::Every(size), ..Delivery::default() }).await;
     }
-    check(Delivery { pieces: Pieces::Whole, ..Delivery::default() }).await;
+    check(Delivery { pieces: Chunking::Whole, ..Delivery::default() }).await;
 }
 
 #[tokio::test]
 async fn lines_may_end_in_any_way() {
     for line_end in [LineEnd::CrLf, LineEnd::Cr] {
         check(Delivery { line_end, ..Delivery::default() }).await;
-        check(Delivery { line_end, pieces: Pieces::Every(1), ..Delivery::default() }).await;
+        check(Delivery { line_end, pieces: Chunking::Every(1), ..Delivery::default() }).await;
     }
     check(Delivery { byte_order_mark: true, ..Delivery::default() }).await;
 }
@@ -185,7 +185,7 @@ async fn reasoning_keeps_what_proves_it() {
 }
 
 #[tokio::test]
-async fn every_reason_to_stop_is_told() {
+async fn every_stop_reason_is_reported() {
     for wire in BOTH {
         for stop in
             [StopReason::EndTurn, StopReason::MaxTokens, StopReason::Refusal, StopReason::ContextWindow]
@@ -246,7 +246,7 @@ async fn one_connection_carries_a_whole_conversation() {
     }
 }
 
-/// What single servers do with tool calls, as bytes.
+/// Tool calls as single servers send them, in bytes.
 async fn check_calls(chunks: &[&str], expected: &[(&str, &str, &str)]) {
     let mut body = String::new();
     for calls in chunks {

@@ -1,12 +1,13 @@
-//! Servers and networks that fail in the middle.
+//! Servers and networks that fail while they answer.
 
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use rawko_core::error::ErrorCode;
+use rawko_core::retry::RetryPolicy;
 use rawko_core::usage::Usage;
-use rawko_provider::{ProviderEvent, ProviderSettings, RetryPolicy, Timeouts};
-use testkit::{Answer, Cut, Delivery, Framing, ModelServer, Pieces, Say, Wire};
+use rawko_provider::{ProviderEvent, ProviderSettings, Timeouts};
+use testkit::{Answer, Chunking, Cut, Delivery, Framing, ModelServer, Say, Wire};
 
 use super::trial::{BOTH, LONG, ask, provider, question, try_answers, try_with};
 
@@ -30,7 +31,7 @@ fn preamble(wire: Wire) -> usize {
     }
 }
 
-/// Whether the client of the first request leaves. Lets the runtime work meanwhile: it is what closes connections.
+/// Whether the client of the first request disconnects. Lets the runtime work meanwhile, because that closes connections.
 async fn client_left(server: &ModelServer) -> bool {
     let end = Instant::now() + LONG;
     while !server.exchanges()[0].client_left {
@@ -95,7 +96,7 @@ async fn a_cut_before_the_first_word_is_tried_again() {
     }
 }
 
-/// What the server says the question consumes.
+/// The usage that the server reports for the prompt.
 const USED: Usage = Usage {
     input_tokens: 700,
     output_tokens: 50,
@@ -117,7 +118,7 @@ async fn an_answer_that_was_cut_off_says_what_it_consumed() {
         let cut = billed("a rather long text", Some(Cut::Events(preamble(wire) + 2)));
         let (trial, _server) = try_answers(wire, vec![cut]).await;
         assert_eq!(trial.text, "a rather long ");
-        // Fourteen bytes were received: at four a token, the last one begun.
+        // Fourteen bytes were received, at four a token, rounded up.
         assert_eq!(trial.wasted, Some(Usage { output_tokens: 4, estimated: true, ..prompt }), "{wire:?}");
     }
 }
@@ -252,7 +253,7 @@ async fn events_that_are_no_json_are_not_skipped() {
 }
 
 #[tokio::test]
-async fn errors_inside_a_stream_are_told_from_cuts() {
+async fn errors_inside_a_stream_differ_from_cuts() {
     let overloaded = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let quota = "data: {\"error\":{\"code\":502,\"message\":\"upstream fell over\"}}\n\n";
     for (wire, event, message) in
@@ -307,9 +308,9 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn usage_that_never_comes_does_not_hold_the_answer() {
-    // The message is whole and the connection stays open: the answer ends after a moment, not after the idle time.
+    // The message is complete but the connection stays open: the answer ends soon, not only after the idle time.
     let cut = Some(Cut::Events(5));
-    let hang = Delivery { cut, stall: true, pieces: Pieces::Events, ..Delivery::default() };
+    let hang = Delivery { cut, stall: true, pieces: Chunking::Events, ..Delivery::default() };
     let quick = |settings: ProviderSettings| {
         let timeouts = Timeouts { idle_ms: 100, ..settings.timeouts };
         ProviderSettings { timeouts, ..settings }

@@ -1,4 +1,4 @@
-//! Providers against a model server on loopback, over real HTTP, on both wires.
+//! Tests providers against a model server on loopback, over real HTTP and both wires.
 
 #![allow(clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Pictures that services refuse: the server of these tests refuses them too (`testkit::service`).
+//! Pictures that services refuse, and that the test server refuses too (`testkit::service`).
 
 use std::sync::Arc;
 
@@ -56,14 +56,14 @@ async fn one_broken_picture_does_not_end_the_run() {
         assert_eq!(trial.message().0.text(), "fine", "{wire:?}");
         let [(refused, after_ms)] = &*trial.retries else { panic!("{:?}", trial.retries) };
         assert_eq!((refused.code, *after_ms), (ErrorCode::InvalidRequest, 0));
-        let told = "asking again without `broken.png` (Read id_broken_png)";
-        assert!(refused.message.contains(told), "{}", refused.message);
+        let shown = "asking again without `broken.png` (Read id_broken_png)";
+        assert!(refused.message.contains(shown), "{}", refused.message);
         let asked = server.asked();
         let body = String::from_utf8_lossy(&asked[2].body);
         assert!(body.contains("A picture is left out here"), "{wire:?} {body}");
         assert!(body.contains(&testkit::in_base64(&testkit::png(3, 1))), "{wire:?} {body}");
 
-        // It is left out from then on, here and elsewhere, and requests go on beginning alike.
+        // It is left out from then on, also by other sessions, and requests keep their common beginning.
         messages.extend([Arc::new(trial.message().0.clone()), Arc::new(Message::user("Go on."))]);
         assert_eq!(ask(&mut *session, request(messages.clone())).await.retries, []);
         assert_eq!(ask(&mut *provider.open(), request(messages)).await.retries, []);

@@ -1,4 +1,4 @@
-//! Requests as they arrive at the server.
+//! Requests as the server receives them.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ fn picture() -> Image {
     Image { media_type: "image/png".into(), data: data() }
 }
 
-/// A valid picture in base64: the server looks at it.
+/// A valid picture in base64: the server decodes it.
 fn data() -> String {
     testkit::in_base64(&testkit::png(2, 3))
 }
 
-/// A conversation with everything in it.
+/// A conversation with every kind of content.
 fn conversation() -> Vec<Arc<Message>> {
     let assistant = |content| Arc::new(Message { role: Role::Assistant, content });
     let user = |content| Arc::new(Message { role: Role::User, content });
@@ -57,7 +57,7 @@ fn conversation() -> Vec<Arc<Message>> {
     ]
 }
 
-/// The body of a request with these messages, as it arrived.
+/// The body of a request with these messages, as received.
 async fn sent(wire: Wire, messages: Vec<Arc<Message>>) -> Value {
     let server = ModelServer::start(|_| Answer::text("ok"));
     ask(&mut *provider(&server, wire).open(), request(messages)).await;
@@ -155,7 +155,7 @@ async fn the_next_request_begins_with_this_one() {
             let open = pair[0].strip_suffix(b"]}").expect("the array of messages is last");
             assert!(pair[1].starts_with(open), "{wire:?}: {}", String::from_utf8_lossy(&pair[1]));
         }
-        // A session that begins in the middle writes the same bytes.
+        // A session that begins in the middle sends the same bytes.
         ask(&mut *provider.open(), whole).await;
         assert_eq!(server.asked().last().map(|a| a.body.clone()).as_ref(), bodies.last(), "{wire:?}");
         let length = server.asked()[0].header("content-length").map(str::to_owned);
@@ -204,7 +204,7 @@ async fn a_forced_tool_is_forced() {
     }
 }
 
-/// The fields of a request of `model` with `extra`, to a forced tool.
+/// The fields of a request to `model` with `extra` and a forced tool.
 async fn fields(wire: Wire, model: &str, extra: Value) -> Value {
     let server = ModelServer::start(|_| Answer::text("ok"));
     let mut asked = question();
@@ -244,7 +244,7 @@ async fn extra_fields_are_passed_on_and_cannot_break_the_request() {
     }
 }
 
-/// The system prompt as it arrives over both wires: as blocks with these texts, each a breakpoint, and whole.
+/// Checks the system prompt over both wires: as blocks with these texts, each with a breakpoint, and as a whole.
 async fn check_system(system: &str, stable: Option<usize>, blocks: &[&str]) {
     let mut asked = question();
     asked.system = Arc::from(system);
@@ -257,17 +257,17 @@ async fn check_system(system: &str, stable: Option<usize>, blocks: &[&str]) {
     let expected: Vec<Value> = blocks.iter().map(block).collect();
     assert_eq!(bodies[0].json["system"], json!(expected), "{system:?} {stable:?}");
     assert_eq!(blocks.concat(), system);
-    // With the one that moves with the conversation there are never more than the API takes.
+    // Including the one that moves with the conversation, there are never more than the API allows.
     let marks = String::from_utf8_lossy(&bodies[0].body).matches("cache_control").count();
     assert!(marks == blocks.len() + 1 && marks <= 4, "{marks} breakpoints");
     assert_eq!(bodies[1].json["messages"][0], json!({"role": "system", "content": system}));
 }
 
 #[tokio::test]
-async fn what_is_one_conversations_alone_stands_behind_a_breakpoint() {
+async fn text_of_one_conversation_follows_a_breakpoint() {
     check_system("Stable.\n\nMemories.\n", Some(8), &["Stable.\n", "\nMemories.\n"]).await;
     check_system("Stable.", None, &["Stable."]).await;
-    // Blank text would be refused, and a place that is none must not cost anything.
+    // Blank text would be refused, and a position at the edge must not cost anything.
     check_system("Stable.\n \n", Some(8), &["Stable.\n \n"]).await;
     check_system(" Memories.", Some(1), &[" Memories."]).await;
     check_system("Stable.", Some(7), &["Stable."]).await;

@@ -1,16 +1,17 @@
-//! When a call is made again, how often, and when it is not.
+//! When and how often a call is tried again.
 
 use std::time::{Duration, Instant};
 
 use rawko_core::error::ErrorCode;
 use rawko_core::request::ToolChoice;
-use rawko_provider::{ProviderSettings, RetryPolicy};
+use rawko_core::retry::RetryPolicy;
+use rawko_provider::ProviderSettings;
 use serde_json::json;
 use testkit::{Answer, ModelServer, Wire};
 
 use super::trial::{BOTH, ask, provider, question, try_answers, try_with};
 
-/// Asks a server that gives this answer twice and then a good one.
+/// Sends a request to a server that gives this answer twice and then a good one.
 async fn check(answer: Answer, code: ErrorCode, again: bool) {
     for wire in BOTH {
         let (trial, server) =
@@ -123,7 +124,7 @@ async fn what_a_model_does_not_take_is_left_out_and_remembered() {
         let trial = ask(&mut *provider.open(), asked.clone()).await;
         assert_eq!(trial.message().0.tool_calls().count(), 1, "{wire:?}");
         assert_eq!(server.exchanges().len(), 3);
-        // Another session of the same provider knows.
+        // Another session of the same provider knows it too.
         let trial = ask(&mut *provider.open(), asked).await;
         assert_eq!((trial.retries.len(), server.exchanges().len()), (0, 4), "{wire:?}");
     }

@@ -1,11 +1,11 @@
-//! The key: it goes to the server and nowhere else.
+//! The key is sent to the server and nowhere else.
 
 use rawko_provider::{ProviderSettings, REDACTED, Secret, connect};
 use testkit::{Answer, ModelServer};
 
 use super::trial::{BOTH, CANARY, Trial, ask, question, settings, try_answers};
 
-/// Everything that a trial shows.
+/// Everything that a trial exposes.
 fn shown(trial: &Trial) -> String {
     format!("{trial:?} {}", trial.error())
 }
@@ -31,7 +31,7 @@ async fn a_server_that_repeats_the_key_is_not_quoted() {
 
 #[tokio::test]
 async fn a_password_in_the_base_url_is_sent_and_not_shown() {
-    // However short it is, and whatever words it is made of.
+    // Even if it is short or consists of words.
     for (wire, password) in BOTH.into_iter().zip(["hunter-canary-41f0", "hunter2"]) {
         let says = format!("{password} is no password");
         let server = ModelServer::start(move |_| Answer::refuse(500, "api_error", says.as_str()));

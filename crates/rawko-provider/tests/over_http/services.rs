@@ -1,4 +1,4 @@
-//! What single services insist on. The server of these tests refuses what they refuse (`testkit::service`).
+//! Special requirements of single services. The test server refuses what they refuse (`testkit::service`).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rawko_core::message::{Content, Message, Role, ToolCall};
 use rawko_core::request::ModelRequest;
 use rawko_provider::ProviderEvent;
 use serde_json::{Value, json};
-use testkit::{Answer, AnswerCall, Asked, Delivery, ModelServer, Refusal, Say, Wire};
+use testkit::{Answer, AnswerCall, Asked, Delivery, ErrorResponse, ModelServer, Say, Wire};
 
 use super::trial::{BOTH, Trial, ask, provider, question, request, settings, try_answers};
 
@@ -30,7 +30,7 @@ fn results(ids: &[&str], remark: Option<&str>) -> Arc<Message> {
     Arc::new(Message { role: Role::User, content })
 }
 
-/// A conversation that began with claude and has a remark behind its results.
+/// A conversation that began with Claude and has a text after its results.
 fn from_claude() -> Vec<Arc<Message>> {
     let ids = ["toolu_01A09q90qw90lq917835lq9", "toolu_01B18r81rx81mr826746mr8"];
     vec![Arc::new(Message::user("Fix it.")), calls(&ids), results(&ids, Some("2 turns are left."))]
@@ -56,7 +56,7 @@ fn finish() -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
 }
 
-/// Ids and arguments of an answer's calls.
+/// Ids and arguments of the calls in an answer.
 fn called(trial: &Trial) -> Vec<(String, Value)> {
     trial.message().0.tool_calls().map(|call| (call.id.clone(), call.input.clone())).collect()
 }
@@ -73,7 +73,7 @@ async fn arguments_are_not_doubled_where_every_chunk_has_them_in_the_old_form_to
     let answer = stream(&[both(""), both("{\"path\""), both(": \"x\"}"), finish()]);
     let (trial, _server) = try_answers(Wire::OpenAi, vec![answer]).await;
     assert_eq!(called(&trial), [("call__0_Read".to_owned(), json!({"path": "x"}))]);
-    // In an answer that has the old form alone it is read.
+    // An answer that only has the old form is read too.
     let old = delta(json!({"function_call": {"name": "Read", "arguments": "{\"path\": \"y\"}"}}));
     let (trial, _server) = try_answers(Wire::OpenAi, vec![stream(&[old, finish()])]).await;
     assert_eq!(called(&trial), [("call_1_0".to_owned(), json!({"path": "y"}))]);
@@ -92,14 +92,14 @@ async fn llama_cpp_python_accepts_a_turn_that_only_calls_tools() {
 async fn a_500_that_says_what_is_wrong_with_the_request_is_not_asked_again() {
     let words = "[{'type': 'missing', 'loc': ('body', 'messages', 0, 'content'), 'msg': 'Field required'}]";
     let body = json!({"error": {"message": words, "type": "internal_server_error"}}).to_string();
-    let refusal = Answer::Refuse(Refusal { status: 500, body: Some(body), ..Refusal::default() });
+    let refusal = Answer::Refuse(ErrorResponse { status: 500, body: Some(body), ..ErrorResponse::default() });
     let (trial, server) = try_answers(Wire::OpenAi, vec![refusal, Answer::text("not this")]).await;
     assert_eq!(trial.error().code, ErrorCode::InvalidRequest);
     assert!(trial.error().message.contains("Field required"), "{}", trial.error().message);
     assert_eq!(server.exchanges().len(), 1);
 }
 
-/// The messages of a request, each with its role, its id and those of its calls.
+/// The messages of a request, each with its role, its id and the ids of its calls.
 fn shape(asked: &Asked) -> Vec<(String, Option<String>, Vec<String>)> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let of_message = |message: &&Value| {
@@ -134,7 +134,7 @@ async fn mistral_takes_a_conversation_over_from_claude() {
 
 #[tokio::test]
 async fn a_server_that_turns_out_to_be_mistrals_is_asked_in_its_way_from_then_on() {
-    // Behind a name that says nothing.
+    // Under a name that does not tell the vendor.
     let server = ModelServer::start(|asked| {
         let mut disguised = asked.clone();
         disguised.json["model"] = json!("mistral-large");
@@ -165,17 +165,17 @@ async fn two_calls_with_one_id_both_get_their_results() {
             let mut messages = question().messages;
             for expected in [["call_7", "call_7_2"], ["call_7_3", "call_7_4"]] {
                 let trial = ask(&mut *session, request(messages.clone())).await;
-                let told = format!("{wire:?} whole: {whole} {:?}", trial.events);
+                let shown = format!("{wire:?} whole: {whole} {:?}", trial.events);
                 let found = called(&trial);
                 let ids: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
-                assert_eq!(ids, expected, "{told}");
+                assert_eq!(ids, expected, "{shown}");
                 let paths: Vec<&Value> = found.iter().map(|(_, input)| &input["path"]).collect();
-                assert_eq!(paths, [&json!("a"), &json!("b")], "{told}");
+                assert_eq!(paths, [&json!("a"), &json!("b")], "{shown}");
                 let starts = trial.events.iter().filter_map(|event| match event {
                     ProviderEvent::ToolUseStart { id, .. } => Some(id.as_str()),
                     _ => None,
                 });
-                assert_eq!(starts.collect::<Vec<_>>(), expected, "{told}");
+                assert_eq!(starts.collect::<Vec<_>>(), expected, "{shown}");
                 messages.extend([Arc::new(trial.message().0.clone()), results(&expected, None)]);
             }
             let trial = ask(&mut *session, request(messages)).await;
@@ -226,7 +226,7 @@ async fn a_server_that_does_not_count_is_counted_by_estimate() {
     let usage = trial.message().1;
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.estimated), (90, 4, false));
 
-    // One that does not know the option for it, and so sends none.
+    // A server that does not know the option, and so reports no usage.
     let server = ModelServer::start(move |asked| match asked.json.get("stream_options") {
         Some(_) => {
             Answer::refuse(400, "invalid_request_error", "Unrecognized request argument: stream_options")

@@ -1,4 +1,4 @@
-//! Thinking over the Messages API: how a model is told to think less, and thinking that the server takes back no more.
+//! Thinking over the Messages API: how a model is asked to think less, and thinking that the server refuses later.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use testkit::{Answer, ModelServer, Say, Wire};
 
 use super::trial::{ask, provider, question, tool};
 
-/// A short question beside the work, that is to be answered by a call.
+/// A short request beside the work, to be answered by a call.
 fn decision(model: &str) -> ModelRequest {
     ModelRequest {
         purpose: Purpose::Select,
@@ -23,7 +23,7 @@ fn decision(model: &str) -> ModelRequest {
     }
 }
 
-/// What is sent of thinking, forcing and temperature. The server refuses what the real one refuses.
+/// Checks what is sent about thinking, forced tools and temperature. The server refuses what the real one refuses.
 async fn check(model: &str, thinking: Value, effort: Value, choice: &str, temperature: Option<f64>) {
     let server = ModelServer::start(|_| Answer::decision(json!({"decision": "RETRY"})));
     let trial = ask(&mut *provider(&server, Wire::Claude).open(), decision(model)).await;
@@ -60,7 +60,7 @@ async fn an_agents_own_work_is_thought_about_as_usual() {
     assert_eq!(server.asked()[0].json.get("thinking"), None);
 }
 
-/// A gateway that does not know the setting says so, once.
+/// A gateway that does not know the setting refuses it once.
 #[tokio::test]
 async fn a_server_that_does_not_know_how_to_think_less_is_asked_without() {
     let server = ModelServer::start(|asked| match asked.json.get("thinking") {
@@ -74,11 +74,11 @@ async fn a_server_that_does_not_know_how_to_think_less_is_asked_without() {
     }
 }
 
-/// A conversation with a model that thinks, and the session that it is held in.
+/// A conversation with a model that thinks, and its session.
 struct Talk {
     session: Box<dyn ProviderSession>,
     request: ModelRequest,
-    /// What the next result shows.
+    /// The content of the next result.
     pictures: Vec<Image>,
 }
 
@@ -87,7 +87,7 @@ impl Talk {
         Self { session, request, pictures: Vec::new() }
     }
 
-    /// One turn; says how often the server refused it.
+    /// Plays one turn; returns how often the server refused it.
     async fn turn(&mut self) -> usize {
         let trial = ask(&mut *self.session, self.request.clone()).await;
         let (message, _, _) = trial.message();
@@ -118,7 +118,7 @@ fn thoughts(body: &Value) -> usize {
     body.to_string().matches("\"type\":\"thinking\"").count()
 }
 
-/// Something before the thinking is not what it was: the session is told so once, and goes on.
+/// Something before the thinking has changed: the server refuses it once, and the session goes on.
 #[tokio::test]
 async fn thinking_bound_to_another_conversation_is_left_out_from_then_on() {
     let server = thinking_server();
@@ -126,7 +126,7 @@ async fn thinking_bound_to_another_conversation_is_left_out_from_then_on() {
     let provider = provider(&server, Wire::Claude);
     let mut talk = Talk::new(provider.open(), request);
     assert_eq!((talk.turn().await, talk.turn().await), (0, 0));
-    // As when a fork goes on under other instructions.
+    // As when a fork continues with other instructions.
     talk.request.system = Arc::from("You are another developer.");
     let before = server.asked().len();
     assert_eq!(talk.turn().await, 1, "one refusal");
@@ -134,17 +134,17 @@ async fn thinking_bound_to_another_conversation_is_left_out_from_then_on() {
     let bodies = server.asked();
     let counts: Vec<usize> = bodies[before..].iter().map(|asked| thoughts(&asked.json)).collect();
     assert_eq!(counts, [2, 0, 1, 2], "new thinking is kept");
-    // What is sent stays a prefix of what is sent next.
+    // Each request remains a prefix of the next.
     for pair in bodies[before + 1..].windows(2) {
         let messages = |at: usize| pair[at].json["messages"].as_array().expect("messages").clone();
         assert!(messages(1).starts_with(&messages(0)));
     }
-    // Another process knows nothing of it, and comes through all the same.
+    // Another process knows nothing of it, and succeeds all the same.
     let mut resumed = Talk::new(provider.open(), talk.request);
     assert_eq!((resumed.turn().await, resumed.turn().await), (1, 0));
 }
 
-/// A picture that an earlier request showed must go: what was thought after it goes too, before the server refuses it.
+/// A picture of an earlier request is left out, so the thinking after it is left out too, before the server refuses it.
 #[tokio::test]
 async fn thinking_bound_to_a_picture_that_is_left_out_provokes_no_refusal() {
     let picture =
@@ -154,7 +154,7 @@ async fn thinking_bound_to_a_picture_that_is_left_out_provokes_no_refusal() {
     let mut talk = Talk::new(provider(&server, Wire::Claude).open(), request);
     talk.pictures = vec![picture(2_001)];
     assert_eq!(talk.turn().await, 0);
-    // Too large to stand beside more than twenty.
+    // Too large for a request of more than twenty.
     talk.pictures = vec![picture(3); 20];
     for _ in 0..4 {
         assert_eq!(talk.turn().await, 0);
@@ -167,7 +167,7 @@ async fn thinking_bound_to_a_picture_that_is_left_out_provokes_no_refusal() {
     assert_eq!(counts("\"type\":\"thinking\""), [0, 1, 0, 1, 2], "new thinking is kept");
 }
 
-/// New messages in the place of old ones keep what is thought in them.
+/// New messages that replace old ones keep their thinking.
 #[tokio::test]
 async fn thinking_in_a_conversation_that_was_shortened_is_kept() {
     let server = thinking_server();
@@ -195,7 +195,7 @@ async fn thinking_that_somebody_else_signed_is_left_out() {
     assert_eq!(thoughts(&server.asked()[1].json), 0);
 }
 
-/// Where there is no thinking to leave out, the refusal stands: nothing is asked for ever.
+/// If there is no thinking to leave out, the refusal is final: no endless retries.
 #[tokio::test]
 async fn a_refusal_that_leaving_it_out_does_not_help_against_stands() {
     let message = "messages.1.content.0: Invalid `signature` in `thinking` block";

@@ -1,4 +1,4 @@
-//! One question put to a provider, and everything that came of it.
+//! One request to a provider, and everything that came of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use futures_util::StreamExt as _;
 use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_core::message::{Message, StopReason};
 use rawko_core::request::{ModelRequest, Purpose, ToolChoice};
+use rawko_core::retry::RetryPolicy;
 use rawko_core::tool::{ToolAccess, ToolSpec};
 use rawko_core::usage::Usage;
 use rawko_provider::{
-    Provider, ProviderEvent, ProviderKind, ProviderSession, ProviderSettings, RetryPolicy, Secret, Timeouts,
-    connect,
+    Provider, ProviderEvent, ProviderKind, ProviderSession, ProviderSettings, Secret, Timeouts, connect,
 };
 use serde_json::{Map, json};
 use testkit::{Answer, ModelServer, Wire};
 
 pub(crate) const BOTH: [Wire; 2] = [Wire::Claude, Wire::OpenAi];
 
-/// A key that must never be seen.
+/// A key that must never be shown.
 pub(crate) const CANARY: &str = "sk-canary-7f3a91";
 
 pub(crate) fn settings(server: &ModelServer, wire: Wire) -> ProviderSettings {
@@ -62,7 +62,7 @@ pub(crate) fn question() -> ModelRequest {
     request(vec![Arc::new(Message::user("Fix the bug."))])
 }
 
-/// What came of a question.
+/// The result of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Trial {
     /// Text, as it was streamed.
@@ -73,7 +73,7 @@ pub(crate) struct Trial {
     pub(crate) events: Vec<ProviderEvent>,
     /// What failed before each further attempt.
     pub(crate) retries: Vec<(ErrorInfo, u64)>,
-    /// What a question without an answer consumed.
+    /// Usage of a request without an answer.
     pub(crate) wasted: Option<Usage>,
     pub(crate) end: Option<Result<(Message, Usage, StopReason), ErrorInfo>>,
 }
@@ -100,7 +100,7 @@ impl Trial {
     }
 }
 
-/// Puts a question and holds the stream to its contract: exactly one last event, and nothing after it.
+/// Sends a request and checks the contract of the stream: exactly one last event, and nothing after it.
 pub(crate) async fn ask(session: &mut dyn ProviderSession, request: ModelRequest) -> Trial {
     let mut trial = Trial::default();
     let mut stream = session.send(request);
@@ -137,12 +137,12 @@ pub(crate) fn provider(server: &ModelServer, wire: Wire) -> Arc<dyn Provider> {
     connect(settings(server, wire))
 }
 
-/// One question to a server that gives these answers.
+/// Sends one request to a server that gives these answers.
 pub(crate) async fn try_answers(wire: Wire, answers: Vec<Answer>) -> (Trial, ModelServer) {
     try_with(wire, answers, question(), |settings| settings).await
 }
 
-/// The same with a question and settings of one's own.
+/// Like [`try_answers`], with another request and other settings.
 pub(crate) async fn try_with(
     wire: Wire,
     answers: Vec<Answer>,
@@ -155,5 +155,5 @@ pub(crate) async fn try_with(
     (trial, server)
 }
 
-/// Longer than anything a test waits for.
+/// Longer than anything that a test waits for.
 pub(crate) const LONG: Duration = Duration::from_secs(20);

@@ -1,8 +1,8 @@
-//! The conversation as bytes, each message encoded once.
+//! The conversation as bytes, each message encoded only once.
 //!
-//! Owns what a session remembers of the requests it made: one piece of bytes for each message, recognised by pointer
-//! and position. A request is those pieces between a head and a tail, handed on without being copied, and therefore
-//! begins with the bytes of the request before it. How a message looks on the wire is the wire's business.
+//! Keeps the bytes of each message that a session has sent, recognised by pointer and position. A request consists of a
+//! head, these pieces and a tail, none of them copied, and therefore begins with the bytes of the request before it. The
+//! wire decides how a message is encoded.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,21 +19,21 @@ const TAIL: &[u8] = b"]}";
 
 /// The encoded messages of one conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Transcript {
-    /// The messages behind `pieces`, kept so that no other message can come to lie at the same address.
+pub(crate) struct EncodedConversation {
+    /// The messages of `pieces`, kept so that no other message can get the same address.
     messages: Vec<Arc<Message>>,
     pieces: Vec<Bytes>,
 }
 
-impl Transcript {
+impl EncodedConversation {
     /// The body of a request: `head` (which ends inside the array of messages), the messages, the tail.
     ///
-    /// `array_begun` says whether `head` already holds an element of the array. `encode` gives the message at a position as
-    /// array elements joined by commas, or nothing where the wire has no place for it; it is called only for messages
-    /// that were not there before.
+    /// `array_begun` says whether `head` already contains an element of the array. `encode` returns the message at a
+    /// position as array elements joined by commas, or nothing if the wire cannot express it. It is called only for new
+    /// messages.
     ///
     /// # Errors
-    /// What `encode` fails with.
+    /// The errors of `encode`.
     pub(crate) fn body<E>(
         &mut self,
         head: Bytes,
@@ -63,7 +63,7 @@ impl Transcript {
     }
 }
 
-/// A body of known length made of pieces that are shared with the transcript.
+/// A body of known length whose pieces are shared with the [`EncodedConversation`].
 #[derive(Debug, Clone)]
 pub(crate) struct RequestBody {
     chunks: VecDeque<Bytes>,
@@ -71,7 +71,7 @@ pub(crate) struct RequestBody {
 }
 
 impl RequestBody {
-    /// Bytes that are still to be sent: before the first is, all of them.
+    /// The number of bytes still to be sent.
     pub(crate) fn len(&self) -> usize {
         usize::try_from(self.left).unwrap_or(usize::MAX)
     }
@@ -103,7 +103,7 @@ impl Body for RequestBody {
 
 #[cfg(test)]
 impl RequestBody {
-    /// All of it in one piece.
+    /// The whole body in one piece.
     pub(crate) fn to_vec(&self) -> Vec<u8> {
         self.chunks.iter().flatten().copied().collect()
     }
@@ -127,7 +127,7 @@ mod tests {
 
     #[track_caller]
     fn check(begun: bool, texts: &[&str], expected: &str) {
-        let mut transcript = Transcript::default();
+        let mut transcript = EncodedConversation::default();
         let body =
             transcript.body(Bytes::from_static(b"["), begun, &messages(texts), encode).expect("infallible");
         assert_eq!(String::from_utf8_lossy(&body.to_vec()), expected);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_was_encoded_is_neither_encoded_again_nor_copied() {
-        let mut transcript = Transcript::default();
+        let mut transcript = EncodedConversation::default();
         let calls = Cell::new(0);
         let counting = |at: usize, m: &Message| {
             calls.set(calls.get() + 1);
@@ -170,7 +170,7 @@ mod tests {
         fn the_next_request_begins_with_this_one(texts in proptest::collection::vec("[a-z]{0,5}", 1..12), cut in any::<prop::sample::Index>()) {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let all = messages(&texts);
-            let mut transcript = Transcript::default();
+            let mut transcript = EncodedConversation::default();
             let head = Bytes::from_static(b"{\"messages\":[");
             let at = cut.index(all.len() + 1);
             let before = transcript.body(head.clone(), false, &all[..at], encode).expect("infallible").to_vec();

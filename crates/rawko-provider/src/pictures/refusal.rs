@@ -1,18 +1,18 @@
-//! What a refusal says about pictures.
+//! Recognises refusals of pictures.
 
-/// What is wrong with the pictures of a request.
+/// Why a server refused the pictures of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blame {
-    /// One of them, whichever it is.
-    Picture,
-    /// Their number: this is the most that is taken.
-    Number(usize),
+pub(super) enum PictureRefusal {
+    /// It cannot use one of them.
+    OnePicture,
+    /// There are too many; this is the limit.
+    TooMany(usize),
 }
 
-/// Words of refusals that are about pictures, in lower case.
+/// Phrases of refusals about pictures, in lower case.
 const ABOUT_PICTURES: &[&str] = &["image", "too much media", "multimodal", "mmproj"];
 
-/// The model takes no pictures: OpenRouter, llama.cpp, vLLM, DeepSeek.
+/// Phrases for a model that accepts no pictures: OpenRouter, llama.cpp, vLLM, DeepSeek.
 const NONE_TAKEN: &[&str] = &[
     "support image input",
     "support images",
@@ -22,13 +22,13 @@ const NONE_TAKEN: &[&str] = &[
     "unknown variant `image_url`",
 ];
 
-/// There are too many: the Messages API (<https://github.com/anthropics/claude-code/issues/23392>, `/24541` there),
-/// vLLM (<https://github.com/vllm-project/vllm/issues/13397>), Groq, Azure.
+/// Phrases for too many pictures: the Messages API (<https://github.com/anthropics/claude-code/issues/23392>, `/24541`
+/// there), vLLM (<https://github.com/vllm-project/vllm/issues/13397>), Groq, Azure.
 const TOO_MANY: &[&str] =
     &["too many images", "too much media", "image(s) may be provided", "images allowed"];
 
-impl Blame {
-    /// What `words` blame, in a refusal of a request that showed `shown` pictures; `None` where it is no picture.
+impl PictureRefusal {
+    /// Interprets the refusal of a request with `shown` pictures; `None` if it is not about pictures.
     pub(super) fn of(words: &str, shown: usize) -> Option<Self> {
         let words = words.to_lowercase();
         let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
@@ -36,15 +36,15 @@ impl Blame {
             return None;
         }
         if says(NONE_TAKEN) {
-            return Some(Self::Number(0));
+            return Some(Self::TooMany(0));
         }
         if says(TOO_MANY) {
             // "too many images and documents: 104 + 1 > 100": the limit is the largest number below what was sent.
             let numbers = words.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
             let limit = numbers.filter(|number| *number < shown).max();
-            return Some(Self::Number(limit.unwrap_or(shown / 2)));
+            return Some(Self::TooMany(limit.unwrap_or(shown / 2)));
         }
-        Some(Self::Picture)
+        Some(Self::OnePicture)
     }
 }
 
@@ -53,13 +53,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(words: &str, shown: usize, expected: Option<Blame>) {
-        assert_eq!(Blame::of(words, shown), expected, "{words}");
+    fn check(words: &str, shown: usize, expected: Option<PictureRefusal>) {
+        assert_eq!(PictureRefusal::of(words, shown), expected, "{words}");
     }
 
     #[test]
     fn refusals_of_pictures_are_understood_in_the_words_of_the_servers() {
-        let (picture, number) = (Some(Blame::Picture), |most| Some(Blame::Number(most)));
+        let (picture, number) =
+            (Some(PictureRefusal::OnePicture), |most| Some(PictureRefusal::TooMany(most)));
         check("Could not process image", 1, picture);
         check(
             "messages.3.content.0.tool_result.content.1.image.source.base64: image exceeds 5 MB maximum: 5649924 bytes > 5242880 bytes",
