@@ -1,7 +1,7 @@
 //! Background jobs: commands that go on while their agent does something else.
 //!
-//! Owns the jobs of one run, what they have said since their agent last looked, and their end. Each job belongs to
-//! the agent that started it; nobody else is told of it. Nothing of a job is stored: a resumed run has none.
+//! Owns the jobs of one run, the output that was not reported yet, and their end. Only the agent that started a job gets
+//! its reports. Jobs are not stored: a resumed run has none.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,22 +10,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rawko_core::text::keep_ends;
 
-use crate::process::{CommandLine, HeadAndTail, Leash, Running};
+use crate::process::{CommandLine, HeadAndTail, KillHandle, Running};
 
-/// Jobs that may run at the same time in one run.
+/// The most jobs at the same time in one run.
 const MAX_JOBS: usize = 8;
-/// Bytes of a job's output that are kept until its agent is told.
+/// Bytes of a job's output that are kept until the next report.
 const MAX_KEPT: usize = 8_000;
 /// Bytes of output of all jobs in one report.
 const MAX_REPORT: usize = 16_000;
 
 /// The jobs of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Jobs(Mutex<Table>);
+pub(crate) struct Jobs(Mutex<JobTable>);
 
 #[derive(Debug, Default)]
-struct Table {
-    /// The run is over: no job starts any more.
+struct JobTable {
+    /// The run is over: no job may start any more.
     is_closed: bool,
     last: u32,
     jobs: BTreeMap<u32, Job>,
@@ -34,13 +34,13 @@ struct Table {
 #[derive(Debug)]
 struct Job {
     agent: String,
-    leash: Leash,
-    news: Arc<Mutex<News>>,
+    handle: KillHandle,
+    news: Arc<Mutex<JobNews>>,
 }
 
-/// What a job's agent has not been told yet.
+/// What has not been reported to the job's agent yet.
 #[derive(Debug)]
-struct News {
+struct JobNews {
     output: HeadAndTail,
     /// How it ended; `None` while it runs.
     end: Option<String>,
@@ -48,64 +48,65 @@ struct News {
 
 /// A job that was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Started {
+pub(crate) struct StartedJob {
     pub(crate) job: u32,
-    /// The number of its process.
+    /// Its process id.
     pub(crate) process: u32,
 }
 
 /// Why a job was not started.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
-    /// There are enough.
+pub(crate) enum JobError {
+    /// The limit on jobs is reached.
     #[error(
-        "{MAX_JOBS} background jobs are running, and there may be no more. End one that is not needed, or wait for \
-         one to end"
+        "{MAX_JOBS} background jobs are running already, which is the limit. End one that is not needed, or wait \
+         until one ends"
     )]
     TooMany,
     /// The run is over.
-    #[error("the run is ending, so no background job is started")]
+    #[error("the run is ending, so no background job can start")]
     Closed,
-    /// The system did not start it.
+    /// The system could not start it.
     #[error("the background job could not be started: {0}")]
     NotStarted(#[from] io::Error),
 }
 
 impl Jobs {
-    /// Starts a job for `agent`. Blocks for as long as the system needs to start a process.
-    pub(crate) fn start(&self, agent: String, line: &CommandLine) -> Result<Started, Refusal> {
+    /// Starts a job for `agent`. Blocks while the system starts the process.
+    pub(crate) fn start(&self, agent: String, line: &CommandLine) -> Result<StartedJob, JobError> {
         let mut table = lock(&self.0);
         if table.is_closed {
-            return Err(Refusal::Closed);
+            return Err(JobError::Closed);
         }
         if table.jobs.values().filter(|job| lock(&job.news).end.is_none()).count() >= MAX_JOBS {
-            return Err(Refusal::TooMany);
+            return Err(JobError::TooMany);
         }
-        let leash = Leash::default();
-        let running = leash.start(line)?;
+        let handle = KillHandle::default();
+        let running = handle.start(line)?;
         let process = running.process();
-        let news = Arc::new(Mutex::new(News { output: HeadAndTail::new(MAX_KEPT), end: None }));
-        let told = Arc::clone(&news);
-        // A thread of its own: a job may outlive the runtime in which its agent's call ran. Where there is none to
-        // be had, the command is dropped with the closure, and so it is ended.
+        let news = Arc::new(Mutex::new(JobNews { output: HeadAndTail::new(MAX_KEPT), end: None }));
+        let reported = Arc::clone(&news);
+        // A thread of its own, because a job may outlive the runtime that its agent's call ran in. If no thread can be
+        // started, dropping the closure drops the command, which kills it.
         std::thread::Builder::new()
             .name("background job".to_owned())
-            .spawn(move || see_to(running, &told))?;
+            .spawn(move || follow(running, &reported))?;
         table.last += 1;
         let job = table.last;
-        table.jobs.insert(job, Job { agent, leash, news });
-        Ok(Started { job, process })
+        table.jobs.insert(job, Job { agent, handle, news });
+        Ok(StartedJob { job, process })
     }
 
-    /// What became of the jobs of `agent` since its last report, one paragraph a job; empty where it has none. Jobs
-    /// that have ended are forgotten with it.
+    /// Reports on the jobs of `agent` since its last report, one paragraph for each; empty if it has none. Removes the
+    /// jobs that have ended.
     pub(crate) fn report(&self, agent: &str) -> String {
         let mut table = lock(&self.0);
         let own = table.jobs.iter().filter(|(_, job)| job.agent == agent);
-        let told: Vec<(u32, News)> = own.map(|(number, job)| (*number, lock(&job.news).take())).collect();
-        let talkative = told.iter().filter(|(_, news)| !news.output.is_empty()).count();
+        let reported: Vec<(u32, JobNews)> =
+            own.map(|(number, job)| (*number, lock(&job.news).take())).collect();
+        let talkative = reported.iter().filter(|(_, news)| !news.output.is_empty()).count();
         let mut report = String::new();
-        for (number, news) in told {
+        for (number, news) in reported {
             let state = match &news.end {
                 Some(end) => end.as_str(),
                 None if news.output.is_empty() => "running, no new output",
@@ -124,33 +125,33 @@ impl Jobs {
         report
     }
 
-    /// Ends all jobs; their end is told as any other is, and new ones may start. Does not wait: `settle` does.
+    /// Ends all jobs, and reports their end as usual. New jobs may start. Does not wait: `settle` does.
     pub(crate) fn interrupt(&self) {
         for job in lock(&self.0).jobs.values() {
-            job.leash.pull();
+            job.handle.kill();
         }
     }
 
-    /// Ends all jobs, and lets none start any more. Does not wait: `settle` does.
+    /// Ends all jobs and lets none start any more. Does not wait: `settle` does.
     pub(crate) fn end(&self) {
         let mut table = lock(&self.0);
         table.is_closed = true;
         for job in std::mem::take(&mut table.jobs).into_values() {
-            job.leash.pull();
+            job.handle.kill();
         }
     }
 }
 
-impl News {
-    /// Everything so far; from now on it begins anew.
+impl JobNews {
+    /// Takes the output so far; the next report begins after it.
     fn take(&mut self) -> Self {
         let output = std::mem::replace(&mut self.output, HeadAndTail::new(MAX_KEPT));
         Self { output, end: self.end.clone() }
     }
 }
 
-/// Follows a job to its end.
-fn see_to(running: Running, news: &Mutex<News>) {
+/// Collects the output of a job until it ends.
+fn follow(running: Running, news: &Mutex<JobNews>) {
     let finished = running.finish(&mut |_, bytes| lock(news).output.push(bytes));
     lock(news).end = Some(match finished {
         Ok(finished) => finished.cause.text(),

@@ -1,4 +1,4 @@
-//! `Bash`: a shell command, with its whole process tree on a leash.
+//! `Bash`: runs a shell command, and ends its whole process tree with it.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::access::leads_out;
 use crate::background::Jobs;
 use crate::call::{blocking, parse, parse_checked, spec};
 use crate::process::{
-    Cause, CommandLine, Finished, HeadAndTail, Leash, Lifeline, Program, PullOnDrop, environment,
+    Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
 };
-use crate::tool::{BoxFuture, Refusal, Tool, ToolContext};
+use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const MAX_TIMEOUT_MS: u64 = 600_000;
-/// Bytes of output that are kept, half of them from its head.
+/// Bytes of output that are kept: half from the beginning, half from the end.
 const MAX_OUTPUT: usize = 30_000;
-/// What one argument may hold on Linux, with room to spare.
+/// The longest argument on Linux, with room to spare.
 const MAX_COMMAND: usize = 100_000;
 
 const DESCRIPTION: &str = "\
 Runs a command with `bash -c` in the project root and returns its output (stdout and stderr together) and exit code. \
 Every call is a new shell: `cd` and variables do not carry over, so join dependent steps with `&&`. There is no \
-terminal and no stdin: give programs what they need as arguments, and pass flags that keep them from asking. \
+terminal and no stdin: give programs what they need as arguments, and pass flags that turn prompts off. \
 Everything the command starts is ended when the call ends, `&` and `nohup` included: for a server or a long build, \
 pass `run_in_background` instead. Long output is cut in the middle. Prefer Read, Edit, Write, Glob and Grep for \
 files; use Bash to build, test, and run programs and git.";
@@ -42,38 +42,31 @@ struct BashInput {
     /// The command.
     #[schemars(length(min = 1))]
     command: String,
-    /// Most milliseconds it may take (default 120000, at most 600000; in the background: no limit unless given). Then
-    /// it is killed.
+    /// Timeout in milliseconds, after which the command is killed (default 120000, at most 600000; in the background: no
+    /// limit unless given).
     #[schemars(range(min = 1, max = 600_000))]
     timeout: Option<u64>,
     /// What the command does, in five to ten words, for the people who watch.
     #[allow(dead_code, reason = "it is for the journal and the people who read it")]
     description: Option<String>,
-    /// Answer at once with a job number and let the command go on. Its output and its end come with the results of
-    /// your later Bash calls. It is ended with the run.
+    /// Return at once with a job number and let the command go on. Its output and its end come with the results of your
+    /// later Bash calls. It is ended together with the run.
     run_in_background: Option<bool>,
 }
 
-/// The tool.
+/// The `Bash` tool.
 #[derive(Debug)]
-pub struct Bash {
+pub(crate) struct Bash {
     spec: ToolSpec,
     jobs: Arc<Jobs>,
-    lifeline: Lifeline,
+    reaper: OrphanReaper,
 }
 
 impl Bash {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
+    /// A `Bash` tool with background jobs of its own.
+    pub(crate) fn new() -> Self {
         let spec = spec::<BashInput>("Bash", DESCRIPTION, ToolAccess::Mutating);
-        Self { spec, jobs: Arc::default(), lifeline: Lifeline::default() }
-    }
-}
-
-impl Default for Bash {
-    fn default() -> Self {
-        Self::new()
+        Self { spec, jobs: Arc::default(), reaper: OrphanReaper::default() }
     }
 }
 
@@ -88,9 +81,9 @@ impl Tool for Bash {
         &self.spec
     }
 
-    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), Refusal> {
+    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
         let input: BashInput = parse_checked("Bash", input)?;
-        // Whether a directory is there by the time the call is made is not asked.
+        // Every directory counts as existing: one that is missing now may exist when the call runs.
         stays_inside(&input.command, context, &|_| true)
     }
 
@@ -101,15 +94,15 @@ impl Tool for Bash {
                 Err(outcome) => return outcome,
             };
             let is_directory = |path: &str| context.root.join(path).is_dir();
-            if let Err(Refusal { message, .. }) = stays_inside(&input.command, context, &is_directory) {
+            if let Err(CallRefusal { message, .. }) = stays_inside(&input.command, context, &is_directory) {
                 return ToolOutcome::error(ErrorCode::PermissionError, message);
             }
-            let line = match command_line(&input, context, &self.lifeline) {
+            let line = match command_line(&input, context, &self.reaper) {
                 Ok(line) => line,
                 Err(outcome) => return outcome,
             };
             let mut outcome = if input.run_in_background == Some(true) {
-                // What it has to say of others goes before what it says of itself: they are older.
+                // Reports on other jobs come first: they are older.
                 let report = self.jobs.report(&context.agent);
                 let mut outcome = self.start(line, context).await;
                 outcome.content.insert_str(0, &report);
@@ -135,7 +128,7 @@ impl Tool for Bash {
 }
 
 impl Bash {
-    /// Starts a job.
+    /// Starts a background job.
     async fn start(&self, line: CommandLine, context: &ToolContext) -> ToolOutcome {
         let jobs = Arc::clone(&self.jobs);
         let agent = context.agent.clone();
@@ -151,17 +144,17 @@ impl Bash {
     }
 }
 
-/// Where only listed programs run, `cd` and `git -C` lead nowhere but into the project. The policy knows their text; here
-/// the links are followed.
+/// Where only listed programs may run, refuses `cd` and `git -C` to a directory outside the project. The policy in the
+/// core judges their text; this follows links.
 fn stays_inside(
     command: &str,
     context: &ToolContext,
     is_directory: &dyn Fn(&str) -> bool,
-) -> Result<(), Refusal> {
+) -> Result<(), CallRefusal> {
     if context.permissions.run.is_none() {
         return Ok(());
     }
-    let refusal = |why: String| Refusal {
+    let refusal = |why: String| CallRefusal {
         rule: "outside of the project".to_owned(),
         message: format!("The command was not run: {why}. Stay inside the project."),
     };
@@ -183,7 +176,7 @@ fn stays_inside(
 fn command_line(
     input: &BashInput,
     context: &ToolContext,
-    lifeline: &Lifeline,
+    reaper: &OrphanReaper,
 ) -> Result<CommandLine, ToolOutcome> {
     if input.command.contains('\0') {
         return Err(ToolOutcome::error(ErrorCode::ValidationError, "Bash: the command contains a NUL."));
@@ -201,18 +194,18 @@ fn command_line(
         directory: context.root.clone(),
         environment: environment(std::env::vars_os(), named),
         timeout,
-        lifeline: lifeline.clone(),
+        reaper: reaper.clone(),
     })
 }
 
-/// Runs a command while the caller waits.
+/// Runs a command and waits for its end.
 async fn wait_for(line: CommandLine, context: &ToolContext) -> ToolOutcome {
-    let leash = Leash::default();
-    let held = PullOnDrop::new(&leash);
+    let handle = KillHandle::default();
+    let guard = KillOnDrop::new(&handle);
     let watch = Arc::clone(&context.progress);
     let outcome = blocking(move |_| {
         let mut output = HeadAndTail::new(MAX_OUTPUT);
-        let finished = leash.start(&line).and_then(|running| {
+        let finished = handle.start(&line).and_then(|running| {
             running.finish(&mut |_, bytes| {
                 output.push(bytes);
                 watch(&String::from_utf8_lossy(bytes));
@@ -228,7 +221,7 @@ async fn wait_for(line: CommandLine, context: &ToolContext) -> ToolOutcome {
         }
     })
     .await;
-    drop(held);
+    drop(guard);
     outcome
 }
 
@@ -242,7 +235,7 @@ fn outcome(finished: Finished, output: &HeadAndTail, timeout: Option<Duration>) 
     }
     // Writing to a String cannot fail.
     let _ = match finished.cause {
-        Cause::Exited { .. } | Cause::GivenUp => write!(text, "[{}]", finished.cause.text()),
+        Cause::Exited { .. } | Cause::Cancelled => write!(text, "[{}]", finished.cause.text()),
         Cause::TimedOut => write!(
             text,
             "[timed out: the command did not end within {} ms and was killed with everything it started. \
@@ -250,8 +243,8 @@ fn outcome(finished: Finished, output: &HeadAndTail, timeout: Option<Duration>) 
             timeout.unwrap_or_default().as_millis()
         ),
     };
-    if finished.left_behind > 0 && matches!(finished.cause, Cause::Exited { .. }) {
-        let count = finished.left_behind;
+    if finished.leftovers > 0 && matches!(finished.cause, Cause::Exited { .. }) {
+        let count = finished.leftovers;
         let _ = write!(text, "\n[{count} background process(es) of the command were ended with it]");
     }
     let error_code = finished.cause.error_code();

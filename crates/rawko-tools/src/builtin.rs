@@ -1,4 +1,4 @@
-//! The tools that every run has.
+//! The built-in tools.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::tool::Tool;
 use crate::tracker::FileTracker;
 use crate::write::Write;
 
-/// The built-in tools of one run, which share what its agents have read.
+/// The built-in tools of one run. They share a record of what the agents have read.
 #[must_use]
 pub fn builtin_tools(tracker: &Arc<FileTracker>) -> Vec<Arc<dyn Tool>> {
     vec![

@@ -1,5 +1,5 @@
-//! What every built-in tool does around its work: typed input, a schema from that type, a thread that may
-//! block, and a flag that tells it to stop.
+//! What the built-in tools have in common: typed input, a schema made from that type, a thread that may block, and a
+//! flag that cancels the work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::tool::Refusal;
+use crate::tool::CallRefusal;
 
 /// The spec of a tool whose arguments are `T`.
 pub(crate) fn spec<T: JsonSchema>(name: &str, description: &str, access: ToolAccess) -> ToolSpec {
@@ -23,8 +23,8 @@ pub(crate) fn spec<T: JsonSchema>(name: &str, description: &str, access: ToolAcc
     }
 }
 
-/// The JSON Schema of `T` in the plain form that all providers take: no references, no `null` alternatives
-/// (an optional argument is left out), no formats.
+/// The JSON Schema of `T` in the plain form that all providers accept: no references, no `null` alternatives (an
+/// optional argument is left out), no formats.
 fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -70,20 +70,20 @@ fn simplify(schema: &mut Value) {
     }
 }
 
-/// The arguments as their type. The registry has validated them, so this fails only for a caller that did not.
+/// Parses the arguments. The registry has validated them, so this fails only for a caller that has not.
 pub(crate) fn parse<T: DeserializeOwned>(tool: &str, input: Value) -> Result<T, ToolOutcome> {
     serde_json::from_value(input).map_err(|e| {
         ToolOutcome::error(ErrorCode::ValidationError, format!("{tool}: the arguments are wrong: {e}."))
     })
 }
 
-/// The arguments as their type, for a question about a call.
-pub(crate) fn parse_checked<T: DeserializeOwned>(tool: &str, input: &Value) -> Result<T, Refusal> {
+/// Parses the arguments for [`Tool::check`](crate::Tool::check).
+pub(crate) fn parse_checked<T: DeserializeOwned>(tool: &str, input: &Value) -> Result<T, CallRefusal> {
     parse(tool, input.clone())
-        .map_err(|outcome| Refusal { rule: "input".to_owned(), message: outcome.content })
+        .map_err(|outcome| CallRefusal { rule: "input".to_owned(), message: outcome.content })
 }
 
-/// Told to stop when the call's future is dropped.
+/// Set when the call's future is dropped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cancel(Arc<AtomicBool>);
 
@@ -101,7 +101,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Runs `work` where it may block. A panic in it goes on in the caller.
+/// Runs `work` on a thread that may block. Resumes a panic of `work` in the caller.
 pub(crate) async fn blocking(work: impl FnOnce(&Cancel) -> ToolOutcome + Send + 'static) -> ToolOutcome {
     let cancel = Cancel::default();
     let guard = CancelOnDrop(cancel.clone());
@@ -116,7 +116,7 @@ pub(crate) async fn blocking(work: impl FnOnce(&Cancel) -> ToolOutcome + Send + 
     }
 }
 
-/// `text` without the rest of a line that is too long; the cut is said.
+/// `line` cut to `max` bytes, with a note of the cut.
 pub(crate) fn bounded_line(line: &str, max: usize) -> std::borrow::Cow<'_, str> {
     if line.len() <= max {
         return line.into();

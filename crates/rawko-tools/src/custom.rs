@@ -1,7 +1,7 @@
-//! A tool that is a program: it reads the arguments as JSON on stdin and prints its answer on stdout.
+//! A tool that is a program: it reads its arguments as JSON from stdin and prints its answer to stdout.
 //!
-//! No shell reads its command line. It gets the environment, the leash and the bounds that Bash's commands get.
-//! Who may configure one is the configuration's business (`spec/agents-and-config.md`).
+//! No shell interprets its command line. It gets the same environment and limits as a command of Bash, and is ended in
+//! the same way. The configuration decides who may define such a tool (`docs/spec/agents-and-config.md`).
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -19,18 +19,19 @@ use serde_json::Value;
 
 use crate::call::blocking;
 use crate::process::{
-    Cause, CommandLine, Finished, HeadAndTail, Leash, Lifeline, Program, PullOnDrop, Source, environment,
+    Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, OutputStream, Program,
+    environment,
 };
 use crate::tool::{BoxFuture, Tool, ToolContext};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
-/// Bytes of an answer that the model is given.
+/// Bytes of an answer that the model gets.
 const MAX_SHOWN: usize = 30_000;
-/// Bytes of an answer that is read as JSON. A longer one is text.
+/// The most bytes of an answer that is read as JSON. A longer answer is text.
 const MAX_JSON: usize = 1024 * 1024;
-/// Bytes of stderr that are shown of a failure.
+/// Bytes of stderr in the result of a failed call.
 const MAX_STDERR: usize = 8_000;
-/// Names of modified files that are taken from one answer.
+/// The most modified files that one answer may name.
 const MAX_FILES: usize = 1_000;
 
 /// A tool that runs a program.
@@ -40,11 +41,11 @@ pub struct CommandTool {
     program: PathBuf,
     arguments: Vec<OsString>,
     timeout: Duration,
-    lifeline: Lifeline,
+    reaper: OrphanReaper,
 }
 
 impl CommandTool {
-    /// A tool that runs `program`: an absolute path, a path with a slash from the project's root, or a name that is
+    /// A tool that runs `program`: an absolute path, a path with a slash relative to the project's root, or a name that is
     /// looked up in `PATH`.
     #[must_use]
     pub fn new(spec: ToolSpec, program: impl Into<PathBuf>) -> Self {
@@ -53,17 +54,17 @@ impl CommandTool {
             program: program.into(),
             arguments: Vec::new(),
             timeout: DEFAULT_TIMEOUT,
-            lifeline: Lifeline::default(),
+            reaper: OrphanReaper::default(),
         }
     }
 
-    /// The program's arguments, the same in every call.
+    /// Sets the program's arguments, the same for every call.
     #[must_use]
     pub fn arguments(self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self { arguments: arguments.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// How long a call may take; two minutes where this is not called.
+    /// Sets how long a call may take. The default is two minutes.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -79,8 +80,8 @@ impl CommandTool {
             input: format!("{input}\n").into_bytes(),
         };
         let directory = context.root.clone();
-        let lifeline = self.lifeline.clone();
-        Ok(CommandLine { program, directory, environment, timeout: Some(self.timeout), lifeline })
+        let reaper = self.reaper.clone();
+        Ok(CommandLine { program, directory, environment, timeout: Some(self.timeout), reaper })
     }
 }
 
@@ -97,23 +98,23 @@ impl Tool for CommandTool {
                 Ok(line) => line,
                 Err(why) => return failure(why),
             };
-            let leash = Leash::default();
-            let held = PullOnDrop::new(&leash);
+            let handle = KillHandle::default();
+            let guard = KillOnDrop::new(&handle);
             let watch = Arc::clone(&context.progress);
             let name = name.clone();
-            let outcome = blocking(move |_| call(&name, &line, &leash, &*watch)).await;
-            drop(held);
+            let outcome = blocking(move |_| call(&name, &line, &handle, &*watch)).await;
+            drop(guard);
             outcome
         })
     }
 }
 
-fn call(name: &str, line: &CommandLine, leash: &Leash, watch: &dyn Fn(&str)) -> ToolOutcome {
+fn call(name: &str, line: &CommandLine, handle: &KillHandle, watch: &dyn Fn(&str)) -> ToolOutcome {
     let mut output = Output::default();
-    let finished = leash.start(line).and_then(|running| {
+    let finished = handle.start(line).and_then(|running| {
         running.finish(&mut |source, bytes| match source {
-            Source::Out => output.push(bytes),
-            Source::Err => {
+            OutputStream::Out => output.push(bytes),
+            OutputStream::Err => {
                 output.stderr.push(bytes);
                 watch(&String::from_utf8_lossy(bytes));
             }
@@ -129,7 +130,7 @@ fn call(name: &str, line: &CommandLine, leash: &Leash, watch: &dyn Fn(&str)) -> 
     }
 }
 
-/// What a program has said.
+/// The output of a program.
 struct Output {
     /// All of stdout; `None` once it is too long to be read as JSON.
     whole: Option<Vec<u8>>,
@@ -158,9 +159,9 @@ impl Output {
 
     fn outcome(&self, name: &str, finished: Finished, timeout: Duration) -> ToolOutcome {
         let failed = finished.cause.error_code();
-        let answer = match Answer::read(self.whole.as_deref()) {
+        let answer = match CommandAnswer::read(self.whole.as_deref()) {
             Ok(answer) => answer,
-            // A program that failed may print anything: its failure is what counts.
+            // A program that failed may print anything: only its failure counts.
             Err(_) if failed.is_some() => None,
             Err(why) => {
                 let message =
@@ -180,11 +181,11 @@ impl Output {
                 let _ = write!(content, "\n[stderr]\n{}", stderr.trim_end());
             }
             let _ = match finished.cause {
-                Cause::Exited { .. } | Cause::GivenUp => write!(content, "\n[{}]", finished.cause.text()),
+                Cause::Exited { .. } | Cause::Cancelled => write!(content, "\n[{}]", finished.cause.text()),
                 Cause::TimedOut => write!(
                     content,
                     "\n[timed out: the program of {name} did not end within {} ms and was killed with everything it \
-                     started. Its `timeout` stands under tools: in the configuration.]",
+                     started. Its `timeout` is set under `tools:` in the configuration.]",
                     timeout.as_millis()
                 ),
             };
@@ -204,23 +205,22 @@ impl Output {
     }
 }
 
-/// An answer that says more than text: a JSON object with no other fields than these.
+/// A structured answer: a JSON object with no other fields than these.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-struct Answer {
-    /// What the model is given: text as it is, anything else as JSON.
+struct CommandAnswer {
+    /// What the model gets: a string as it is, anything else as JSON.
     content: Value,
-    /// Whether the call failed, whatever the exit status says.
+    /// Marks the call as failed, whatever the exit status is.
     is_error: bool,
-    /// Files that the program wrote, from the project's root.
+    /// Files that the program wrote, relative to the project's root.
     files_modified: Vec<String>,
 }
 
-impl Answer {
-    /// The names of the fields.
+impl CommandAnswer {
     const FIELDS: [&str; 3] = ["content", "isError", "filesModified"];
 
-    /// The answer in `output`, where it is one: other JSON is the tool's own data, and is text.
+    /// Parses `output` if it is a structured answer. Other JSON is data of the tool and counts as text.
     fn read(output: Option<&[u8]>) -> Result<Option<Self>, String> {
         let Some(Ok(Value::Object(fields))) = output.map(serde_json::from_slice) else { return Ok(None) };
         let is_answer = !fields.is_empty() && fields.keys().all(|key| Self::FIELDS.contains(&key.as_str()));
@@ -240,8 +240,7 @@ impl Answer {
     }
 }
 
-/// The program's absolute path. What is not there or cannot be run is said here, in words: what starts it could only
-/// say a number.
+/// The program's absolute path. Explains here why a program cannot be run: the system would only give an error number.
 fn find(program: &Path, root: &Path, path: Option<&OsStr>) -> Result<PathBuf, String> {
     let shown = program.display();
     if program.as_os_str().as_bytes().contains(&b'/') {
@@ -255,7 +254,7 @@ fn find(program: &Path, root: &Path, path: Option<&OsStr>) -> Result<PathBuf, St
             Ok(_) => Ok(file),
         };
     }
-    // An entry that is no absolute path would let the folder in which rawko was started have a say.
+    // A relative entry would depend on the directory in which rawko was started.
     let places = std::env::split_paths(path.unwrap_or_default()).filter(|place| place.is_absolute());
     let mut files = places.map(|place| place.join(program));
     files
@@ -272,12 +271,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Text, whether it is an error, and files.
-    type Said<'a> = (&'a str, bool, &'a [&'a str]);
+    /// Text, whether it is an error, and the modified files.
+    type ExpectedAnswer<'a> = (&'a str, bool, &'a [&'a str]);
 
     #[track_caller]
-    fn check(output: &str, expected: Result<Option<Said<'_>>, &str>) {
-        let read = Answer::read(Some(output.as_bytes()));
+    fn check(output: &str, expected: Result<Option<ExpectedAnswer<'_>>, &str>) {
+        let read = CommandAnswer::read(Some(output.as_bytes()));
         match (read, expected) {
             (Ok(None), Ok(None)) => {}
             (Ok(Some(answer)), Ok(Some((text, is_error, files)))) => {
@@ -319,14 +318,14 @@ mod tests {
             let mut output = Output::default();
             output.push(&bytes);
             let cause = Cause::Exited { code: Some(0), signal: None };
-            let outcome = output.outcome("T", Finished { cause, left_behind: 0 }, DEFAULT_TIMEOUT);
+            let outcome = output.outcome("T", Finished { cause, leftovers: 0 }, DEFAULT_TIMEOUT);
             prop_assert!(!outcome.content.is_empty());
         }
 
         #[test]
         fn every_answer_is_read_back(text in "\\PC{0,40}", is_error: bool) {
             let printed = serde_json::json!({"content": text, "isError": is_error}).to_string();
-            let answer = Answer::read(Some(printed.as_bytes())).unwrap().unwrap();
+            let answer = CommandAnswer::read(Some(printed.as_bytes())).unwrap().unwrap();
             prop_assert_eq!((answer.text(), answer.is_error), (text.trim_end().to_owned(), is_error));
         }
     }

@@ -1,7 +1,7 @@
-//! `Edit`: one exact text in a file replaced by another.
+//! `Edit`: replaces one exact text in a file by another.
 //!
-//! Works on bytes, so that everything around the replaced text stays as it is: line endings, a byte order mark,
-//! and whatever is not UTF-8.
+//! Works on bytes, so that everything around the replaced text is kept: line endings, a byte order mark, and bytes that
+//! are not UTF-8.
 
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use crate::call::{blocking, bounded_line, parse, parse_checked, spec};
 use crate::line_numbers::push_line;
 use crate::miscopied::miscopied;
 use crate::nearest::{NOT_FOUND, nearest};
-use crate::tool::{BoxFuture, Refusal, Tool, ToolContext};
+use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 use crate::tracker::{Digest, FileTracker};
 use crate::write::{clear_up, unread};
 
 /// Lines shown before and after a change.
 const SHOWN_AROUND: usize = 3;
-/// Lines shown of a change.
+/// The most lines shown of a change.
 const SHOWN_LINES: usize = 40;
-/// Places named where a text is not unique.
+/// The most line numbers listed for a text that is not unique.
 const PLACES_NAMED: usize = 10;
 
 const DESCRIPTION: &str = "\
-Replaces `old_string` by `new_string` in a file you have read with Read. `old_string` must match the file exactly, \
-including indentation, and must occur exactly once: take in as many surrounding lines as make it unique, or set \
+Replaces `old_string` with `new_string` in a file that you have read with Read. `old_string` must match the file exactly, \
+including indentation, and must occur exactly once: include enough surrounding lines to make it unique, or set \
 `replace_all` to replace every occurrence. Leave out the line numbers that Read shows. Line endings and mode of \
-the file are kept. Fails without writing if the text is not found, not unique, or the file changed since you read it.";
+the file are kept. Fails without writing if the text is not found, not unique, or the file has changed since you read it.";
 
 /// Arguments of `Edit`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -50,17 +50,16 @@ struct EditInput {
     replace_all: Option<bool>,
 }
 
-/// The tool.
+/// The `Edit` tool.
 #[derive(Debug)]
-pub struct Edit {
+pub(crate) struct Edit {
     spec: ToolSpec,
     tracker: Arc<FileTracker>,
 }
 
 impl Edit {
-    /// The tool; what may be changed is looked up in `tracker`.
-    #[must_use]
-    pub fn new(tracker: Arc<FileTracker>) -> Self {
+    /// An `Edit` tool that consults `tracker` for what an agent has read.
+    pub(crate) fn new(tracker: Arc<FileTracker>) -> Self {
         Self { spec: spec::<EditInput>("Edit", DESCRIPTION, ToolAccess::Mutating), tracker }
     }
 }
@@ -70,7 +69,7 @@ impl Tool for Edit {
         &self.spec
     }
 
-    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), Refusal> {
+    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
         let input: EditInput = parse_checked("Edit", input)?;
         check(context, &input.file_path, &[FileUse::Read, FileUse::Write])
     }
@@ -99,12 +98,10 @@ fn edit(input: &EditInput, context: &ToolContext, tracker: &FileTracker) -> Resu
         return Ok(refusal("old_string and new_string are the same: there is nothing to change.".into()));
     }
     if input.old_string.is_empty() {
-        return Ok(refusal(
-            "old_string is empty: use Write to create a file or to replace all of it.".into(),
-        ));
+        return Ok(refusal("old_string is empty: use Write to create or replace a whole file.".into()));
     }
     let access = FileAccess::new(&context.root, &context.permissions)?;
-    // An edit reads: its error tells of the content. So both must be granted.
+    // An edit also reads: its errors quote the content. So both must be granted.
     drop(access.open_file(path)?);
     let target = access.write_target(path)?;
     let name = target.name.clone();
@@ -142,18 +139,18 @@ struct Edited {
     end: usize,
 }
 
-/// The content with the replacement made, or why it cannot be made.
+/// The content after the replacement, or why it cannot be made.
 fn replaced(content: &[u8], input: &EditInput) -> Result<Edited, String> {
     let crlf = uses_crlf(content);
     let new = if crlf { with_crlf(&input.new_string) } else { input.new_string.clone() };
-    // The model sees lines without their endings, and writes `\n`. What it copied exactly is taken exactly.
+    // Models see lines without their endings and write `\n`. An exact match is preferred.
     let spellings = [input.old_string.clone(), with_crlf(&input.old_string)];
     let found = spellings.iter().find_map(|old| {
         let places: Vec<usize> = memmem::find_iter(content, old.as_bytes()).collect();
         (!places.is_empty()).then_some((old, places))
     });
     let Some((old, places)) = found else { return Err(not_found(content, input)) };
-    // In a file without a preference for CRLF a CRLF in the old text keeps the file's mixture where it is.
+    // In a file that mostly uses LF, a match of CRLF lines is replaced by CRLF lines.
     let new = if !crlf && *old != input.old_string { with_crlf(&input.new_string) } else { new };
     if places.len() > 1 && !input.replace_all.unwrap_or(false) {
         return Err(ambiguous(content, &places));
@@ -170,7 +167,7 @@ fn replaced(content: &[u8], input: &EditInput) -> Result<Edited, String> {
     Ok(Edited { bytes, count: places.len(), start, end: start + new.len() })
 }
 
-/// Why the text is not in the file, as far as that can be known.
+/// Explains why the text was not found, as far as possible.
 fn not_found(content: &[u8], input: &EditInput) -> String {
     let old = &input.old_string;
     if let Some(miscopied) = miscopied(content, old) {
@@ -180,13 +177,13 @@ fn not_found(content: &[u8], input: &EditInput) -> String {
         let more = if unique {
             ""
         } else {
-            " Take in more surrounding lines to make it unique, or set replace_all."
+            " Include more surrounding lines to make it unique, or set replace_all."
         };
         return format!("{NOT_FOUND} {advice}{more}");
     }
     if old.contains(REDACTED) && memmem::find(content, REDACTED.as_bytes()).is_none() {
         return format!(
-            "{NOT_FOUND} `{REDACTED}` stands for a secret that the file holds and that is not shown to you: take a text \
+            "{NOT_FOUND} `{REDACTED}` stands for a secret in the file that is not shown to you: use a text \
              without it."
         );
     }
@@ -195,14 +192,14 @@ fn not_found(content: &[u8], input: &EditInput) -> String {
 
 fn ambiguous(content: &[u8], places: &[usize]) -> String {
     format!(
-        "old_string occurs {} times ({}); nothing was written. Take in more surrounding lines to make it unique, or set \
+        "old_string occurs {} times ({}); nothing was written. Include more surrounding lines to make it unique, or set \
          replace_all.",
         places.len(),
         at_lines(content, places)
     )
 }
 
-/// Where the places are, for people: `at line 4`, `at lines 4, 9`.
+/// The line numbers of `places`: `at line 4`, `at lines 4, 9`.
 fn at_lines(content: &[u8], places: &[usize]) -> String {
     let lines: Vec<String> =
         places.iter().take(PLACES_NAMED).map(|p| line_number(content, *p).to_string()).collect();
@@ -224,7 +221,7 @@ fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// The lines around the first change, numbered.
+/// The numbered lines around the first change.
 fn snippet(edited: &Edited) -> String {
     let first = line_number(&edited.bytes, edited.start).saturating_sub(SHOWN_AROUND).max(1);
     let last = line_number(&edited.bytes, edited.end) + SHOWN_AROUND;

@@ -1,4 +1,4 @@
-//! `Glob`: files by their names.
+//! `Glob`: finds files by name.
 
 use globset::{GlobBuilder, GlobMatcher};
 use rawko_core::error::ErrorCode;
@@ -10,18 +10,18 @@ use serde_json::Value;
 
 use crate::access::{AccessError, FileAccess, FileUse, check};
 use crate::call::{Cancel, blocking, parse, parse_checked, spec};
-use crate::tool::{BoxFuture, Refusal, Tool, ToolContext};
-use crate::tree::{Walked, walk};
+use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
+use crate::walk::{WalkEnd, walk};
 
-/// Files named.
+/// The most files listed.
 const MAX_SHOWN: usize = 200;
-/// Bytes of a pattern.
+/// The most bytes of a pattern.
 const MAX_PATTERN: usize = 1_000;
 
 const DESCRIPTION: &str = "\
 Finds files by a pattern on their paths, newest first. `*` and `?` match within one path component, `**` any number \
 of directories, `{a,b}` alternatives: `**/*.rs`, `src/**/*.{ts,tsx}`, `Cargo.toml`. A pattern without `**/` matches \
-only in the directory itself. Files that .gitignore excludes are left out. Use Grep to search in contents.";
+only in the directory itself. Files that .gitignore excludes are left out. Use Grep to search file contents.";
 
 /// Arguments of `Glob`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -35,23 +35,15 @@ struct GlobInput {
     path: Option<String>,
 }
 
-/// The tool.
+/// The `Glob` tool.
 #[derive(Debug)]
-pub struct Glob {
+pub(crate) struct Glob {
     spec: ToolSpec,
 }
 
 impl Glob {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { spec: spec::<GlobInput>("Glob", DESCRIPTION, ToolAccess::ReadOnly) }
-    }
-}
-
-impl Default for Glob {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -60,10 +52,10 @@ impl Tool for Glob {
         &self.spec
     }
 
-    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), Refusal> {
+    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
         let input: GlobInput = parse_checked("Glob", input)?;
         let (start, _) = split(&input.pattern, input.path.as_deref())
-            .map_err(|outcome| Refusal { rule: "input".to_owned(), message: outcome.content })?;
+            .map_err(|outcome| CallRefusal { rule: "input".to_owned(), message: outcome.content })?;
         check(context, &start, &[FileUse::List])
     }
 
@@ -102,12 +94,12 @@ fn glob(input: &GlobInput, context: &ToolContext, cancel: &Cancel) -> Result<Too
         }
         true
     });
-    // Newest first, the name where two are of the same age.
+    // Newest first; by name if equally old.
     found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then_with(|| a.2.cmp(&b.2)));
     Ok(ToolOutcome::ok(answer(&found, walked, &pattern)))
 }
 
-fn answer(found: &[(i64, i64, String)], walked: Walked, pattern: &str) -> String {
+fn answer(found: &[(i64, i64, String)], walked: WalkEnd, pattern: &str) -> String {
     let mut lines: Vec<String> = found.iter().take(MAX_SHOWN).map(|(_, _, name)| name.clone()).collect();
     if found.is_empty() {
         lines.push("No files match.".into());
@@ -121,14 +113,14 @@ fn answer(found: &[(i64, i64, String)], walked: Walked, pattern: &str) -> String
             found.len()
         ));
     }
-    if walked == Walked::TooMuch {
+    if walked == WalkEnd::TooLarge {
         lines.push("[The tree is too large: not all of it was searched. Give a narrower path.]".into());
     }
     lines.join("\n")
 }
 
-/// Where to start and what to match there. An absolute pattern, and plain directories at the start of one, say
-/// where to start.
+/// The directory to start in and the pattern to match there. Plain directories at the beginning of the pattern move to
+/// the former, as does `/`.
 fn split(pattern: &str, path: Option<&str>) -> Result<(String, String), ToolOutcome> {
     let refuse = |why: &str| {
         let message = format!("Glob: the pattern `{}` {why}.", pattern.escape_debug());
@@ -139,7 +131,7 @@ fn split(pattern: &str, path: Option<&str>) -> Result<(String, String), ToolOutc
     }
     if pattern.split(['/', ',', '{', '}']).any(|part| part == "..") {
         let message =
-            format!("Glob: the pattern `{pattern}` leads upwards by `..`: give the directory as `path`.");
+            format!("Glob: the pattern `{pattern}` contains `..`: pass the directory as `path` instead.");
         return Err(ToolOutcome::error(ErrorCode::PermissionError, message));
     }
     let mut start = match (path, pattern.starts_with('/')) {

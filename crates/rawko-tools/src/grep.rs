@@ -1,4 +1,4 @@
-//! `Grep`: files by their contents, with ripgrep's own crates in this process.
+//! `Grep`: searches file contents, with ripgrep's own crates and in this process.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,17 +16,17 @@ use serde_json::Value;
 
 use crate::access::{AccessError, FileAccess, FileUse, check, open_regular};
 use crate::call::{Cancel, blocking, parse, parse_checked, spec};
-use crate::found::{Found, OutputMode};
-use crate::tool::{BoxFuture, Refusal, Tool, ToolContext};
-use crate::tree::{Walked, walk};
+use crate::search_results::{OutputMode, SearchResults};
+use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
+use crate::walk::{WalkEnd, walk};
 
-/// Bytes of a pattern.
+/// The most bytes of a pattern.
 const MAX_PATTERN: usize = 10_000;
-/// Bytes that a compiled pattern may take.
+/// The most bytes of a compiled pattern.
 const MAX_COMPILED: usize = 10 * 1024 * 1024;
-/// Bytes that one search may keep in memory: a longer line ends the search of its file.
+/// The most memory of one search: a longer line ends the search of its file.
 const MAX_HEAP: usize = 32 * 1024 * 1024;
-/// Lines of context on one side.
+/// The most context lines on one side.
 const MAX_CONTEXT: u64 = 100;
 
 const DESCRIPTION: &str = "\
@@ -74,23 +74,15 @@ struct GrepInput {
     head_limit: Option<u64>,
 }
 
-/// The tool.
+/// The `Grep` tool.
 #[derive(Debug)]
-pub struct Grep {
+pub(crate) struct Grep {
     spec: ToolSpec,
 }
 
 impl Grep {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { spec: spec::<GrepInput>("Grep", DESCRIPTION, ToolAccess::ReadOnly) }
-    }
-}
-
-impl Default for Grep {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -99,7 +91,7 @@ impl Tool for Grep {
         &self.spec
     }
 
-    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), Refusal> {
+    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
         let input: GrepInput = parse_checked("Grep", input)?;
         check(context, input.path.as_deref().unwrap_or("."), &[FileUse::List])
     }
@@ -111,7 +103,7 @@ impl Tool for Grep {
                 Err(outcome) => return outcome,
             };
             let context = context.clone();
-            blocking(move |cancel| match Search::new(&input) {
+            blocking(move |cancel| match ContentSearch::new(&input) {
                 Ok(search) => search.run(&input, &context, cancel).unwrap_or_else(Into::into),
                 Err(why) => ToolOutcome::error(ErrorCode::ValidationError, format!("Grep: {why}")),
             })
@@ -120,15 +112,15 @@ impl Tool for Grep {
     }
 }
 
-/// A search with everything compiled.
-struct Search {
+/// A compiled search.
+struct ContentSearch {
     matcher: RegexMatcher,
     searcher: Searcher,
     glob: Option<(GlobMatcher, bool)>,
     types: Option<Types>,
 }
 
-impl Search {
+impl ContentSearch {
     fn new(input: &GrepInput) -> Result<Self, String> {
         let around = |one: Option<u64>| {
             let lines = one.or(input.context).unwrap_or(0).min(MAX_CONTEXT);
@@ -159,7 +151,7 @@ impl Search {
     ) -> Result<ToolOutcome, AccessError> {
         let access = FileAccess::new(&context.root, &context.permissions)?;
         let mode = input.output_mode.unwrap_or_default();
-        let mut found = Found::new(mode, input.line_numbers.unwrap_or(true), input.head_limit);
+        let mut found = SearchResults::new(mode, input.line_numbers.unwrap_or(true), input.head_limit);
         let path = input.path.as_deref().unwrap_or(".");
         let walked = match access.open_dir(path) {
             Ok(dir) => {
@@ -167,7 +159,7 @@ impl Search {
                 walk(&access, dir, cancel, |file| {
                     let relative = file.real.strip_prefix(&base).unwrap_or(file.real);
                     if self.wants(relative)
-                        && let Ok(Some((opened, _))) = open_regular_in(file)
+                        && let Ok(Some(opened)) = open_regular_in(file)
                     {
                         self.search(opened, &access.display(file.real), cancel, &mut found);
                     }
@@ -177,7 +169,7 @@ impl Search {
             Err(AccessError::WrongKind { .. }) => {
                 let opened = access.open_file(path)?;
                 self.search(opened.file, &opened.name, cancel, &mut found);
-                Walked::Whole
+                WalkEnd::Complete
             }
             Err(error) => return Err(error),
         };
@@ -193,7 +185,7 @@ impl Search {
         by_glob && by_type
     }
 
-    fn search(&mut self, file: File, name: &str, cancel: &Cancel, found: &mut Found) {
+    fn search(&mut self, file: File, name: &str, cancel: &Cancel, found: &mut SearchResults) {
         let reader = Stoppable { file, cancel: cancel.clone() };
         let mut sink = found.file(name);
         match self.searcher.search_reader(&self.matcher, reader, &mut sink) {
@@ -203,12 +195,12 @@ impl Search {
     }
 }
 
-fn open_regular_in(file: &crate::tree::FoundFile<'_>) -> Result<Option<(File, u64)>, rustix::io::Errno> {
+fn open_regular_in(file: &crate::walk::WalkedFile<'_>) -> Result<Option<File>, rustix::io::Errno> {
     use std::os::fd::AsFd as _;
     open_regular(file.dir.as_fd(), file.name)
 }
 
-/// A file that ends when the call is given up.
+/// A file whose reading fails once the call is cancelled.
 struct Stoppable {
     file: File,
     cancel: Cancel,
@@ -217,7 +209,7 @@ struct Stoppable {
 impl Read for Stoppable {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.cancel.is_set() {
-            return Err(io::Error::other("given up"));
+            return Err(io::Error::other("cancelled"));
         }
         self.file.read(buffer)
     }
@@ -225,7 +217,9 @@ impl Read for Stoppable {
 
 fn matcher(input: &GrepInput, multiline: bool) -> Result<RegexMatcher, String> {
     if input.pattern.len() > MAX_PATTERN {
-        return Err(format!("the pattern is longer than {MAX_PATTERN} bytes. Search for a part of it."));
+        return Err(format!(
+            "the pattern is longer than {MAX_PATTERN} bytes. ContentSearch for a part of it."
+        ));
     }
     let mut builder = RegexMatcherBuilder::new();
     builder
@@ -251,7 +245,7 @@ fn matcher(input: &GrepInput, multiline: bool) -> Result<RegexMatcher, String> {
     })
 }
 
-/// A glob as `rg --glob` takes it: without a slash it holds at any depth, `!` turns it around.
+/// Compiles a glob with the rules of `rg --glob`: without a slash it matches at any depth, and `!` inverts it.
 fn file_glob(text: &str) -> Result<(GlobMatcher, bool), String> {
     let (glob, wanted) = match text.strip_prefix('!') {
         Some(rest) => (rest, false),

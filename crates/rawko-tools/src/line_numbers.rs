@@ -1,10 +1,10 @@
-//! The numbers that tools show in front of lines, like `cat -n`: how they are written, and how they are recognised in a
-//! text that was copied together with them.
+//! Writes line numbers in front of lines, like `cat -n`, and recognises them in text that a model copied together with
+//! them.
 
 use std::fmt::Write as _;
 
-/// What models put between number and line: what [`push_line`] writes, the same as an escape, and the arrow that other
-/// tools show.
+/// What models write between number and line: what [`push_line`] writes, the same as an escape, and the arrow of other
+/// tools.
 const SEPARATORS: [&str; 3] = ["\t", r"\t", "→"];
 
 /// Appends `line` with its number and a line break.
@@ -13,7 +13,7 @@ pub(crate) fn push_line(shown: &mut String, number: usize, line: &str) {
     let _ = writeln!(shown, "{number:>6}\t{line}");
 }
 
-/// `text` without the numbers in front of its lines; `None` where no line has one.
+/// `text` without the numbers in front of its lines; `None` if no line has one.
 pub(crate) fn without_numbers(text: &str) -> Option<String> {
     let mut last = None;
     let plain: Vec<&str> = text
@@ -24,7 +24,7 @@ pub(crate) fn without_numbers(text: &str) -> Option<String> {
                 rest
             }
             None => {
-                // Of a blank line only the number may be left.
+                // Only the number may be left of a blank line.
                 let alone = line.trim().parse::<usize>().ok();
                 let follows = alone.is_some() && alone == last.and_then(|last| last.checked_add(1));
                 last = if follows { alone } else { last };

@@ -1,24 +1,24 @@
-//! Two mistakes that models make when they copy a text out of a file: they copy the line numbers too, or they write
-//! escapes as in JSON, `\n` for a line break. Where undoing them makes the text match, the model is told exactly that.
-//! Nothing is corrected: what it meant is not known.
+//! Detects two mistakes that models make when they copy text from a file: they also copy the line numbers, or they write
+//! escapes as in JSON, such as `\n` for a line break. If undoing them makes the text match, the error message says so.
+//! The text is not corrected, because nobody knows what the model meant.
 
 use memchr::memmem;
 
 use crate::line_numbers::without_numbers;
 
-/// Bytes compared in search of a text with escapes, before the search is given up.
+/// Compared bytes after which the search for a text with escapes stops.
 const MOST_COMPARED: usize = 20_000_000;
 
-/// What has to be undone in a text so that a file has it.
+/// What has to be undone in a text so that it occurs in the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Miscopied {
     numbers: bool,
     escapes: Vec<Escape>,
-    /// Where in the file the text then is.
+    /// Where the corrected text occurs in the file.
     pub(crate) places: Vec<usize>,
 }
 
-/// An escape, and what the file has in its place.
+/// An escape that was written instead of the character it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escape {
     Break,
@@ -42,7 +42,7 @@ impl Escape {
         }
     }
 
-    /// What was meant, byte for byte; a line break may be CRLF in the file.
+    /// The character that it stands for; a line break may be CRLF in the file.
     fn meant(self) -> &'static str {
         match self {
             Self::Break => "\n",
@@ -53,7 +53,7 @@ impl Escape {
         }
     }
 
-    /// What the file has there, in words.
+    /// A description for the error message.
     fn in_words(self) -> &'static str {
         match self {
             Self::Break => "`\\n` (a backslash and an n) where the file has a line break",
@@ -65,7 +65,7 @@ impl Escape {
     }
 }
 
-/// Which mistakes have to be undone in `wanted` so that `content` has it; `None` where that does not help.
+/// The mistakes to undo in `wanted` so that `content` has it; `None` if that does not help.
 pub(crate) fn miscopied(content: &[u8], wanted: &str) -> Option<Miscopied> {
     let found = |text: &str, numbers: bool| {
         let (places, escapes) = find(content, text.as_bytes());
@@ -76,7 +76,7 @@ pub(crate) fn miscopied(content: &[u8], wanted: &str) -> Option<Miscopied> {
     if let Some(found) = plain.and_then(|plain| found(&plain, true)).or_else(|| found(wanted, false)) {
         return Some(found);
     }
-    // The line breaks between the numbered lines may be escapes as well.
+    // The line breaks between the numbered lines may be escapes too.
     let broken = wanted.replace(Escape::Break.written(), Escape::Break.meant());
     let mut both = found(&without_numbers(&broken)?, true)?;
     both.escapes.insert(0, Escape::Break);
@@ -84,7 +84,7 @@ pub(crate) fn miscopied(content: &[u8], wanted: &str) -> Option<Miscopied> {
 }
 
 impl Miscopied {
-    /// What is wrong with `old_string`, and what to do about it and about `new`.
+    /// Explains what is wrong with `old_string` and how to correct it, and warns if `new` has the same mistake.
     pub(crate) fn advice(&self, lines: &str, new: &str) -> String {
         let escapes: Vec<&str> = self.escapes.iter().map(|escape| escape.in_words()).collect();
         let mut text = String::new();
@@ -116,8 +116,8 @@ impl Miscopied {
     }
 }
 
-/// Where `content` has `wanted`, each escape in it taken as it is or as what it stands for, and each line break as LF or
-/// CRLF. With it the escapes that had to be taken for what they stand for.
+/// Where `content` has `wanted`, if each escape may also stand for its character and each line break may be LF or CRLF.
+/// Also returns the escapes that had to be undone.
 fn find(content: &[u8], wanted: &[u8]) -> (Vec<usize>, Vec<Escape>) {
     let fixed = wanted.iter().position(|b| matches!(b, b'\\' | b'\n')).unwrap_or(wanted.len());
     let starts: Box<dyn Iterator<Item = usize>> = match &wanted[..fixed] {
@@ -143,7 +143,7 @@ fn find(content: &[u8], wanted: &[u8]) -> (Vec<usize>, Vec<Escape>) {
     (places, undone)
 }
 
-/// How many bytes at the beginning of `content` are `wanted`, if they are, and which escapes had to be undone for it.
+/// The length of the match of `wanted` at the beginning of `content`, if any, and the escapes undone for it.
 fn agreement(content: &[u8], wanted: &[u8], compared: &mut usize) -> (Option<usize>, Vec<Escape>) {
     let (mut at, mut read) = (0, 0);
     let mut undone = Vec::new();
@@ -169,7 +169,7 @@ fn agreement(content: &[u8], wanted: &[u8], compared: &mut usize) -> (Option<usi
     (Some(at), undone)
 }
 
-/// How many bytes what `escape` stands for has at the beginning of `content`, if it is there.
+/// The length of the character that `escape` stands for, if `content` begins with it.
 fn is_at(content: &[u8], escape: Escape) -> Option<usize> {
     if escape == Escape::Break && content.starts_with(b"\r\n") {
         return Some(2);
@@ -183,7 +183,7 @@ mod tests {
 
     const FILE: &str = "fn main() {\n\tlet a = \"x\\n\";\n\n    run(a, 'b');\n}\n";
 
-    /// Which mistakes are seen in `wanted`, and where `content` has it without them.
+    /// Checks which mistakes are found in `wanted`, and where `content` has it without them.
     #[track_caller]
     fn check(content: &str, wanted: &str, expected: Option<(bool, &[Escape], &[usize])>) {
         let found = miscopied(content.as_bytes(), wanted);
@@ -195,13 +195,13 @@ mod tests {
     fn line_numbers() {
         let all = "     1\tfn main() {\n     2\t\tlet a = \"x\\n\";\n     3\t\n     4\t    run(a, 'b');\n     5\t}\n";
         check(FILE, all, Some((true, &[], &[0])));
-        // Some lines only, a blank line of which nothing or only the number is left, and CRLF in the file.
+        // Only some lines, a blank line of which nothing or only the number is left, and CRLF in the file.
         check(FILE, "\tlet a = \"x\\n\";\n\n     4\t    run(a, 'b');", Some((true, &[], &[12])));
         check(FILE, "     2\t\tlet a = \"x\\n\";\n     3\n     4\t    run", Some((true, &[], &[12])));
         check(&FILE.replace('\n', "\r\n"), all, Some((true, &[], &[0])));
         check("1\ta\n2\tb\n", "     1\t1\ta\n     2\t2\tb\n", Some((true, &[], &[0])));
         check("a\nb\na\n", "     1\ta\n", Some((true, &[], &[0, 4])));
-        // Without the numbers it is not in the file either.
+        // Not in the file even without the numbers.
         check(FILE, "     1\tfn main() {\n     2\tlet b;\n", None);
         check(FILE, "fn main()  {\n", None);
     }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn escapes() {
         use Escape::{Apostrophe, Backslash, Break, Quote, Tab};
-        // The line break is an escape that should be none; the one within the quotes stands in the file.
+        // The line break should not be an escape; the one within the quotes is in the file.
         check(FILE, r#"fn main() {\n\tlet a = "x\n";"#, Some((false, &[Break, Tab], &[0])));
         check(FILE, r#"let a = \"x\\n\";"#, Some((false, &[Quote, Backslash], &[13])));
         check(FILE, r"run(a, \'b\')", Some((false, &[Apostrophe], &[33])));

@@ -1,29 +1,29 @@
-//! Where a text that is not in a file most likely should have been.
+//! Finds the lines of a file that most resemble a text that was not found.
 
 use crate::call::bounded_line;
 use crate::line_numbers::push_line;
 
-/// How every message about a text that is not in the file begins.
+/// The beginning of every message about a text that was not found.
 pub(crate) const NOT_FOUND: &str = "old_string was not found; nothing was written.";
 
-/// Lines of a file that are compared.
+/// The most lines of a file that are compared.
 const MAX_LINES: usize = 20_000;
-/// Bytes of a line that are compared and shown.
+/// The most bytes of a line that are compared and shown.
 const MAX_LINE_BYTES: usize = 300;
-/// Likeness from which a line is worth naming.
+/// The least similarity of a line worth showing.
 const LIKENESS: f64 = 0.6;
 
-/// Says that `wanted` is not in `content`, and what comes nearest, with its line number.
+/// An error message that shows what in `content` comes closest to `wanted`, with its line number.
 pub(crate) fn nearest(content: &[u8], wanted: &str) -> String {
     let text = String::from_utf8_lossy(content);
     let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
     let wanted: Vec<&str> = wanted.lines().skip_while(|l| l.trim().is_empty()).collect();
     let Some(first) = wanted.first() else {
-        return format!("{NOT_FOUND} It consists of blanks: take in a line with text.");
+        return format!("{NOT_FOUND} It consists of whitespace only: include a line with text.");
     };
-    if let Some(at) = same_but_for_blanks(&lines, &wanted) {
+    if let Some(at) = same_but_for_whitespace(&lines, &wanted) {
         return format!(
-            "{NOT_FOUND} The text at line {} differs only in blanks (indentation, tabs, trailing blanks). It reads:\n{}",
+            "{NOT_FOUND} The text at line {} differs only in whitespace (indentation, tabs, trailing spaces). It reads:\n{}",
             at + 1,
             numbered(&lines, at, wanted.len().min(20))
         );
@@ -37,7 +37,7 @@ pub(crate) fn nearest(content: &[u8], wanted: &str) -> String {
     }
 }
 
-fn same_but_for_blanks(lines: &[&str], wanted: &[&str]) -> Option<usize> {
+fn same_but_for_whitespace(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<String> = wanted.iter().map(|l| squeeze(l)).collect();
     let squeezed: Vec<String> = lines.iter().map(|l| squeeze(l)).collect();
@@ -49,7 +49,7 @@ fn most_alike(lines: &[&str], wanted: &str) -> Option<(usize, f64)> {
     let wanted = head(wanted);
     let score = |line: &str| {
         let line = head(line);
-        // Lines of very different length are not alike; this spares most of the comparisons.
+        // Lines of very different length are not similar; this saves most comparisons.
         let (short, long) = (line.len().min(wanted.len()), line.len().max(wanted.len()));
         if short * 3 < long { 0.0 } else { strsim::sorensen_dice(&line, &wanted) }
     };
@@ -76,14 +76,14 @@ mod tests {
 
     #[test]
     fn names_the_line_that_comes_nearest() {
-        check("a\n\tfn main() {\n", "    fn main() {", "line 2 differs only in blanks");
+        check("a\n\tfn main() {\n", "    fn main() {", "line 2 differs only in whitespace");
         check(
             "x\nlet total = 1;\ny\n",
             "let totals = 2;",
             "nearest match is at line 2:\n     2\tlet total = 1;",
         );
         check("x\ny\n", "something else entirely", "Nothing in the file resembles it");
-        check("x\n", "  \n", "consists of blanks");
+        check("x\n", "  \n", "consists of whitespace only");
         check("", "x", "Nothing in the file resembles it");
     }
 }

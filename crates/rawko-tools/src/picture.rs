@@ -1,10 +1,10 @@
-//! Pictures as a model can be shown them: checked, and scaled down where they are too large.
+//! Prepares pictures for models: checks them and scales them down if they are too large.
 //!
-//! Services refuse a whole request for one picture that they cannot use, so every picture is decoded before it is
-//! given to a model. The limits are those of the Messages API, the tightest of the large services
-//! (<https://platform.claude.com/docs/en/build-with-claude/vision>): 8,000 pixels on a side, 2,000 where a request has
-//! more than 20 pictures, and 5 MB in base64 where Bedrock or Vertex AI serve the model. A conversation may come to
-//! have more than 20, so 2,000 holds from the first: models look at less than that anyway.
+//! Services refuse a whole request because of one picture that they cannot use, so every picture is decoded before a
+//! model gets it. The limits are those of the Messages API, the tightest of the large services
+//! (<https://platform.claude.com/docs/en/build-with-claude/vision>): 8,000 pixels on a side, 2,000 in a request of more
+//! than 20 pictures, and 5 MB in base64 where Bedrock or Vertex AI serve the model. Any conversation may reach 20
+//! pictures, so 2,000 always applies; models look at less than that anyway.
 
 use std::io::Cursor;
 
@@ -16,16 +16,16 @@ use rawko_core::error::ErrorCode;
 use rawko_core::message::Image;
 use rawko_core::tool::ToolOutcome;
 
-/// Most pixels on a side.
+/// The most pixels on a side.
 const MAX_SIDE: u32 = 2_000;
-/// Most bytes before base64, which makes them a third more.
+/// The most bytes before base64, which adds a third.
 const MAX_BYTES: usize = 3_750_000;
-/// Most pixels that are decoded: four bytes each must fit into memory.
+/// The most pixels that are decoded: four bytes each must fit into memory.
 const MAX_PIXELS: u64 = 100_000_000;
-/// How good a JPEG is made, of 100.
+/// The quality of an encoded JPEG, out of 100.
 const QUALITY: u8 = 85;
 
-/// A picture that is ready to be shown.
+/// A picture within the limits.
 struct Ready {
     format: ImageFormat,
     bytes: Vec<u8>,
@@ -33,14 +33,14 @@ struct Ready {
     height: u32,
 }
 
-/// The format of a picture that models can be shown, by its first bytes.
+/// The format of a picture that models accept, detected by its first bytes.
 pub(crate) fn format(bytes: &[u8]) -> Option<ImageFormat> {
     image::guess_format(bytes).ok().filter(|format| {
         matches!(format, ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP)
     })
 }
 
-/// What a binary file is that models cannot be shown, where that is a picture.
+/// The name of another picture format, which models do not accept.
 pub(crate) fn other_format(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [b'B', b'M', ..] => Some("a BMP picture"),
@@ -111,7 +111,7 @@ fn show_within(max_bytes: usize, path: &str, format: ImageFormat, bytes: Vec<u8>
 
 fn reader(format: ImageFormat, bytes: &[u8]) -> ImageReader<Cursor<&[u8]>> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
-    // The number of pixels is limited instead, with a message that says more.
+    // `show_within` limits the number of pixels instead, with a better message.
     reader.no_limits();
     reader
 }
@@ -120,7 +120,7 @@ fn dimensions(format: ImageFormat, bytes: &[u8]) -> Result<(u32, u32), ImageErro
     reader(format, bytes).into_dimensions()
 }
 
-/// The picture, the right way up. Of an animation the first frame.
+/// Decodes the picture and turns it upright. Takes the first frame of an animation.
 fn decode(format: ImageFormat, bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     let mut decoder = reader(format, bytes).into_decoder()?;
     let orientation = decoder.orientation()?;
@@ -129,7 +129,7 @@ fn decode(format: ImageFormat, bytes: &[u8]) -> Result<DynamicImage, ImageError>
     Ok(picture)
 }
 
-/// The picture within the limits: as PNG if it was no JPEG and that is small enough, otherwise as JPEG.
+/// Scales the picture down: as PNG if it was not a JPEG and is small enough then, otherwise as JPEG.
 fn smaller(max_bytes: usize, format: ImageFormat, picture: &DynamicImage) -> Option<Ready> {
     [MAX_SIDE, MAX_SIDE * 3 / 4, MAX_SIDE / 2].into_iter().find_map(|side| {
         let scaled = if picture.width().max(picture.height()) > side {
@@ -148,7 +148,7 @@ fn smaller(max_bytes: usize, format: ImageFormat, picture: &DynamicImage) -> Opt
 fn encode(picture: &DynamicImage, format: ImageFormat) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let encoded = if format == ImageFormat::Jpeg {
-        // JPEG has no transparency, and no more than eight bits.
+        // JPEG has no transparency and at most eight bits.
         picture.to_rgb8().write_with_encoder(JpegEncoder::new_with_quality(&mut bytes, QUALITY))
     } else {
         picture.write_to(&mut Cursor::new(&mut bytes), format)
@@ -160,7 +160,7 @@ fn encode(picture: &DynamicImage, format: ImageFormat) -> Option<Vec<u8>> {
 fn is_cut_off(bytes: &[u8]) -> bool {
     const SCAN: u8 = 0xDA;
     let mut at = 2;
-    // Up to the scan there are segments that say how long they are. Within it nothing else looks like the end mark.
+    // The segments before the scan tell their length. Within the scan only the real end marker looks like one.
     while let Some([0xFF, marker, high, low]) = bytes.get(at..at + 4) {
         if *marker == SCAN {
             return memchr::memmem::find(&bytes[at..], b"\xFF\xD9").is_none();

@@ -12,7 +12,7 @@ fn plain(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     written(RgbImage::from_pixel(width, height, Rgb([9, 99, 199])), format)
 }
 
-/// A picture that hardly gets smaller by compression.
+/// A picture that compresses badly.
 fn noise(width: u32, height: u32) -> RgbImage {
     let mut state = 1_u32;
     RgbImage::from_fn(width, height, |_, _| {
@@ -22,7 +22,7 @@ fn noise(width: u32, height: u32) -> RgbImage {
     })
 }
 
-/// What the model is shown: text, and media type and size of the picture.
+/// What the model gets: text, and media type and size of the picture.
 fn shown(path: &str, bytes: Vec<u8>) -> (String, Option<(String, u32, u32)>) {
     seen(show(path, format(&bytes).expect("a picture"), bytes))
 }
@@ -114,7 +114,7 @@ fn broken_pictures_are_refused_with_the_reason() {
 #[test]
 fn a_picture_that_would_fill_the_memory_is_not_decoded() {
     let mut huge = plain(1, 1, ImageFormat::Png);
-    // Width and height stand behind the signature and the head of the first chunk; its checksum behind them.
+    // Width and height follow the signature and the header of the first chunk; the checksum follows them.
     huge[16..24].copy_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0]);
     let checksum = crc(&huge[12..29]);
     huge[29..33].copy_from_slice(&checksum.to_be_bytes());

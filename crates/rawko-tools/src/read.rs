@@ -1,4 +1,4 @@
-//! `Read`: a file as numbered lines, or as a picture.
+//! `Read`: returns a file as numbered lines, or as a picture.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use crate::access::{AccessError, FileAccess, FileUse, check};
 use crate::call::{blocking, bounded_line, parse, parse_checked, spec};
 use crate::line_numbers::push_line;
 use crate::picture;
-use crate::tool::{BoxFuture, Refusal, Tool, ToolContext};
+use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 use crate::tracker::{Digest, FileTracker};
 
-/// Lines shown where no limit is given.
+/// Lines returned if no limit is given.
 const DEFAULT_LINES: usize = 2_000;
-/// Bytes shown of one line.
+/// The most bytes shown of one line.
 const MAX_LINE_BYTES: usize = 2_000;
-/// Bytes shown of one file.
+/// The most bytes shown of one file.
 const MAX_SHOWN_BYTES: usize = 96 * 1024;
-/// Bytes in which a NUL tells that a file is binary.
+/// A NUL within this many bytes marks a file as binary.
 const SNIFFED_BYTES: usize = 8 * 1024;
 
 const DESCRIPTION: &str = "\
 Reads a file and returns its lines numbered (`cat -n` style: number, tab, line). Use it before you change a file: \
-Edit and Write refuse files you have not read. Relative paths start at the project root. Up to 2000 lines are \
-returned; for longer files pass `offset` and `limit` and the result says how to go on. PNG, JPEG, GIF and WebP \
+Edit and Write refuse files that you have not read. Relative paths start at the project root. Up to 2000 lines are \
+returned; for longer files pass `offset` and `limit` and the result says how to continue. PNG, JPEG, GIF and WebP \
 files are returned as pictures, scaled down if they are very large; other binary files are refused. For a directory use Glob.";
 
 /// Arguments of `Read`.
@@ -46,17 +46,16 @@ struct ReadInput {
     limit: Option<u64>,
 }
 
-/// The tool.
+/// The `Read` tool.
 #[derive(Debug)]
-pub struct Read {
+pub(crate) struct Read {
     spec: ToolSpec,
     tracker: Arc<FileTracker>,
 }
 
 impl Read {
-    /// The tool; what is read is noted in `tracker`.
-    #[must_use]
-    pub fn new(tracker: Arc<FileTracker>) -> Self {
+    /// A `Read` tool that records in `tracker` what it read.
+    pub(crate) fn new(tracker: Arc<FileTracker>) -> Self {
         Self { spec: spec::<ReadInput>("Read", DESCRIPTION, ToolAccess::ReadOnly), tracker }
     }
 }
@@ -66,7 +65,7 @@ impl Tool for Read {
         &self.spec
     }
 
-    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), Refusal> {
+    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
         let input: ReadInput = parse_checked("Read", input)?;
         check(context, &input.file_path, &[FileUse::Read])
     }
@@ -109,7 +108,7 @@ fn numbered(path: &str, bytes: &[u8], offset: Option<u64>, limit: Option<u64>) -
     let limit = limit.map_or(DEFAULT_LINES, |l| usize::try_from(l).unwrap_or(usize::MAX));
     let total = text.lines().count();
     if first > total {
-        let message = format!("`{path}` has {total} lines: there is none from line {first} on.");
+        let message = format!("`{path}` has {total} lines, so line {first} does not exist.");
         return ToolOutcome::error(ErrorCode::ToolFailure, message);
     }
     let mut shown = String::new();
@@ -125,7 +124,7 @@ fn numbered(path: &str, bytes: &[u8], offset: Option<u64>, limit: Option<u64>) -
     if first > 1 || last < total {
         let _ = write!(shown, "[Lines {first} to {last} of {total} shown.");
         if last < total {
-            let _ = write!(shown, " Go on with offset {}.", last + 1);
+            let _ = write!(shown, " Continue with offset {}.", last + 1);
         }
         shown.push_str("]\n");
     }
@@ -135,7 +134,7 @@ fn numbered(path: &str, bytes: &[u8], offset: Option<u64>, limit: Option<u64>) -
     ToolOutcome::ok(shown)
 }
 
-/// Why the bytes are no text, if they are none.
+/// What the bytes are, if they are not text.
 fn unreadable(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Some("UTF-16 text");
@@ -158,9 +157,14 @@ mod tests {
         check(b"", None, None, "(`f` is empty.)");
         check(b"a\r\nb", None, None, "     1\ta\n     2\tb\n");
         check(b"\xef\xbb\xbfa\n", None, None, "     1\ta\n");
-        check(b"a\nb\nc\n", Some(2), Some(1), "     2\tb\n[Lines 2 to 2 of 3 shown. Go on with offset 3.]\n");
+        check(
+            b"a\nb\nc\n",
+            Some(2),
+            Some(1),
+            "     2\tb\n[Lines 2 to 2 of 3 shown. Continue with offset 3.]\n",
+        );
         check(b"a\nb\nc\n", Some(3), None, "     3\tc\n[Lines 3 to 3 of 3 shown.]\n");
-        check(b"a\n", Some(9), None, "`f` has 1 lines: there is none from line 9 on.");
+        check(b"a\n", Some(9), None, "`f` has 1 lines, so line 9 does not exist.");
     }
 
     #[test]
@@ -171,6 +175,6 @@ mod tests {
         let many = "y".repeat(1_000).as_str().to_owned() + "\n";
         let outcome = numbered("f", many.repeat(1_000).as_bytes(), None, None);
         assert!(outcome.content.len() < MAX_SHOWN_BYTES + 2_000);
-        assert!(outcome.content.contains("Go on with offset"));
+        assert!(outcome.content.contains("Continue with offset"));
     }
 }

@@ -1,7 +1,7 @@
-//! All tools of a run under their names, and the one way to call them.
+//! All tools of a run by name, and the only way to call them.
 //!
-//! Validates what a model sends before a tool sees it, and turns everything that can go wrong, a panic
-//! included, into a result that the model can act on. Who may call what is decided in the core.
+//! Validates the arguments before a tool sees them, and turns every failure, a panic included, into a result that the
+//! model can act on. The core decides who may call what.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -16,34 +16,34 @@ use rawko_core::policy::{is_control_tool, nearest_name, offered_tools};
 use rawko_core::tool::{ToolOutcome, ToolSpec};
 use serde_json::Value;
 
-use crate::tool::{Refusal, Tool, ToolContext};
+use crate::tool::{CallRefusal, Tool, ToolContext};
 
-/// Faults named in one answer.
+/// The most faults named in one message.
 const FAULTS_NAMED: usize = 5;
-/// Bytes shown of one fault: it may quote the input.
+/// The most bytes shown of one fault, which may quote the input.
 const FAULT_BYTES: usize = 300;
 
-/// Why a tool was not taken in.
+/// Why a tool cannot be added.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// Two tools of one name.
+    /// Another tool has the name.
     #[error("There are two tools named `{0}`: give one of them another name.")]
     Taken(String),
-    /// The name is the core's.
+    /// The name belongs to a tool of the core.
     #[error("`{0}` is a control tool that rawko answers itself: give the tool another name.")]
     Reserved(String),
-    /// Providers take no such name.
-    #[error("`{0}` is no usable tool name: 1 to 64 letters, digits, `_` and `-`.")]
+    /// Providers do not accept the name.
+    #[error("`{0}` is not a valid tool name: use 1 to 64 letters, digits, `_` and `-`.")]
     BadName(String),
 }
 
 /// All tools of a run.
 #[derive(Default)]
 pub struct ToolRegistry {
-    tools: BTreeMap<String, Entry>,
+    tools: BTreeMap<String, RegisteredTool>,
 }
 
-struct Entry {
+struct RegisteredTool {
     tool: Arc<dyn Tool>,
     /// Compiled on the first call: most tools of a large registry are never called.
     validator: OnceLock<Result<Validator, String>>,
@@ -56,10 +56,10 @@ impl ToolRegistry {
         Self::default()
     }
 
-    /// Takes a tool in.
+    /// Adds a tool.
     ///
     /// # Errors
-    /// If its name is taken, reserved or not usable.
+    /// If its name is taken, reserved or not valid.
     pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
         let name = tool.spec().name.clone();
         if is_control_tool(&name) {
@@ -72,11 +72,11 @@ impl ToolRegistry {
         if self.tools.contains_key(&name) {
             return Err(RegistryError::Taken(name));
         }
-        self.tools.insert(name, Entry { tool, validator: OnceLock::new() });
+        self.tools.insert(name, RegisteredTool { tool, validator: OnceLock::new() });
         Ok(())
     }
 
-    /// The tool of that name.
+    /// The tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.get(name).map(|entry| &entry.tool)
@@ -88,7 +88,7 @@ impl ToolRegistry {
         self.tools.keys().map(String::as_str).collect()
     }
 
-    /// All specs, sorted by name: requests that are the same every time are cached by providers.
+    /// All specs, sorted by name: providers cache requests that begin alike.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.values().map(|entry| entry.tool.spec().clone()).collect()
@@ -103,19 +103,20 @@ impl ToolRegistry {
     /// Checks arguments against the schema of the tool.
     ///
     /// # Errors
-    /// The result to give the model: no such tool, or which field is wrong and what was expected.
+    /// The result for the model: there is no such tool, or which field is wrong and what was expected.
     pub fn validate(&self, name: &str, input: &Value) -> Result<(), ToolOutcome> {
         self.entry(name).and_then(|entry| entry.validate(name, input))
     }
 
-    /// Whether a call would be refused before it did anything: by the schema, or by the tool itself, which looks at the
-    /// real paths. Nothing is done.
+    /// Whether a call would be refused: by the schema, or by the tool itself, which checks the real paths. Runs nothing.
     ///
     /// # Errors
     /// The rule that refuses it, and why.
-    pub fn check(&self, name: &str, mut input: Value, context: &ToolContext) -> Result<(), Refusal> {
-        let refused =
-            |rule: &str, outcome: ToolOutcome| Refusal { rule: rule.to_owned(), message: outcome.content };
+    pub fn check(&self, name: &str, mut input: Value, context: &ToolContext) -> Result<(), CallRefusal> {
+        let refused = |rule: &str, outcome: ToolOutcome| CallRefusal {
+            rule: rule.to_owned(),
+            message: outcome.content,
+        };
         let entry = self.entry(name).map_err(|outcome| refused("unknown tool", outcome))?;
         forget_nulls(&mut input, &entry.tool.spec().input_schema);
         entry.validate(name, &input).map_err(|outcome| refused("input", outcome))?;
@@ -139,24 +140,24 @@ impl ToolRegistry {
         outcome
     }
 
-    /// Clears up after a call that was never answered, because the process that ran it was killed.
+    /// Cleans up after a call whose process was killed before it returned.
     pub fn abandoned(&self, name: &str, input: &Value, context: &ToolContext) {
         if let Some(entry) = self.tools.get(name) {
             entry.tool.abandoned(input, context);
         }
     }
 
-    /// Ends what the tools keep between calls, as background jobs. Does not wait: [`settle`](crate::settle) does.
+    /// Ends what the tools keep between calls, such as background jobs. Does not wait: [`settle`](crate::settle) does.
     pub fn end(&self) {
         self.tools.values().for_each(|entry| entry.tool.end());
     }
 
-    /// Ends what the tools still have running; they may begin anew. Does not wait: [`settle`](crate::settle) does.
+    /// Ends what the tools still run; they may start it again. Does not wait: [`settle`](crate::settle) does.
     pub fn interrupt(&self) {
         self.tools.values().for_each(|entry| entry.tool.interrupt());
     }
 
-    fn entry(&self, name: &str) -> Result<&Entry, ToolOutcome> {
+    fn entry(&self, name: &str) -> Result<&RegisteredTool, ToolOutcome> {
         self.tools.get(name).ok_or_else(|| {
             let names = self.names();
             let shown = rawko_core::text::truncate(name, 100);
@@ -178,7 +179,7 @@ impl std::fmt::Debug for ToolRegistry {
     }
 }
 
-impl Entry {
+impl RegisteredTool {
     fn validate(&self, name: &str, input: &Value) -> Result<(), ToolOutcome> {
         let schema = &self.tool.spec().input_schema;
         let compiled =
@@ -212,7 +213,7 @@ fn fault(error: &jsonschema::ValidationError<'_>) -> String {
     if place.is_empty() { text } else { format!("`{place}`: {text}") }
 }
 
-/// The fields that a schema describes, in short.
+/// A short list of the fields that a schema describes.
 fn expected(schema: &Value) -> String {
     let Some(Value::Object(properties)) = schema.get("properties") else { return "an object".into() };
     let is_required = |name: &str| {
@@ -229,7 +230,7 @@ fn expected(schema: &Value) -> String {
     fields.join(", ")
 }
 
-/// Some models send `null` for what they leave out. It is left out.
+/// Removes fields that are `null`: some models send these instead of leaving the field out.
 fn forget_nulls(input: &mut Value, schema: &Value) {
     let required: Vec<&str> = schema
         .get("required")
@@ -244,7 +245,7 @@ fn forget_nulls(input: &mut Value, schema: &Value) {
 }
 
 async fn run(name: &str, tool: &Arc<dyn Tool>, input: Value, context: &ToolContext) -> ToolOutcome {
-    // A tool may panic before it returns its future, too.
+    // A tool may also panic before it returns its future.
     let work = AssertUnwindSafe(async { tool.run(input, context).await });
     work.catch_unwind().await.unwrap_or_else(|panic| {
         let text = panic
@@ -254,7 +255,7 @@ async fn run(name: &str, tool: &Arc<dyn Tool>, input: Value, context: &ToolConte
             .unwrap_or_else(|| "no message".to_owned());
         let text = rawko_core::text::keep_ends(&text, FAULT_BYTES);
         let message =
-            format!("The tool `{name}` broke ({text}). This is a fault of the tool, not of the call.");
+            format!("The tool `{name}` crashed ({text}). This is a fault of the tool, not of the call.");
         ToolOutcome::error(ErrorCode::ToolFailure, message)
     })
 }

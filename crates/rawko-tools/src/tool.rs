@@ -1,4 +1,4 @@
-//! The tool contract (`spec/tools-and-permissions.md`).
+//! The tool contract (`docs/spec/tools-and-permissions.md`).
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -14,63 +14,62 @@ use crate::access::AccessError;
 /// A boxed future, so that tools can be kept in one registry.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Something an agent can call. Built-in tools and the embedder's own implement it alike.
+/// Something that an agent can call: a built-in tool or the embedder's own.
 pub trait Tool: Send + Sync {
-    /// Name, description, schema and access, as offered to models. Constant for the life of the tool.
+    /// Name, description, schema and access, as offered to models. Must not change during the life of the tool.
     fn spec(&self) -> &ToolSpec;
 
-    /// Does the work. The input has been validated against the schema. Failures are outcomes, not panics.
-    /// Dropping the future ends the work: child processes included.
+    /// Does the work. The input has been validated against the schema. Failures are outcomes, not panics. Dropping the
+    /// future ends the work, child processes included.
     fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome>;
 
-    /// Whether the second wall would refuse this call, by what is there now. Nothing is done, and the call itself asks
-    /// again. The input has been validated against the schema.
+    /// Whether this call would be refused as things are now. Must have no effect; the call itself checks again. The input
+    /// has been validated against the schema.
     ///
     /// # Errors
     /// The rule that refuses it, and why.
-    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), Refusal> {
+    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
         let _ = (input, context);
         Ok(())
     }
 
-    /// The process that ran this call was killed, and nobody knows how far it came. Clears away what the call would
-    /// have cleared away itself; it neither finishes nor undoes it.
+    /// The process that ran this call was killed, and how far the call came is unknown. Removes what the call would have
+    /// removed itself; neither finishes nor undoes the call.
     fn abandoned(&self, input: &Value, context: &ToolContext) {
         let _ = (input, context);
     }
 
-    /// The run is over: ends what the tool keeps between its calls, without waiting for it. A tool that keeps
-    /// nothing has nothing to do.
+    /// The run is over: ends what the tool keeps between calls, without waiting for it.
     fn end(&self) {}
 
-    /// Ends what it still has running, before something that nothing may disturb; it may begin anew. Does not wait.
+    /// Ends what the tool still runs before something that nothing may disturb. It may start again. Does not wait.
     fn interrupt(&self) {}
 }
 
 /// Why a call would be refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct CallRefusal {
     /// The rule that refuses it, e.g. `permissions.write`.
     pub rule: String,
     /// What is refused and why, for the model and for people.
     pub message: String,
 }
 
-impl From<AccessError> for Refusal {
+impl From<AccessError> for CallRefusal {
     fn from(error: AccessError) -> Self {
         Self { rule: error.rule(), message: error.to_string() }
     }
 }
 
-/// Where and for whom a call runs.
+/// Where a call runs, and for which agent.
 #[derive(Clone)]
 pub struct ToolContext {
     /// The project's root: relative paths start here.
     pub root: PathBuf,
-    /// Name of the agent that calls.
+    /// Name of the calling agent.
     pub agent: String,
-    /// What the agent may touch; what is not granted is denied. `run` holds the programs that all of its lists name.
+    /// What the agent may access; what is not granted is denied. `run` holds the programs that all of its lists name.
     pub permissions: Arc<Permissions>,
-    /// Tells progress to whoever watches; never blocks.
+    /// Reports progress to those who watch; never blocks.
     pub progress: Arc<dyn Fn(&str) + Send + Sync>,
 }

@@ -1,8 +1,7 @@
-//! What each agent has read: the ground on which `Write` and `Edit` may stand.
+//! Records which content of which file each agent has read. `Write` and `Edit` change only what their agent has read.
 //!
-//! Kept per run and agent, in memory. When a session is resumed the driver fills it with [`FileTracker::record`] from
-//! the outcomes in the journal; what it does not know an agent has to read again before it changes it, which is the
-//! safe side.
+//! Kept in memory for one run. When a session is resumed, the driver fills it with [`FileTracker::record`] from the
+//! outcomes in the journal. An agent has to read a file again if its record is missing.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,57 +20,50 @@ impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
-}
 
-impl Digest {
-    /// Reads what [`Digest`] prints as; `None` where `text` is no digest.
+    /// Parses the hexadecimal form that [`Debug`](fmt::Debug) prints; `None` if `text` has another form.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
-        if text.len() != 64 || !text.is_ascii() {
-            return None;
-        }
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-        }
+        hex::decode_to_slice(text, &mut bytes).ok()?;
         Some(Self(bytes))
     }
 }
 
 impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
-/// Which content of which file each agent knows.
+/// The content of each file that each agent has read or written last.
 #[derive(Debug, Default)]
 pub struct FileTracker {
     known: Mutex<HashMap<(String, String), Digest>>,
 }
 
 impl FileTracker {
-    /// A tracker that knows of nothing.
+    /// An empty tracker.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// `agent` has seen, or written, the content with this digest. `path` is the file's name as tools show it:
-    /// relative to the project, or absolute outside of it. What it gives belongs into the call's outcome, so that a
-    /// resumed run can begin with the same knowledge.
+    /// Records that `agent` has read or written the content with this digest. `path` is the file's name as tools show it:
+    /// relative to the project, or absolute outside of it. The result belongs into the call's outcome, so that a resumed
+    /// run starts with the same records.
     pub fn record(&self, agent: &str, path: &str, digest: Digest) -> SeenFile {
         self.lock().insert((agent.to_owned(), path.to_owned()), digest);
         SeenFile { path: path.to_owned(), digest: format!("{digest:?}") }
     }
 
-    /// The content that `agent` knows of `path`.
+    /// The content that `agent` has last read or written at `path`.
     #[must_use]
     pub fn known(&self, agent: &str, path: &str) -> Option<Digest> {
         self.lock().get(&(agent.to_owned(), path.to_owned())).copied()
     }
 
-    /// A panic of another thread cannot leave a map half inserted into: the lock is taken all the same.
+    /// A panic of another thread cannot leave the map inconsistent, so a poisoned lock is ignored.
     fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Digest>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

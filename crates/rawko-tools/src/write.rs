@@ -1,4 +1,4 @@
-//! `Write`: a file as a whole.
+//! `Write`: creates or replaces a whole file.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::access::{AccessError, FileAccess, FileUse, MAX_FILE_BYTES, check};
 use crate::call::{blocking, parse, parse_checked, spec};
-use crate::tool::{BoxFuture, Refusal, Tool, ToolContext};
+use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 use crate::tracker::{Digest, FileTracker};
 
 const DESCRIPTION: &str = "\
-Writes a file as a whole, creating it and its directories where needed. To replace a file that exists you must have \
-read it with Read first, and it must not have changed since. Prefer Edit for changes to an existing file. Files \
+Creates or replaces a whole file, with its directories if they are missing. To replace a file you must have read it \
+with Read first, and it must not have changed since. Prefer Edit for changes to an existing file. Files \
 under .claude, .git and .rawko are protected.";
 
 /// Arguments of `Write`.
@@ -29,17 +29,16 @@ struct WriteInput {
     content: String,
 }
 
-/// The tool.
+/// The `Write` tool.
 #[derive(Debug)]
-pub struct Write {
+pub(crate) struct Write {
     spec: ToolSpec,
     tracker: Arc<FileTracker>,
 }
 
 impl Write {
-    /// The tool; what may be overwritten is looked up in `tracker`.
-    #[must_use]
-    pub fn new(tracker: Arc<FileTracker>) -> Self {
+    /// A `Write` tool that consults `tracker` for what an agent has read.
+    pub(crate) fn new(tracker: Arc<FileTracker>) -> Self {
         Self { spec: spec::<WriteInput>("Write", DESCRIPTION, ToolAccess::Mutating), tracker }
     }
 }
@@ -49,7 +48,7 @@ impl Tool for Write {
         &self.spec
     }
 
-    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), Refusal> {
+    fn check(&self, input: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
         let input: WriteInput = parse_checked("Write", input)?;
         check(context, &input.file_path, &[FileUse::Write])
     }
@@ -104,17 +103,17 @@ fn write(
     Ok(ToolOutcome { files_modified: vec![name], files_seen: vec![seen], ..ToolOutcome::ok(text) })
 }
 
-/// Removes the half-written file that a killed process may have left beside the one at `path`.
+/// Removes the unfinished temporary file that a killed process may have left beside the file at `path`.
 pub(crate) fn clear_up(path: &str, context: &ToolContext, tracker: &FileTracker) {
     let target =
         FileAccess::new(&context.root, &context.permissions).and_then(|access| access.write_target(path));
-    // What may not be written was not written: there is nothing to clear up.
+    // A file that may not be written was not written.
     if let Ok(target) = target {
         target.clear_up(tracker.known(&context.agent, &target.name));
     }
 }
 
-/// The refusal to change what the agent has not seen.
+/// Refuses to change a file that the agent has not read.
 pub(crate) fn unread(path: &str) -> ToolOutcome {
     let message = format!(
         "`{path}` exists and you have not read it in this session; nothing was written. Read it first, then retry."

@@ -1,4 +1,4 @@
-//! Background jobs with real processes: they go on between calls, are told to their agent alone, and end with the run.
+//! Background jobs with real processes: they go on between calls, report only to their agent, and end with the run.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ async fn start(bench: &Bench, command: &str) -> String {
     bench.ok("Bash", json!({"command": command, "run_in_background": true})).await
 }
 
-/// Calls `true` until what it says of the jobs holds `text`, and gives everything that was said until then.
+/// Calls `true` until the reports on jobs contain `text`, and returns all reports until then.
 async fn hear(bench: &Bench, text: &str) -> String {
     let begun = Instant::now();
     let mut heard = String::new();
@@ -55,13 +55,13 @@ async fn a_job_goes_on_between_calls_and_its_output_arrives() {
     file(dir.path(), "b");
     let heard = hear(&bench, "exit code 4").await;
     assert!(heard.contains("three") && !heard.contains("two"), "{heard}");
-    // It was told once.
+    // It is reported only once.
     let answer = bench.ok("Bash", json!({"command": "true"})).await;
     assert_eq!(answer, "(no output)\n[exit code 0]");
 }
 
 #[tokio::test]
-async fn a_call_that_fails_is_told_of_jobs_too_and_keeps_its_own_verdict() {
+async fn a_failing_call_reports_on_jobs_and_keeps_its_own_error() {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path());
     start(&bench, "echo ready; sleep 300").await;
@@ -72,7 +72,7 @@ async fn a_call_that_fails_is_told_of_jobs_too_and_keeps_its_own_verdict() {
 }
 
 #[tokio::test]
-async fn a_job_is_told_to_its_agent_alone() {
+async fn a_job_is_reported_only_to_its_agent() {
     let dir = tempfile::tempdir().unwrap();
     let mut bench = Bench::new(dir.path());
     start(&bench, "echo mine; exit 0").await;
@@ -142,7 +142,7 @@ async fn a_flood_is_bounded() {
     assert!(heard.contains("first") && heard.contains("cut"), "{heard}");
 }
 
-/// Jobs, one of them with a child that hides, when their tool goes away in some way.
+/// Jobs, one of them with a hidden child, whose tool is dropped in some way.
 async fn check_end(test: u32, end: impl FnOnce(Bench)) {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path());

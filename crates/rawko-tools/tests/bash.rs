@@ -1,4 +1,4 @@
-//! `Bash` with real processes: nothing that a command starts outlives its call, whatever it does to hide.
+//! `Bash` with real processes: nothing that a command starts outlives its call, even if it detaches itself.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -81,7 +81,7 @@ async fn a_command_that_ignores_the_request_to_end_is_killed() {
     assert_eq!(processes_with(&seconds), Vec::<String>::new());
 }
 
-/// Runs a command that leaves `sleep` behind in some way, once to its end and once dropped in the middle.
+/// Runs a command that leaves `sleep` running: once to its end, and once dropped in the middle.
 async fn check_left_behind(test: u32, hide: impl Fn(&str) -> String) {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path());
@@ -180,15 +180,15 @@ async fn the_end_of_long_output_is_kept() {
 }
 
 #[tokio::test]
-async fn what_comes_is_told_while_it_comes() {
+async fn output_is_reported_as_it_arrives() {
     let dir = tempfile::tempdir().unwrap();
     let mut bench = Bench::new(dir.path());
-    let told = Arc::new(Mutex::new(String::new()));
-    let teller = Arc::clone(&told);
-    bench.context.progress = Arc::new(move |text| teller.lock().unwrap().push_str(text));
+    let reported = Arc::new(Mutex::new(String::new()));
+    let reporter = Arc::clone(&reported);
+    bench.context.progress = Arc::new(move |text| reporter.lock().unwrap().push_str(text));
     let call = bench.call("Bash", json!({"command": "echo here; until [ -e go ]; do sleep 0.01; done"}));
     let go = async {
-        assert!(until(|| told.lock().unwrap().contains("here")).await, "nothing was told");
+        assert!(until(|| reported.lock().unwrap().contains("here")).await, "nothing was reported");
         std::fs::write(dir.path().join("go"), "").unwrap();
     };
     let (outcome, ()) = tokio::join!(call, go);
@@ -196,7 +196,7 @@ async fn what_comes_is_told_while_it_comes() {
 }
 
 #[tokio::test]
-async fn a_root_that_is_gone_is_said() {
+async fn a_missing_root_is_an_error() {
     let bench = Bench::new(Path::new("/nonexistent/project"));
     let text = bench.fails("Bash", json!({"command": "true"})).await;
     assert!(text.contains("/nonexistent/project"), "{text}");

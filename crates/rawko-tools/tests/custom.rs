@@ -1,4 +1,4 @@
-//! Tools that are programs: what they are given, and what becomes of what they say.
+//! Tools that are programs: what they get, and how their answers are used.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -32,7 +32,7 @@ fn bench(root: &Path, tool: CommandTool) -> Bench {
     bench
 }
 
-/// Writes a program into the project.
+/// Writes a program to the project.
 fn script(root: &Path, text: &str) {
     let path = root.join("tools/ticket");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -44,7 +44,7 @@ fn ticket() -> CommandTool {
     CommandTool::new(spec(), "./tools/ticket").arguments(["--json", "a b; echo $HOME *"])
 }
 
-/// What a program that is this script answers.
+/// The answer of a tool whose program is this script.
 async fn answer(text: &str, input: Value) -> ToolOutcome {
     let dir = tempfile::tempdir().unwrap();
     script(dir.path(), text);
@@ -162,7 +162,7 @@ async fn only_named_variables_reach_the_program() {
 }
 
 #[tokio::test]
-async fn programs_are_found_by_name_and_by_path_and_what_is_missing_is_said() {
+async fn programs_are_found_by_name_and_by_path_and_a_missing_one_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("plain"), "").unwrap();
     std::fs::create_dir(dir.path().join("folder")).unwrap();

@@ -1,4 +1,4 @@
-//! `docs/tools.md` mentions everything there is.
+//! Checks that `docs/tools.md` mentions every tool and parameter.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

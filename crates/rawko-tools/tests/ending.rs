@@ -1,6 +1,6 @@
-//! How commands end that nobody waits for any more: they are asked, and have time to do what they must.
+//! Cancelled commands are asked to end and have time to clean up.
 //!
-//! What does not listen is in `grace.rs`: settling waits for every command of the process.
+//! Commands that ignore this are tested in `grace.rs`, because settling waits for every command of the process.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::Bench;
-use common::processes::{give_up, settled};
+use common::processes::{cancel, settled};
 use serde_json::json;
 
 #[tokio::test]
@@ -17,11 +17,11 @@ async fn a_command_may_clean_up() {
     let dir = tempfile::tempdir().unwrap();
     let command =
         "trap 'sleep 0.7; echo bye > farewell; exit' TERM; touch ready; while true; do sleep 0.01; done";
-    let held_up = give_up(dir.path(), command).await;
+    let took = cancel(dir.path(), command).await;
     let begun = Instant::now();
     assert_eq!(settled().await, 0);
-    // It is not waited for by whoever gives it up, and its end is not waited for longer than it takes.
-    assert!(held_up < Duration::from_millis(500), "giving up took {held_up:?}");
+    // Cancelling does not wait for the end, and settling waits no longer than the end takes.
+    assert!(took < Duration::from_millis(500), "cancelling took {took:?}");
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(std::fs::read_to_string(dir.path().join("farewell")).unwrap(), "bye\n");
 }
@@ -30,9 +30,9 @@ async fn a_command_may_clean_up() {
 async fn output_does_not_keep_a_command_from_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let command = "trap 'head -c 1000000 /dev/zero; touch farewell; exit' TERM; touch ready; while true; do sleep 0.01; done";
-    give_up(dir.path(), command).await;
+    cancel(dir.path(), command).await;
     assert_eq!(settled().await, 0);
-    assert!(dir.path().join("farewell").exists(), "nobody read what it said in the end");
+    assert!(dir.path().join("farewell").exists(), "its last output was not read");
 }
 
 #[tokio::test]

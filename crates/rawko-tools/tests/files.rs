@@ -13,7 +13,7 @@ use rawko_core::agent::Permissions;
 use rawko_core::error::ErrorCode;
 use serde_json::json;
 
-/// Names in a directory, sorted: to see that no temporary file stays.
+/// Names in a directory, sorted, to check that no temporary file is left.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -48,7 +48,7 @@ async fn write_replaces_only_what_was_read_and_has_not_changed() {
     bench.ok("Read", json!({"file_path": "f.sh"})).await;
     assert!(bench.ok("Write", input.clone()).await.starts_with("Replaced `f.sh`"));
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o750);
-    // What it wrote itself it knows; another agent does not.
+    // An agent knows what it wrote itself; another agent does not.
     bench.ok("Write", json!({"file_path": "f.sh", "content": "newer"})).await;
     bench.context.agent = "other".into();
     assert!(bench.fails("Write", input).await.contains("not read it in this session"));
@@ -139,10 +139,10 @@ async fn what_decides_what_rawko_and_git_run_is_protected_whatever_grants_it() {
             "hooks/x",
         ] {
             let outcome = bench.call("Write", json!({"file_path": path, "content": "x"})).await;
-            let said = format!("{path} under {grant:?}: {}", outcome.content);
-            assert_eq!(outcome.error_code, Some(ErrorCode::PermissionError), "{said}");
+            let shown = format!("{path} under {grant:?}: {}", outcome.content);
+            assert_eq!(outcome.error_code, Some(ErrorCode::PermissionError), "{shown}");
             let why = ["no permission grants writing there", "outside of what permissions.write grants"];
-            assert!(why.iter().any(|why| outcome.content.contains(why)), "{said}");
+            assert!(why.iter().any(|why| outcome.content.contains(why)), "{shown}");
         }
     }
     assert!(names(&project.join(".git/hooks")).is_empty());
@@ -179,7 +179,7 @@ async fn a_grant_inside_the_project_grants_nothing_outside_through_a_link() {
         assert!(!bench.fails("Read", json!({"file_path": "data/secret"})).await.contains("HIDDEN"));
         bench.ok("Write", json!({"file_path": format!("inner/{n}"), "content": "x"})).await;
     }
-    // An absolute path that is spelt outside is taken at its word.
+    // An absolute path outside the project is used as it is.
     let home = dir.path().canonicalize().unwrap().join("home");
     let permissions =
         Permissions { write: Some(vec![home.to_str().unwrap().into()]), ..Permissions::default() };
@@ -218,7 +218,7 @@ async fn a_bad_permission_is_an_error_not_a_hole() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_said() {
+async fn what_is_not_text_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path());
     fs::write(dir.path().join("b.bin"), b"a\0b").unwrap();

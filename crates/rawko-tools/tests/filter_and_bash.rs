@@ -1,8 +1,8 @@
-//! The filter against the real bash: lines that it allows are run, with programs that do nothing but tell their names. No
-//! program may run that is not listed, and no file may be written.
+//! The filter against the real bash: runs lines that it allows, with programs that only print their names. No unlisted
+//! program may run, and no file may be written.
 //!
-//! The lines are made up from a grammar of what is hard to read: substitutions, here-documents, joined lines, tests,
-//! `case`, comments and quotes, with unlisted programs wherever bash should see text. They are the same in every run.
+//! A grammar generates the lines from what is hard to parse: substitutions, here-documents, joined lines, tests, `case`,
+//! comments and quotes, with unlisted programs wherever bash should see text. They are the same in every run.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ use rawko_core::policy::bash_verdict;
 
 /// Lines that are run.
 const RUNS: usize = 300;
-/// Programs that are listed, and programs that are not. The ends of here-documents are among these: they must not run.
+/// Programs that are listed, and programs that are not: these, and the ends of here-documents, must not run.
 const LISTED: [&str; 5] = ["ls", "cat", "wc", "xargs", "env"];
 const UNLISTED: [&str; 8] = ["touch", "evil", "rm", "E", "EOF", "a", "x", "src"];
 
@@ -36,8 +36,8 @@ impl Dice {
         texts[self.below(texts.len())]
     }
 
-    /// Fills in a template: `@` is a word, `&` a script, `~` text that must not run, `^` a here-document, `%` a program that is not
-    /// listed, `\u{1}` a joined line now and then.
+    /// Fills in a template: `@` is a word, `&` a script, `~` text that must not run, `^` a here-document, `%` an
+    /// unlisted program, `\u{1}` an occasional joined line.
     fn fill(&mut self, template: &str, depth: usize) -> String {
         let mut text = String::new();
         for c in template.chars() {
@@ -84,7 +84,7 @@ impl Dice {
     }
 }
 
-/// What would run something if it were read in another way than bash does.
+/// Text that would run something if it were parsed in another way than bash does.
 const INERT: [&str; 14] = [
     "touch z",
     "; evil",
@@ -158,7 +158,7 @@ const JOINTS: [&str; 10] =
 const BODY: [&str; 14] =
     ["text", "", "% ", "%)", "%; evil", "%) evil", "\t%", "(", "'", "\"", "x\\", "\\", "touch z", "$x"];
 
-/// A place where nothing runs but what tells its name.
+/// A directory in which programs only print their names.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -183,7 +183,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Names of what runs when bash is given this line.
+    /// Names of the programs that bash runs for this line.
     fn run(&self, line: &str) -> Vec<String> {
         let log = self.path("log");
         let _ = fs::remove_file(&log);
@@ -278,6 +278,6 @@ fn long_commands_are_judged_in_time() {
         ],
         false,
     );
-    // Far more than it takes: what would take the square of the length takes many minutes.
+    // Far more than it takes; an algorithm of quadratic cost would take many minutes.
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }

@@ -1,5 +1,5 @@
-//! Every sample of `fixtures/paths.jsonl` against the file tools: what must be refused is refused in time and
-//! leaks nothing, what must work works.
+//! Checks every sample of `fixtures/paths.jsonl` against the file tools: refused paths are refused in time and leak
+//! nothing, and allowed paths work.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -75,7 +75,7 @@ impl Op {
 }
 
 fn make_file(path: &Path, text: &str) {
-    // Component by component: a path may be longer than what one system call takes in this temporary place.
+    // Component by component: a path may be too long for one system call in this temporary directory.
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
@@ -121,7 +121,7 @@ impl Place {
         Bench::with(&self.root, permissions)
     }
 
-    /// Everything outside of the project, to see that nothing there changes.
+    /// Everything outside the project, to check that nothing there changes.
     fn outside(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         let mut dirs = vec![self.base.clone()];
@@ -171,16 +171,16 @@ async fn check(sample: &Sample) -> Result<(), String> {
     let outcome = tokio::time::timeout(limit, bench.call(&sample.tool, input(sample, &path)))
         .await
         .map_err(|_| "did not end in time".to_owned())?;
-    let said = format!("{outcome:?}");
+    let shown = format!("{outcome:?}");
     if place.outside() != before {
         return Err("something outside changed".to_owned());
     }
     if sample.expect_grep.as_deref() == Some("skips") {
-        return if outcome.is_error { Err(said) } else { Ok(()) };
+        return if outcome.is_error { Err(shown) } else { Ok(()) };
     }
     match sample.expect.as_str() {
-        "allow" => allowed(sample, &outcome).then_some(()).ok_or(said),
-        "deny" => refused(&outcome).then_some(()).ok_or(said),
+        "allow" => allowed(sample, &outcome).then_some(()).ok_or(shown),
+        "deny" => refused(&outcome).then_some(()).ok_or(shown),
         other => panic!("no such expectation: {other}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Someone swaps files, directories and links while the tools work: nothing from outside is ever shown or touched.
+//! Swaps files, directories and links while the tools work: nothing from outside is ever shown or changed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use common::Bench;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
 
-/// Swaps two names again and again, until dropped.
+/// Swaps two names repeatedly until dropped.
 struct Swapper {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -41,7 +41,7 @@ impl Drop for Swapper {
     }
 }
 
-/// A project beside a secret, and a link in the project that leads there.
+/// A project beside a secret, with a link in the project that leads to it.
 fn set_up(base: &Path) -> PathBuf {
     fs::create_dir_all(base.join("outside")).unwrap();
     fs::write(base.join("outside/f.txt"), "OUTSIDE\n").unwrap();

@@ -12,7 +12,7 @@ use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use rawko_tools::{BoxFuture, RegistryError, Tool, ToolContext};
 use serde_json::{Value, json};
 
-/// A tool of an embedder that does not keep its promise.
+/// An embedder's tool that breaks the contract.
 struct Broken(ToolSpec);
 
 impl Broken {
@@ -46,7 +46,7 @@ fn bench() -> (tempfile::TempDir, Bench) {
 #[tokio::test]
 async fn wrong_arguments_are_named_with_what_is_expected() {
     let (_dir, bench) = bench();
-    for (tool, input, said) in [
+    for (tool, input, expected) in [
         ("Read", json!({}), "\"file_path\" is a required property"),
         ("Read", json!({"file_path": 1}), "`file_path`: 1 is not of type \"string\""),
         ("Read", json!({"file_path": "a", "ofset": 1}), "'ofset' was unexpected"),
@@ -62,7 +62,7 @@ async fn wrong_arguments_are_named_with_what_is_expected() {
     ] {
         let outcome = bench.call(tool, input).await;
         assert_eq!(outcome.error_code, Some(ErrorCode::ValidationError), "{}", outcome.content);
-        assert!(outcome.content.contains(said), "{said:?} is missing in {:?}", outcome.content);
+        assert!(outcome.content.contains(expected), "{expected:?} is missing in {:?}", outcome.content);
     }
 }
 
@@ -87,7 +87,7 @@ async fn a_panic_and_a_bad_schema_are_results() {
     let (_dir, mut bench) = bench();
     bench.registry.add(Broken::named("broken", json!({"type": "object"}))).unwrap();
     bench.registry.add(Broken::named("odd", json!({"type": "nonsense"}))).unwrap();
-    assert!(bench.fails("broken", json!({})).await.contains("broke (a bug in the tool)"));
+    assert!(bench.fails("broken", json!({})).await.contains("crashed (a bug in the tool)"));
     assert!(bench.fails("odd", json!({})).await.contains("The schema of the tool `odd` is not valid"));
 }
 

@@ -69,7 +69,7 @@ async fn grep_heeds_all_its_parameters() {
         "a.rs\n[There is more: the first 1 files are shown. Narrow the search, or raise head_limit.]",
     )
     .await;
-    // What is named itself is searched although it is ignored.
+    // A path that is named itself is searched although it is ignored.
     check("Grep", json!({"pattern": "fn", "path": "target"}), "target/d.rs").await;
 }
 
@@ -77,7 +77,7 @@ async fn grep_heeds_all_its_parameters() {
 async fn grep_says_what_is_wrong_with_a_pattern() {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path());
-    for (input, said) in [
+    for (input, expected) in [
         (json!({"pattern": "("}), "is not valid"),
         (json!({"pattern": "a\\nb"}), "Set multiline"),
         (json!({"pattern": "(\\w{1000}){1000}"}), "is not valid"),
@@ -86,7 +86,7 @@ async fn grep_says_what_is_wrong_with_a_pattern() {
         (json!({"pattern": "a", "path": "nowhere"}), "does not exist"),
     ] {
         let text = bench.fails("Grep", input).await;
-        assert!(text.contains(said), "{said:?} is missing in {text:?}");
+        assert!(text.contains(expected), "{expected:?} is missing in {text:?}");
     }
 }
 

@@ -1,28 +1,28 @@
-//! Questions about a path that is neither opened nor changed: would it be refused, and by which rule?
+//! Answers whether an access to a path would be refused, and by which rule, without opening anything.
 
 use std::path::{Path, PathBuf};
 
 use super::error::AccessError;
 use super::{FileAccess, grants, real_place};
-use crate::tool::{Refusal, ToolContext};
+use crate::tool::{CallRefusal, ToolContext};
 
-/// What would be done with a path.
+/// What a call wants to do with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileUse {
-    /// A file is read.
+pub(crate) enum FileUse {
+    /// Read a file.
     Read,
-    /// The files of a directory are listed or searched.
+    /// List or search the files of a directory.
     List,
-    /// A file is written.
+    /// Write a file.
     Write,
 }
 
 impl FileAccess {
-    /// Judges a path as the call would, by where it leads now. Whether it exists, and as what, is not asked.
+    /// Judges a path as a call would, by where it leads now. Does not check that it exists or what it is.
     ///
     /// # Errors
-    /// Why it would be refused.
-    pub fn check(&self, path: &str, wanted: FileUse) -> Result<(), AccessError> {
+    /// The refusal.
+    pub(crate) fn check(&self, path: &str, wanted: FileUse) -> Result<(), AccessError> {
         let judged = self.place(path, |real, spelt| match wanted {
             FileUse::Read => self.judge_read(path, real, spelt),
             FileUse::List => self.judge_list(path, real, spelt),
@@ -35,15 +35,15 @@ impl FileAccess {
     }
 }
 
-/// Judges a path that a call with these rights names.
-pub(crate) fn check(context: &ToolContext, path: &str, wanted: &[FileUse]) -> Result<(), Refusal> {
+/// Judges a path that a call in this context names.
+pub(crate) fn check(context: &ToolContext, path: &str, wanted: &[FileUse]) -> Result<(), CallRefusal> {
     let access = FileAccess::new(&context.root, &context.permissions)?;
     wanted.iter().try_for_each(|wanted| access.check(path, *wanted))?;
     Ok(())
 }
 
-/// Where `path` leads, if that is outside of the project: seen from `root`, by its links and by its text, because a
-/// shell tries both.
+/// Where `path` leads, seen from `root`, if that is outside the project. Resolved both through its links and as text,
+/// because a shell tries both.
 pub(crate) fn leads_out(root: &Path, path: &str) -> std::io::Result<Option<PathBuf>> {
     let root = std::fs::canonicalize(root)?;
     let whole = root.join(path);

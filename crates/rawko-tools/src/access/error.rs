@@ -1,126 +1,65 @@
-//! Why a file was not touched.
+//! Errors of file access.
 
 use rawko_core::error::ErrorCode;
 use rawko_core::tool::ToolOutcome;
 
-/// What went wrong with one path, as the agent spelt it.
+/// Why a file was not read or written.
 #[derive(Debug, thiserror::Error)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what the fields are; `path` is the path as the agent wrote it"
+)]
 pub enum AccessError {
-    /// The path cannot be one.
-    #[error("`{path}` is not a usable path: {why}.")]
-    Malformed {
-        /// The path, escaped.
-        path: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The real place is not granted.
+    /// No file can have this path.
+    #[error("`{path}` is not a valid path: {why}.")]
+    Malformed { path: String, why: &'static str },
+    /// The permissions do not grant the real path.
     #[error(
         "`{path}` may not be {verb}: it lies outside of what permissions.{list} grants ({granted}). {hint}"
     )]
-    Outside {
-        /// The path as given.
-        path: String,
-        /// `read` or `written`.
-        verb: &'static str,
-        /// `read` or `write`.
-        list: &'static str,
-        /// What is granted, for people.
-        granted: String,
-        /// What to try.
-        hint: &'static str,
-    },
-    /// A `deny` names it.
+    Outside { path: String, verb: &'static str, list: &'static str, granted: String, hint: &'static str },
+    /// An entry of `permissions.deny` covers it.
     #[error("`{path}` may not be touched: permissions.deny names `{entry}`, and deny wins over every grant.")]
-    Denied {
-        /// The path as given.
-        path: String,
-        /// The entry of `permissions.deny`.
-        entry: String,
-    },
-    /// It is no file, but a view of the machine or a device.
+    Denied { path: String, entry: String },
+    /// It is a device or a view of the system, which no permission grants.
     #[error(
         "`{path}` may not be touched: `{place}` holds no files of a project, and no permission grants it."
     )]
-    Never {
-        /// The path as given.
-        path: String,
-        /// `/dev`, `/proc` or `/sys`.
-        place: &'static str,
-    },
-    /// The place decides what rawko or git runs.
+    Never { path: String, place: &'static str },
+    /// Files in this directory decide what rawko or git runs.
     #[error(
         "`{path}` may not be written: what is in `{name}` decides what rawko or git run, and no permission \
          grants writing there. Leave it to the user."
     )]
-    Protected {
-        /// The path as given.
-        path: String,
-        /// `.claude`, `.git` or `.rawko`.
-        name: String,
-    },
-    /// There is nothing there.
+    Protected { path: String, name: String },
+    /// Nothing exists at this path.
     #[error("`{path}` does not exist.{hint}")]
-    NotFound {
-        /// The path as given.
-        path: String,
-        /// Where to look instead, with a leading blank; or nothing.
-        hint: String,
-    },
-    /// It is there, but it is not of the kind that was asked for.
+    NotFound { path: String, hint: String },
+    /// It exists, but it is of another kind than the one wanted.
     #[error("`{path}` is {kind}, not {wanted}.")]
-    WrongKind {
-        /// The path as given.
-        path: String,
-        /// What it is.
-        kind: &'static str,
-        /// What was asked for.
-        wanted: &'static str,
-    },
-    /// It is larger than a file tool takes.
-    #[error("`{path}` has {size} bytes, more than the {limit} that this tool takes. Use Bash or Grep on it.")]
-    TooLarge {
-        /// The path as given.
-        path: String,
-        /// Its size.
-        size: u64,
-        /// The most that is taken.
-        limit: u64,
-    },
-    /// It changed while it was worked on.
+    WrongKind { path: String, kind: &'static str, wanted: &'static str },
+    /// The file is larger than a file tool accepts.
+    #[error(
+        "`{path}` has {size} bytes, more than the {limit} that this tool accepts. Use Bash or Grep on it."
+    )]
+    TooLarge { path: String, size: u64, limit: u64 },
+    /// It changed while the tool worked on it.
     #[error(
         "`{path}` was changed by someone else in the meantime; nothing was written. Read it again, then retry."
     )]
-    Changed {
-        /// The path as given.
-        path: String,
-    },
+    Changed { path: String },
     /// A grant or deny in the permissions cannot be used.
     #[error(
         "permissions.{list}: the entry `{entry}` cannot be used: {why}. Correct it in the configuration."
     )]
-    BadEntry {
-        /// Which list.
-        list: &'static str,
-        /// The entry.
-        entry: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The operating system refused.
+    BadEntry { list: &'static str, entry: String, why: String },
+    /// The operating system reported an error.
     #[error("`{path}`: {action} failed: {source}.")]
-    Io {
-        /// The path as given.
-        path: String,
-        /// What was tried.
-        action: &'static str,
-        /// Why it failed.
-        source: std::io::Error,
-    },
+    Io { path: String, action: &'static str, source: std::io::Error },
 }
 
 impl AccessError {
-    /// The kind of failure, as the machine and the model are told.
+    /// The error code for the machine and the model.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -137,7 +76,7 @@ impl AccessError {
         }
     }
 
-    /// Whether the path was refused without a look at what is there.
+    /// Whether the path was refused because of the permissions, whatever exists there.
     pub(super) fn is_refusal(&self) -> bool {
         match self {
             Self::Malformed { .. }
@@ -154,7 +93,7 @@ impl AccessError {
         }
     }
 
-    /// The rule that decided.
+    /// The name of the rule that decided.
     #[must_use]
     pub fn rule(&self) -> String {
         match self {

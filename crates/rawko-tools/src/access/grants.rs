@@ -1,4 +1,4 @@
-//! Which real places are granted, which are denied, and which are protected although granted.
+//! Decides which real paths are granted, denied, or protected although granted.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,40 +10,40 @@ use super::error::AccessError;
 /// Directories that decide what rawko and git run: agents are read from `.claude` too. No permission grants writing there.
 const PROTECTED: [&str; 3] = [".claude", ".git", ".rawko"];
 
-/// The permissions of one agent, turned into real places.
+/// The permissions of one agent as real paths.
 #[derive(Debug)]
-pub(super) struct Grants {
+pub(super) struct PathGrants {
     /// The real path of the project.
     root: PathBuf,
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
-    deny: Vec<Deny>,
+    deny: Vec<DenyRule>,
 }
 
-/// What is no file: the kernel's view of processes (rawko's own environment among it), of the machine, and devices. No
-/// permission grants it, `/` included.
+/// Devices and the kernel's views of processes (with rawko's own environment) and of the system. No permission grants
+/// them, not even `/`.
 const NEVER: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// What no grant opens.
+/// Why no grant opens a path.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Barrier<'a> {
-    /// This entry of `permissions.deny`.
+    /// An entry of `permissions.deny`.
     Entry(&'a str),
-    /// The place is no file at all.
+    /// The path lies below this directory of [`NEVER`].
     Never(&'static str),
 }
 
 #[derive(Debug)]
-struct Deny {
+struct DenyRule {
     entry: String,
-    /// The place as it is spelt, and where it really is.
+    /// The path as the entry spells it, and its real path.
     places: Vec<PathBuf>,
-    /// What it matches, if it is a pattern.
+    /// Set if the entry is a pattern.
     pattern: Option<GlobMatcher>,
 }
 
-impl Grants {
-    /// `given_root` is the path of the project as it was given, `root` its real path; `resolve` finds the real place of a
+impl PathGrants {
+    /// `given_root` is the path of the project as it was given, `root` its real path. `resolve` finds the real path of a
     /// path that may not exist.
     pub(super) fn new(
         permissions: &Permissions,
@@ -58,8 +58,8 @@ impl Grants {
                 let spelt = usable(list, entry, root)?;
                 let real = resolve(&spelt);
                 let plain = lexical(&spelt);
-                // A path inside the project grants nothing outside of it: whoever wrote the entry saw the path, and a
-                // link that came with the project, or that an agent made, leads anywhere.
+                // An entry inside the project grants nothing outside: its author saw the path, but a link that came
+                // with the project, or that an agent made, may lead anywhere.
                 let is_inside = plain.starts_with(root) || plain.starts_with(given_root);
                 if real.starts_with(root) || !is_inside {
                     places.push(real);
@@ -71,7 +71,7 @@ impl Grants {
             let spelt = lexical(&usable("deny", entry, root)?);
             let pattern =
                 if entry.contains(['*', '?', '[', '{']) { Some(matcher(entry, root)?) } else { None };
-            Ok(Deny { entry: entry.clone(), places: vec![resolve(&spelt), spelt], pattern })
+            Ok(DenyRule { entry: entry.clone(), places: vec![resolve(&spelt), spelt], pattern })
         });
         Ok(Self {
             root: root.to_owned(),
@@ -81,44 +81,43 @@ impl Grants {
         })
     }
 
-    /// What keeps everybody from `path`, if something does.
+    /// What denies access to `path`, if anything does.
     pub(super) fn denied(&self, path: &Path) -> Option<Barrier<'_>> {
         if let Some(place) = NEVER.iter().find(|place| path.starts_with(place)) {
             return Some(Barrier::Never(place));
         }
-        let covers = |deny: &&Deny| {
+        let covers = |deny: &&DenyRule| {
             deny.places.iter().any(|place| path.starts_with(place))
                 || deny.pattern.as_ref().is_some_and(|p| path.ancestors().any(|a| p.is_match(a)))
         };
         self.deny.iter().find(covers).map(|deny| Barrier::Entry(&deny.entry))
     }
 
-    /// Whether `path` may be read, `deny` aside.
+    /// Whether `path` is granted for reading, `deny` aside.
     pub(super) fn reads(&self, path: &Path) -> bool {
         self.read.iter().any(|grant| path.starts_with(grant))
     }
 
-    /// Whether `path` may be written, `deny` aside: granted, and not protected.
+    /// Whether `path` is granted for writing and not protected, `deny` aside.
     ///
     /// # Errors
-    /// The protected name on the way to it.
+    /// The protected directory that contains it.
     pub(super) fn writes(&self, path: &Path) -> Result<bool, String> {
         if !self.write.iter().any(|grant| path.starts_with(grant)) {
             return Ok(false);
         }
-        // The project itself may lie below such a name.
+        // The project itself may lie below a directory of such a name.
         let below = path.strip_prefix(&self.root).unwrap_or(path);
         protected_name(below).map_or(Ok(true), |name| Err(name.to_owned()))
     }
 
-    /// Whether something readable may lie in the directory `path`: it is granted, or a grant lies in it.
+    /// Whether the directory `path` is granted or contains something that is.
     pub(super) fn leads_to_readable(&self, path: &Path) -> bool {
         self.read.iter().any(|grant| path.starts_with(grant) || grant.starts_with(path))
     }
 }
 
-/// The protected name that `path` holds as a component, if it holds one. Case is ignored: on some file systems `.GIT`
-/// is `.git`.
+/// The first component of `path` that is a protected directory. Ignores case: on some file systems `.GIT` is `.git`.
 #[must_use]
 pub fn protected_name(path: &Path) -> Option<&str> {
     let names = path.iter().filter_map(|part| part.to_str());
@@ -151,7 +150,7 @@ fn matcher(entry: &str, root: &Path) -> Result<GlobMatcher, AccessError> {
     )
 }
 
-/// Removes `.` and `..` from an absolute path as text, links unseen.
+/// Removes `.` and `..` from an absolute path as text, without following links.
 pub(super) fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for part in path.components() {

@@ -1,14 +1,14 @@
-//! File access on behalf of an agent: every path is resolved to its real place, judged there, and opened there.
+//! File access for agents: resolves every path to its real path, judges that, and opens exactly that.
 //!
-//! Owns the second wall around files (the first is the policy in the core): no link, no `..` and no race leads
-//! outside of what the permissions grant, `deny` wins, and only regular files are read or replaced. Refuses to
-//! interpret paths: `~`, variables and patterns are ordinary characters here.
+//! This is the second wall around files; the first is the policy in the core. No link, no `..` and no race leads outside
+//! what the permissions grant, `deny` wins, and only regular files are read or replaced. Paths are not interpreted: `~`,
+//! variables and patterns are ordinary characters here.
 
 mod check;
 mod error;
 mod grants;
 mod replace;
-mod walk;
+mod resolve;
 
 use std::fs::File;
 use std::io::Read;
@@ -20,50 +20,45 @@ use rawko_core::agent::Permissions;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, statat};
 use rustix::io::Errno;
 
-pub use check::FileUse;
-pub(crate) use check::{check, leads_out};
+pub(crate) use check::{FileUse, check, leads_out};
 pub use error::AccessError;
 pub use grants::protected_name;
-use grants::{Barrier, Grants};
-pub use replace::WriteTarget;
-use walk::{LostWay, Place};
+use grants::{Barrier, PathGrants};
+pub(crate) use replace::WriteTarget;
+use resolve::{ResolvedPath, UnresolvedPath};
 
-/// Most bytes of a file that is read whole, edited or overwritten.
-pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
-/// Times that a path is resolved anew when it changes under our hands.
+/// The most bytes of a file that is read, edited or overwritten as a whole.
+pub(crate) const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+/// How often a path that changes during the access is resolved again.
 const TRIES: u32 = 16;
 
-/// The files that one agent may touch.
+/// The files that one agent may access.
 #[derive(Debug)]
 pub struct FileAccess {
-    /// The project as it was given: paths may be spelt through it.
+    /// The project's path as it was given: other paths may be spelt through it.
     given_root: PathBuf,
     root: PathBuf,
-    grants: Grants,
+    grants: PathGrants,
 }
 
 /// A regular file, open for reading.
 #[derive(Debug)]
 pub struct OpenedFile {
-    /// The file.
-    pub file: File,
-    /// Its name for people and for the tracker: relative to the project where it lies inside.
-    pub name: String,
-    /// Its size when it was opened.
-    pub len: u64,
+    pub(crate) file: File,
+    /// Its name for people and for the tracker: relative to the project if it lies inside.
+    pub(crate) name: String,
 }
 
 /// A directory, open for listing.
 #[derive(Debug)]
-pub struct OpenedDir {
-    /// The directory.
-    pub fd: OwnedFd,
+pub(crate) struct OpenedDir {
+    pub(crate) fd: OwnedFd,
     /// Its real path.
-    pub real: PathBuf,
+    pub(crate) real: PathBuf,
 }
 
 impl FileAccess {
-    /// The access that `permissions` grant in the project `root`.
+    /// The access that `permissions` grant in the project at `root`.
     ///
     /// # Errors
     /// If the project does not exist or an entry of the permissions cannot be used.
@@ -73,20 +68,19 @@ impl FileAccess {
             std::path::absolute(root).map_err(|e| AccessError::io(&shown, "finding the project", e))?;
         let real = std::fs::canonicalize(&given_root)
             .map_err(|e| AccessError::io(&shown, "finding the project", e))?;
-        let grants = Grants::new(permissions, &given_root, &real, real_place)?;
+        let grants = PathGrants::new(permissions, &given_root, &real, real_place)?;
         Ok(Self { given_root, root: real, grants })
     }
 
     /// The real path of the project.
-    #[must_use]
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Opens a regular file for reading.
     ///
     /// # Errors
-    /// If the path is not granted, not there or not a regular file.
+    /// If the path is not granted, does not exist or is not a regular file.
     pub fn open_file(&self, path: &str) -> Result<OpenedFile, AccessError> {
         for _ in 0..TRIES {
             let place = self.place(path, |real, spelt| self.judge_read(path, real, spelt))?;
@@ -97,7 +91,7 @@ impl FileAccess {
                     Some(_) => self.not_found(path, &place),
                 });
             };
-            // A device or FIFO is not even opened: opening alone can block or have an effect.
+            // Do not even open a device or FIFO: opening alone can block or have an effect.
             match statat(&place.dir, leaf, AtFlags::SYMLINK_NOFOLLOW).map(|stat| file_type(&stat)) {
                 Ok(FileType::RegularFile) => {}
                 Ok(FileType::Symlink) => continue,
@@ -106,8 +100,8 @@ impl FileAccess {
                 Err(errno) => return Err(AccessError::io(path, "looking", errno)),
             }
             match open_regular(place.dir.as_fd(), leaf) {
-                Ok(Some((file, len))) => {
-                    return Ok(OpenedFile { file, name: self.display(&place.real), len });
+                Ok(Some(file)) => {
+                    return Ok(OpenedFile { file, name: self.display(&place.real) });
                 }
                 Ok(None) => return Err(kind("no regular file any more")),
                 Err(Errno::LOOP) => {}
@@ -118,11 +112,11 @@ impl FileAccess {
         Err(AccessError::Changed { path: path.to_owned() })
     }
 
-    /// Opens a directory for listing. Also one that is not granted itself but leads to what is.
+    /// Opens a directory for listing, also one that is not granted itself but contains something that is.
     ///
     /// # Errors
-    /// If the path is not granted, not there or not a directory.
-    pub fn open_dir(&self, path: &str) -> Result<OpenedDir, AccessError> {
+    /// If the path is not granted, does not exist or is not a directory.
+    pub(crate) fn open_dir(&self, path: &str) -> Result<OpenedDir, AccessError> {
         let place = self.place(path, |real, spelt| self.judge_list(path, real, spelt))?;
         let leaf = match (&place.leaf, place.missing.is_empty()) {
             (None, _) => Path::new("."),
@@ -142,13 +136,12 @@ impl FileAccess {
         }
     }
 
-    /// Finds the place of a file that is to be written, existing or not.
+    /// Resolves the path of a file to write, whether it exists or not.
     ///
     /// # Errors
-    /// If the path may not be written, or what is there is not a regular file.
-    pub fn write_target(&self, path: &str) -> Result<WriteTarget, AccessError> {
+    /// If the path may not be written, or something else than a regular file is there.
+    pub(crate) fn write_target(&self, path: &str) -> Result<WriteTarget, AccessError> {
         let place = self.place(path, |real, spelt| self.judge_write(path, real, spelt))?;
-        let readable = self.grants.reads(&place.real);
         let name = self.display(&place.real);
         let Some(leaf) = place.leaf else {
             return Err(AccessError::WrongKind {
@@ -167,31 +160,21 @@ impl FileAccess {
                 Err(errno) => return Err(AccessError::io(path, "looking", errno)),
             }
         }
-        Ok(WriteTarget {
-            dir: place.dir,
-            missing: place.missing,
-            leaf,
-            name,
-            path: path.to_owned(),
-            readable,
-        })
+        Ok(WriteTarget { dir: place.dir, missing: place.missing, leaf, name, path: path.to_owned() })
     }
 
-    /// Judges a directory met while walking downwards from an opened one.
-    #[must_use]
-    pub fn may_enter(&self, real: &Path) -> bool {
+    /// Whether a walk may enter this directory.
+    pub(crate) fn may_enter(&self, real: &Path) -> bool {
         self.grants.leads_to_readable(real) && self.grants.denied(real).is_none()
     }
 
-    /// Judges a file met while walking downwards from an opened directory.
-    #[must_use]
-    pub fn may_read(&self, real: &Path) -> bool {
+    /// Whether a walk may read this file.
+    pub(crate) fn may_read(&self, real: &Path) -> bool {
         self.grants.reads(real) && self.grants.denied(real).is_none()
     }
 
-    /// A real path as it is shown: relative to the project where it lies inside.
-    #[must_use]
-    pub fn display(&self, real: &Path) -> String {
+    /// A real path for display: relative to the project if it lies inside.
+    pub(crate) fn display(&self, real: &Path) -> String {
         let shown = real.strip_prefix(&self.root).unwrap_or(real);
         if shown.as_os_str().is_empty() { ".".to_owned() } else { shown.to_string_lossy().into_owned() }
     }
@@ -200,7 +183,7 @@ impl FileAccess {
         &self,
         path: &str,
         judge: impl Fn(&Path, &Path) -> Result<(), AccessError>,
-    ) -> Result<Place, AccessError> {
+    ) -> Result<ResolvedPath, AccessError> {
         let malformed = |why| Err(AccessError::Malformed { path: path.escape_debug().to_string(), why });
         if path.contains('\0') {
             return malformed("it contains a NUL");
@@ -210,10 +193,10 @@ impl FileAccess {
         }
         let whole = self.root.join(path);
         let spelt = self.spelt(&whole);
-        match walk::follow(&whole) {
+        match resolve::resolve(&whole) {
             Ok(place) => judge(&place.real, &spelt).map(|()| place),
-            Err(LostWay { real, errno }) => {
-                // Judged first: what is not granted is not told to exist or not.
+            Err(UnresolvedPath { real, errno }) => {
+                // Judge first: an agent may not learn whether a path exists that is not granted.
                 judge(&real, &spelt)?;
                 Err(match errno {
                     Errno::NOENT => AccessError::NotFound { path: path.to_owned(), hint: String::new() },
@@ -228,7 +211,7 @@ impl FileAccess {
         }
     }
 
-    /// The path as text, with the project's given spelling replaced by its real one.
+    /// The path as text, with the project's given path replaced by its real one.
     fn spelt(&self, whole: &Path) -> PathBuf {
         let plain = grants::lexical(whole);
         match plain.strip_prefix(&self.given_root) {
@@ -256,7 +239,7 @@ impl FileAccess {
         }
     }
 
-    /// A directory may also be listed where it is not granted itself, but leads to what is.
+    /// A directory may also be listed if it is not granted itself but contains something that is.
     fn judge_list(&self, path: &str, real: &Path, spelt: &Path) -> Result<(), AccessError> {
         if self.grants.leads_to_readable(real) {
             self.judge_deny(path, real, spelt)
@@ -284,7 +267,7 @@ impl FileAccess {
         AccessError::Outside { path: path.to_owned(), verb, list, granted, hint }
     }
 
-    fn not_found(&self, path: &str, place: &Place) -> AccessError {
+    fn not_found(&self, path: &str, place: &ResolvedPath) -> AccessError {
         let hint = similar_names(place).map_or_else(String::new, |names| {
             let parent = place.real.parent().unwrap_or(&self.root);
             let shown: Vec<_> = names
@@ -300,7 +283,7 @@ impl FileAccess {
 }
 
 impl OpenedFile {
-    /// All of it, up to [`MAX_FILE_BYTES`].
+    /// The whole content, up to 32 MiB.
     ///
     /// # Errors
     /// If it is larger, or cannot be read.
@@ -320,16 +303,15 @@ pub(super) fn read_bounded(file: &mut File, path: &str) -> Result<Vec<u8>, Acces
     Ok(bytes)
 }
 
-/// Opens `name` if it is a regular file, without waiting for anything; `None` if it is something else.
+/// Opens `name` without blocking if it is a regular file; `None` if it is something else.
 pub(crate) fn open_regular(
     dir: std::os::fd::BorrowedFd<'_>,
     name: impl rustix::path::Arg,
-) -> Result<Option<(File, u64)>, Errno> {
+) -> Result<Option<File>, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let fd = openat(dir, name, flags, Mode::empty())?;
     let stat = rustix::fs::fstat(&fd)?;
-    let len = u64::try_from(stat.st_size).unwrap_or(0);
-    Ok((file_type(&stat) == FileType::RegularFile).then(|| (File::from(fd), len)))
+    Ok((file_type(&stat) == FileType::RegularFile).then(|| File::from(fd)))
 }
 
 pub(crate) fn file_type(stat: &Stat) -> FileType {
@@ -348,16 +330,16 @@ fn kind_name(kind: FileType) -> &'static str {
     }
 }
 
-/// The real place of a path of the permissions. What does not exist yet is where its parent is.
+/// The real path of an entry of the permissions. A path that does not exist yet is resolved as text.
 fn real_place(path: &Path) -> PathBuf {
-    match walk::follow(path) {
+    match resolve::resolve(path) {
         Ok(place) => place.real,
         Err(_) => grants::lexical(path),
     }
 }
 
-/// Up to two names in the directory that look like the one that is not there.
-fn similar_names(place: &Place) -> Option<Vec<std::ffi::OsString>> {
+/// Up to two names in the directory that resemble the missing one.
+fn similar_names(place: &ResolvedPath) -> Option<Vec<std::ffi::OsString>> {
     if !place.missing.is_empty() {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Writes a file as a whole: a new one beside it, then one rename. Nobody ever sees half of it, and nobody's
-//! change is overwritten unseen.
+//! Replaces a file as a whole: writes a new file beside it and renames that. Nobody ever reads half a file, and no
+//! concurrent change is lost.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,46 +16,40 @@ use super::error::AccessError;
 use super::{open_regular, read_bounded};
 use crate::tracker::Digest;
 
-/// Beginning of a temporary file's name, before the number of the process that writes it.
+/// A temporary file's name begins with this, followed by the id of the process that writes it.
 const TEMPORARY: &str = ".rawko-tmp-";
 
 static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
 
-/// The place of a file that may be written.
+/// A resolved path that may be written.
 #[derive(Debug)]
-pub struct WriteTarget {
+pub(crate) struct WriteTarget {
     pub(super) dir: OwnedFd,
     pub(super) missing: Vec<OsString>,
     pub(super) leaf: OsString,
     /// Its name for people and for the tracker.
-    pub name: String,
+    pub(crate) name: String,
     pub(super) path: String,
-    pub(super) readable: bool,
 }
 
 impl WriteTarget {
-    /// Whether the agent may read it, too.
-    #[must_use]
-    pub fn is_readable(&self) -> bool {
-        self.readable
-    }
-
-    /// What is there now; `None` where there is nothing.
+    /// The current content; `None` if the file does not exist.
     ///
     /// # Errors
     /// If it is too large or cannot be read.
-    pub fn content(&self) -> Result<Option<Vec<u8>>, AccessError> {
+    pub(crate) fn content(&self) -> Result<Option<Vec<u8>>, AccessError> {
         match self.open()? {
             None => Ok(None),
             Some(mut file) => read_bounded(&mut file, &self.path).map(Some),
         }
     }
 
-    /// Puts `bytes` in its place. `expected` is what must be there until then: this digest, or nothing.
+    /// Replaces the file with `bytes`, provided that its content still has the digest `expected`; `None` means that the
+    /// file must not exist.
     ///
     /// # Errors
-    /// If something else is there, or the file cannot be written. Then it is as it was.
-    pub fn replace(self, bytes: &[u8], expected: Option<Digest>) -> Result<(), AccessError> {
+    /// If the content is another one, or the file cannot be written. The file is unchanged then.
+    pub(crate) fn replace(self, bytes: &[u8], expected: Option<Digest>) -> Result<(), AccessError> {
         let created = self.create_parents()?;
         let dir = created.as_ref().map_or(self.dir.as_fd(), AsFd::as_fd);
         let old = match expected {
@@ -71,14 +65,14 @@ impl WriteTarget {
         }
     }
 
-    /// Removes the temporary files that killed processes left in the file's directory. `expected` is what was there
-    /// when they began. Where it still is, they hold what had not come to its place yet; where they hold it
-    /// themselves, it had been replaced. Anything else may be somebody's work, and stays.
+    /// Removes the temporary files that killed processes left beside the file. `expected` is its content before their
+    /// write. If that is still there, a temporary file holds an unfinished write; if a temporary file holds it, the write
+    /// was finished. Any other temporary file may be someone's work and stays.
     pub(crate) fn clear_up(&self, expected: Option<Digest>) {
         if !self.missing.is_empty() {
             return;
         }
-        // A place is opened without the right to list it.
+        // The directory was opened without the right to list it.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(dir) = rustix::fs::openat(&self.dir, ".", flags, Mode::empty()) else { return };
         let is_untouched = digest_of(dir.as_fd(), &self.leaf) == expected;
@@ -94,11 +88,11 @@ impl WriteTarget {
         }
     }
 
-    /// Moves the new file to a name that is free, and only then.
+    /// Moves the new file to its name, provided that the name is free.
     fn put_new(&self, temporary: &Temporary<'_>) -> Result<(), AccessError> {
         let (dir, leaf) = (temporary.dir, self.leaf.as_os_str());
         let moved = match rustix::fs::renameat_with(dir, &temporary.name, dir, leaf, RenameFlags::NOREPLACE) {
-            // Not every file system can; a link to a name that is taken fails on all of them.
+            // Not every file system supports this; a link to an existing name fails on all of them.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 rustix::fs::linkat(dir, &temporary.name, dir, leaf, AtFlags::empty())
             }
@@ -114,8 +108,7 @@ impl WriteTarget {
         }
     }
 
-    /// Swaps the new file with the old one, then looks at what came out: if that is not what was expected,
-    /// someone wrote in between, and it is swapped back.
+    /// Swaps the new file with the old one and then checks the old one. If someone wrote to it in between, swaps back.
     fn exchange(&self, temporary: &Temporary<'_>, expected: Digest) -> Result<(), AccessError> {
         let (dir, leaf) = (temporary.dir, self.leaf.as_os_str());
         let swap = || rustix::fs::renameat_with(dir, &temporary.name, dir, leaf, RenameFlags::EXCHANGE);
@@ -125,7 +118,7 @@ impl WriteTarget {
             Err(Errno::NOENT) => return Err(AccessError::Changed { path: self.path.clone() }),
             Err(errno) => return Err(self.io("renaming", errno)),
         }
-        // The directory is synced between two looks: whoever had the old file open has had time to finish.
+        // Check before and after a sync of the directory: a process that had the old file open had time to finish.
         let unchanged = digest_of(dir, &temporary.name) == Some(expected) && {
             sync_dir(dir);
             digest_of(dir, &temporary.name) == Some(expected)
@@ -137,7 +130,7 @@ impl WriteTarget {
         Err(AccessError::Changed { path: self.path.clone() })
     }
 
-    /// For file systems that cannot exchange: a last look, then a plain rename.
+    /// For file systems without exchange: a last check, then a plain rename.
     fn rename_over(&self, temporary: &Temporary<'_>, expected: Digest) -> Result<(), AccessError> {
         let (dir, leaf) = (temporary.dir, self.leaf.as_os_str());
         if digest_of(dir, leaf) != Some(expected) {
@@ -153,14 +146,14 @@ impl WriteTarget {
             return Ok(None);
         }
         match open_regular(self.dir.as_fd(), &self.leaf) {
-            Ok(Some((file, _))) => Ok(Some(file)),
+            Ok(Some(file)) => Ok(Some(file)),
             Err(Errno::NOENT) => Ok(None),
             Ok(None) | Err(Errno::LOOP) => Err(AccessError::Changed { path: self.path.clone() }),
             Err(errno) => Err(self.io("opening", errno)),
         }
     }
 
-    /// A rename would replace a read-only file; its mode says that this is not wanted.
+    /// A rename would replace a read-only file, which its mode forbids.
     fn refuse_read_only(&self, old: Option<&File>) -> Result<(), AccessError> {
         match old.map(File::metadata) {
             Some(Ok(old)) if old.mode() & 0o222 == 0 => {
@@ -171,7 +164,7 @@ impl WriteTarget {
         }
     }
 
-    /// Makes the directories that are missing; each is entered without following a link.
+    /// Creates the missing directories and enters each without following a link.
     fn create_parents(&self) -> Result<Option<OwnedFd>, AccessError> {
         let mut made: Option<OwnedFd> = None;
         for name in &self.missing {
@@ -193,7 +186,7 @@ impl WriteTarget {
     }
 }
 
-/// A file under a name of its own, removed when it is no longer wanted under that name.
+/// A temporary file, removed on drop unless it was renamed.
 struct Temporary<'a> {
     dir: BorrowedFd<'a>,
     name: String,
@@ -214,17 +207,17 @@ impl<'a> Temporary<'a> {
         }
     }
 
-    /// Writes the content, and gives it owner and mode of the file it replaces.
+    /// Writes the content, and takes over owner and mode of the file that it replaces.
     fn fill(&self, bytes: &[u8], old: Option<&File>) -> std::io::Result<()> {
         let mut file = &self.file;
         if let Some(old) = old.map(File::metadata).transpose()? {
             let new = file.metadata()?;
             if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-                // Only root may give files away. For anyone else the content counts, not the owner.
+                // Only root may change the owner. For everyone else the content matters, not the owner.
                 let _ =
                     rustix::fs::fchown(file, Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid())));
             }
-            // Without the set-id bits, as the kernel does on a write.
+            // Without the set-id bits, which the kernel clears on a write too.
             file.set_permissions(PermissionsExt::from_mode(old.mode() & 0o777))?;
         }
         file.write_all(bytes)?;
@@ -238,7 +231,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Whether this is the name of a temporary file whose process is gone.
+/// Whether this is a temporary file of a process that no longer runs.
 fn is_abandoned(name: &str) -> bool {
     let process = name.strip_prefix(TEMPORARY).and_then(|rest| rest.split_once('-'));
     let pid = process.and_then(|(pid, _)| pid.parse().ok()).and_then(Pid::from_raw);
@@ -246,12 +239,12 @@ fn is_abandoned(name: &str) -> bool {
 }
 
 fn digest_of(dir: BorrowedFd<'_>, name: impl AsRef<OsStr>) -> Option<Digest> {
-    let (mut file, _) = open_regular(dir, name.as_ref()).ok()??;
+    let mut file = open_regular(dir, name.as_ref()).ok()??;
     let bytes = read_bounded(&mut file, "").ok()?;
     Some(Digest::of(&bytes))
 }
 
-/// Makes a rename durable. A file system that cannot is no reason to fail what has been done.
+/// Makes a rename durable. The write succeeded even if the file system cannot do this.
 fn sync_dir(dir: BorrowedFd<'_>) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     if let Ok(fd) = rustix::fs::openat(dir, ".", flags, Mode::empty()) {
@@ -266,14 +259,14 @@ mod tests {
     use super::*;
     use crate::access::FileAccess;
 
-    /// A process that has ended and been waited for.
+    /// The id of a process that has ended and been reaped.
     fn gone() -> u32 {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         child.id()
     }
 
-    /// What `clear_up` leaves of a file, where the agent knew `known`, and of a temporary file beside it.
+    /// Whether `clear_up` removes a temporary file, where the agent knew the content `known`.
     #[track_caller]
     fn check(process: u32, known: Option<&str>, file: Option<&str>, temporary: &str, removed: bool) {
         let dir = tempfile::tempdir().unwrap();
@@ -292,15 +285,15 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_removed_unless_it_may_be_somebodys_work() {
         let gone = gone();
-        // Not in its place yet: whole, half or empty, for a new file and for one that was there.
+        // The write was not finished: whole, half or empty, for a new file and for an existing one.
         check(gone, None, None, "new", true);
         check(gone, None, None, "", true);
         check(gone, Some("old"), Some("old"), "ne", true);
-        // Already in its place.
+        // The write was finished.
         check(gone, Some("old"), Some("new"), "old", true);
-        // Somebody wrote in between, and the process was killed before it had swapped that back.
+        // Someone wrote in between, and the process was killed before it swapped back.
         check(gone, Some("old"), Some("new"), "somebody's", false);
-        // At work.
+        // The process still runs.
         check(std::process::id(), None, None, "new", false);
     }
 }

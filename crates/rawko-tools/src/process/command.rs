@@ -1,5 +1,5 @@
-//! One command, and how it is started: with a clean environment, a process group of its own, and the mark by which
-//! its descendants are found.
+//! Starts one command: with a clean environment, a process group of its own, and the tag by which its descendants are
+//! found.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Write as _};
@@ -10,44 +10,35 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::Lifeline;
-use super::family::Family;
+use super::OrphanReaper;
+use super::tree::ProcessTree;
 
-/// What is run.
+/// What a command runs.
 #[derive(Debug, Clone)]
 pub(crate) enum Program {
     /// The argument of `bash -c`. Its stdout and stderr are one stream, so that their order is kept; stdin is empty.
     Shell(String),
-    /// A program, by a path that needs no search, with its arguments as they are: no shell reads them. Its stdout and
-    /// stderr are two streams, and `input` is its stdin.
-    File {
-        /// Absolute path of the program.
-        path: PathBuf,
-        /// Its arguments.
-        arguments: Vec<OsString>,
-        /// What it reads on stdin.
-        input: Vec<u8>,
-    },
+    /// A program by its absolute path. No shell interprets the arguments. Its stdout and stderr are two streams, and
+    /// `input` is its stdin.
+    File { path: PathBuf, arguments: Vec<OsString>, input: Vec<u8> },
 }
 
 /// A command with everything it needs to run.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandLine {
-    /// What is run.
     pub(crate) program: Program,
-    /// Where it runs.
     pub(crate) directory: PathBuf,
-    /// Its whole environment.
+    /// Its whole environment: nothing is inherited.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// How long it may take; for ever where absent.
+    /// How long it may take; no limit if absent.
     pub(crate) timeout: Option<Duration>,
-    /// What ends it when this process cannot.
-    pub(crate) lifeline: Lifeline,
+    /// Ends the command if this process is killed.
+    pub(crate) reaper: OrphanReaper,
 }
 
-/// Which stream of a command something came from.
+/// The stream of a command that output came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum OutputStream {
     /// Standard output, and standard error of a shell command.
     Out,
     /// Standard error of a program that is run without a shell.
@@ -55,32 +46,32 @@ pub(crate) enum Source {
 }
 
 /// A command that has just been started.
-pub(super) struct Spawned {
+pub(super) struct SpawnedCommand {
     pub(super) child: Child,
-    pub(super) family: Family,
-    pub(super) output: Vec<(Source, PipeReader)>,
-    /// Dropped when all of it has ended.
-    pub(super) held: Held,
+    pub(super) tree: ProcessTree,
+    pub(super) output: Vec<(OutputStream, PipeReader)>,
+    /// Keeps the command registered with the reaper until all of it has ended.
+    pub(super) guard: CommandGuard,
 }
 
-/// The lifeline's knowledge of a command.
+/// The registration of a command with the reaper.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) type Held = Option<super::lifeline::Held>;
-/// There is none here.
+pub(super) type CommandGuard = Option<super::orphan_reaper::ReaperGuard>;
+/// This system has no reaper.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) type Held = ();
+pub(super) type CommandGuard = ();
 
 /// Starts the command.
-pub(super) fn spawn(line: &CommandLine) -> io::Result<Spawned> {
+pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    let mark = super::mark::Mark::new();
-    // Without a lifeline it runs all the same: it only matters to those who are killed.
+    let tag = super::tag::ProcessTag::new();
+    // The command runs without a reaper too: the reaper matters only if this process is killed.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    let (held, alive) =
-        mark.zip(shell().ok()).and_then(|(mark, bash)| line.lifeline.hold(bash, mark).ok()).unzip();
+    let (guard, alive) =
+        tag.zip(shell().ok()).and_then(|(tag, bash)| line.reaper.register(bash, tag).ok()).unzip();
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let mut command =
-        command(&line.program, mark.map(super::mark::Mark::prologue).as_deref(), alive.is_some())?;
+        command(&line.program, tag.map(super::tag::ProcessTag::prologue).as_deref(), alive.is_some())?;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let ((), alive) = ((), None::<PipeReader>);
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -91,7 +82,7 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<Spawned> {
         .envs(line.environment.iter().map(|(name, value)| (name, value)))
         .process_group(0);
     let (out, writer) = io::pipe()?;
-    let mut output = vec![(Source::Out, out)];
+    let mut output = vec![(OutputStream::Out, out)];
     let mut feed = None;
     match &line.program {
         Program::Shell(_) => {
@@ -100,43 +91,42 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<Spawned> {
         }
         Program::File { input, .. } => {
             let (err, err_writer) = io::pipe()?;
-            output.push((Source::Err, err));
+            output.push((OutputStream::Err, err));
             let (stdin, feeder) = io::pipe()?;
             command.stdin(stdin).stdout(writer).stderr(err_writer);
             feed = Some((feeder, input.clone()));
         }
     }
     let child = command.spawn()?;
-    // Our ends of what the child holds are closed, so that its ends tell when it is gone.
+    // Close our copies of the child's pipe ends, so that the pipes close when the child ends.
     drop(command);
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    let family = Family::new(Pid::from_child(&child), mark);
+    let tree = ProcessTree::new(Pid::from_child(&child), tag);
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let family = Family::new(Pid::from_child(&child));
+    let tree = ProcessTree::new(Pid::from_child(&child));
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let held = ();
-    let spawned = Spawned { child, family, output, held };
+    let guard = ();
+    let spawned = SpawnedCommand { child, tree, output, guard };
     if let Some((feeder, input)) = feed
-        && let Err(error) = give(feeder, input)
+        && let Err(error) = feed_stdin(feeder, input)
     {
-        spawned.undo();
+        spawned.kill();
         return Err(error);
     }
     Ok(spawned)
 }
 
-impl Spawned {
-    /// Ends what cannot be used after all.
-    fn undo(mut self) {
-        self.family.kill();
-        // It was killed: there is nothing to learn from its end.
+impl SpawnedCommand {
+    fn kill(mut self) {
+        self.tree.kill();
+        // The status of a killed process says nothing new.
         let _ = self.child.wait();
     }
 }
 
-/// Feeds a program that may read late, in part or never: a thread waits for it, which ends with the program at the
-/// latest, because then nobody holds the other end any more.
-fn give(mut feeder: io::PipeWriter, input: Vec<u8>) -> io::Result<()> {
+/// Writes the input of a program from a thread, because the program may read late, in part or not at all. The thread
+/// ends with the program at the latest: then the pipe closes.
+fn feed_stdin(mut feeder: io::PipeWriter, input: Vec<u8>) -> io::Result<()> {
     let work = move || {
         // A program may answer without having read everything.
         let _ = feeder.write_all(&input);
@@ -144,25 +134,25 @@ fn give(mut feeder: io::PipeWriter, input: Vec<u8>) -> io::Result<()> {
     std::thread::Builder::new().name("stdin of a tool".to_owned()).spawn(work).map(|_| ())
 }
 
-/// The command for `program`. `prologue` are shell commands that the process must put on itself first. With `look` its
-/// stdin tells whether anybody is there to wait for it: then it looks before it begins. (A program that is not a shell
-/// command has its input there: it may begin for nobody, and is found by its mark.)
-fn command(program: &Program, prologue: Option<&str>, look: bool) -> io::Result<Command> {
+/// The command for `program`. `prologue` holds shell commands that tag the process before anything else runs. With
+/// `check_alive` stdin is the reaper's pipe, and the command begins only if that is open. (A program that is not a
+/// shell command has its input there: it may begin although this process is gone, and is found by its tag.)
+fn command(program: &Program, prologue: Option<&str>, check_alive: bool) -> io::Result<Command> {
     const SHELL: [&str; 3] = ["--noprofile", "--norc", "-c"];
-    let marked = |prologue: &str, rest: &str| format!("{{ {prologue}; }} 2>/dev/null; {rest}");
+    let tagged = |prologue: &str, rest: &str| format!("{{ {prologue}; }} 2>/dev/null; {rest}");
     match program {
         Program::Shell(text) => {
             let shell = shell()?;
             let mut command = Command::new(shell);
             command.args(SHELL);
             match prologue {
-                // The shell puts the mark on itself, looks, and then becomes the shell that runs the command.
+                // The shell tags itself, checks the pipe, and then becomes the shell that runs the command.
                 Some(prologue) => command
-                    .arg(marked(
+                    .arg(tagged(
                         prologue,
                         &format!(
                             "{}exec {shell} --noprofile --norc -c \"$1\" </dev/null",
-                            if look { "read -t 0 && exit 125; " } else { "" }
+                            if check_alive { "read -t 0 && exit 125; " } else { "" }
                         ),
                     ))
                     .arg("bash")
@@ -172,11 +162,11 @@ fn command(program: &Program, prologue: Option<&str>, look: bool) -> io::Result<
             Ok(command)
         }
         Program::File { path, arguments, .. } => {
-            // Without a bash there is no mark, and the process group has to do.
+            // Without bash there is no tag; the process group has to do.
             let mut command = match (prologue, shell()) {
                 (Some(prologue), Ok(shell)) => {
                     let mut command = Command::new(shell);
-                    command.args(SHELL).arg(marked(prologue, "exec -- \"$@\"")).arg("bash").arg(path);
+                    command.args(SHELL).arg(tagged(prologue, "exec -- \"$@\"")).arg("bash").arg(path);
                     command
                 }
                 (None, _) | (_, Err(_)) => Command::new(path),
@@ -187,10 +177,10 @@ fn command(program: &Program, prologue: Option<&str>, look: bool) -> io::Result<
     }
 }
 
-/// The shell by its absolute path: a name would be looked up in a `PATH` that the project may have a say in.
+/// The absolute path of bash. It is not looked up in `PATH`, which the project may influence.
 ///
 /// # Errors
-/// Where there is none; then no command can be run.
+/// If no bash is installed; then no command can run.
 pub fn shell() -> io::Result<&'static str> {
     const PLACES: [&str; 4] =
         ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];

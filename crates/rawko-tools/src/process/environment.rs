@@ -1,9 +1,9 @@
-//! Which environment variables a child process is given: a harmless base, what the permissions name, and
-//! never a secret.
+//! Decides which environment variables a child process gets: a harmless base and what the permissions name, but never
+//! a secret.
 
 use std::ffi::OsString;
 
-/// What programs need to find themselves, their caches and their language.
+/// What programs need to find their files, their caches and their language.
 const BASE: [&str; 31] = [
     "CARGO_HOME",
     "CONDA_PREFIX",
@@ -38,9 +38,9 @@ const BASE: [&str; 31] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// Set whatever the parent has: no colours and cursor movements, no pager and no question that waits for a person. And no
-/// program that files of the project can make git start: the configuration of what looks like a bare repository there,
-/// and a file system monitor.
+/// Always set, whatever the parent has: no colours, no pager, no prompts. The git settings keep files of the project from
+/// making git start a program: by the configuration of a directory that looks like a bare repository, or as a file system
+/// monitor.
 const FIXED: [(&str, &str); 9] = [
     ("TERM", "dumb"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -53,7 +53,7 @@ const FIXED: [(&str, &str); 9] = [
     ("GIT_CONFIG_VALUE_1", "false"),
 ];
 
-/// Parts of a name that tell of a secret.
+/// Parts of a variable name that indicate a secret.
 const SECRET_PARTS: [&str; 12] = [
     "APIKEY",
     "CREDENTIAL",
@@ -69,8 +69,8 @@ const SECRET_PARTS: [&str; 12] = [
     "TOKENS",
 ];
 
-/// Whether a variable of this name is kept from every child process, even where the permissions name it:
-/// provider keys, tokens, passwords.
+/// Whether a variable of this name is withheld from every child process, even if the permissions name it: provider keys,
+/// tokens, passwords.
 #[must_use]
 pub fn looks_like_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
@@ -79,7 +79,7 @@ pub fn looks_like_secret(name: &str) -> bool {
     by_part || by_ending
 }
 
-/// The environment of a child: the base and the `named` variables out of what is `inherited`.
+/// The environment of a child process: the base and the `named` variables, taken from `inherited`.
 pub(crate) fn environment(
     inherited: impl Iterator<Item = (OsString, OsString)>,
     named: &[String],
@@ -89,7 +89,7 @@ pub(crate) fn environment(
         wanted && !looks_like_secret(name)
     };
     let is_fixed = |name: &str| FIXED.iter().any(|(fixed, _)| *fixed == name);
-    // A name that is not text is in no list.
+    // A name that is not valid text is in no list.
     let mut passed: Vec<(OsString, OsString)> = inherited
         .filter(|(name, _)| name.to_str().is_some_and(|name| passes(name) && !is_fixed(name)))
         .collect();

@@ -1,31 +1,31 @@
-//! Child processes on behalf of an agent: started with a clean environment, read with bounded memory, and ended
+//! Runs child processes for agents: with a clean environment, with bounded memory for their output, and ended together
 //! with everything they started.
 
 mod command;
 mod environment;
-mod family;
-mod leash;
+mod kill_handle;
 #[cfg(any(target_os = "linux", target_os = "android"))]
-mod lifeline;
-#[cfg(any(target_os = "linux", target_os = "android"))]
-mod mark;
+mod orphan_reaper;
 mod output;
-mod roster;
+mod registry;
 mod run;
 mod stream;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod tag;
+mod tree;
 
 pub use command::shell;
-pub(crate) use command::{CommandLine, Program, Source};
+pub(crate) use command::{CommandLine, OutputStream, Program};
 pub(crate) use environment::environment;
 pub use environment::looks_like_secret;
-pub(crate) use leash::{Leash, PullOnDrop};
+pub(crate) use kill_handle::{KillHandle, KillOnDrop};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use lifeline::Lifeline;
+pub(crate) use orphan_reaper::OrphanReaper;
 pub(crate) use output::HeadAndTail;
-pub use roster::{kill_all_now, settle};
+pub use registry::{kill_all_now, settle};
 pub(crate) use run::{Cause, Finished, Running};
 
-/// There is none here: see `lifeline.rs`.
+/// Does nothing on this system: see `orphan_reaper.rs`.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lifeline;
+pub(crate) struct OrphanReaper;

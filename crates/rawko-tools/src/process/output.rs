@@ -1,4 +1,4 @@
-//! Output of any length in bounded memory: its head and its tail, and how much lies between.
+//! Keeps output of any length in bounded memory: its head, its tail, and how much lies between.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 pub(crate) struct HeadAndTail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// Most bytes of either.
+    /// The most bytes of each.
     half: usize,
     total: u64,
 }
@@ -30,12 +30,12 @@ impl HeadAndTail {
         self.tail.extend(rest);
     }
 
-    /// Whether nothing came.
+    /// Whether nothing has arrived.
     pub(crate) fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// What is kept as text, with a note where something was cut.
+    /// The kept bytes as text, with a note where something was cut.
     pub(crate) fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         let kept = (self.head.len() + tail.len()) as u64;
@@ -58,7 +58,7 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// Without the beginning of a character whose rest was cut off.
+/// `bytes` without a character at their end that was cut off.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     let started = bytes.iter().rev().take(3).position(|b| !is_continuation(*b));
     let Some(back) = started else { return bytes };

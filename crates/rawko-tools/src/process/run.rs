@@ -1,4 +1,4 @@
-//! Runs one command to its end, or to the end of patience.
+//! Runs one command until it exits, times out or is cancelled.
 
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -9,41 +9,36 @@ use std::time::{Duration, Instant};
 use rawko_core::error::ErrorCode;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::command::{Held, Source, Spawned};
-use super::family::Family;
-use super::roster::{self, Number};
+use super::command::{CommandGuard, OutputStream, SpawnedCommand};
+use super::registry::{self, RegistryId};
 use super::stream::{Streams, has_news};
+use super::tree::ProcessTree;
 
-/// How long a process has to end by itself before it is killed.
+/// How long a process that was asked to end has before it is killed.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// How long output may still come after the command itself has ended.
+/// How long output may still arrive after the command itself has exited.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// Why a command came to its end.
+/// Why a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// It ended by itself.
-    Exited {
-        /// Its exit status; `None` where a signal ended it.
-        code: Option<i32>,
-        /// The signal that ended it.
-        signal: Option<i32>,
-    },
+    /// It ended by itself: with an exit code, or by a signal.
+    Exited { code: Option<i32>, signal: Option<i32> },
     /// It took too long.
     TimedOut,
-    /// Its leash was pulled.
-    GivenUp,
+    /// Its kill handle was used.
+    Cancelled,
 }
 
 impl Cause {
-    /// In a few words.
+    /// A short description for people and models.
     pub(crate) fn text(self) -> String {
         match self {
             Self::Exited { code: Some(code), .. } => format!("exit code {code}"),
             Self::Exited { code: None, signal: Some(signal) } => format!("ended by signal {signal}"),
             Self::Exited { code: None, signal: None } => "ended by a signal".to_owned(),
             Self::TimedOut => "timed out".to_owned(),
-            Self::GivenUp => "given up".to_owned(),
+            Self::Cancelled => "cancelled".to_owned(),
         }
     }
 
@@ -51,103 +46,103 @@ impl Cause {
     pub(crate) fn exit_code(self) -> Option<i32> {
         match self {
             Self::Exited { code, .. } => code,
-            Self::TimedOut | Self::GivenUp => None,
+            Self::TimedOut | Self::Cancelled => None,
         }
     }
 
-    /// What kind of failure it is, if it is one.
+    /// The kind of failure, if it is one.
     pub(crate) fn error_code(self) -> Option<ErrorCode> {
         match self {
             Self::Exited { code: Some(0), .. } => None,
-            Self::Exited { .. } | Self::GivenUp => Some(ErrorCode::ToolFailure),
+            Self::Exited { .. } | Self::Cancelled => Some(ErrorCode::ToolFailure),
             Self::TimedOut => Some(ErrorCode::Timeout),
         }
     }
 }
 
-/// What came of a command.
+/// How a command ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Finished {
     pub(crate) cause: Cause,
-    /// Processes that it left behind, and that were ended.
-    pub(crate) left_behind: usize,
+    /// How many of its background processes had to be ended.
+    pub(crate) leftovers: usize,
 }
 
-/// A command that was started. Whoever has it must see it to its end; dropped, it is killed.
+/// A command that runs. Dropping it kills the command.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    family: Family,
-    number: Number,
+    tree: ProcessTree,
+    id: RegistryId,
     streams: Streams,
-    /// Closed when the leash is pulled.
+    /// Closed when the kill handle is used.
     woken: PipeReader,
     deadline: Option<Instant>,
     is_reaped: bool,
-    /// The lifeline lets go of it when it has ended.
-    _held: Held,
+    /// Keeps the command registered with the reaper.
+    _guard: CommandGuard,
 }
 
 impl Running {
     pub(super) fn new(
-        spawned: Spawned,
-        number: Number,
+        spawned: SpawnedCommand,
+        id: RegistryId,
         woken: PipeReader,
         timeout: Option<Duration>,
     ) -> Self {
-        let Spawned { child, family, output, held } = spawned;
-        // A time that no clock reaches is as good as none.
+        let SpawnedCommand { child, tree, output, guard } = spawned;
+        // A deadline beyond the range of the clock is no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         Self {
             child,
-            family,
-            number,
+            tree,
+            id,
             streams: Streams::new(output),
             woken,
             deadline,
             is_reaped: false,
-            _held: held,
+            _guard: guard,
         }
     }
 
-    /// The number of its process.
+    /// Its process id.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits for the end of the command, and ends everything it started. `take` is given the output as it comes.
-    pub(crate) fn finish(mut self, take: &mut dyn FnMut(Source, &[u8])) -> io::Result<Finished> {
-        let patience = self.wait(take);
-        if matches!(patience, Patience::Enough) {
+    /// Waits until the command ends, and ends everything it started. Calls `take` with output as it arrives.
+    pub(crate) fn finish(mut self, take: &mut dyn FnMut(OutputStream, &[u8])) -> io::Result<Finished> {
+        let end = self.wait(take);
+        if matches!(end, WaitEnd::Exited) {
             let deadline = Instant::now() + DRAIN;
             while self.streams.are_open() && Instant::now() < deadline {
                 self.streams.wait(&[], Some(deadline), take);
             }
         }
-        let left_behind = self.family.end(GRACE, || self.streams.take(take));
+        let leftovers = self.tree.end(GRACE, || self.streams.take(take));
         self.streams.take(take);
         let status = self.reap()?;
-        let cause = match patience {
-            Patience::Enough => Cause::Exited { code: status.code(), signal: status.signal() },
-            Patience::TimeIsUp => Cause::TimedOut,
-            Patience::LeashPulled => Cause::GivenUp,
+        let cause = match end {
+            WaitEnd::Exited => Cause::Exited { code: status.code(), signal: status.signal() },
+            WaitEnd::TimedOut => Cause::TimedOut,
+            WaitEnd::Cancelled => Cause::Cancelled,
         };
-        Ok(Finished { cause, left_behind })
+        Ok(Finished { cause, leftovers })
     }
 
-    /// Waits until the command has exited, or for as long as it may take.
-    fn wait(&mut self, take: &mut dyn FnMut(Source, &[u8])) -> Patience {
+    /// Waits until the command has exited, timed out or been cancelled.
+    fn wait(&mut self, take: &mut dyn FnMut(OutputStream, &[u8])) -> WaitEnd {
         let pid = Pid::from_child(&self.child);
         let exit = exit_event(pid);
         loop {
             if has_exited(pid) {
-                return Patience::Enough;
+                return WaitEnd::Exited;
             }
             if has_news(&self.woken) {
-                return Patience::LeashPulled;
+                return WaitEnd::Cancelled;
             }
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Patience::TimeIsUp;
+                return WaitEnd::TimedOut;
             }
             match &exit {
                 Some(exit) => {
@@ -158,12 +153,12 @@ impl Running {
         }
     }
 
-    /// Reaps the command. From then on its number may be another's, so nobody may signal it.
+    /// Reaps the command. Afterwards its process id may belong to another process, so it must not be signalled.
     fn reap(&mut self) -> io::Result<ExitStatus> {
         self.is_reaped = true;
-        roster::retire(self.number);
+        registry::stop_signalling(self.id);
         let status = self.child.wait();
-        roster::strike(self.number);
+        registry::remove(self.id);
         status
     }
 }
@@ -171,32 +166,29 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_reaped {
-            self.family.kill();
-            // It was killed: there is nothing to learn from its end.
+            self.tree.kill();
+            // The status of a killed process says nothing new.
             let _ = self.reap();
         }
     }
 }
 
-/// How waiting for a command came to its end.
+/// Why waiting for a command ended.
 #[derive(Debug, Clone, Copy)]
-enum Patience {
-    /// It has exited.
-    Enough,
-    /// It has had its time.
-    TimeIsUp,
-    /// It was given up.
-    LeashPulled,
+enum WaitEnd {
+    Exited,
+    TimedOut,
+    Cancelled,
 }
 
 /// Whether the process has ended, without reaping it.
 fn has_exited(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // An error means that somebody else reaped it: then it has ended, too.
+    // An error means that the process was reaped elsewhere, so it has ended.
     !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
-/// Something that wakes a poll when the process ends, where the system has it.
+/// A descriptor that wakes a poll when the process ends, if the system has one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn exit_event(pid: Pid) -> Option<OwnedFd> {
     rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()

@@ -1,4 +1,4 @@
-//! Output of a command, taken as it comes and without ever being held up by it.
+//! Reads the output of a command as it arrives, without ever blocking on it.
 
 use std::io::{PipeReader, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::command::Source;
+use super::command::OutputStream;
 
-/// Between two looks where nothing wakes us.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Bytes read at once, and how often: a flood must not keep us from the clock.
+/// How often to check the pipes if there is no event to wait for.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Bytes read at once, and how often in a row: a flood of output must not delay the check of the deadline.
 const CHUNK: usize = 16 * 1024;
 const CHUNKS: usize = 64;
 
-/// The pipes that a command writes to. Each goes away once everyone has closed its other end.
+/// The pipes that a command writes to. Each is removed once all its writers have closed it.
 #[derive(Debug)]
-pub(super) struct Streams(Vec<(Source, PipeReader)>);
+pub(super) struct Streams(Vec<(OutputStream, PipeReader)>);
 
 impl Streams {
-    pub(super) fn new(pipes: Vec<(Source, PipeReader)>) -> Self {
+    pub(super) fn new(pipes: Vec<(OutputStream, PipeReader)>) -> Self {
         Self(pipes)
     }
 
@@ -27,17 +27,17 @@ impl Streams {
         !self.0.is_empty()
     }
 
-    /// Waits for output or for one of `events`, no longer than until `deadline`, and takes what there is. Without
-    /// events it looks again after a moment.
+    /// Waits for output or for one of `events`, until `deadline` at most, and reads what is there. Without events it
+    /// returns after a short interval.
     pub(super) fn wait(
         &mut self,
         events: &[BorrowedFd<'_>],
         deadline: Option<Instant>,
-        take: &mut dyn FnMut(Source, &[u8]),
+        take: &mut dyn FnMut(OutputStream, &[u8]),
     ) {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let most = match (events, left) {
-            ([], left) => Some(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)),
+            ([], left) => Some(left.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)),
             (_, left) => left,
         };
         let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(4);
@@ -47,13 +47,13 @@ impl Streams {
             tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: most.subsec_nanos().into(),
         });
-        // An interrupted or failed poll is a look that saw nothing.
+        // An interrupted or failed poll counts as no news: the caller polls again.
         let _ = poll(&mut fds, timeout.as_ref());
         self.take(take);
     }
 
-    /// Takes what there is, without waiting, and not for ever.
-    pub(super) fn take(&mut self, take: &mut dyn FnMut(Source, &[u8])) {
+    /// Reads what is there without waiting, up to a bound.
+    pub(super) fn take(&mut self, take: &mut dyn FnMut(OutputStream, &[u8])) {
         let mut buffer = [0; CHUNK];
         self.0.retain_mut(|(source, pipe)| {
             for _ in 0..CHUNKS {
@@ -70,7 +70,7 @@ impl Streams {
     }
 }
 
-/// Whether reading would not wait: there is something, or the other end is closed.
+/// Whether a read would not block: there is data, or the other end is closed.
 pub(super) fn has_news(fd: impl AsFd) -> bool {
     let mut fds = [PollFd::new(&fd, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

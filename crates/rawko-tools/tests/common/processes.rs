@@ -1,4 +1,4 @@
-//! Looking at processes from outside.
+//! Inspects processes from outside.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ pub(crate) fn sleeper(test: u32) -> String {
     format!("{}.{test:05}", 100_000 + std::process::id())
 }
 
-/// Processes whose arguments hold `text`, without the shells that were told to start them.
+/// Processes whose arguments contain `text`, without the shells that start them.
 pub(crate) fn processes_with(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -39,13 +39,13 @@ pub(crate) async fn until(done: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Waits as the end of a run does, and gives the number of commands that are left.
+/// Waits as the end of a run does, and returns how many commands are left.
 pub(crate) async fn settled() -> usize {
     tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap()
 }
 
-/// Starts a command, gives it up once it has made the file `ready`, and says how long giving up took.
-pub(crate) async fn give_up(root: &Path, command: &str) -> Duration {
+/// Starts a command, cancels it once it has created the file `ready`, and returns how long cancelling took.
+pub(crate) async fn cancel(root: &Path, command: &str) -> Duration {
     let bench = Bench::new(root);
     let mut call = Box::pin(bench.call("Bash", json!({"command": command})));
     let ready = root.join("ready");

@@ -1,4 +1,4 @@
-//! What a search found, kept within bounds and written out in ripgrep's form.
+//! Collects the results of a search, within bounds and in ripgrep's format.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::call::bounded_line;
-use crate::tree::Walked;
+use crate::walk::WalkEnd;
 
-/// Lines or files returned where no limit is given.
+/// Lines or files returned if no limit is given.
 const DEFAULT_LIMIT: u64 = 250;
-/// Bytes of one answer.
+/// The most bytes of one answer.
 const MAX_BYTES: usize = 64 * 1024;
-/// Bytes of one line.
+/// The most bytes of one line.
 const MAX_LINE_BYTES: usize = 1_000;
 
 /// What a search returns.
@@ -30,38 +30,38 @@ pub(crate) enum OutputMode {
     Count,
 }
 
-/// The answer as it grows.
-pub(crate) struct Found {
+/// The results so far.
+pub(crate) struct SearchResults {
     mode: OutputMode,
     line_numbers: bool,
     limit: u64,
     text: String,
-    /// Lines or files in `text`.
+    /// Number of lines or files in `text`.
     items: u64,
-    /// Something more was found than fits.
+    /// There are more results than fit.
     full: bool,
-    /// Files whose search ended early: a line too long, or unreadable.
+    /// Files that could not be searched to the end: unreadable, or with a line too long.
     given_up: Vec<String>,
 }
 
-impl Found {
+impl SearchResults {
     pub(crate) fn new(mode: OutputMode, line_numbers: bool, head_limit: Option<u64>) -> Self {
         let limit = head_limit.unwrap_or(DEFAULT_LIMIT);
         Self { mode, line_numbers, limit, text: String::new(), items: 0, full: false, given_up: Vec::new() }
     }
 
-    /// Whether more than fits has been found.
+    /// Whether there are more results than fit.
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// The part of the answer that one file makes.
+    /// Takes the results of one file.
     pub(crate) fn file<'a>(&'a mut self, name: &'a str) -> FileSink<'a> {
         FileSink { name, found: self, start: None, matches: 0, apart: false }
     }
 
-    /// The whole answer.
-    pub(crate) fn answer(self, walked: Walked) -> String {
+    /// The complete answer.
+    pub(crate) fn answer(self, walked: WalkEnd) -> String {
         let mut text = self.text;
         if text.is_empty() {
             text.push_str("No matches.\n");
@@ -78,7 +78,7 @@ impl Found {
                 self.items
             );
         }
-        if walked == Walked::TooMuch {
+        if walked == WalkEnd::TooLarge {
             text.push_str("[The tree is too large: not all of it was searched. Give a narrower path.]\n");
         }
         if !self.given_up.is_empty() {
@@ -104,19 +104,19 @@ impl Found {
     }
 }
 
-/// Takes what the searcher finds in one file.
+/// Takes the matches of one file from the searcher.
 pub(crate) struct FileSink<'a> {
     name: &'a str,
-    found: &'a mut Found,
-    /// Length of the answer and its items before this file, to take its part back if it turns out to be binary.
+    found: &'a mut SearchResults,
+    /// Length of the text and number of items before this file, to remove its part if it turns out to be binary.
     start: Option<(usize, u64)>,
     matches: u64,
-    /// A gap comes before the next line.
+    /// A separator comes before the next line.
     apart: bool,
 }
 
 impl FileSink<'_> {
-    /// The file is done.
+    /// Completes the results of this file.
     pub(crate) fn finish(self) {
         if self.matches == 0 {
             return;
@@ -131,7 +131,7 @@ impl FileSink<'_> {
         }
     }
 
-    /// The file could not be searched to its end. What was found in it counts.
+    /// Completes the results of a file that could not be searched to the end. What was found counts.
     pub(crate) fn give_up(self) {
         self.found.given_up.push(self.name.to_owned());
         self.finish();
@@ -166,7 +166,7 @@ impl Sink for FileSink<'_> {
         self.matches += 1;
         Ok(match self.found.mode {
             OutputMode::Content => self.lines(found.bytes(), found.line_number(), ':'),
-            // A binary file shows itself by a NUL further on, so the search goes on in `count` mode only.
+            // Only the `count` mode goes on: a NUL further on may still show that the file is binary.
             OutputMode::FilesWithMatches => false,
             OutputMode::Count => true,
         })

@@ -1,8 +1,8 @@
 //! Walks a directory tree for `Glob` and `Grep`, honouring ignore files.
 //!
-//! Every directory is opened beneath its parent without following a link, and judged by its real path, so the walk
-//! stays inside what is granted while others move things about. Links are not followed. What ignore files
-//! may cost is bounded: a hostile one slows nothing down and hides at most itself.
+//! Opens every directory through its parent without following a link, and judges it by its real path. So the walk stays
+//! inside what is granted even while others move files. The cost of ignore files is bounded: a hostile one slows nothing
+//! down and hides at most itself.
 
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,24 +16,24 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 use crate::access::{FileAccess, OpenedDir, file_type, open_regular};
 use crate::call::Cancel;
 
-/// Entries looked at in one walk.
+/// The most entries visited in one walk.
 const MAX_ENTRIES: usize = 500_000;
-/// Nesting below the start.
+/// The deepest nesting below the start.
 const MAX_DEPTH: usize = 200;
-/// Ignore files, a later one over an earlier.
+/// Names of ignore files; a later one overrides an earlier one.
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".rgignore"];
-/// Bytes, lines and bytes of a line that are heeded of one ignore file.
+/// The most bytes, lines, and bytes of a line that are read of one ignore file.
 const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 const MAX_IGNORE_LINES: usize = 2_000;
 const MAX_IGNORE_LINE: usize = 1_024;
-/// Lines that are heeded of all ignore files of one walk.
+/// The most lines that are read of all ignore files of one walk.
 const MAX_RULES: usize = 20_000;
-/// Directories of version control, never of interest to a search.
+/// Directories of version control, which a search never enters.
 const SKIPPED: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 
-/// A regular file met on the walk.
-pub(crate) struct FoundFile<'a> {
-    /// The directory that holds it.
+/// A regular file that the walk visits.
+pub(crate) struct WalkedFile<'a> {
+    /// The directory that contains it.
     pub(crate) dir: &'a OwnedFd,
     /// Its name there.
     pub(crate) name: &'a std::ffi::OsStr,
@@ -43,46 +43,46 @@ pub(crate) struct FoundFile<'a> {
 
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Walked {
-    /// All was seen.
-    Whole,
-    /// The visitor had enough, or the call was given up.
+pub(crate) enum WalkEnd {
+    /// Everything was visited.
+    Complete,
+    /// The visitor stopped, or the call was cancelled.
     Stopped,
-    /// There was more than is looked at.
-    TooMuch,
+    /// There are more entries than the limit.
+    TooLarge,
 }
 
-/// One directory that waits to be listed.
-struct Waiting {
-    /// Beneath which it is opened, and by which name; `None` for the start itself.
+/// A directory still to be listed.
+struct PendingDir {
+    /// The directory that contains it, and its name there; `None` for the start itself.
     parent: Option<(Arc<OwnedFd>, std::ffi::OsString)>,
     real: PathBuf,
-    rules: Rules,
+    rules: IgnoreRules,
     depth: usize,
 }
 
-/// The ignore rules that hold in a directory, the nearest last.
-type Rules = Vec<Arc<Gitignore>>;
+/// The ignore rules that apply in a directory, the nearest last.
+type IgnoreRules = Vec<Arc<Gitignore>>;
 
-/// Calls `visit` with every regular file below `start` that may be read and is not ignored, in the order of
-/// names, until it returns `false`.
+/// Calls `visit` with every regular file below `start` that may be read and is not ignored, in order of names, until it
+/// returns `false`.
 pub(crate) fn walk(
     access: &FileAccess,
     start: OpenedDir,
     cancel: &Cancel,
-    mut visit: impl FnMut(&FoundFile<'_>) -> bool,
-) -> Walked {
+    mut visit: impl FnMut(&WalkedFile<'_>) -> bool,
+) -> WalkEnd {
     let mut seen = 0;
     let mut budget = MAX_RULES;
     let rules = rules_above(access, &start.real, &mut budget);
     let mut start_fd = Some(start.fd);
-    let mut waiting = vec![Waiting { parent: None, real: start.real, rules, depth: 0 }];
+    let mut waiting = vec![PendingDir { parent: None, real: start.real, rules, depth: 0 }];
     while let Some(here) = waiting.pop() {
         let fd = match &here.parent {
             None => start_fd.take(),
             Some((parent, name)) => enter(parent, name),
         };
-        // Gone or forbidden since it was listed: nothing to see there.
+        // It was removed, or became inaccessible, after it was listed.
         let Some(fd) = fd.map(Arc::new) else { continue };
         let mut rules = here.rules;
         rules.extend(rules_in(&fd, &here.real, &mut budget));
@@ -90,7 +90,7 @@ pub(crate) fn walk(
         for name in sorted_names(&fd, MAX_ENTRIES - seen) {
             seen += 1;
             if cancel.is_set() {
-                return Walked::Stopped;
+                return WalkEnd::Stopped;
             }
             let real = here.real.join(&name);
             let Ok(kind) = statat(&fd, &name, AtFlags::SYMLINK_NOFOLLOW).map(|s| file_type(&s)) else {
@@ -103,21 +103,21 @@ pub(crate) fn walk(
             if is_dir && here.depth < MAX_DEPTH {
                 if !SKIPPED.iter().any(|s| name == **s) && access.may_enter(&real) {
                     let parent = Some((Arc::clone(&fd), name));
-                    below.push(Waiting { parent, real, rules: rules.clone(), depth: here.depth + 1 });
+                    below.push(PendingDir { parent, real, rules: rules.clone(), depth: here.depth + 1 });
                 }
             } else if kind == FileType::RegularFile && access.may_read(&real) {
-                let file = FoundFile { dir: &fd, name: &name, real: &real };
+                let file = WalkedFile { dir: &fd, name: &name, real: &real };
                 if !visit(&file) {
-                    return Walked::Stopped;
+                    return WalkEnd::Stopped;
                 }
             }
         }
         if seen >= MAX_ENTRIES {
-            return Walked::TooMuch;
+            return WalkEnd::TooLarge;
         }
         waiting.extend(below.into_iter().rev());
     }
-    Walked::Whole
+    WalkEnd::Complete
 }
 
 fn enter(parent: &OwnedFd, name: &std::ffi::OsStr) -> Option<OwnedFd> {
@@ -138,7 +138,7 @@ fn sorted_names(fd: &OwnedFd, max: usize) -> Vec<std::ffi::OsString> {
     names
 }
 
-fn is_ignored(rules: &Rules, real: &Path, is_dir: bool) -> bool {
+fn is_ignored(rules: &IgnoreRules, real: &Path, is_dir: bool) -> bool {
     for rule in rules.iter().rev() {
         match rule.matched(real, is_dir) {
             Match::None => {}
@@ -149,8 +149,8 @@ fn is_ignored(rules: &Rules, real: &Path, is_dir: bool) -> bool {
     false
 }
 
-/// The rules of the project's directories above `start`, which hold below it, too.
-fn rules_above(access: &FileAccess, start: &Path, budget: &mut usize) -> Rules {
+/// The rules of the project's directories above `start`, which apply below it too.
+fn rules_above(access: &FileAccess, start: &Path, budget: &mut usize) -> IgnoreRules {
     let Ok(rest) = start.strip_prefix(access.root()) else { return Vec::new() };
     let mut rules = Vec::new();
     let mut path = access.root().to_owned();
@@ -163,12 +163,12 @@ fn rules_above(access: &FileAccess, start: &Path, budget: &mut usize) -> Rules {
     rules
 }
 
-fn rules_in(dir: &OwnedFd, real: &Path, budget: &mut usize) -> Rules {
+fn rules_in(dir: &OwnedFd, real: &Path, budget: &mut usize) -> IgnoreRules {
     IGNORE_FILES.iter().filter_map(|name| rules_of(dir, name, real, budget)).map(Arc::new).collect()
 }
 
 fn rules_of(dir: &OwnedFd, name: &str, real: &Path, budget: &mut usize) -> Option<Gitignore> {
-    let (file, _) = open_regular(dir.as_fd(), name).ok()??;
+    let file = open_regular(dir.as_fd(), name).ok()??;
     let mut bytes = Vec::new();
     file.take(MAX_IGNORE_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
@@ -176,7 +176,7 @@ fn rules_of(dir: &OwnedFd, name: &str, real: &Path, budget: &mut usize) -> Optio
     let lines = text.lines().take(MAX_IGNORE_LINES.min(*budget));
     for line in lines.filter(|line| line.len() <= MAX_IGNORE_LINE) {
         *budget -= 1;
-        // A pattern that makes no sense ignores nothing, as in git.
+        // An invalid pattern ignores nothing, as in git.
         let _ = builder.add_line(None, line);
     }
     builder.build().ok()

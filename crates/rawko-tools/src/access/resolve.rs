@@ -1,11 +1,11 @@
-//! Resolves a path by hand, one component at a time, never letting the kernel follow a link.
+//! Resolves a path one component at a time, without letting the kernel follow links.
 //!
-//! The result is an open directory and a plain name in it, together with the real place of both. Whoever
-//! opens that name with `O_NOFOLLOW` gets exactly the file whose place was judged: a link that is swapped in
-//! between is an error, not an escape. (`openat2(RESOLVE_BENEATH)` gives the same promise on Linux alone, and
-//! neither for links between two granted directories nor for a root that is itself reached by a link.)
+//! The result is an open directory and a plain name in it, together with the real path of both. Opening that name with
+//! `O_NOFOLLOW` gives exactly the file whose path was judged: a link that is swapped in between is an error, not an
+//! escape. (`openat2(RESOLVE_BENEATH)` gives the same promise on Linux only, and neither for links between two granted
+//! directories nor for a root that is itself reached by a link.)
 //!
-//! Nothing is opened but directories, and these only as places (`O_PATH` where there is such a thing).
+//! It opens only directories, and these without the right to read them (`O_PATH`, where that exists).
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
-/// Links followed in one path, as in Linux.
+/// The most links followed in one path, as in Linux.
 const MAX_LINKS: u32 = 40;
-/// Components in one path after its links are followed.
+/// The most components of one path after its links are followed.
 const MAX_COMPONENTS: u32 = 4_096;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -27,41 +27,41 @@ const PLACE: OFlags = OFlags::RDONLY;
 
 /// Where a path leads.
 #[derive(Debug)]
-pub(super) struct Place {
-    /// The deepest directory that exists on the way.
+pub(super) struct ResolvedPath {
+    /// The deepest directory on the path that exists.
     pub(super) dir: OwnedFd,
     /// Directories between `dir` and `leaf` that do not exist.
     pub(super) missing: Vec<OsString>,
-    /// The last name, not a link when it was looked at; `None` if the path leads to `dir` itself.
+    /// The last name, which was not a link when it was checked; `None` if the path leads to `dir` itself.
     pub(super) leaf: Option<OsString>,
-    /// The real path of it all.
+    /// The real path of the whole.
     pub(super) real: PathBuf,
 }
 
-/// Why a path leads nowhere, and how far it led.
+/// Why a path could not be resolved, and how far it led.
 #[derive(Debug)]
-pub(super) struct LostWay {
-    /// The real path up to and with the component that failed.
+pub(super) struct UnresolvedPath {
+    /// The real path up to and including the component that failed.
     pub(super) real: PathBuf,
-    /// What the kernel said.
+    /// The kernel's error.
     pub(super) errno: Errno,
 }
 
-/// Follows `path`, which must be absolute.
-pub(super) fn follow(path: &Path) -> Result<Place, LostWay> {
-    let mut way = Way::start(path)?;
-    while let Some(part) = way.pending.pop() {
-        if let Some(place) = way.step(part)? {
+/// Resolves `path`, which must be absolute.
+pub(super) fn resolve(path: &Path) -> Result<ResolvedPath, UnresolvedPath> {
+    let mut resolver = PathResolver::start(path)?;
+    while let Some(part) = resolver.pending.pop() {
+        if let Some(place) = resolver.step(part)? {
             return Ok(place);
         }
     }
-    way.here()
+    resolver.here()
 }
 
-struct Way {
-    /// Components still to be walked, the next one last.
+struct PathResolver {
+    /// Components still to be resolved, the next one last.
     pending: Vec<OsString>,
-    /// The path demands a directory (`a/`, `a/.`).
+    /// The path asks for a directory (`a/`, `a/.`).
     wants_dir: bool,
     base: OwnedFd,
     stack: Vec<(OsString, OwnedFd)>,
@@ -69,18 +69,18 @@ struct Way {
     steps: u32,
 }
 
-impl Way {
-    fn start(path: &Path) -> Result<Self, LostWay> {
-        let lost = |errno| LostWay { real: PathBuf::from("/"), errno };
+impl PathResolver {
+    fn start(path: &Path) -> Result<Self, UnresolvedPath> {
+        let lost = |errno| UnresolvedPath { real: PathBuf::from("/"), errno };
         let flags = PLACE | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let base = openat(CWD, "/", flags, Mode::empty()).map_err(lost)?;
-        let mut way =
+        let mut resolver =
             Self { pending: Vec::new(), wants_dir: false, base, stack: Vec::new(), links: 0, steps: 0 };
-        way.push(path.as_os_str());
-        Ok(way)
+        resolver.push(path.as_os_str());
+        Ok(resolver)
     }
 
-    /// Puts the components of `path` in front of what is still to be walked.
+    /// Puts the components of `path` before those still to be resolved.
     fn push(&mut self, path: &OsStr) {
         let bytes = path.as_bytes();
         let parts: Vec<&[u8]> = bytes.split(|b| *b == b'/').collect();
@@ -91,7 +91,7 @@ impl Way {
         self.pending.extend(named.map(|p| OsString::from_vec(p.to_vec())));
     }
 
-    fn step(&mut self, part: OsString) -> Result<Option<Place>, LostWay> {
+    fn step(&mut self, part: OsString) -> Result<Option<ResolvedPath>, UnresolvedPath> {
         self.steps += 1;
         if self.steps > MAX_COMPONENTS {
             return Err(self.lost(&part, Errno::NAMETOOLONG));
@@ -120,15 +120,14 @@ impl Way {
         }
     }
 
-    fn enter(&mut self, part: OsString) -> Result<Option<Place>, LostWay> {
+    fn enter(&mut self, part: OsString) -> Result<Option<ResolvedPath>, UnresolvedPath> {
         let flags = PLACE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(self.top(), &part, flags, Mode::empty()) {
             Ok(fd) => {
                 self.stack.push((part, fd));
                 Ok(None)
             }
-            // It may have become a link since it was looked at: a second look tells, and the count of
-            // steps ends a race that goes on and on.
+            // It may have become a link since it was checked: check again. The limit on steps ends an endless race.
             Err(Errno::LOOP | Errno::NOTDIR) if readlinkat(self.top(), &part, Vec::new()).is_ok() => {
                 self.pending.push(part);
                 Ok(None)
@@ -137,13 +136,13 @@ impl Way {
         }
     }
 
-    fn leaf(&self, part: OsString) -> Result<Place, LostWay> {
+    fn leaf(&self, part: OsString) -> Result<ResolvedPath, UnresolvedPath> {
         let real = self.real().join(&part);
-        Ok(Place { dir: self.dir()?, missing: Vec::new(), leaf: Some(part), real })
+        Ok(ResolvedPath { dir: self.dir()?, missing: Vec::new(), leaf: Some(part), real })
     }
 
-    /// From here on nothing exists: the rest is plain names, or it is an error.
-    fn missing(&mut self, part: OsString) -> Result<Place, LostWay> {
+    /// From here on nothing exists: the remaining components must be plain names.
+    fn missing(&mut self, part: OsString) -> Result<ResolvedPath, UnresolvedPath> {
         let mut names = vec![part];
         while let Some(next) = self.pending.pop() {
             if next == ".." {
@@ -153,22 +152,22 @@ impl Way {
         }
         let real = names.iter().fold(self.real(), |path, name| path.join(name));
         if self.wants_dir {
-            return Err(LostWay { real, errno: Errno::NOENT });
+            return Err(UnresolvedPath { real, errno: Errno::NOENT });
         }
         let leaf = names.pop();
-        Ok(Place { dir: self.dir()?, missing: names, leaf, real })
+        Ok(ResolvedPath { dir: self.dir()?, missing: names, leaf, real })
     }
 
-    /// The path led to a directory.
-    fn here(self) -> Result<Place, LostWay> {
-        Ok(Place { dir: self.dir()?, missing: Vec::new(), leaf: None, real: self.real() })
+    /// The path leads to a directory.
+    fn here(self) -> Result<ResolvedPath, UnresolvedPath> {
+        Ok(ResolvedPath { dir: self.dir()?, missing: Vec::new(), leaf: None, real: self.real() })
     }
 
     fn top(&self) -> BorrowedFd<'_> {
         self.stack.last().map_or(self.base.as_fd(), |(_, fd)| fd.as_fd())
     }
 
-    fn dir(&self) -> Result<OwnedFd, LostWay> {
+    fn dir(&self) -> Result<OwnedFd, UnresolvedPath> {
         rustix::io::fcntl_dupfd_cloexec(self.top(), 0).map_err(|errno| self.lost(OsStr::new(""), errno))
     }
 
@@ -178,7 +177,7 @@ impl Way {
         path
     }
 
-    fn lost(&self, part: &OsStr, errno: Errno) -> LostWay {
-        LostWay { real: self.real().join(part), errno }
+    fn lost(&self, part: &OsStr, errno: Errno) -> UnresolvedPath {
+        UnresolvedPath { real: self.real().join(part), errno }
     }
 }

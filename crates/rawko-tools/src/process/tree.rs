@@ -1,39 +1,38 @@
-//! All processes that a command started, found and ended.
+//! Finds and ends all processes that a command started.
 //!
-//! On Linux they are those that carry the command's mark, those of its group, and whatever descends from either.
-//! Elsewhere they are those of its group.
+//! On Linux these are the processes that carry the command's tag, those of its process group, and all descendants of
+//! both. Elsewhere they are those of its process group.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-/// Between two looks at who is left.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How long killed processes may take to go: one in an uninterruptible wait goes when the kernel lets it.
+/// How often to check which processes are left.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// How long killed processes may take to end: one in an uninterruptible wait ends when the kernel lets it.
 pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(3);
 
-/// A command's process and what it started.
+/// The process of a command and everything it started.
 ///
-/// The command's process must not have been waited for while this is used: as long as it is at least a
-/// zombie, its number belongs to nobody else.
+/// Use it only until the command's process is reaped: until then its process id cannot belong to another process.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Family {
+pub(super) struct ProcessTree {
     first: Pid,
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    mark: Option<super::mark::Mark>,
+    tag: Option<super::tag::ProcessTag>,
 }
 
-impl Family {
-    /// Kills all of it and waits until it is gone.
+impl ProcessTree {
+    /// Kills the whole tree and waits until it has ended.
     pub(super) fn kill(&self) {
         let deadline = Instant::now() + KILL_PATIENCE;
         while self.signal(Signal::KILL) > 0 && Instant::now() < deadline {
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Asks all of it to end and, after `grace`, kills what is left. Calls `meanwhile` again and again.
-    /// Says how many there were at first.
+    /// Asks all processes to end and kills after `grace` those that are left. Calls `meanwhile` repeatedly while it
+    /// waits. Returns how many processes there were at first.
     pub(super) fn end(&self, grace: Duration, mut meanwhile: impl FnMut()) -> usize {
         let asked = self.signal(Signal::TERM);
         let deadline = Instant::now() + grace;
@@ -43,7 +42,7 @@ impl Family {
                 break;
             }
             meanwhile();
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
         asked
     }
@@ -55,10 +54,10 @@ mod linux {
 
     use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
 
-    use super::super::mark::Mark;
-    use super::{Family, Pid, Signal};
+    use super::super::tag::ProcessTag;
+    use super::{Pid, ProcessTree, Signal};
 
-    /// What `/proc/<pid>/stat` says of a process.
+    /// What `/proc/<pid>/stat` says about a process.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     struct Stat {
         pid: Pid,
@@ -68,32 +67,32 @@ mod linux {
         is_dead: bool,
     }
 
-    impl Family {
-        pub(in super::super) fn new(first: Pid, mark: Option<Mark>) -> Self {
-            Self { first, mark }
+    impl ProcessTree {
+        pub(in super::super) fn new(first: Pid, tag: Option<ProcessTag>) -> Self {
+            Self { first, tag }
         }
 
         pub(super) fn count(&self) -> usize {
             self.members().len()
         }
 
-        /// Sends a signal to every member and says how many there were.
+        /// Sends a signal to every process of the tree and returns how many there were.
         pub(in super::super) fn signal(&self, signal: Signal) -> usize {
             let members = self.members();
             members.iter().for_each(|member| send(member, signal));
             members.len()
         }
 
-        /// Everyone alive.
+        /// The processes that are alive.
         fn members(&self) -> Vec<Stat> {
             let first = self.first.as_raw_nonzero().get();
             let began = stat(self.first).map_or(0, |s| s.started);
             let me = rustix::process::getpid();
             let all: Vec<Stat> = processes().filter(|s| s.started >= began && s.pid != me).collect();
-            let marked = |s: &Stat| self.mark.is_some_and(|mark| mark.is_on(s.pid));
+            let is_tagged = |s: &Stat| self.tag.is_some_and(|tag| tag.is_on(s.pid));
             let mut known: HashSet<i32> = all
                 .iter()
-                .filter(|s| raw(s.pid) == first || s.group == first || marked(s))
+                .filter(|s| raw(s.pid) == first || s.group == first || is_tagged(s))
                 .map(|s| raw(s.pid))
                 .collect();
             loop {
@@ -113,17 +112,17 @@ mod linux {
         pid.as_raw_nonzero().get()
     }
 
-    /// Signals a process if its number still belongs to it.
+    /// Signals a process unless its id has passed to another one.
     fn send(member: &Stat, signal: Signal) {
         let result = match pidfd_open(member.pid, PidfdFlags::empty()) {
-            // Held by the descriptor, the number cannot pass on to another between this look and the signal.
+            // While the descriptor is open, the id cannot pass to another process between this check and the signal.
             Ok(fd) if stat(member.pid).is_some_and(|s| s.started == member.started) => {
                 pidfd_send_signal(fd, signal)
             }
             Ok(_) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(_) => kill_process(member.pid, signal),
         };
-        // It is gone already, or it is another user's: neither can be helped here.
+        // The process has ended already, or belongs to another user.
         let _ = result;
     }
 
@@ -139,7 +138,7 @@ mod linux {
         parse(pid, &String::from_utf8_lossy(&text))
     }
 
-    /// The fields after the program's name, which may itself hold blanks and parentheses.
+    /// Parses the fields after the program's name, which may itself contain blanks and parentheses.
     fn parse(pid: Pid, text: &str) -> Option<Stat> {
         let (_, rest) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -170,9 +169,9 @@ mod linux {
 mod elsewhere {
     use rustix::process::{kill_process_group, test_kill_process_group};
 
-    use super::{Family, Pid, Signal};
+    use super::{Pid, ProcessTree, Signal};
 
-    impl Family {
+    impl ProcessTree {
         pub(in super::super) fn new(first: Pid) -> Self {
             Self { first }
         }
