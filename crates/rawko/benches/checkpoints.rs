@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rawko::checkpoint::{Checkpoints, Detail, Execute, Span};
+use rawko::checkpoint::{Checkpoints, DiffDetail, Execute, Span};
 
 const FILES: u32 = 5_000;
 
@@ -45,11 +45,15 @@ fn main() {
             change();
         }
         say("  the same after 100 more", 10, &mut change);
-        say("  diff with the folder", 5, || drop(checkpoints.changes(Span::Session, Detail::Lines).unwrap()));
+        say("  diff with the folder", 5, || {
+            drop(checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap());
+        });
         say("  name the tree", 5, || drop(checkpoints.tree().unwrap()));
         say("  figures of an execution", 5, || drop(checkpoints.inspect(number).unwrap()));
         checkpoints.take_end().unwrap();
-        say("  diff of the session", 5, || drop(checkpoints.changes(Span::Session, Detail::Lines).unwrap()));
+        say("  diff of the session", 5, || {
+            drop(checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap());
+        });
         say("  rewind", 1, || drop(checkpoints.rewind("1", Execute::Really).unwrap()));
     }
 }

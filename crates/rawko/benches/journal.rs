@@ -11,10 +11,10 @@ mod support;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use rawko::core::Timestamp;
-use rawko::core::machine::State;
-use rawko::core::session::{EffectId, Event, Stamped};
 use rawko::journal::{JournalWriter, SessionStore, fold, read};
+use rawko_core::Timestamp;
+use rawko_core::machine::State;
+use rawko_core::session::{EffectAnswer, EffectId, Event, Stamped};
 
 /// Turns of the long session: executions of twenty turns each.
 const EXECUTIONS: u32 = 500;
@@ -60,7 +60,10 @@ fn main() -> ExitCode {
     let short = dir.path().join("short");
     let play = support::long_session(&short, 1, 20);
     let mut writer = JournalWriter::create(&dir.path().join("durable"), &support::header("durable")).unwrap();
-    let stamped = Stamped { at: Timestamp(1), event: Event::TimerFired { effect: EffectId(1) } };
+    let stamped = Stamped {
+        at: Timestamp(1),
+        event: Event::Answered { effect: EffectId(1), answer: EffectAnswer::TimerFired },
+    };
     let begun = Instant::now();
     for _ in 0..100 {
         writer.event(&stamped).unwrap();

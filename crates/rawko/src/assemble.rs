@@ -1,4 +1,4 @@
-//! From a validated configuration to what a run is made of: models resolved, permissions added up, providers built.
+//! Turns a validated configuration into the parts of a run: resolves models, merges permissions, builds providers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::FileType;
@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
 use rawko_core::arbiter::Templates;
+use rawko_core::memory::MemoryEffects;
 use rawko_core::memory::extraction::EXTRACTOR;
 use rawko_core::models;
 use rawko_core::policy::effective_permissions;
 use rawko_core::setup::{
-    AgentSetup, ArbiterSetup, CacheUse, ExtractSetup, MemorySetup, ModelChoice, Place, RunLimits, Setup,
-    VerifySetup,
+    AgentSetup, ArbiterSetup, CacheUse, ExtractSetup, MemorySetup, ModelChoice, ProjectContext, RunLimits,
+    Setup, VerifySetup,
 };
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
@@ -20,16 +21,16 @@ use rawko_provider::{Provider, Script, Scripted, Secret, connect};
 use crate::config::{Config, Loaded, LoadedAgent, ProviderType, ResolvedProvider, read_data_file};
 use crate::error::Error;
 
-/// Most tokens of one response where nothing says otherwise: enough for a file of a thousand lines.
+/// Default limit of one response, in tokens: enough for a file of a thousand lines.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
 
-/// Most tokens of the extractor's answer: a memory is short.
+/// Limit of the extractor's answer, in tokens: a memory is short.
 const EXTRACTOR_ANSWER: u32 = 2_048;
 
-/// Tokens that a short answer is given besides its own, unless the model is known not to think before it.
+/// Extra tokens for a short answer, unless the model is known not to think.
 const THINKING_ROOM: u32 = 4_096;
 
-/// Most tokens of a decision, however often it was cut off.
+/// Upper limit of a decision, in tokens, even after retries of answers that were cut off.
 const LONGEST_DECISION: u32 = 32_768;
 
 /// Providers by name.
@@ -38,14 +39,14 @@ pub(crate) type Providers = BTreeMap<String, Arc<dyn Provider>>;
 /// Reads one environment variable.
 pub(crate) type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Everything but the task that a run is made of.
+/// All parts of a run except the task.
 pub(crate) fn setup(
     loaded: &Loaded,
     registered: &Providers,
     cli: &Permissions,
     tools: Vec<ToolSpec>,
     verify: Option<VerifySetup>,
-    place: Place,
+    place: ProjectContext,
     first_agent: Option<String>,
 ) -> Result<Setup, Error> {
     let config = &loaded.config;
@@ -89,13 +90,13 @@ pub(crate) fn setup(
     })
 }
 
-/// Answers of a script are told in their order: one that is left out would bring the others out of it.
+/// A script gives its answers in order, so a cached answer would shift the others.
 fn cache_use(config: &Config, provider: &str) -> CacheUse {
     let is_scripted = config.provider(provider).is_some_and(|known| known.kind == ProviderType::Scripted);
     if is_scripted { CacheUse::default() } else { config.arbiter.cache.into() }
 }
 
-/// The model that the arbiter asks.
+/// The arbiter's model.
 pub(crate) fn judge(
     config: &Config,
     registered: &Providers,
@@ -105,18 +106,18 @@ pub(crate) fn judge(
     let mut judge = choice(config, registered, provider, model)?;
     judge.max_tokens = config.arbiter.max_tokens.saturating_add(judge.thinking_room);
     judge.temperature = Some(config.arbiter.temperature);
-    // `thinking` and the like are meant for the work, and do not go together with a forced tool call.
+    // Fields such as `thinking` are meant for the agents, and do not work with a forced tool call.
     judge.extra.clear();
     Ok(judge)
 }
 
-/// Most tokens that are asked for where the limit of a decision cut it off.
+/// The limit, in tokens, for repeating a decision that was cut off.
 pub(crate) fn most_decision_tokens(judge: &ModelChoice) -> u32 {
     judge.most_answer_tokens().map_or(LONGEST_DECISION, |most| most.min(LONGEST_DECISION))
 }
 
-/// How the run deals with memories, where `folder` is what is in their folder's place. A project that has none is not asked for
-/// any: what was learned is worth a model call only to those who keep memories. What is there and is no folder is said.
+/// How the run uses memories. `folder` is the state of the memory folder. Without a folder, nothing is extracted by
+/// default: extraction costs model calls, and is for projects that use memories. A file in its place is reported.
 pub(crate) fn memory(
     loaded: &Loaded,
     registered: &Providers,
@@ -133,12 +134,16 @@ pub(crate) fn memory(
         let mut model = choice(&loaded.config, registered, provider, model)?;
         let budget = u32::try_from(extractor.max_tokens).unwrap_or(u32::MAX).max(1);
         model.max_tokens = model.max_tokens.min(EXTRACTOR_ANSWER + model.thinking_room).min(budget);
-        // As for the arbiter: `thinking` does not go together with a forced tool call.
+        // As for the arbiter, `thinking` does not work with a forced tool call.
         model.extra.clear();
         let prompt = loaded.templates.extractor.clone().unwrap_or_else(|| EXTRACTOR.to_owned());
         Ok::<_, Error>(ExtractSetup { model, prompt, max_tokens: extractor.max_tokens })
     });
-    let setup = MemorySetup { inject: folder.is_some() || extract.is_some(), extract: extract.transpose()? };
+    let setup = MemorySetup {
+        inject: folder.is_some() || extract.is_some(),
+        effects: MemoryEffects::Complete,
+        extract: extract.transpose()?,
+    };
     Ok(setup.inject.then_some(setup))
 }
 
@@ -178,7 +183,7 @@ fn choice(
         .or_else(|| known.as_ref().filter(|p| p.kind == ProviderType::Scripted).map(|_| "scripted"));
     let model = model.or(default_model).filter(|model| !model.is_empty()).ok_or_else(|| Error::Setup {
         message: format!("provider `{name}` has no default model, and none is configured"),
-        hint: format!("name one: --model MODEL, RAWKO_MODEL, or provider.{name}.model in .rawko/config.yaml; `rawko providers models {name}` lists what it serves"),
+        hint: format!("set one: --model MODEL, RAWKO_MODEL, or provider.{name}.model in .rawko/config.yaml; `rawko providers models {name}` lists what it serves"),
     })?;
     let facts = models::find(model);
     let window = settings.and_then(|settings| settings.context_window).or(facts.context_window);
@@ -197,14 +202,14 @@ fn choice(
     })
 }
 
-/// Models that think within a budget of tokens refuse a turn's calls without the thinking that led to them, and do not
-/// mind what comes before it (<https://platform.claude.com/docs/en/build-with-claude/extended-thinking>). All others think
-/// adaptively, and mind.
+/// Models that think within a token budget refuse a turn's calls without the thinking that led to them, and do not
+/// check earlier turns (<https://platform.claude.com/docs/en/build-with-claude/extended-thinking>). All others think
+/// adaptively, and check them all.
 fn wants_thinking_back(extra: &serde_json::Map<String, serde_json::Value>) -> bool {
     extra.get("thinking").and_then(|thinking| thinking.get("type")).is_some_and(|kind| kind == "enabled")
 }
 
-/// Builds the providers that `setup` names. A key is read here, once, and goes into the provider alone.
+/// Builds the providers that `setup` names. Keys are read only here, and only the providers get them.
 pub(crate) fn providers(
     config: &Config,
     setup: &Setup,
@@ -240,7 +245,7 @@ pub(crate) fn provider(
 ) -> Result<Arc<dyn Provider>, Error> {
     let known = config.provider(name).ok_or_else(|| Error::Setup {
         message: format!("there is no provider `{name}`"),
-        hint: "`rawko providers list` shows those there are".to_owned(),
+        hint: "`rawko providers list` shows the available ones".to_owned(),
     })?;
     let Some(settings) = known.settings() else {
         return scripted(&known, project);
@@ -257,8 +262,8 @@ fn scripted(known: &ResolvedProvider, project: &Path) -> Result<Arc<dyn Provider
     let name = &known.name;
     let Some(file) = &known.config.script else {
         return Err(Error::Setup {
-            message: format!("provider `{name}` is scripted, and no script is configured"),
-            hint: format!("name its file as provider.{name}.script"),
+            message: format!("provider `{name}` is scripted, but has no script"),
+            hint: format!("set provider.{name}.script to the script's file"),
         });
     };
     let path = project.join(file);

@@ -1,4 +1,4 @@
-//! Building a [`Rawko`]: where the project is, what speaks over its configuration, what the embedder brings along.
+//! Builds a [`Rawko`] from a project, overrides of its configuration, and the embedder's own providers and tools.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::decision_cache::DecisionCache;
 use crate::error::Error;
 use crate::rawko::Rawko;
 
-/// Collects what a [`Rawko`] is made of. See [`Rawko::builder`].
+/// Builds a [`Rawko`]. See [`Rawko::builder`].
 #[derive(Clone)]
 pub struct RawkoBuilder {
     pub(crate) project: PathBuf,
@@ -59,116 +59,116 @@ impl Default for RawkoBuilder {
 }
 
 impl RawkoBuilder {
-    /// The project's directory; the current one where this is not called.
+    /// Sets the project's directory. Default: the current directory.
     #[must_use]
     pub fn project(mut self, directory: impl Into<PathBuf>) -> Self {
         self.project = directory.into();
         self
     }
 
-    /// The folder of the project that somebody works in: the nearest `AGENTS.md` is looked for from there upwards. The
-    /// project's directory where this is not called, or where the folder is outside it.
+    /// Sets the folder inside the project from which rawko searches upwards for the nearest `AGENTS.md`. Default: the
+    /// project's directory, which also applies if the folder is outside it.
     #[must_use]
     pub fn folder(mut self, directory: impl Into<PathBuf>) -> Self {
         self.folder = Some(directory.into());
         self
     }
 
-    /// A configuration file instead of the project's `.rawko/config.yaml`.
+    /// Reads this configuration file instead of the project's `.rawko/config.yaml`.
     #[must_use]
     pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.config_file = Some(path.into());
         self
     }
 
-    /// The directory of the user's `config.yaml`, e.g. `~/.config/rawko`; none is read where this is not called.
+    /// Sets the directory of the user's `config.yaml`, e.g. `~/.config/rawko`. Default: none is read.
     #[must_use]
     pub fn user_config_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.user_config_dir = Some(directory.into());
         self
     }
 
-    /// Where environment variables come from, keys included; the process's environment where this is not called.
+    /// Sets the source of environment variables, including keys. Default: the process's environment.
     #[must_use]
     pub fn env(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         self.environment = Arc::new(lookup);
         self
     }
 
-    /// Values that speak over every file and variable, as command-line flags do.
+    /// Sets values that override all files and variables, as command-line flags do.
     #[must_use]
     pub fn overrides(mut self, overrides: Overrides) -> Self {
         self.overrides = overrides;
         self
     }
 
-    /// Commands that prove that a task is done, over what the configuration says and what would be found; an empty list
-    /// for none.
+    /// Sets the verification commands, instead of the configured ones and those that rawko would find. An empty list runs
+    /// none.
     #[must_use]
     pub fn verify(mut self, commands: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.overrides.verify = Some(commands.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Permissions that speak over the project's, as `--allow-*` flags do. Agents still narrow them.
+    /// Sets permissions that override the project's, as `--allow-*` flags do. Agents still narrow them.
     #[must_use]
     pub fn permissions(mut self, permissions: Permissions) -> Self {
         self.permissions = permissions;
         self
     }
 
-    /// Has this agent begin, without asking the arbiter.
+    /// Starts with this agent, without asking the arbiter.
     #[must_use]
     pub fn first_agent(mut self, name: impl Into<String>) -> Self {
         self.first_agent = Some(name.into());
         self
     }
 
-    /// Only the first decision and one execution, with tools that change nothing and no journal left behind.
+    /// Makes a dry run: only the first decision and one execution, with read-only tools, and without keeping a journal.
     #[must_use]
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
     }
 
-    /// Takes the project's configuration at its word, also where it names addresses for keys, commands to run, or
-    /// wider permissions. Without this such a configuration is refused ([`Error::Untrusted`]).
+    /// Trusts the project's configuration, even if it sets addresses that keys are sent to, commands to run, or
+    /// wider permissions. Without this, such a configuration is refused ([`Error::Untrusted`]).
     #[must_use]
     pub fn trusted(mut self, trusted: bool) -> Self {
         self.trusted = trusted;
         self
     }
 
-    /// Where the user's trust in folders is kept; a configuration that is trusted there needs no [`Self::trusted`].
+    /// Sets the store of trusted folders. A configuration that is trusted there needs no [`Self::trusted`].
     #[must_use]
     pub fn trust_store(mut self, store: TrustStore) -> Self {
         self.trust_store = Some(store);
         self
     }
 
-    /// Where the arbiter's decisions are remembered, e.g. in `~/.cache/rawko`; none are where this is not called.
+    /// Sets the directory of the arbiter's cache, e.g. `~/.cache/rawko`. Default: decisions are not cached.
     #[must_use]
     pub fn decision_cache(mut self, cache: DecisionCache) -> Self {
         self.decision_cache = Some(cache);
         self
     }
 
-    /// A provider of one's own, by its name. Unless something else is configured, it becomes the default one.
+    /// Adds a provider of your own. It becomes the default unless the configuration sets another.
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
         self.providers.insert(provider.name().to_owned(), provider);
         self
     }
 
-    /// A tool of one's own. Agents may use it like any other: `tools.allowed` and `tools.blocked` apply.
+    /// Adds a tool of your own. `tools.allowed` and `tools.blocked` of agents apply to it as to any other.
     #[must_use]
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// A text that may reach neither a model nor the journal nor a watcher, wherever it turns up. Keys of providers, and
-    /// environment variables whose names tell of a secret, are known without this.
+    /// Adds a secret that must not reach a model, the journal or an event stream. Keys of providers, and
+    /// environment variables whose names suggest a secret, are redacted without this.
     #[must_use]
     pub fn secret(mut self, text: impl Into<String>) -> Self {
         self.secrets.push(text.into());
@@ -178,8 +178,8 @@ impl RawkoBuilder {
     /// Reads and checks the configuration.
     ///
     /// # Errors
-    /// [`Error::Config`] with all errors of all files; [`Error::Untrusted`] where trust is needed and not given;
-    /// [`Error::Setup`] where something is not possible here.
+    /// [`Error::Config`] with all errors of all files; [`Error::Untrusted`] if trust is needed and not given;
+    /// [`Error::Setup`] if something is not possible on this machine.
     pub fn build(self) -> Result<Rawko, Error> {
         let project = canonical(&self.project)?;
         let builder = Self { project, ..self };
@@ -193,13 +193,13 @@ impl RawkoBuilder {
             let known: Vec<&str> = loaded.agents.keys().map(String::as_str).collect();
             return Err(Error::Setup {
                 message: format!("there is no agent `{name}`"),
-                hint: format!("the agents are: {}", known.join(", ")),
+                hint: format!("the available agents are: {}", known.join(", ")),
             });
         }
         Ok(Rawko::new(builder, loaded))
     }
 
-    /// What the project asks for and does not get, if there is anything.
+    /// The project's claims, if there are any and the folder is not trusted.
     pub(crate) fn untrusted_claims(&self, loaded: &Loaded) -> Result<Option<Vec<Claim>>, Error> {
         let claims = &loaded.claims;
         if self.trusted || claims.is_empty() {
@@ -208,7 +208,7 @@ impl RawkoBuilder {
         Ok((!self.trusts(loaded)?).then(|| claims.to_vec()))
     }
 
-    /// Whether the user trusts exactly what the project's files say.
+    /// Whether the user trusts exactly the current content of the project's files.
     pub(crate) fn trusts(&self, loaded: &Loaded) -> Result<bool, Error> {
         match (&self.trust_store, &loaded.project_digest) {
             (Some(store), Some(digest)) => Ok(store.is_trusted(&self.project, digest)?),
@@ -233,7 +233,7 @@ impl RawkoBuilder {
         config::load(&options).map_err(Error::Config)
     }
 
-    /// The built-in tools, the embedder's, and the configured ones.
+    /// Collects the built-in, the embedder's and the configured tools.
     pub(crate) fn registry(
         &self,
         tracker: &Arc<FileTracker>,
@@ -252,7 +252,7 @@ impl RawkoBuilder {
     }
 }
 
-/// The tool that an entry of `tools:` describes. One without a program is no tool; its check has refused it.
+/// Builds the tool of an entry of `tools:`. `None` without a program, which validation has already refused.
 fn command_tool(tool: &CustomTool) -> Option<Arc<dyn Tool>> {
     let (program, arguments) = tool.command.split_first()?;
     let spec = ToolSpec {

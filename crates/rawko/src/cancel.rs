@@ -1,9 +1,8 @@
-//! Ending a session from outside (`spec/sessions.md`, "Cancellation").
+//! Cancels a session from another process (`docs/spec/sessions.md`, "Cancellation").
 //!
-//! Owns the mark by which the process that works on a session is found, and the two ways to end one: the process is
-//! asked to, by SIGTERM, and closes the journal itself; or nobody works on it, and the cancellation is appended here,
-//! through the same fold as any other event. A process is never signalled on its number alone: numbers are given
-//! again.
+//! Owns the file that names the process running a session, and the two ways to cancel one: the process gets SIGTERM and
+//! closes the journal itself; or no process runs it, and the cancellation is appended here, through the same fold
+//! as any other event. A process is never signalled by its id alone, because ids are reused.
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
@@ -21,34 +20,34 @@ use crate::journal::{
     Folded, Journal, JournalError, JournalWriter, JournaledEffect, Record, SessionStore, StepRecord, fold,
 };
 
-/// Name of the mark in a session's directory.
+/// Name of the process file in a session's directory.
 const FILE_NAME: &str = "holder.json";
-/// Most bytes of a mark; what is longer is none.
+/// Largest process file, in bytes. A longer one is ignored.
 const LONGEST: u64 = 1024;
-/// How often it is looked whether a journal is free.
+/// How often to check whether the journal is free.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How a session was ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cancelled {
-    /// It had ended before.
+    /// The session had already ended.
     AlreadyEnded(Outcome),
-    /// Nobody worked on it: its journal was closed as cancelled.
+    /// No process was running it. Its journal was closed as cancelled.
     Closed(Outcome),
-    /// A process worked on it, was asked to end, and did. The outcome may be another than `cancelled`, where the run came to
-    /// its end first.
+    /// A process was running it, was asked to stop, and did. The outcome may differ from `cancelled` if the run ended
+    /// first.
     Stopped {
-        /// The process.
+        /// Id of the process.
         pid: u32,
         /// How the session ended.
         outcome: Outcome,
     },
 }
 
-/// Ends the session `id`, and waits for at most `patience` until its journal is closed.
+/// Cancels the session `id`, and waits at most `patience` until its journal is closed.
 ///
 /// # Errors
-/// [`Error::StillHeld`] where a process works on it that cannot be found, may not be signalled, or does not end in time;
+/// [`Error::StillHeld`] if a process runs it that cannot be found, may not be signalled, or does not end in time;
 /// [`Error::Journal`], [`Error::Diverged`] and [`Error::Setup`] as for [`Rawko::resume`](crate::Rawko::resume).
 pub fn cancel(store: &SessionStore, id: &str, patience: Duration) -> Result<Cancelled, Error> {
     let path = store.find(id)?;
@@ -56,12 +55,14 @@ pub fn cancel(store: &SessionStore, id: &str, patience: Duration) -> Result<Canc
     let mut signalled = None;
     loop {
         match JournalWriter::reopen(&path) {
-            Ok((writer, journal)) => return close(writer, &journal, signalled),
+            Ok((writer, journal)) => {
+                return close(writer, &journal, signalled, "cancelled by `rawko cancel`");
+            }
             Err(JournalError::Locked { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         if signalled.is_none() {
-            signalled = Holder::of(&path).and_then(|holder| holder.terminate().then_some(holder.pid));
+            signalled = RunningProcess::of(&path).and_then(|holder| holder.terminate().then_some(holder.pid));
         }
         if begun.elapsed() >= patience {
             return Err(Error::StillHeld { journal: path, pid: signalled, waited: begun.elapsed() });
@@ -70,8 +71,13 @@ pub fn cancel(store: &SessionStore, id: &str, patience: Duration) -> Result<Canc
     }
 }
 
-/// The journal is ours: it has an end, or gets one.
-fn close(mut writer: JournalWriter, journal: &Journal, signalled: Option<u32>) -> Result<Cancelled, Error> {
+/// Closes the journal, which this process has locked, unless it has an end.
+fn close(
+    mut writer: JournalWriter,
+    journal: &Journal,
+    signalled: Option<u32>,
+    reason: &str,
+) -> Result<Cancelled, Error> {
     let ended = |outcome| match signalled {
         Some(pid) => Cancelled::Stopped { pid, outcome },
         None => Cancelled::AlreadyEnded(outcome),
@@ -91,16 +97,16 @@ fn close(mut writer: JournalWriter, journal: &Journal, signalled: Option<u32>) -
             return Ok(ended(outcome));
         }
     }
-    let event = Event::CancelRequested { reason: "asked for by `cancel`".to_owned() };
+    let event = Event::CancelRequested { reason: reason.to_owned() };
     let stamped = Stamped { at: now(), event };
     let reaction = state.apply(&stamped);
     let step = StepRecord::of(&reaction.effects, &reaction.notes);
     let Some(outcome) = reaction.effects.iter().find_map(Effect::outcome).cloned() else {
         return Err(Error::Setup {
             message: format!(
-                "session {session} ended before its task was recorded: there is nothing to cancel"
+                "session {session} stopped before its task was recorded; there is nothing to cancel"
             ),
-            hint: format!("it can be removed: rawko sessions rm {session}"),
+            hint: format!("remove it with `rawko sessions rm {session}`"),
         });
     };
     writer.event(&stamped)?;
@@ -120,21 +126,54 @@ fn recorded_end(journal: &Journal) -> Option<Outcome> {
     })
 }
 
-/// The process that works on a session.
+/// Closes a session as cancelled when its run is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Unfinished {
+    journal: Option<PathBuf>,
+}
+
+impl Unfinished {
+    pub(crate) fn begin(&mut self, journal: &Path) {
+        self.journal = Some(journal.to_owned());
+    }
+
+    /// The run ended, or stopped with an error that its caller got: there is nothing to close.
+    pub(crate) fn end(&mut self) {
+        self.journal = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let Some(path) = self.journal.take() else { return };
+        // A journal that cannot be opened or written stays as it is, and can be resumed.
+        let Ok((writer, journal)) = JournalWriter::reopen(&path) else { return };
+        if journal.records.is_empty() {
+            drop(writer);
+            if let Some(folder) = path.parent().and_then(Path::parent) {
+                let _ = SessionStore::at(folder.to_owned()).remove(&journal.header.session, |_| {});
+            }
+        } else {
+            let _ = close(writer, &journal, None, "the run was dropped");
+        }
+    }
+}
+
+/// The process that runs a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Holder {
+pub(crate) struct RunningProcess {
     pid: u32,
-    /// When it was started, as the system tells it: two processes of one number differ in this.
+    /// Its start time, as the system reports it. It differs between two processes with the same id.
     started: String,
 }
 
-impl Holder {
+impl RunningProcess {
     fn this() -> Option<Self> {
         let pid = std::process::id();
         Some(Self { pid, started: started(pid)? })
     }
 
-    /// Who works on the session of this journal, as far as the mark says.
+    /// Reads which process runs the session of this journal.
     fn of(journal: &Path) -> Option<Self> {
         let path = journal.with_file_name(FILE_NAME);
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
@@ -146,7 +185,7 @@ impl Holder {
         serde_json::from_str(&text).ok()
     }
 
-    /// Asks it to end, if it is still the same process. Says whether it was asked.
+    /// Sends SIGTERM if it is still the same process. Returns whether it did.
     fn terminate(&self) -> bool {
         let raw = i32::try_from(self.pid).ok();
         let Some(pid) = raw.filter(|raw| *raw > 1).and_then(Pid::from_raw) else { return false };
@@ -154,7 +193,7 @@ impl Holder {
     }
 }
 
-/// The handle means one process, whatever becomes of its number between looking and signalling.
+/// A pidfd refers to one process, even if its id is reused between the check and the signal.
 #[cfg(target_os = "linux")]
 fn terminate(pid: Pid, is_the_same: impl FnOnce() -> bool) -> bool {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
@@ -167,11 +206,11 @@ fn terminate(pid: Pid, is_the_same: impl FnOnce() -> bool) -> bool {
     is_the_same() && rustix::process::kill_process(pid, Signal::TERM).is_ok()
 }
 
-/// Ticks between the start of the system and that of the process.
+/// Clock ticks between the start of the system and that of the process.
 #[cfg(target_os = "linux")]
 fn started(pid: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything; the start is the 20th field behind it.
+    // The name, in parentheses, may contain anything. The start time is the 20th field after it.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(19).map(str::to_owned)
 }
@@ -187,17 +226,17 @@ fn started(pid: u32) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The mark of this process on a session that it works on; removed with the value. Without it the session can still be
-/// ended, but not by its id: no reason not to work on it.
+/// The process file of a running session, removed on drop. If it cannot be written, the session can still be
+/// cancelled from within, so that is no reason to stop the run.
 #[derive(Debug)]
 pub(crate) struct HolderMark(PathBuf);
 
 impl HolderMark {
-    /// Leaves the mark beside this journal, readable by its owner alone.
+    /// Writes the process file next to this journal, readable only by its owner.
     pub(crate) fn leave(journal: &Path) -> Option<Self> {
         let path = journal.with_file_name(FILE_NAME);
-        let text = serde_json::to_string(&Holder::this()?).ok()?;
-        // A mark of a process that is gone; the journal's lock says that it is.
+        let text = serde_json::to_string(&RunningProcess::this()?).ok()?;
+        // A file of a process that is gone, as the journal's lock shows.
         let _ = std::fs::remove_file(&path);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).ok()?;
         let mark = Self(path);
@@ -208,8 +247,8 @@ impl HolderMark {
 
 impl Drop for HolderMark {
     fn drop(&mut self) {
-        // The next process may have left its own by now.
-        if Holder::of(&self.0).is_some_and(|holder| holder.pid == std::process::id()) {
+        // The next process may have written its own file by now.
+        if RunningProcess::of(&self.0).is_some_and(|holder| holder.pid == std::process::id()) {
             let _ = std::fs::remove_file(&self.0);
         }
     }

@@ -1,9 +1,9 @@
-//! Decisions of the arbiter that may be given again to the same question (`spec/arbiter.md`, point 4).
+//! Caches decisions of the arbiter, for the same question in a later run (`docs/spec/arbiter.md`, point 4).
 //!
-//! Owns the files `KEY.json` in the user's cache directory: one decision each, readable by the user alone. They are
-//! never kept in a project, because a clone must not bring decisions along. What makes two questions the same, and
-//! which decisions may be remembered, is the core's. A file that is damaged, too old or not to be read is as good as
-//! absent, and one that cannot be written is not missed: a run is never the worse for its cache.
+//! Owns the files `KEY.json` in the user's cache directory: one decision each, readable only by the user. They are
+//! never stored in a project, because a clone must not bring decisions with it. The core decides when two questions are
+//! the same, and which decisions may be cached. A file that is damaged, too old or unreadable counts as
+//! absent, and a write error is ignored: the cache never makes a run fail.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -14,18 +14,18 @@ use rawko_core::Timestamp;
 use rawko_core::arbiter::is_cacheable;
 use rawko_core::machine::Decision;
 use rawko_core::session::{DecisionRecord, DecisionSource};
+use rawko_core::text::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::hex::hex;
 use crate::private::create_private_dir;
 
 const VERSION: u32 = 1;
-/// Most bytes of a file: a decision's reason is bounded.
+/// Largest file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
-/// Most files; the oldest go first.
+/// Most files; the oldest are removed first.
 const MAX_ENTRIES: usize = 1_000;
-/// How long a decision is good, in milliseconds: seven days.
+/// How long a decision is valid, in milliseconds: seven days.
 const GOOD_FOR_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// Length of a key: SHA-256 in hexadecimal.
 const KEY_LEN: usize = 64;
@@ -34,13 +34,13 @@ const KEY_LEN: usize = 64;
 #[derive(Debug, Clone)]
 pub struct DecisionCache {
     directory: PathBuf,
-    /// Whether decisions are only looked up.
+    /// Whether decisions are only read.
     read_only: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct CachedDecision {
     version: u32,
     key: String,
     decided_at: Timestamp,
@@ -54,36 +54,36 @@ impl DecisionCache {
         Self { directory: cache_dir.join("arbiter"), read_only: false }
     }
 
-    /// The same, for answers of this server alone. A server that one project names must not decide for others.
+    /// Limits the cache to answers of this server. A server that one project configures must not decide for others.
     pub(crate) fn of_server(self, address: &str) -> Self {
         let digest = Sha256::digest(address.as_bytes());
         Self { directory: self.directory.join(hex(&digest[..8])), ..self }
     }
 
-    /// The same, into which nothing is written.
+    /// Makes the cache read-only.
     pub(crate) fn read_only(self, read_only: bool) -> Self {
         Self { read_only, ..self }
     }
 
-    /// What was decided under this key, if it is known and still good.
+    /// The decision under this key, if it is cached and still valid.
     pub(crate) fn get(&self, key: &str, now: Timestamp) -> Option<Decision> {
         let mut text = String::new();
         fs::File::open(self.path(key)?).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
-        let entry: Entry = serde_json::from_str(&text).ok()?;
-        // One from the future has no age: a clock was wrong.
+        let entry: CachedDecision = serde_json::from_str(&text).ok()?;
+        // A decision from the future has no age: a clock was wrong.
         let is_good = entry.decided_at <= now && now.since(entry.decided_at) <= GOOD_FOR_MS;
         let is_ours = entry.version == VERSION && entry.key == key && is_cacheable(&entry.decision);
         (is_good && is_ours).then_some(entry.decision)
     }
 
-    /// Remembers the decision, if it may be: what a model decided at its first attempt and nobody changed.
+    /// Stores the decision if a model made it at its first attempt and no rule changed it.
     pub(crate) fn remember(&self, record: &DecisionRecord, now: Timestamp) {
         let is_the_models = record.source == DecisionSource::Llm
             && record.rejected.is_empty()
             && record.instead_of.is_none()
             && is_cacheable(&record.decision);
         if let Some(key) = record.cache_key.as_deref().filter(|_| is_the_models && !self.read_only) {
-            // What cannot be remembered is asked again.
+            // If it cannot be stored, the next run asks again.
             let _ = self.put(key, &record.decision, now);
         }
     }
@@ -91,16 +91,20 @@ impl DecisionCache {
     fn put(&self, key: &str, decision: &Decision, now: Timestamp) -> io::Result<()> {
         let Some(path) = self.path(key) else { return Ok(()) };
         create_private_dir(&self.directory)?;
-        let entry =
-            Entry { version: VERSION, key: key.to_owned(), decided_at: now, decision: decision.clone() };
-        // Whole before it takes its name; a temporary file of this kind is the user's alone.
+        let entry = CachedDecision {
+            version: VERSION,
+            key: key.to_owned(),
+            decided_at: now,
+            decision: decision.clone(),
+        };
+        // Write the file completely before it gets its name. Only the user can read such a temporary file.
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.directory)?;
         file.write_all(&serde_json::to_vec(&entry)?)?;
         file.persist(path)?;
         self.prune()
     }
 
-    /// Removes the oldest files where there are too many.
+    /// Removes the oldest files if there are too many.
     fn prune(&self) -> io::Result<()> {
         let files = fs::read_dir(&self.directory)?.filter_map(Result::ok).map(|file| file.path());
         let files: Vec<PathBuf> =
@@ -115,13 +119,13 @@ impl DecisionCache {
             files.into_iter().map(|path| (age(&path), path)).collect();
         by_age.sort();
         for (_, path) in by_age.into_iter().take(too_many) {
-            // Another process may have been faster.
+            // Another process may have removed it first.
             let _ = fs::remove_file(path);
         }
         Ok(())
     }
 
-    /// Where the key's decision is. A key comes from a journal, and a journal may come from somebody else.
+    /// The path of a key's file. The key is checked, because it comes from a journal that another person may have written.
     fn path(&self, key: &str) -> Option<PathBuf> {
         let is_key = key.len() == KEY_LEN && key.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_key.then(|| self.directory.join(format!("{key}.json")))

@@ -1,12 +1,12 @@
 //! The driver: for each event it appends the event to the journal, applies it, appends the effects, then performs
-//! them. It decides nothing; how an effect is performed is `perform`'s.
+//! them. It makes no decisions; `perform` knows how to perform an effect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
-use rawko_core::session::{Effect, EffectId, Event, Note, Outcome, Reaction, Session, Stamped};
+use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Note, Outcome, Reaction, Session, Stamped};
 use rawko_core::setup::VerifySetup;
 use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::mpsc;
@@ -19,39 +19,38 @@ use crate::journal::{Folded, JournalWriter, StepRecord, begins_execution, read};
 use crate::perform::Performer;
 use crate::redact::Redactor;
 use crate::reload::{Change, Reloader};
-use crate::remembering::Source;
 use crate::run_event::RunEvent;
 
-/// What reaches the driver from outside the fold.
+/// A message to the driver.
 #[derive(Debug)]
 pub(crate) enum Signal {
-    /// Something happened, to be journaled and applied.
+    /// An event to journal and apply.
     Happened(Event),
-    /// Something to tell watchers, and nobody else.
+    /// An event for the event streams only.
     Progress(RunEvent),
 }
 
-/// The sending end, for performers and for the run's handle.
+/// Sends messages to the driver.
 pub(crate) type Signals = mpsc::UnboundedSender<Signal>;
 
-/// How a run begins.
+/// How a run starts.
 pub(crate) enum Start {
-    /// With this event.
+    /// A new run, with this event.
     New(Event),
-    /// Where a journal ends.
+    /// A resumed run.
     Resumed {
-        /// What the journal leads to.
+        /// The state that the journal leads to.
         folded: Box<Folded>,
-        /// Files that agents had seen and that somebody has changed since.
+        /// Files that agents had read and that have changed since.
         changed_files: Vec<String>,
-        /// What verifies from now on, where that was said anew.
+        /// New verification commands, if the caller set some.
         verify: Option<VerifySetup>,
-        /// Bytes of half a record at the journal's end, which were dropped.
+        /// Size of an incomplete record at the journal's end, which was removed, in bytes.
         torn_bytes: usize,
     },
 }
 
-/// One run being driven.
+/// Drives one run.
 pub(crate) struct Driver {
     session: Session,
     id: String,
@@ -62,10 +61,10 @@ pub(crate) struct Driver {
     hub: Hub,
     signals: Signals,
     inbox: mpsc::UnboundedReceiver<Signal>,
-    /// The record that began the latest execution, where it is known.
+    /// The record that started the latest execution, if known.
     execution_begun: Option<u64>,
     tasks: BTreeMap<EffectId, Task>,
-    /// Removed when the run is over.
+    /// The process file, removed when the run is over.
     scratch: Option<tempfile::TempDir>,
 }
 
@@ -95,33 +94,33 @@ impl Driver {
         }
     }
 
-    /// A folder that lives as long as the run.
+    /// Deletes this folder at the end of the run.
     pub(crate) fn with_scratch(self, scratch: Option<tempfile::TempDir>) -> Self {
         Self { scratch, ..self }
     }
 
     /// Drives the run from `start` to its end.
     pub(crate) async fn drive(mut self, start: Start, started: RunEvent) -> Result<Outcome, Error> {
-        self.hub.tell(&started);
+        self.hub.send(&started);
         let result = self.run(start).await;
         self.end_tasks().await;
         Arc::clone(&self.performer).keep_end().await;
         let finished = match &result {
-            Ok(outcome) => RunEvent::finished(&self.id, outcome),
+            Ok(outcome) => RunEvent::finished(&self.id, outcome.clone()),
             Err(error) => {
-                // The journal cannot take the end: the watchers are still told, truthfully, that there is one.
+                // The end cannot be journaled, but the event streams still report it.
                 let error = ErrorInfo::new(ErrorCode::Unknown, error.to_string());
-                RunEvent::finished(&self.id, &self.session.broken_off(now(), error))
+                RunEvent::finished(&self.id, self.session.broken_off(now(), error))
             }
         };
-        // A dry run's journal goes with it: what it decided, and on what grounds, is told with its end.
+        // A dry run's journal is deleted, so its last event contains the decisions and their inputs.
         let finished = match &self.scratch {
             Some(_) => {
                 finished.of_dry_run(read(self.journal.path()).map(|it| explain(&it)).unwrap_or_default())
             }
             None => finished,
         };
-        self.hub.tell(&finished);
+        self.hub.send(&finished);
         result
     }
 
@@ -129,10 +128,10 @@ impl Driver {
         if let Some(outcome) = self.begin(start)? {
             return Ok(outcome);
         }
-        // The driver holds a sender itself, so the inbox never closes before the run is over.
+        // The driver itself owns a sender, so the inbox never closes before the run is over.
         while let Some(signal) = self.inbox.recv().await {
             match signal {
-                Signal::Progress(event) => self.hub.tell(&event),
+                Signal::Progress(event) => self.hub.send(&event),
                 Signal::Happened(event) => {
                     if let Some(outcome) = self.happened(event)? {
                         return Ok(outcome);
@@ -148,17 +147,18 @@ impl Driver {
             Start::New(event) => self.happened(event),
             Start::Resumed { folded, changed_files, verify, torn_bytes } => {
                 if torn_bytes > 0 {
-                    let message =
-                        format!("the journal ended in half a record ({torn_bytes} bytes), which was dropped");
-                    self.hub.tell(&RunEvent::Warning { message });
+                    let message = format!(
+                        "the journal ended in an incomplete record ({torn_bytes} bytes), which was removed"
+                    );
+                    self.hub.send(&RunEvent::warning(message));
                 }
                 self.take_up(*folded, Event::SessionResumed { changed_files, verify })
             }
         }
     }
 
-    /// Goes on where a journal ends: what was recorded and not answered is lost; what was not even recorded was not
-    /// done, and is done now.
+    /// Continues at the journal's end. Answers to recorded effects are lost; effects that were not recorded were not
+    /// performed, and are performed now.
     fn take_up(&mut self, folded: Folded, resumed: Event) -> Result<Option<Outcome>, Error> {
         self.session = folded.session;
         self.execution_begun = folded.execution_begun;
@@ -170,9 +170,9 @@ impl Driver {
             self.performer.clear_up(&agent, &call);
         }
         let mut outcome = self.settle(undone)?;
-        for event in
-            std::iter::once(resumed).chain(lost.into_iter().map(|effect| Event::EffectLost { effect }))
-        {
+        for event in std::iter::once(resumed).chain(
+            lost.into_iter().map(|effect| Event::Answered { effect, answer: EffectAnswer::EffectLost }),
+        ) {
             if outcome.is_none() {
                 outcome = self.happened(event)?;
             }
@@ -180,12 +180,12 @@ impl Driver {
         Ok(outcome)
     }
 
-    /// One turn of the wheel. Gives the outcome when the run is over.
+    /// Handles one event. Returns the outcome if the run is over.
     fn happened(&mut self, mut event: Event) -> Result<Option<Outcome>, Error> {
-        // Before it is told, written or applied: a resume folds what was written, and must come to the same requests.
+        // Redact before reporting, journaling or applying: a resume folds the journal, and must derive the same requests.
         self.redactor.event(&mut event);
-        if let Event::ModelFailed { error, .. } = &event {
-            self.hub.tell(&RunEvent::Error { error: error.clone() });
+        if let Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } = &event {
+            self.hub.send(&RunEvent::Error { error: error.clone() });
         }
         let stamped = Stamped { at: now(), event };
         let record = self.journal.next_seq();
@@ -197,7 +197,7 @@ impl Driver {
         self.settle(reaction)
     }
 
-    /// Records what an event led to, makes it durable, tells it, and only then does it.
+    /// Journals what an event led to, syncs the journal, reports it, and only then performs the effects.
     fn settle(&mut self, reaction: Reaction) -> Result<Option<Outcome>, Error> {
         let step = StepRecord::of(&reaction.effects, &reaction.notes);
         if !step.is_empty() {
@@ -205,9 +205,9 @@ impl Driver {
         }
         self.journal.commit()?;
         for note in &reaction.notes {
-            self.hub.tell(&RunEvent::of_note(note));
+            self.hub.send(&RunEvent::Note(note.clone()));
             self.record_uses(note);
-            if let Note::Decided(decision) = note {
+            if let Note::DecisionMade(decision) = note {
                 self.performer.remember(decision);
             }
         }
@@ -221,90 +221,57 @@ impl Driver {
         Ok(outcome)
     }
 
+    /// Starts an effect. Returns the outcome if the run is over.
     fn perform(&mut self, effect: Effect) -> Option<Outcome> {
         self.tasks.retain(|_, task| !task.0.is_finished());
         if let Some(event) = RunEvent::of_effect(&effect, &self.session, now()) {
-            self.hub.tell(&event);
+            self.hub.send(&event);
         }
-        match effect {
-            Effect::CallModel { id, ref provider, conversation, ref cache_key, .. } => {
-                // The core issued it just now, so the request is there.
-                let request = self.session.request(id)?;
-                let call = Arc::clone(&self.performer).call_model(
-                    id,
-                    provider.clone(),
-                    conversation,
-                    request,
-                    cache_key.clone(),
-                    self.signals.clone(),
-                );
-                self.tasks.insert(id, Task(tokio::spawn(call)));
-            }
-            Effect::RunTool { id, agent, call, .. } => {
-                let run = Arc::clone(&self.performer).run_tool(id, agent, call, self.signals.clone());
-                self.tasks.insert(id, Task(tokio::spawn(run)));
-            }
-            Effect::TakeCheckpoint { id, iteration } => {
-                let keep = Arc::clone(&self.performer).take_checkpoint(id, iteration, self.signals.clone());
-                self.tasks.insert(id, Task(tokio::spawn(keep)));
-            }
-            Effect::Recall { id, agent, plan, history } => {
-                let memory = Arc::clone(&self.performer.memory);
-                let recall = memory.recall(id, agent, plan, history, self.signals.clone());
-                self.tasks.insert(id, Task(tokio::spawn(recall)));
-            }
-            Effect::Remember { id, agent, iteration, draft, files: _ } => {
-                let files = self.session.cited_files();
-                let memory = Arc::clone(&self.performer.memory);
-                // The step that asks for it is the last record: it was written before anything is performed.
-                let last = self.journal.next_seq().saturating_sub(1);
-                let records = self.execution_begun.into_iter().chain([last]).collect();
-                let source = Source { agent, iteration, files, records };
-                let keep = memory.remember(id, *draft, source, self.signals.clone());
-                self.tasks.insert(id, Task(tokio::spawn(keep)));
-            }
-            Effect::InspectTree { id, iteration } => {
-                let look = Arc::clone(&self.performer).inspect_tree(id, iteration, self.signals.clone());
-                self.tasks.insert(id, Task(tokio::spawn(look)));
-            }
-            Effect::Verify { id, commands, timeout_ms } => {
-                let verify =
-                    Arc::clone(&self.performer).verify(id, commands, timeout_ms, self.signals.clone());
-                self.tasks.insert(id, Task(tokio::spawn(verify)));
-            }
-            Effect::StartTimer { id, after_ms, purpose: _ } => {
-                let signals = self.signals.clone();
-                self.tasks.insert(
-                    id,
-                    Task(tokio::spawn(async move {
-                        tokio::time::sleep(std::time::Duration::from_millis(after_ms)).await;
-                        let _ = signals.send(Signal::Happened(Event::TimerFired { effect: id }));
-                    })),
-                );
-            }
+        let id = match &effect {
+            Effect::Finish { outcome } => return Some(outcome.as_ref().clone()),
             Effect::Abandon { id } => {
-                if let Some(task) = self.tasks.get(&id) {
+                if let Some(task) = self.tasks.get(id) {
                     task.0.abort();
                 }
+                return None;
             }
-            Effect::Finish { outcome } => return Some(*outcome),
-        }
+            Effect::CallModel { id, .. }
+            | Effect::RunTool { id, .. }
+            | Effect::TakeCheckpoint { id, .. }
+            | Effect::Recall { id, .. }
+            | Effect::Remember { id, .. }
+            | Effect::InspectTree { id, .. }
+            | Effect::Verify { id, .. }
+            | Effect::StartTimer { id, .. } => *id,
+        };
+        let request = self.session.request(id);
+        // The step that issued the effect is the last record: it was written before any effect is performed.
+        let last = self.journal.next_seq().saturating_sub(1);
+        let records = self.execution_begun.into_iter().chain([last]).collect();
+        let signals = self.signals.clone();
+        let performed = Arc::clone(&self.performer).perform(effect, request, records, signals.clone());
+        let task = tokio::spawn(async move {
+            if let Some(answer) = performed.await {
+                let _ = signals.send(Signal::Happened(Event::answered(id, answer)));
+            }
+        });
+        self.tasks.insert(id, Task(task));
         None
     }
 
-    /// What helped is noted beside the memories, where later runs look. The journal has it too.
+    /// Records which memories helped, next to the memories, for later runs. The journal has it too.
     fn record_uses(&mut self, note: &Note) {
         let Note::MemoriesUsed { agent, iteration, uses, rule: _ } = note else { return };
         if self.scratch.is_some() {
             return;
         }
         if let Err(error) = self.performer.memory.record(agent, *iteration, uses) {
-            let message = format!("it could not be noted which memories helped: {error}");
-            self.hub.tell(&RunEvent::Warning { message });
+            let message = format!("cannot record which memories helped: {error}");
+            self.hub.send(&RunEvent::warning(message));
         }
     }
 
-    /// Between iterations, trusted changes of the configuration are picked up; any other keeps the old and is said.
+    /// Applies changes of the configuration between iterations, if the user trusts them. Any other change is reported.
     fn reload(&mut self) {
         let Some(reloader) = &mut self.reloader else { return };
         let message = match reloader.changed() {
@@ -313,7 +280,7 @@ impl Driver {
                 self.performer.grant(&agents);
                 let event = Event::AgentsReloaded { agents };
                 let _ = self.signals.send(Signal::Happened(event));
-                "the configuration changed and was read again".to_owned()
+                "the configuration changed; the new one applies from now on".to_owned()
             }
             Some(Change::Untrusted) => {
                 "the configuration changed; the old one stays until you have read the \
@@ -321,14 +288,14 @@ impl Driver {
                     .to_owned()
             }
             Some(Change::Broken(error)) => {
-                format!("the configuration changed and is broken; the old one stays: {error}")
+                format!("the configuration changed, but has errors; the old one stays in force: {error}")
             }
         };
-        self.hub.tell(&RunEvent::Warning { message });
+        self.hub.send(&RunEvent::warning(message));
     }
 
-    /// Ends what is still being performed, and waits until it has ended: child processes included, those of
-    /// background jobs too.
+    /// Stops all running effects, and waits until they have ended. This includes child processes, also those of
+    /// background jobs.
     async fn end_tasks(&mut self) {
         let tasks = std::mem::take(&mut self.tasks);
         for task in tasks.values() {
@@ -338,16 +305,16 @@ impl Driver {
             let _ = (&mut task.0).await;
         }
         self.performer.end();
-        // A runtime that is shutting down waits for nothing, and then neither can this.
+        // A runtime that is shutting down does not wait, so this cannot either.
         let left = tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap_or_default();
         if left > 0 {
-            let message = format!("{left} command(s) could not be ended and may still run");
-            self.hub.tell(&RunEvent::Warning { message });
+            let message = format!("{left} command(s) could not be stopped and may still run");
+            self.hub.send(&RunEvent::warning(message));
         }
     }
 }
 
-/// Something being performed, which ends when nobody drives it any more.
+/// A running effect, aborted on drop.
 struct Task(JoinHandle<()>);
 
 impl Drop for Task {
@@ -360,7 +327,7 @@ fn ends_iteration(note: &Note) -> bool {
     matches!(note, Note::StateChanged { to: State::Evaluating | State::Selecting, .. })
 }
 
-/// The clock, read here and nowhere in the core.
+/// The current time. The core never reads the clock.
 pub(crate) fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use crate::config::{Claim, ConfigErrors, TrustError};
 use crate::journal::{Divergence, JournalError};
 
-/// Why a run could not be begun, or not be carried to its end.
+/// Why a run could not start or finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing to do.
-    #[error("the task is empty: say in a sentence what is to be done")]
+    /// The task is empty.
+    #[error("the task is empty: describe in a sentence what to do")]
     EmptyTask,
-    /// The project's directory is not there or is none.
+    /// The project's directory does not exist, or is not a directory.
     #[error("{path}: {source}")]
     Project {
         /// The directory.
@@ -23,7 +23,7 @@ pub enum Error {
     /// The configuration has errors, all of which are listed.
     #[error("{0}")]
     Config(ConfigErrors),
-    /// The configuration is sound, but not possible here.
+    /// The configuration is valid, but not possible on this machine.
     #[error("{message}")]
     Setup {
         /// What is not possible.
@@ -31,12 +31,12 @@ pub enum Error {
         /// What to try.
         hint: String,
     },
-    /// A model cannot be reached for want of a key.
+    /// A provider's key is missing.
     #[error("provider `{provider}` needs a key: the environment variable {variable} is not set")]
     NoKey {
         /// The provider.
         provider: String,
-        /// Where its key is looked for.
+        /// The variable that should hold its key.
         variable: String,
     },
     /// The project's configuration asks for more than an untrusted folder gets.
@@ -44,11 +44,11 @@ pub enum Error {
     Untrusted {
         /// The project.
         folder: PathBuf,
-        /// What it asks for, each with its place.
+        /// What it claims, each with its position.
         claims: Vec<Claim>,
     },
-    /// A journal would have to be taken at its word.
-    #[error("session {session} is not taken at its word: {}", reasons.join("; "))]
+    /// A session whose journal needs trust, because the user did not start it or today's permissions are narrower.
+    #[error("session {session} is not trusted: {}", reasons.join("; "))]
     UntrustedJournal {
         /// The session.
         session: String,
@@ -62,7 +62,7 @@ pub enum Error {
     /// place.
     #[error("no unfinished session was resumed: {session}, the newest, {}", why_not(source))]
     NewestNotResumed {
-        /// The newest session that has not ended, or of which nobody can tell.
+        /// The newest session that has not ended, or whose state is unknown.
         session: String,
         /// Why it cannot be resumed: it is running, damaged, or of a newer format.
         source: Box<JournalError>,
@@ -72,17 +72,17 @@ pub enum Error {
     /// The journal could not be written or read.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// This rawko does not come to what an earlier one recorded.
+    /// This version of rawko derives something else than the journal recorded.
     #[error("session {session} does not lead to what it recorded: record {} differs in {}", divergence.seq, fields(divergence))]
     Diverged {
         /// The session.
         session: String,
-        /// Where, and in what.
+        /// The first difference.
         divergence: Divergence,
     },
-    /// A process works on a session, and goes on to do so.
+    /// A process still runs the session.
     #[error(
-        "{}: after {:.1} s a process still works on this session{}",
+        "{}: after {:.1} s a process still runs this session{}",
         journal.display(),
         waited.as_secs_f64(),
         pid.map_or_else(String::new, |pid| format!(" (process {pid}, which was asked to end)"))
@@ -92,10 +92,10 @@ pub enum Error {
         journal: PathBuf,
         /// The process that was asked to end; absent where it could not be found or not be asked.
         pid: Option<u32>,
-        /// How long it was waited.
+        /// How long rawko waited.
         waited: std::time::Duration,
     },
-    /// The runtime went away under the run.
+    /// The async runtime shut down during the run.
     #[error("the run was interrupted: its runtime shut down")]
     Interrupted,
 }

@@ -1,7 +1,7 @@
-//! Why a run went the way it went (`spec/sessions.md`, "Explain"): each decision with what the arbiter saw, what it
-//! answered, where the decision came from, what it cost, and what else was possible.
+//! Explains a run (`docs/spec/sessions.md`): each decision with the arbiter's input, its answer, where the decision came
+//! from, what it cost, and the alternatives.
 //!
-//! Everything is derived by folding the journal once more; requests are not stored, so they are built again, to the byte.
+//! All of it is derived by folding the journal once more. Requests are not stored, so they are built again, byte for byte.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use rawko_core::machine::{Decision, State};
 use rawko_core::message::{Message, StopReason};
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{
-    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, Note, Reaction, Session, Stamped,
+    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Reaction,
+    Session, Stamped,
 };
 use rawko_core::{ErrorInfo, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
@@ -23,15 +24,15 @@ use crate::journal::{Journal, Record};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// Which decision of the run, from 1.
+    /// Number of the decision in the run, from 1.
     pub number: usize,
-    /// Sequence number of the event that settled it.
+    /// Sequence number of the event that led to it.
     pub record: u64,
-    /// When.
+    /// When it was made.
     pub at: Timestamp,
-    /// In which state of the machine it was taken.
+    /// State of the machine in which it was made.
     pub state: State,
-    /// Executions begun until then.
+    /// Executions begun before it.
     pub iteration: u32,
     /// Which question it answers.
     pub point: DecisionPoint,
@@ -39,27 +40,27 @@ pub struct Explanation {
     pub decision: Decision,
     /// Where it came from.
     pub source: DecisionSource,
-    /// What the arbiter was told, as SPEC-0006 defines it; absent for a human's decision.
+    /// The arbiter's input (`docs/spec/arbiter.md`); absent for a person's decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// The model calls that led to it, in order.
     pub calls: Vec<ExplainedCall>,
-    /// Why the model's answers could not be used, one for each that could not.
+    /// Why the model's answers could not be used, one entry for each failed attempt.
     pub rejected: Vec<String>,
-    /// Which rule decided, where one did.
+    /// The rule that decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// What would have been decided, where a guard put this decision in its place.
+    /// The decision that a guard replaced with this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<Decision>,
     /// From question to decision, in milliseconds.
     pub latency_ms: u64,
-    /// Tokens of those calls.
+    /// Tokens of the model calls.
     pub usage: Usage,
-    /// What they cost, in US dollars; absent where a price is not known.
+    /// Cost of the model calls in US dollars; absent where a price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// What else was possible.
+    /// The decisions that were also possible.
     pub alternatives: Alternatives,
 }
 
@@ -69,7 +70,7 @@ pub struct Explanation {
 pub struct ExplainedCall {
     /// The effect.
     pub effect: EffectId,
-    /// Where it went.
+    /// The provider that was asked.
     pub provider: String,
     /// The model.
     pub model: String,
@@ -77,20 +78,20 @@ pub struct ExplainedCall {
     pub system: Arc<str>,
     /// The messages.
     pub messages: Vec<Arc<Message>>,
-    /// What came back.
+    /// The model's answer.
     pub answer: CallAnswer,
     /// Why the answer could not be used, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
 }
 
-/// What came back from a model.
+/// How a model call ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum CallAnswer {
-    /// An answer.
+    /// The model answered.
     Replied {
-        /// As it came.
+        /// The answer as it came.
         message: Message,
         /// Why it ended.
         stop_reason: StopReason,
@@ -99,28 +100,28 @@ pub enum CallAnswer {
         /// From question to whole answer, in milliseconds.
         duration_ms: u64,
     },
-    /// A failure.
+    /// The call failed.
     Failed {
-        /// Which.
+        /// What failed, and why.
         error: ErrorInfo,
         /// From question to failure, in milliseconds.
         duration_ms: u64,
     },
-    /// Nothing that anybody knows of: the process that asked is gone.
+    /// Unknown: the process ended before the answer was recorded.
     Lost,
-    /// Nothing any more: the question was dropped.
+    /// The run stopped waiting for the answer.
     Dropped,
 }
 
-/// What else was possible.
+/// The decisions that were also possible.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Alternatives {
     /// Agents that were not chosen.
     pub agents: Vec<AlternativeAgent>,
-    /// Kinds of decision that would have been accepted, the one that was taken left out.
+    /// Other kinds of decision that would have been accepted.
     pub kinds: Vec<String>,
-    /// What the rules say, who would have decided without a model.
+    /// What the rules would have decided without a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Decision>,
 }
@@ -131,7 +132,7 @@ pub struct Alternatives {
 pub struct AlternativeAgent {
     /// Its name.
     pub name: String,
-    /// When to choose it, as it is configured.
+    /// When to choose it, from its configuration.
     pub when_to_use: String,
 }
 
@@ -144,7 +145,7 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
     for (seq, record) in (1_u64..).zip(&journal.records) {
         let Record::Event(stamped) = record else { continue };
         answered(stamped, &mut calls);
-        let before = settles(&stamped.event, &calls).then(|| Before::of(&session));
+        let before = settles(&stamped.event, &calls).then(|| RulesBefore::of(&session));
         let state = session.state();
         let reaction = session.apply(stamped);
         asked(&session, &reaction, &mut calls);
@@ -152,23 +153,27 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
         for note in &reaction.notes {
             match note {
                 Note::StateChanged { to, .. } => walk = *to,
-                Note::Decided(record) => {
-                    let place =
-                        Place { number: explained.len() + 1, record: seq, at: stamped.at, state: walk };
-                    explained.push(place.explain(record, before.as_ref(), &session, &mut calls));
+                Note::DecisionMade(record) => {
+                    let site = DecisionSite {
+                        number: explained.len() + 1,
+                        record: seq,
+                        at: stamped.at,
+                        state: walk,
+                    };
+                    explained.push(site.explain(record, before.as_ref(), &session, &mut calls));
                 }
                 Note::AgentStarted { .. }
                 | Note::ToolCalled { .. }
-                | Note::ToolAnswered { .. }
-                | Note::CheckpointKept { .. }
+                | Note::ToolFinished { .. }
+                | Note::CheckpointTaken { .. }
                 | Note::VerificationStarted { .. }
-                | Note::MemoriesInjected { .. }
+                | Note::MemoriesRecalled { .. }
                 | Note::MemoriesUsed { .. }
-                | Note::Remembered { .. }
-                | Note::Verified { .. }
-                | Note::Compacted { .. }
+                | Note::MemoryKept { .. }
+                | Note::VerificationFinished { .. }
+                | Note::ConversationCompacted { .. }
                 | Note::PlanUpdated { .. }
-                | Note::Used { .. }
+                | Note::TokensUsed { .. }
                 | Note::Warned { .. } => {}
             }
         }
@@ -177,66 +182,67 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
 }
 
 /// A call that is not part of a decision yet.
-struct Call {
+struct PendingCall {
     provider: String,
     request: ModelRequest,
     answer: CallAnswer,
 }
 
-type Calls = BTreeMap<EffectId, Call>;
+type PendingCalls = BTreeMap<EffectId, PendingCall>;
 
-/// Keeps what the arbiter is asked.
-fn asked(session: &Session, reaction: &Reaction, calls: &mut Calls) {
+/// Adds the calls to the arbiter that a reaction issued.
+fn asked(session: &Session, reaction: &Reaction, calls: &mut PendingCalls) {
     for effect in &reaction.effects {
         let Effect::CallModel { id, provider, purpose: Purpose::Select | Purpose::Evaluate, .. } = effect
         else {
             continue;
         };
         if let Some(request) = session.request(*id) {
-            let call = Call { provider: provider.clone(), request, answer: CallAnswer::Dropped };
+            let call = PendingCall { provider: provider.clone(), request, answer: CallAnswer::Dropped };
             calls.insert(*id, call);
         }
     }
 }
 
-/// Keeps what it answers.
-fn answered(stamped: &Stamped, calls: &mut Calls) {
+/// Adds the answer to the call that an event answers.
+fn answered(stamped: &Stamped, calls: &mut PendingCalls) {
     let Some(call) = stamped.event.answers().and_then(|effect| calls.get_mut(&effect)) else { return };
     call.answer = match stamped.event.clone() {
-        Event::ModelReplied { effect: _, message, usage, stop_reason, duration_ms, cached: _ } => {
-            CallAnswer::Replied { message, stop_reason, usage, duration_ms }
-        }
-        Event::ModelFailed { effect: _, error, duration_ms, usage: _ } => {
+        Event::Answered {
+            effect: _,
+            answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms, cached: _ },
+        } => CallAnswer::Replied { message, stop_reason, usage, duration_ms },
+        Event::Answered { effect: _, answer: EffectAnswer::ModelFailed { error, duration_ms, usage: _ } } => {
             CallAnswer::Failed { error, duration_ms }
         }
-        Event::EffectLost { .. } => CallAnswer::Lost,
+        Event::Answered { answer: EffectAnswer::EffectLost, .. } => CallAnswer::Lost,
         _ => return,
     };
 }
 
-/// Whether a decision can come of it whose alternatives are those of the state before it.
-fn settles(event: &Event, calls: &Calls) -> bool {
+/// Whether an event can lead to a decision. Its alternatives are then those of the state before the event.
+fn settles(event: &Event, calls: &PendingCalls) -> bool {
     match event {
         Event::OverrideRequested { .. } => true,
         event => event.answers().is_some_and(|effect| calls.contains_key(&effect)),
     }
 }
 
-/// What the rules would have said, before anything changed.
-struct Before {
+/// What the rules would have decided before an event changed the state.
+struct RulesBefore {
     select: Option<Decision>,
     evaluate: Option<Decision>,
     some_agent_ran: bool,
     iteration: u32,
 }
 
-impl Before {
+impl RulesBefore {
     fn of(session: &Session) -> Self {
         let (Some(setup), Some(context)) = (session.setup(), session.context()) else {
             return Self { select: None, evaluate: None, some_agent_ran: false, iteration: 0 };
         };
         let rules = |point| {
-            let ruling = session.inquiry(point)?.rule_or_fallback(setup.default_agent.as_deref());
+            let ruling = session.arbiter_question(point)?.rule_or_fallback(setup.default_agent.as_deref());
             ruling.map(|ruling| ruling.decision)
         };
         Self {
@@ -248,21 +254,21 @@ impl Before {
     }
 }
 
-/// Where in the journal a decision is.
-struct Place {
+/// When and where a decision was made.
+struct DecisionSite {
     number: usize,
     record: u64,
     at: Timestamp,
     state: State,
 }
 
-impl Place {
+impl DecisionSite {
     fn explain(
         self,
         record: &DecisionRecord,
-        before: Option<&Before>,
+        before: Option<&RulesBefore>,
         session: &Session,
-        calls: &mut Calls,
+        calls: &mut PendingCalls,
     ) -> Explanation {
         let DecisionRecord {
             point,
@@ -329,7 +335,7 @@ fn alternatives(
     point: DecisionPoint,
     taken: &Decision,
     source: DecisionSource,
-    before: Option<&Before>,
+    before: Option<&RulesBefore>,
     session: &Session,
 ) -> Alternatives {
     let chosen = match taken {
@@ -341,7 +347,7 @@ fn alternatives(
     let agents = agents
         .filter(|agent| Some(&agent.name) != chosen)
         .map(|agent| AlternativeAgent { name: agent.name.clone(), when_to_use: agent.when_to_use.joined() });
-    // Where the rules decided, they decided in the same step, and nobody asked before it.
+    // The rules decide in the same step, so there is nothing to ask them before it.
     let rules = match (source, before, point) {
         (DecisionSource::Rule | DecisionSource::Fallback, ..) => Some(taken.clone()),
         (_, None, _) => None,

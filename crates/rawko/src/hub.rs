@@ -1,4 +1,4 @@
-//! Handing events to watchers that may be slow or gone: they never hold back the run.
+//! Sends events to consumers. A consumer that is slow or gone never holds back the run.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,52 +10,52 @@ use tokio::sync::mpsc;
 
 use crate::run_event::RunEvent;
 
-/// Events a watcher may be behind before pieces of text are left out for it.
-const BEHIND: usize = 4_096;
+/// With this many unread events, a consumer gets no more pieces of text.
+const MAX_UNREAD: usize = 4_096;
 
 /// The sending end.
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
-    watchers: Vec<Watcher>,
+    consumers: Vec<Consumer>,
 }
 
 #[derive(Debug)]
-struct Watcher {
+struct Consumer {
     sender: mpsc::UnboundedSender<RunEvent>,
-    behind: Arc<AtomicUsize>,
+    unread: Arc<AtomicUsize>,
 }
 
-/// The events of one run, from its start to [`RunEvent::SessionFinished`], which is always the last.
+/// The events of one run. The last one is always [`RunEvent::SessionFinished`].
 #[derive(Debug)]
 pub struct RunEvents {
     receiver: mpsc::UnboundedReceiver<RunEvent>,
-    behind: Arc<AtomicUsize>,
+    unread: Arc<AtomicUsize>,
 }
 
 impl Hub {
     pub(crate) fn watch(&mut self) -> RunEvents {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let behind = Arc::new(AtomicUsize::new(0));
-        self.watchers.push(Watcher { sender, behind: Arc::clone(&behind) });
-        RunEvents { receiver, behind }
+        let unread = Arc::new(AtomicUsize::new(0));
+        self.consumers.push(Consumer { sender, unread: Arc::clone(&unread) });
+        RunEvents { receiver, unread }
     }
 
-    pub(crate) fn tell(&mut self, event: &RunEvent) {
-        self.watchers.retain(|watcher| {
-            if event.is_droppable() && watcher.behind.load(Ordering::Relaxed) > BEHIND {
-                return !watcher.sender.is_closed();
+    pub(crate) fn send(&mut self, event: &RunEvent) {
+        self.consumers.retain(|consumer| {
+            if event.is_droppable() && consumer.unread.load(Ordering::Relaxed) > MAX_UNREAD {
+                return !consumer.sender.is_closed();
             }
-            watcher.behind.fetch_add(1, Ordering::Relaxed);
-            watcher.sender.send(event.clone()).is_ok()
+            consumer.unread.fetch_add(1, Ordering::Relaxed);
+            consumer.sender.send(event.clone()).is_ok()
         });
     }
 }
 
 impl RunEvents {
-    /// The next event; `None` when the run is over and everything was told.
+    /// The next event; `None` after the last one.
     pub async fn next(&mut self) -> Option<RunEvent> {
         let event = self.receiver.recv().await;
-        self.behind.fetch_sub(usize::from(event.is_some()), Ordering::Relaxed);
+        self.unread.fetch_sub(usize::from(event.is_some()), Ordering::Relaxed);
         event
     }
 }
@@ -66,7 +66,7 @@ impl Stream for RunEvents {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         let polled = self.receiver.poll_recv(cx);
         if let Poll::Ready(Some(_)) = &polled {
-            self.behind.fetch_sub(1, Ordering::Relaxed);
+            self.unread.fetch_sub(1, Ordering::Relaxed);
         }
         polled
     }
@@ -77,17 +77,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_slow_watcher_loses_text_and_nothing_else() {
+    async fn a_slow_consumer_loses_text_and_nothing_else() {
         let mut hub = Hub::default();
         let mut slow = hub.watch();
         drop(hub.watch());
         for _ in 0..10_000 {
-            hub.tell(&RunEvent::TextDelta { agent: "a".into(), text: "x".into() });
+            hub.send(&RunEvent::TextDelta { agent: "a".into(), text: "x".into() });
         }
         for _ in 0..10 {
-            hub.tell(&RunEvent::Warning { message: "w".into() });
+            hub.send(&RunEvent::warning("w"));
         }
-        assert_eq!(hub.watchers.len(), 1, "the one that is gone is forgotten");
+        assert_eq!(hub.consumers.len(), 1, "the dropped one is removed");
         drop(hub);
         let (mut texts, mut warnings) = (0, 0);
         while let Some(event) = slow.next().await {
@@ -97,6 +97,6 @@ mod tests {
             }
         }
         assert_eq!(warnings, 10);
-        assert!((BEHIND..BEHIND + 2).contains(&texts), "{texts}");
+        assert!((MAX_UNREAD..MAX_UNREAD + 2).contains(&texts), "{texts}");
     }
 }

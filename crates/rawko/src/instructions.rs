@@ -1,9 +1,9 @@
 //! The project's standing instructions for agents: `AGENTS.md`, the nearest one, as the convention has it.
 //!
-//! They are the project's word: unlike memories they say what to do, and they come with a clone as the code does. So they
-//! only say; what agents may do is the configuration's, and the user's trust in it. The nearest file is looked for from the
-//! folder that is worked in upwards, as far as the repository reaches, and told. The others in the project are named, for
-//! agents to read before they work below their folders. All of it is recorded with the run: a resumed one reads nothing anew.
+//! Unlike memories, they say what to do, and they come with a clone as the code does. They are text only:
+//! the configuration, and the user's trust in it, decide what agents may do. The nearest file is searched for from the
+//! working folder upwards, up to the root of the repository, and goes into the prompt. The others in the project are only named, for
+//! agents to read before they work below their folders. All of it is recorded with the run: a resumed run does not read them again.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,31 +14,31 @@ use rawko_core::text::{floor_boundary, harmless};
 
 /// The file's name.
 const NAME: &str = "AGENTS.md";
-/// Most bytes that are told: it is in every request.
+/// Most bytes that go into the prompt, because it is part of every request.
 const MAX_BYTES: usize = 32 * 1024;
 /// Most other files that are named.
 const MAX_OTHERS: usize = 50;
-/// Most entries of the project that are looked at for them.
+/// Most entries of the project that are searched for them.
 const MAX_WALKED: usize = 20_000;
 /// Longest path that is named, in bytes.
 const MAX_PATH: usize = 200;
-/// Beginning of another file that must hold more than blanks for it to be named.
+/// Bytes of another file that are checked for text. A blank file is not named.
 const GLANCE: u64 = 4_096;
 
-/// What is told of them.
+/// What goes into the prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// The nearest file's text, bounded and harmless.
+    /// The nearest file's text, bounded and without control characters.
     pub(crate) text: Option<String>,
     /// Where that is, seen from the project, unless it is the project's own.
     pub(crate) from: Option<String>,
     /// The others in the project, seen from there.
     pub(crate) others: Vec<String>,
-    /// What somebody should know.
+    /// Warnings for the user.
     pub(crate) problems: Vec<String>,
 }
 
-/// Looks for them, for somebody who works in `folder`; a folder outside `project` counts as the project itself.
+/// Searches from `folder` upwards. A folder outside `project` counts as the project itself.
 pub(crate) fn standing(project: &Path, folder: &Path) -> Standing {
     let mut standing = Standing::default();
     let Ok(project) = project.canonicalize() else { return standing };
@@ -65,7 +65,7 @@ pub(crate) fn standing(project: &Path, folder: &Path) -> Standing {
 }
 
 impl Standing {
-    /// The files below the project, `told` apart: those of the upper folders first.
+    /// The other files below the project, those of the upper folders first.
     fn look_for_others(&mut self, project: &Path, in_repository: bool, told: Option<&str>) {
         let mut walk = WalkBuilder::new(project);
         // Packages of others are not the project, and ignore files above a project without a repository are not about it.
@@ -78,7 +78,7 @@ impl Standing {
         let mut found = Vec::new();
         let mut entries = walk.build();
         for entry in entries.by_ref().take(MAX_WALKED) {
-            // One that cannot be read counts, too: it was looked at.
+            // An unreadable entry counts too.
             walked += 1;
             let Ok(entry) = entry else { continue };
             if entry.file_name() != NAME || !says_something(entry.path(), project) {
@@ -124,13 +124,13 @@ fn shown(folder: &Path, project: &Path) -> String {
 }
 
 /// A file's text, and what was done to it.
-struct Told {
+struct PromptText {
     text: String,
     problems: Vec<String>,
 }
 
 /// A file's text; nothing where there is none or it says nothing. A link that leads out of `reach` is not read.
-fn read(path: &Path, reach: &Path) -> Result<Option<Told>, String> {
+fn read(path: &Path, reach: &Path) -> Result<Option<PromptText>, String> {
     let real = match path.canonicalize() {
         Ok(real) => real,
         Err(_) if path.symlink_metadata().is_err() => return Ok(None),
@@ -145,13 +145,13 @@ fn read(path: &Path, reach: &Path) -> Result<Option<Told>, String> {
     let mut bytes = Vec::new();
     let file = File::open(&real).map_err(|error| error.to_string())?;
     let size = file.metadata().map_or(0, |metadata| metadata.len());
-    // A little more than is told, so that no character is cut in two; never a file of any size.
+    // A little more than the limit, so that no character is cut in two; never the whole file.
     file.take(MAX_BYTES as u64 + 4).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    Ok(told(&bytes, size))
+    Ok(prompt_text(&bytes, size))
 }
 
-/// What is told of a file that begins with `bytes` and is `size` long.
-fn told(bytes: &[u8], size: u64) -> Option<Told> {
+/// The text for the prompt of a file that begins with `bytes` and is `size` long.
+fn prompt_text(bytes: &[u8], size: u64) -> Option<PromptText> {
     let mut problems = Vec::new();
     let is_whole = size <= bytes.len() as u64;
     let (text, is_text) = match std::str::from_utf8(bytes) {
@@ -164,11 +164,11 @@ fn told(bytes: &[u8], size: u64) -> Option<Told> {
     };
     if !is_text {
         problems
-            .push("is not UTF-8 everywhere: what cannot be read is told as �; save it as UTF-8".to_owned());
+            .push("is not UTF-8 everywhere: invalid bytes are replaced with �; save it as UTF-8".to_owned());
     }
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let clean = harmless(&text);
-    // How an emoji is to be drawn: they go too, but that is nothing to tell.
+    // Variation selectors of emojis are removed without a warning.
     if clean != text.replace(['\u{fe0e}', '\u{fe0f}'], "") {
         problems.push(
             "holds control characters, or such that hide or reorder text: they are left out".to_owned(),
@@ -182,12 +182,12 @@ fn told(bytes: &[u8], size: u64) -> Option<Told> {
         if is_whole && clean.len() <= MAX_BYTES { clean.len() } else { floor_boundary(clean, MAX_BYTES) };
     let mut text = clean[..end].to_owned();
     if end < clean.len() || !is_whole {
-        text.push_str("\n[... cut here: the file is longer than what is told of it ...]");
+        text.push_str("\n[... cut here: the file is longer than the limit ...]");
         problems.push(format!(
-            "is {size} bytes long, and {MAX_BYTES} of them are told: make it shorter, or move parts into the folders they are about"
+            "is {size} bytes long, and only the first {MAX_BYTES} reach the agents: make it shorter, or move parts into the folders they are about"
         ));
     }
-    Some(Told { text, problems })
+    Some(PromptText { text, problems })
 }
 
 /// Whether it is a file in the project that holds more than blanks.

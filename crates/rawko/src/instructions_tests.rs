@@ -82,7 +82,7 @@ fn of_very_many_some_are_named_and_the_rest_is_told() {
 /// What is told of these bytes, and what is said about it.
 #[track_caller]
 fn check_bytes(bytes: &[u8], size: u64, text: &str, problem: &str) {
-    let told = told(bytes, size).unwrap();
+    let told = prompt_text(bytes, size).unwrap();
     assert!(told.text.starts_with(text) && told.text.len() < MAX_BYTES + 100, "{:?}", told.text);
     assert_eq!(told.problems.len(), usize::from(!problem.is_empty()), "{:?}", told.problems);
     assert!(told.problems.iter().all(|told| told.contains(problem)), "{:?}", told.problems);
@@ -102,9 +102,9 @@ fn what_is_cut_replaced_or_left_out_is_said() {
     check_bytes(&odd.as_bytes()[..MAX_BYTES + 4], odd.len() as u64, "aéé", "65537 bytes long");
     check_bytes(&b"x".repeat(MAX_BYTES), MAX_BYTES as u64, "xx", "");
     // Each byte that is no text becomes three.
-    let wild = told(&b"\xff".repeat(MAX_BYTES), MAX_BYTES as u64).unwrap();
+    let wild = prompt_text(&b"\xff".repeat(MAX_BYTES), MAX_BYTES as u64).unwrap();
     assert!(wild.text.len() < MAX_BYTES + 100 && wild.problems.len() == 2, "{:?}", wild.problems);
-    assert!(told(b" \n\t\x1b", 4).is_none());
+    assert!(prompt_text(b" \n\t\x1b", 4).is_none());
 }
 
 #[cfg(unix)]

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::assemble::{self, Providers};
-use crate::cancel::HolderMark;
+use crate::cancel::{HolderMark, Unfinished};
 use crate::checkpoint::Checkpoints;
 use crate::config::{Origin, Scope, user_data_dir};
 use crate::decision_cache::DecisionCache;
@@ -55,7 +55,7 @@ impl Rawko {
             resumed: matches!(start, Start::Resumed { .. }),
             forked_from,
             dry_run: self.builder.dry_run,
-            degraded: self.degraded(),
+            degraded: self.missing(),
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id);
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
@@ -83,6 +83,10 @@ impl Rawko {
         .with_cache(self.decision_cache(setup));
         let reloader = self.reloader(setup, Arc::clone(&redactor));
         let mark = HolderMark::leave(&journal_path);
+        let mut unfinished = Unfinished::default();
+        if matches!(start, Start::New(_)) {
+            unfinished.begin(&journal_path);
+        }
         let (signals, inbox) = mpsc::unbounded_channel();
         let driver_signals = signals.clone();
         let driver_id = id.clone();
@@ -99,6 +103,7 @@ impl Rawko {
                 Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)
                     .with_scratch(scratch)
             }),
+            unfinished,
         })
     }
 

@@ -1,11 +1,37 @@
-//! The rawko SDK: carries a software task from a sentence to a verified change with several agents in turn.
+//! The rawko SDK carries a software task from a sentence to a verified change. Several LLM agents work in turn under a
+//! state machine.
 //!
-//! [`Rawko::builder`] reads and checks a project's configuration; [`Rawko::run`] prepares a run; awaiting it carries
-//! the task to its end, which is always the truth: verified, claimed, failed, limited or cancelled. [`Run::events`] tells what
-//! happens, [`Run::control`] steers and stops it, and the journal under `.rawko/sessions/` keeps every step.
+//! ```no_run
+//! # async fn example() -> Result<(), rawko::Error> {
+//! let rawko = rawko::Rawko::builder().project(".").build()?;
+//! let mut run = rawko.run("Reject dates after 2100, with a test")?;
 //!
-//! Every decision is `rawko-core`'s. This crate drives it: it journals, performs, and tells. It knows nothing of the
-//! terminal.
+//! let mut events = run.events();
+//! tokio::spawn(async move {
+//!     while let Some(event) = events.next().await {
+//!         println!("{event:?}");
+//!     }
+//! });
+//!
+//! let outcome = run.await?;
+//! println!("{}: {}", outcome.status.as_str(), outcome.summary);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Rawko::builder`] reads and checks the project's configuration. [`Rawko::run`] prepares a run; awaiting it carries
+//! the task to its end. The [`Status`] says how it ended: verified, claimed, failed, limited or cancelled.
+//! [`Run::events`] streams what happens, [`Run::control`] steers and stops the run, and the journal under
+//! `.rawko/sessions/` keeps every step.
+//!
+//! - A tool of your own implements [`Tool`]; pass it to [`RawkoBuilder::tool`].
+//! - A provider of your own implements [`Provider`]; pass it to [`RawkoBuilder::provider`].
+//! - [`journal`] reads sessions; [`Rawko::resume`], [`Rawko::fork`] and [`replay()`] work on them.
+//!
+//! The folder `examples/` of the repository has a program for each of these.
+//!
+//! All decisions are made in `rawko-core`, which does no I/O. This crate journals and performs them. It does not use
+//! the terminal.
 
 mod assemble;
 mod builder;
@@ -16,11 +42,8 @@ mod decision_cache;
 mod driver;
 mod error;
 mod evaluate;
-mod evidence;
 mod explain;
 mod fork;
-mod found;
-mod hex;
 mod hub;
 mod instructions;
 pub mod journal;
@@ -39,7 +62,9 @@ mod run_event;
 mod seal;
 mod session_id;
 mod situations;
+mod tree_checks;
 mod verification;
+mod verification_commands;
 mod waiting;
 
 pub use builder::RawkoBuilder;
@@ -52,15 +77,22 @@ pub use evaluate::{
 };
 pub use explain::{AlternativeAgent, Alternatives, CallAnswer, ExplainedCall, Explanation, explain};
 pub use fork::{Fork, ForkOptions, Stopped};
-pub use found::FoundCommand;
 pub use hub::RunEvents;
 pub use rawko::Rawko;
-pub use rawko_core as core;
+pub use rawko_core::agent::{AgentConfig, Permissions};
+pub use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
+pub use rawko_core::note::Note;
+pub use rawko_core::request::{ModelRequest, Purpose, ToolChoice};
 pub use rawko_core::session::{Outcome, Status};
+pub use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+pub use rawko_core::{ErrorCode, ErrorInfo, TimeSpan, Timestamp, Usage};
 pub use rawko_provider as provider;
+pub use rawko_provider::{EventStream, Provider, ProviderEvent, ProviderSession};
 pub use rawko_tools as tools;
-pub use replay::{Counts, Difference, Replay, replay, replay_with};
+pub use rawko_tools::{BoxFuture, Tool, ToolContext};
+pub use replay::{Replay, ReplayCounts, ReplayDifference, replay, replay_with};
 pub use run::{Run, RunControl};
 pub use run_event::RunEvent;
 pub use situations::situations;
-pub use verification::Verifying;
+pub use verification::VerificationPlan;
+pub use verification_commands::FoundCommand;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use rawko_core::agent::Permissions;
@@ -11,7 +11,7 @@ use rawko_core::arbiter::cached_answer;
 use rawko_core::message::{StopReason, ToolCall};
 use rawko_core::policy::listed_programs;
 use rawko_core::request::{ModelRequest, Purpose};
-use rawko_core::session::{ConversationId, DecisionRecord, EffectId, Event};
+use rawko_core::session::{ConversationId, DecisionRecord, Effect, EffectAnswer};
 use rawko_core::setup::AgentSetup;
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
@@ -22,14 +22,14 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::checkpoint::Checkpoints;
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Signal, Signals, now};
-use crate::redact::{Pieces, Redactor};
-use crate::remembering::RunMemory;
+use crate::redact::{RedactedStream, Redactor};
+use crate::remembering::{RunMemory, Source};
 use crate::run_event::RunEvent;
 
 /// What each agent may touch, by name.
 type Grants = BTreeMap<String, Arc<Permissions>>;
 
-/// What is kept of a run beside its journal.
+/// What a run stores besides its journal.
 pub(crate) struct Kept {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) memory: Arc<RunMemory>,
@@ -46,15 +46,15 @@ pub(crate) struct Performer {
     /// Runs the verification commands.
     pub(crate) runner: CommandRunner,
     redactor: Arc<Redactor>,
-    /// Decisions that were taken before.
+    /// The arbiter's cache.
     cache: Option<DecisionCache>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
-    /// one, so that nothing is kept that cannot be continued.
-    arbiter: Slot,
-    agent: Slot,
+    /// one, because an old one is never continued.
+    arbiter: SessionSlot,
+    agent: SessionSlot,
 }
 
-type Slot = Mutex<Option<OpenSession>>;
+type SessionSlot = Mutex<Option<OpenSession>>;
 
 #[derive(Clone)]
 struct OpenSession {
@@ -88,83 +88,104 @@ impl Performer {
         }
     }
 
-    /// Decisions are looked up and remembered here.
+    /// Sets the arbiter's cache.
     pub(crate) fn with_cache(self, cache: Option<DecisionCache>) -> Self {
         Self { cache, ..self }
     }
 
-    /// Remembers a decision for the next run that comes to the same question.
+    /// Caches a decision for the next run with the same question.
     pub(crate) fn remember(&self, decision: &DecisionRecord) {
         if let Some(cache) = &self.cache {
             cache.remember(decision, now());
         }
     }
 
-    /// Other permissions from now on, after a reload.
+    /// Replaces the permissions after a reload.
     pub(crate) fn grant(&self, agents: &BTreeMap<String, AgentSetup>) {
         *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants_of(agents);
         self.memory.tell(agents);
     }
 
-    /// Ends what the tools still have running. Does not wait for it.
+    /// Stops running tool calls, without waiting.
     pub(crate) fn interrupt(&self) {
         self.tools.interrupt();
     }
 
-    /// Ends what the tools keep between their calls. Does not wait for it.
+    /// Stops what the tools leave running between calls, without waiting.
     pub(crate) fn end(&self) {
         self.tools.end();
     }
 
-    /// Puts the question and reports the answer; pieces of text go to the watchers as they arrive.
-    pub(crate) async fn call_model(
+    /// Performs `effect`. Returns `None` if it has no answer. `request` is that of a `CallModel`, and `records` names the
+    /// records of the journal that a memory is learned from. Pieces of text go to the event streams as they arrive.
+    pub(crate) async fn perform(
         self: Arc<Self>,
-        effect: EffectId,
-        provider: String,
+        effect: Effect,
+        request: Option<ModelRequest>,
+        records: Vec<u64>,
+        signals: Signals,
+    ) -> Option<EffectAnswer> {
+        Some(match effect {
+            Effect::CallModel { provider, conversation, cache_key, .. } => {
+                self.call_model(&provider, conversation, request?, cache_key, &signals).await
+            }
+            Effect::RunTool { agent, call, .. } => self.run_tool(&agent, call).await,
+            Effect::TakeCheckpoint { iteration, .. } => self.take_checkpoint(iteration).await,
+            Effect::Recall { agent, task, step, .. } => {
+                Arc::clone(&self.memory).recall(agent, task, step).await
+            }
+            Effect::Remember { agent, iteration, draft, files, .. } => {
+                let source = Source { agent, iteration, files, records };
+                Arc::clone(&self.memory).remember(*draft, source).await
+            }
+            Effect::InspectTree { iteration, .. } => self.inspect_tree(iteration).await,
+            Effect::Verify { commands, timeout_ms, .. } => self.verify(&commands, timeout_ms).await,
+            Effect::StartTimer { after_ms, .. } => {
+                tokio::time::sleep(Duration::from_millis(after_ms)).await;
+                EffectAnswer::TimerFired
+            }
+            Effect::Abandon { .. } | Effect::Finish { .. } => return None,
+        })
+    }
+
+    async fn call_model(
+        &self,
+        provider: &str,
         conversation: ConversationId,
         request: ModelRequest,
         cache_key: Option<String>,
-        signals: Signals,
-    ) {
+        signals: &Signals,
+    ) -> EffectAnswer {
         let begun = Instant::now();
         let known = cache_key.and_then(|key| self.cache.as_ref()?.get(&key, now()));
         if let Some(decision) = known {
-            let event = Event::ModelReplied {
-                effect,
+            return EffectAnswer::ModelReplied {
                 message: cached_answer(&decision),
                 usage: Usage::default(),
                 stop_reason: StopReason::ToolUse,
                 duration_ms: elapsed_ms(begun),
                 cached: true,
             };
-            let _ = signals.send(Signal::Happened(event));
-            return;
         }
         let speaker = request.purpose.to_string();
-        // A provider of the embedding program may panic. Unanswered, the effect would be waited for without end.
+        // A provider of the embedding program may panic. Without an answer the run would wait forever.
         let asked = AssertUnwindSafe(async {
-            let session = self.session(&provider, conversation, &request.purpose)?;
+            let session = self.session(provider, conversation, &request.purpose)?;
             let mut session = session.lock().await;
-            answer(session.as_mut(), request, &speaker, &signals, &self.redactor).await
+            reply(session.as_mut(), request, &speaker, signals, &self.redactor).await
         });
-        let answer = match asked.catch_unwind().await {
-            Ok(answer) => answer,
-            Err(_) => {
-                let message =
-                    format!("the provider `{provider}` broke: a fault of the provider, not of the request");
-                Err(ErrorInfo::new(ErrorCode::Unknown, message).into())
-            }
-        };
+        let reply = asked.catch_unwind().await.unwrap_or_else(|_| {
+            let message =
+                format!("the provider `{provider}` broke: a fault of the provider, not of the request");
+            Err(ErrorInfo::new(ErrorCode::Unknown, message).into())
+        });
         let duration_ms = elapsed_ms(begun);
-        let event = match answer {
-            Ok(Answer { message, usage, stop_reason }) => {
-                Event::ModelReplied { effect, message, usage, stop_reason, duration_ms, cached: false }
+        match reply {
+            Ok(StreamedReply { message, usage, stop_reason }) => {
+                EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms, cached: false }
             }
-            Err(Unanswered { error, usage }) => {
-                Event::ModelFailed { effect, error: *error, duration_ms, usage }
-            }
-        };
-        let _ = signals.send(Signal::Happened(event));
+            Err(NoReply { error, usage }) => EffectAnswer::ModelFailed { error: *error, duration_ms, usage },
+        }
     }
 
     fn session(
@@ -193,48 +214,38 @@ impl Performer {
         Ok(session)
     }
 
-    /// Keeps the tree and reports under which name.
-    pub(crate) async fn take_checkpoint(self: Arc<Self>, effect: EffectId, iteration: u32, signals: Signals) {
+    async fn take_checkpoint(&self, iteration: u32) -> EffectAnswer {
         let checkpoints = self.checkpoints.clone();
-        let taken = tokio::task::spawn_blocking(move || checkpoints.take(iteration)).await;
-        let event = match taken {
-            Ok(Ok(checkpoint)) => Event::CheckpointTaken { effect, checkpoint },
-            Ok(Err(error)) => Event::CheckpointFailed { effect, message: error.to_string() },
-            Err(error) => Event::CheckpointFailed { effect, message: error.to_string() },
-        };
-        let _ = signals.send(Signal::Happened(event));
+        match tokio::task::spawn_blocking(move || checkpoints.take(iteration)).await {
+            Ok(Ok(checkpoint)) => EffectAnswer::CheckpointTaken { checkpoint },
+            Ok(Err(error)) => EffectAnswer::CheckpointFailed { message: error.to_string() },
+            Err(error) => EffectAnswer::CheckpointFailed { message: error.to_string() },
+        }
     }
 
-    /// Keeps the tree that the run leaves behind, if it changed anything: a help for `diff` and `rewind`, which do
-    /// without where it cannot be kept.
+    /// Saves the tree at the end of the run, if the run changed anything. `diff` and `rewind` use it if it is there, and
+    /// work without it.
     pub(crate) async fn keep_end(self: Arc<Self>) {
         let checkpoints = self.checkpoints.clone();
         let _ = tokio::task::spawn_blocking(move || checkpoints.take_end()).await;
     }
 
-    /// Runs the tool and reports what came of it.
-    pub(crate) async fn run_tool(
-        self: Arc<Self>,
-        effect: EffectId,
-        agent: String,
-        call: ToolCall,
-        signals: Signals,
-    ) {
-        let outcome = match self.context(&agent) {
+    async fn run_tool(&self, agent: &str, call: ToolCall) -> EffectAnswer {
+        let outcome = match self.context(agent) {
             Some(context) => match self.redactor.refusal(&call, &context).await {
                 Some(refusal) => refusal,
                 None => self.tools.call(&call.name, call.input, &context).await,
             },
-            // Absent lists of permissions mean the project; an agent that nobody knows gets nothing at all.
+            // Absent lists of permissions mean the whole project; an unknown agent gets nothing at all.
             None => ToolOutcome::error(
                 ErrorCode::PermissionError,
                 format!("agent `{agent}` is not configured, so nothing is granted to it"),
             ),
         };
-        let _ = signals.send(Signal::Happened(Event::ToolFinished { effect, outcome }));
+        EffectAnswer::ToolFinished { outcome }
     }
 
-    /// Clears up after a call that the process before this one did not come to the end of.
+    /// Cleans up after a call that an earlier process did not finish.
     pub(crate) fn clear_up(&self, agent: &str, call: &ToolCall) {
         if let Some(context) = self.context(agent) {
             self.tools.abandoned(&call.name, &call.input, &context);
@@ -256,33 +267,33 @@ fn grants_of(agents: &BTreeMap<String, AgentSetup>) -> Grants {
     agents.iter().map(|(name, agent)| (name.clone(), Arc::new(granted(agent)))).collect()
 }
 
-struct Answer {
+struct StreamedReply {
     message: rawko_core::message::Message,
     usage: rawko_core::Usage,
     stop_reason: rawko_core::message::StopReason,
 }
 
-/// A question without an answer, and what it consumed all the same.
-struct Unanswered {
+/// A failed call, with the tokens that it consumed.
+struct NoReply {
     error: Box<ErrorInfo>,
     usage: Option<Usage>,
 }
 
-impl From<ErrorInfo> for Unanswered {
+impl From<ErrorInfo> for NoReply {
     fn from(error: ErrorInfo) -> Self {
         Self { error: Box::new(error), usage: None }
     }
 }
 
-async fn answer(
+async fn reply(
     session: &mut dyn ProviderSession,
     request: ModelRequest,
     speaker: &str,
     signals: &Signals,
     redactor: &Redactor,
-) -> Result<Answer, Unanswered> {
-    let mut pieces = Pieces::new(redactor);
-    let tell = |text: String| {
+) -> Result<StreamedReply, NoReply> {
+    let mut pieces = RedactedStream::new(redactor);
+    let send = |text: String| {
         if !text.is_empty() {
             let _ = signals.send(Signal::Progress(RunEvent::TextDelta { agent: speaker.to_owned(), text }));
         }
@@ -290,13 +301,11 @@ async fn answer(
     let mut stream = session.send(request);
     while let Some(event) = stream.next().await {
         match event {
-            ProviderEvent::TextDelta(text) => tell(pieces.push(&text)),
+            ProviderEvent::TextDelta(text) => send(pieces.push(&text)),
             ProviderEvent::Retrying { mut error, attempt, after_ms } => {
                 redactor.error(&mut error);
                 let event = RunEvent::waiting(&error, attempt, after_ms, now()).unwrap_or_else(|| {
-                    RunEvent::Warning {
-                        message: format!("{}: {}; attempt {attempt} follows", error.code, error.message),
-                    }
+                    RunEvent::warning(format!("{}: {}; attempt {attempt} follows", error.code, error.message))
                 });
                 let _ = signals.send(Signal::Progress(event));
             }
@@ -305,11 +314,11 @@ async fn answer(
             | ProviderEvent::ToolUseInput { .. }
             | ProviderEvent::ToolUseEnd { .. } => {}
             ProviderEvent::MessageDone { message, usage, stop_reason } => {
-                tell(pieces.finish());
-                return Ok(Answer { message, usage, stop_reason });
+                send(pieces.finish());
+                return Ok(StreamedReply { message, usage, stop_reason });
             }
             ProviderEvent::Error { error, usage } => {
-                return Err(Unanswered { error: Box::new(error), usage });
+                return Err(NoReply { error: Box::new(error), usage });
             }
         }
     }

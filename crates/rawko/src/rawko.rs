@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rawko_core::session::Event;
-use rawko_core::setup::{AgentSetup, ModelChoice, Place, Setup};
-use rawko_core::text::truncate;
+use rawko_core::setup::{AgentSetup, ModelChoice, ProjectContext, Setup};
+use rawko_core::text::{hex, truncate};
 use rawko_core::tool::ToolAccess;
 use rawko_provider::Provider;
 use rawko_tools::ToolRegistry;
@@ -13,12 +13,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::assemble;
 use crate::builder::RawkoBuilder;
+use crate::checkpoint::Checkpoints;
 use crate::config::Loaded;
 use crate::driver::{Start, now};
 use crate::error::Error;
-use crate::hex::hex;
 use crate::instructions;
-use crate::journal::{FORMAT, Header, SessionStore};
+use crate::journal::{FORMAT, ForkedFrom, JournalHeader, SessionStore};
 use crate::launch::Launch;
 use crate::memory;
 use crate::redact::Redactor;
@@ -28,7 +28,7 @@ use crate::seal::Sealer;
 use crate::session_id;
 
 /// Characters of the task in a journal's header.
-pub(crate) const HEADER_TASK_CHARS: usize = 200;
+const HEADER_TASK_CHARS: usize = 200;
 
 /// A project, configured and checked.
 ///
@@ -46,7 +46,7 @@ pub struct Rawko {
 }
 
 impl Rawko {
-    /// Begins with the defaults: the current directory, the process's environment, nothing trusted.
+    /// Starts with the defaults: the current directory, the process's environment, no trust.
     #[must_use]
     pub fn builder() -> RawkoBuilder {
         RawkoBuilder::default()
@@ -71,7 +71,7 @@ impl Rawko {
     /// The tools of this project's runs.
     ///
     /// # Errors
-    /// [`Error::Setup`] where two tools have one name.
+    /// [`Error::Setup`] if two tools have the same name.
     pub fn tools(&self) -> Result<ToolRegistry, Error> {
         self.builder.registry(&Arc::default(), &self.loaded.config.tools)
     }
@@ -88,7 +88,7 @@ impl Rawko {
         }
     }
 
-    /// What the operating system does not enforce in this version, for people to know.
+    /// What the operating system does not enforce in this version, as text for people.
     #[must_use]
     pub fn degraded(&self) -> Vec<String> {
         vec![
@@ -96,6 +96,16 @@ impl Rawko {
              operating system: they can read and write what you can, and reach the network"
                 .to_owned(),
         ]
+    }
+
+    /// All that a run in this project does without, for its first lines: what is not enforced, and git.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let no_git = (!Checkpoints::is_available(self.project())).then(|| {
+            "git is not installed: the files are not kept before a change, so `rawko rewind` and `rawko diff` have \
+             nothing to show, and a result is claimed at best, never verified"
+                .to_owned()
+        });
+        self.degraded().into_iter().chain(no_git).collect()
     }
 
     /// Prepares a run of `task`: builds the providers and opens the journal. The run itself happens when the result
@@ -126,7 +136,7 @@ impl Rawko {
             }
         }
         let id = session_id::new(now());
-        // A dry run changes nothing: its journal is kept apart, and removed with the run.
+        // A dry run changes nothing: its journal is in a temporary folder, which is removed with the run.
         let scratch = builder
             .dry_run
             .then(tempfile::tempdir)
@@ -136,17 +146,7 @@ impl Rawko {
             Some(scratch) => SessionStore::at(scratch.path().to_owned()),
             None => self.sessions(),
         };
-        let header = self.sealed(Header {
-            format: FORMAT,
-            rawko: env!("CARGO_PKG_VERSION").to_owned(),
-            session: id.clone(),
-            created_at: now(),
-            task: truncate(task, HEADER_TASK_CHARS),
-            config_digest: digest(&setup),
-            degraded: self.degraded(),
-            seal: None,
-            forked_from: None,
-        });
+        let header = self.header(&id, task, &setup, None);
         let journal = store.create(&header)?;
         let start = Start::New(Event::TaskStarted {
             task: task.to_owned(),
@@ -166,11 +166,29 @@ impl Rawko {
         })
     }
 
-    /// The same with the user's seal. Without a key there is none: such a journal is resumed on the user's word alone.
-    pub(crate) fn sealed(&self, header: Header) -> Header {
+    /// The header of a new session's journal, with the user's seal. Without a key there is no seal, and such a journal
+    /// is resumed only if the user confirms it.
+    pub(crate) fn header(
+        &self,
+        session: &str,
+        task: &str,
+        setup: &Setup,
+        forked_from: Option<ForkedFrom>,
+    ) -> JournalHeader {
+        let header = JournalHeader {
+            format: FORMAT,
+            rawko: env!("CARGO_PKG_VERSION").to_owned(),
+            session: session.to_owned(),
+            created_at: now(),
+            task: truncate(task, HEADER_TASK_CHARS),
+            config_digest: digest(setup),
+            degraded: self.missing(),
+            seal: None,
+            forked_from,
+        };
         let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
         let seal = sealer.map(|sealer| sealer.seal(&header, self.project()));
-        Header { seal, ..header }
+        JournalHeader { seal, ..header }
     }
 
     /// The sessions of this project.
@@ -189,7 +207,7 @@ impl Rawko {
         tools.extend(rawko_core::agent::control_tools());
         let standing =
             instructions::standing(&builder.project, builder.folder.as_deref().unwrap_or(&builder.project));
-        let place = Place {
+        let place = ProjectContext {
             directory: builder.project.display().to_string(),
             platform: std::env::consts::OS.to_owned(),
             git: builder.project.ancestors().any(|folder| folder.join(".git").exists()),
@@ -214,7 +232,7 @@ impl Rawko {
     /// [`Error::Setup`] that names the place and the secret.
     pub fn check_secrets(&self) -> Result<(), Error> {
         let mut setup = self.setup()?;
-        // A provider without its key has nothing that could be found.
+        // A provider without its key has no secret to find.
         let redactor = self.redactor(&self.providers(&setup).unwrap_or_default());
         redactor.setup(&mut setup)
     }
@@ -227,13 +245,13 @@ impl Rawko {
         assemble::judge(config, &self.builder.providers, provider, model.or(own))
     }
 
-    /// A budget in dollars cannot be kept for a model whose price nobody knows.
+    /// A budget in dollars needs the price of every model.
     pub(crate) fn check_prices(&self, setup: &Setup) -> Result<(), Error> {
         let prices = rawko_core::cost::PriceTable::with_overrides(setup.prices.clone());
         let of_run = setup.limits.max_cost_usd.is_some();
         let limited = |agent: &&AgentSetup| of_run || agent.config.budget.max_cost_usd.is_some();
         let choices: Vec<_> = setup.agents.values().filter(limited).map(|agent| &agent.model).collect();
-        // An agent with a budget may go on with any of the alternatives.
+        // An agent with a budget may continue with any of the alternatives.
         let others = setup.fallback.iter().filter(|_| of_run || !choices.is_empty());
         let judge = of_run.then_some(&setup.arbiter.model);
         for choice in choices.iter().copied().chain(judge).chain(others) {

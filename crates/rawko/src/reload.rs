@@ -1,7 +1,7 @@
-//! Picking up changes of the configuration between iterations, never in the middle of one.
+//! Applies changes of the configuration between iterations, never during one.
 //!
-//! A change is only taken when the user trusts exactly what the files now say: during a run the one who changed them
-//! may be an agent, whose Bash the operating system does not keep from writing.
+//! A change is applied only if the user trusts exactly the files' new content. During a run, an agent may have changed
+//! them: the operating system does not keep its Bash from writing.
 
 use std::collections::BTreeMap;
 
@@ -18,34 +18,34 @@ pub(crate) struct Reread {
 }
 
 /// Reads the agents again; the error is for people.
-type Read = Box<dyn FnMut() -> Result<Reread, String> + Send>;
+type ReadAgents = Box<dyn FnMut() -> Result<Reread, String> + Send>;
 
 /// Watches the files of a configuration by their metadata.
 pub(crate) struct Reloader {
     seen: Fingerprint,
-    read: Read,
+    read: ReadAgents,
     current: BTreeMap<String, AgentSetup>,
-    /// A change that was told and waits for trust, as the files were then.
+    /// A change that was reported and waits for trust, as the files were then.
     waiting: Option<Fingerprint>,
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Debug)]
 pub(crate) enum Change {
     /// The agents as they are now.
     Taken(BTreeMap<String, AgentSetup>),
-    /// Nobody has said that it may be; said once for each change.
+    /// The user has not trusted it; reported once for each change.
     Untrusted,
-    /// It makes no sense; the old agents stay.
+    /// The configuration has errors; the old agents stay.
     Broken(String),
 }
 
 impl Reloader {
-    pub(crate) fn new(seen: Fingerprint, current: BTreeMap<String, AgentSetup>, read: Read) -> Self {
+    pub(crate) fn new(seen: Fingerprint, current: BTreeMap<String, AgentSetup>, read: ReadAgents) -> Self {
         Self { seen, read, current, waiting: None }
     }
 
-    /// What the files say now, if that is news.
+    /// The result of a change of the files, if there is a new one.
     pub(crate) fn changed(&mut self) -> Option<Change> {
         if !self.seen.changed() {
             return None;
@@ -62,12 +62,12 @@ impl Reloader {
                 Some(Change::Taken(agents))
             }
             Ok(Reread { fingerprint, .. }) => {
-                let told = self.waiting.as_ref() == Some(&fingerprint);
+                let reported = self.waiting.as_ref() == Some(&fingerprint);
                 self.waiting = Some(fingerprint);
-                (!told).then_some(Change::Untrusted)
+                (!reported).then_some(Change::Untrusted)
             }
             Err(error) => {
-                // Said once: the next change is looked at again.
+                // Reported once. The next change is checked again.
                 self.seen.refresh();
                 Some(Change::Broken(error))
             }

@@ -1,4 +1,4 @@
-//! A run's dealings with the memory of its project: choosing what an execution is told, keeping what it learned,
+//! A run's dealings with the memory of its project: choosing what an execution is given, keeping what it learned,
 //! noting what helped. What is chosen and why is `rawko_core::memory`'s; files are `memory`'s.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,18 +9,19 @@ use std::time::Duration;
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
 use rawko_core::memory::{
-    Draft, Header, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Use, UseRule,
+    Draft, Header, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Status, Use, UseRule,
+    holds_token,
 };
-use rawko_core::session::{EffectId, Event, KeptMemory};
+use rawko_core::session::{EffectAnswer, KeptMemory};
 use rawko_core::setup::AgentSetup;
 use rawko_core::text::truncate;
 
-use crate::driver::{Signal, Signals, now};
+use crate::driver::now;
 use crate::memory::{LazyMeaning, Learned, MemoryStore, NewMemory, RecallOptions, Report, WriteError, cite};
 
-/// Most problems with memories that one recall tells, those that were told before apart: `rawko memory check` tells all.
+/// Most problems with memories that one recall reports, without those reported before: `rawko memory check` prints all.
 const MAX_PROBLEMS: usize = 3;
-/// How long a run waits for somebody else who writes memories: what was learned is not worth a run's time.
+/// How long a run waits for another writer: what was learned is not worth a run's time.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Characters of the task that a memory names as where it was learned.
 const TASK_CHARS: usize = 200;
@@ -42,7 +43,7 @@ pub(crate) struct RunMemory {
     task: String,
     defaults: (u32, Importance),
     recipients: Mutex<BTreeMap<String, Recipient>>,
-    /// Problems that the run has been told of: once is enough.
+    /// Problems that the run has reported: once is enough.
     told: Mutex<BTreeSet<String>>,
     meaning: Option<LazyMeaning>,
 }
@@ -66,7 +67,7 @@ impl RunMemory {
         Arc::new(memory)
     }
 
-    /// Who is told, from now on.
+    /// The agents that are given memories, from now on.
     pub(crate) fn tell(&self, agents: &BTreeMap<String, AgentSetup>) {
         let (max, minimum) = self.defaults;
         let of = |(name, agent): (&String, &AgentSetup)| {
@@ -75,34 +76,34 @@ impl RunMemory {
         *self.recipients.lock().unwrap_or_else(PoisonError::into_inner) = agents.iter().map(of).collect();
     }
 
-    /// Chooses what an execution is told, and reports.
+    /// Chooses what an execution is given, and reports.
     pub(crate) async fn recall(
         self: Arc<Self>,
-        effect: EffectId,
         agent: String,
-        plan: Option<String>,
-        history: Option<String>,
-        signals: Signals,
-    ) {
+        task: Option<String>,
+        step: Option<String>,
+    ) -> EffectAnswer {
         let chosen =
-            tokio::task::spawn_blocking(move || self.choose(&agent, plan.as_deref(), history.as_deref()));
+            tokio::task::spawn_blocking(move || self.choose(&agent, task.as_deref(), step.as_deref()));
         let recalled = chosen.await.unwrap_or_else(|error| Recalled {
             problems: vec![format!("the memories could not be searched: {error}")],
             use_rule: UseRule::Words,
             ..Recalled::default()
         });
-        let _ = signals.send(Signal::Happened(Event::MemoriesRecalled { effect, recalled }));
+        EffectAnswer::MemoriesRecalled { recalled }
     }
 
-    fn choose(&self, agent: &str, plan: Option<&str>, history: Option<&str>) -> Recalled {
+    fn choose(&self, agent: &str, task: Option<&str>, step: Option<&str>) -> Recalled {
         let recipients = self.recipients.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(recipient) = recipients.get(agent).cloned() else {
             return Recalled { use_rule: UseRule::Words, ..Recalled::default() };
         };
         drop(recipients);
-        let query = Query::new(&self.task, agent, plan, history);
+        // A run that began before effects carried it names no task.
+        let task = task.unwrap_or(&self.task);
+        let query = Query::new(task, agent, step);
         let now = now();
-        let near = self.meaning.as_ref().map(|meaning| meaning.near(&self.store, &self.task, now));
+        let near = self.meaning.as_ref().map(|meaning| meaning.near(&self.store, task, now));
         let (semantic, reports) = near.unwrap_or_default();
         let mut recall = self.store.recall(&query, &recipient, &RecallOptions { now, semantic });
         recall.reports.splice(..0, reports);
@@ -116,7 +117,7 @@ impl RunMemory {
         Recalled { block: recall.block, memories: memories.collect(), problems, use_rule: UseRule::Words }
     }
 
-    /// Those of these problems that the run has not been told of, and how many more there are.
+    /// Those of these problems that the run has not reported, and how many more there are.
     fn untold(&self, problems: impl Iterator<Item = String>) -> Vec<String> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new: Vec<String> = problems.filter(|problem| told.insert(problem.clone())).collect();
@@ -129,16 +130,10 @@ impl RunMemory {
     }
 
     /// Keeps what was learned, and reports what became of it.
-    pub(crate) async fn remember(
-        self: Arc<Self>,
-        effect: EffectId,
-        draft: Draft,
-        source: Source,
-        signals: Signals,
-    ) {
+    pub(crate) async fn remember(self: Arc<Self>, draft: Draft, source: Source) -> EffectAnswer {
         let kept = tokio::task::spawn_blocking(move || self.keep(draft, source)).await;
         let kept = kept.unwrap_or_else(|error| KeptMemory::Refused { message: error.to_string() });
-        let _ = signals.send(Signal::Happened(Event::MemoryKept { effect, kept }));
+        EffectAnswer::MemoryKept { kept }
     }
 
     fn keep(&self, draft: Draft, source: Source) -> KeptMemory {
@@ -146,19 +141,25 @@ impl RunMemory {
         let note = self.seen_again(&source, at);
         let Source { agent, iteration: _, files, records } = source;
         let Draft { learned: _, title, when_to_use, importance, kind, tags, paths, body } = draft;
-        // One that is told whatever the task is takes the place of those that belong to it.
+        // One that is given whatever the task is takes the place of those that belong to it.
         let (useless, when_to_use): (Vec<_>, Vec<_>) =
             when_to_use.into_iter().partition(|text| Pattern::read(text).tells_nothing());
         if when_to_use.is_empty() {
             let message = format!("its patterns match everything or nothing: {}", useless.join(", "));
             return KeptMemory::Refused { message };
         }
+        let said = [&title, &body].into_iter().chain(&when_to_use).chain(&tags).chain(&paths);
+        if said.into_iter().any(|text| holds_token(text)) {
+            let message = "it holds what looks like a key or a token".to_owned();
+            return KeptMemory::Refused { message };
+        }
         let new = NewMemory {
-            importance,
+            importance: importance.min(Importance::High),
             kind: kind.into(),
+            status: Status::Proposed,
             discovered_in: Some(truncate(&self.task, TASK_CHARS)),
             tags,
-            paths,
+            paths: paths.into_iter().filter(|path| is_inside(path)).collect(),
             files: files.iter().filter_map(|file| cite(&self.project, file)).collect(),
             session: Some(self.session.clone()),
             records,
@@ -167,7 +168,7 @@ impl RunMemory {
         };
         match self.store.learn(&new, &note) {
             Ok(Learned::Written { path }) => {
-                // What goes wrong here is told by the next selection.
+                // What goes wrong here is reported by the next selection.
                 drop(self.meaning.as_ref().map(|meaning| meaning.take_in(&self.store, at)));
                 KeptMemory::Written { path }
             }
@@ -201,6 +202,12 @@ impl RunMemory {
             .collect();
         self.store.record_uses(&uses)
     }
+}
+
+/// Whether a path or glob stays in the project.
+fn is_inside(path: &str) -> bool {
+    let path = path.trim();
+    !path.starts_with(['/', '~', '\\']) && !path.split(['/', '\\']).any(|part| part == "..")
 }
 
 /// The paths and globs that a memory speaks of, each once.
@@ -260,6 +267,27 @@ mod tests {
         memory.store.retire("the-integration-tests-need-a-port.md", now()).unwrap();
         let noted = KeptMemory::NotedOn { path: "the-integration-tests-need-a-port.md".to_owned() };
         assert_eq!(keep(title, first, "fact"), noted);
+    }
+
+    #[test]
+    fn what_a_run_learned_is_proposed_and_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = run_memory(dir.path());
+        let keep = |body: &str| {
+            let draft = json!({
+                "learned": true, "title": "Deploying", "whenToUse": ["deploying"], "body": body, "importance": "critical",
+                "paths": ["src/**", "../other/**", "/etc/passwd", "~/.ssh/*", "a/../../b"],
+            });
+            let draft = serde_json::from_value(draft).unwrap();
+            memory.keep(draft, Source { agent: "a".into(), iteration: 1, files: vec![], records: vec![] })
+        };
+        let secret = format!("Set the token to ghp_{}.", "aB3".repeat(12));
+        let KeptMemory::Refused { message } = keep(&secret) else { panic!("a secret was kept") };
+        assert_eq!(message, "it holds what looks like a key or a token");
+        assert_eq!(keep("Ask the on-call engineer."), KeptMemory::Written { path: "deploying.md".into() });
+        let header = &memory.store.find("deploying.md")[0].header;
+        assert_eq!((header.status, header.importance), (Status::Proposed, Importance::High));
+        assert_eq!(header.paths, ["src/**"]);
     }
 
     #[test]

@@ -1,15 +1,16 @@
-//! Replaying a journal: no model, no tool, no clock, and the same requests and transitions (`spec/sessions.md`, "Replay").
+//! Replays a journal (`docs/spec/sessions.md`): without a model, a tool or a clock, the same events lead to the same
+//! requests and transitions.
 //!
-//! Owns the comparison of what was recorded with what follows today: from the recorded setup ([`replay`]), or from
-//! another one ([`replay_with`]), where the two runs are folded side by side and the first request that would be another
-//! is told by its fields. It changes nothing and performs nothing.
+//! [`replay`] compares the recorded steps with those that follow from the recorded setup today. [`replay_with`] folds the
+//! events under another setup beside the recorded one, and reports the first request that differs, field by field. Nothing
+//! is changed or performed.
 
 use std::borrow::Cow;
 
 use rawko_core::machine::State;
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{Effect, Event, Note, Reaction, Session, Stamped};
-use rawko_core::setup::{Place, Setup};
+use rawko_core::setup::{ProjectContext, Setup};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -17,61 +18,61 @@ use crate::error::Error;
 use crate::journal::{FieldDifference, Journal, JournaledEffect, Record, StepRecord, compare, fold};
 use crate::rawko::Rawko;
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replay {
-    /// The session.
+    /// The session's id.
     pub session: String,
-    /// The rawko that recorded it.
+    /// Version of the rawko that recorded it.
     pub recorded_by: String,
-    /// What was folded until the end, or until the difference.
-    pub counts: Counts,
-    /// Where the machine is then.
+    /// How much was folded, up to the end or the first difference.
+    pub counts: ReplayCounts,
+    /// State of the machine there.
     pub state: State,
-    /// Bytes of an incomplete last record, which has no part in this.
+    /// Bytes of an incomplete last record, which was left out.
     pub torn_bytes: usize,
-    /// The first difference; absent where everything is as it was.
+    /// The first difference, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub difference: Option<Difference>,
+    pub difference: Option<ReplayDifference>,
 }
 
 /// How much of a session was derived again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Counts {
+pub struct ReplayCounts {
     /// Events folded.
     pub events: usize,
     /// Requests to models derived.
     pub requests: usize,
-    /// Tool calls that the policy judged again, and allowed.
+    /// Tool calls that the policy allowed again.
     pub tool_calls: usize,
-    /// Decisions taken.
+    /// Decisions made.
     pub decisions: usize,
     /// Transitions of the machine.
     pub transitions: usize,
 }
 
-/// The first place where a session goes another way.
+/// The first place where the replay differs from the record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Difference {
-    /// Sequence number of the record that is, or would be, another.
+pub struct ReplayDifference {
+    /// Sequence number of the record that differs.
     pub record: u64,
-    /// Name of the event before it, which leads to it.
+    /// Name of the event that leads to it.
     pub after: String,
-    /// Who puts the request that is another, if it is one.
+    /// Purpose of the request that differs, if it is a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Purpose>,
     /// Each field that differs.
     pub fields: Vec<FieldDifference>,
 }
 
-/// Derives everything again from the recorded setup, and compares it with what was recorded.
+/// Derives every step again from the recorded setup, and compares it with the recorded one.
 #[must_use]
 pub fn replay(journal: &Journal) -> Replay {
     let folded = fold(journal);
-    let difference = folded.divergence.map(|divergence| Difference {
+    let difference = folded.divergence.map(|divergence| ReplayDifference {
         record: divergence.seq,
         after: event_before(journal, divergence.seq),
         request: recorded_request(journal, divergence.seq, &divergence.fields),
@@ -101,9 +102,9 @@ impl Rawko {
     }
 }
 
-/// Folds the recorded events under `setup` beside the recorded one, and tells the first place where it would have asked,
-/// allowed or decided otherwise. What a run is given besides its configuration (which agent begins, whether the tree
-/// is kept) stays as it was. A journal that does not even lead to what it recorded is told first.
+/// Folds the recorded events under `setup`, beside the recorded one, and reports the first place where the run would have
+/// asked, allowed or decided something else. What a run gets besides its configuration (which agent is first, whether
+/// checkpoints are taken) stays as recorded. A journal that differs from its own records is reported first.
 #[must_use]
 pub fn replay_with(journal: &Journal, setup: &Setup) -> Replay {
     let mut replay = replay(journal);
@@ -121,7 +122,7 @@ pub fn replay_with(journal: &Journal, setup: &Setup) -> Replay {
             let after = stamped.event.name().to_owned();
             replay.counts = count(journal, Some(record));
             replay.state = current.state();
-            replay.difference = Some(Difference { record, after, request, fields });
+            replay.difference = Some(ReplayDifference { record, after, request, fields });
             break;
         }
     }
@@ -135,7 +136,7 @@ fn under<'a>(stamped: &'a Stamped, setup: &Setup) -> Cow<'a, Stamped> {
             let setup = Setup {
                 first_agent: recorded.first_agent.clone(),
                 checkpoints: recorded.checkpoints,
-                place: Place {
+                place: ProjectContext {
                     instruction_problems: recorded.place.instruction_problems.clone(),
                     ..setup.place.clone()
                 },
@@ -152,7 +153,8 @@ fn under<'a>(stamped: &'a Stamped, setup: &Setup) -> Cow<'a, Stamped> {
 /// A session that has just reacted.
 type Reacted<'a> = (&'a Session, &'a Reaction);
 
-/// What differs between two reactions; requests by what is in them, not by their digest. Says whose request it is.
+/// The differences between two reactions. Requests are compared by content, not by digest; the first part of the result
+/// is the purpose of the request that differs.
 fn differences(was: Reacted<'_>, is: Reacted<'_>) -> (Option<Purpose>, Vec<FieldDifference>) {
     let mut fields = Vec::new();
     for (at, pair) in was.1.effects.iter().zip(&is.1.effects).enumerate() {
@@ -172,29 +174,28 @@ fn differences(was: Reacted<'_>, is: Reacted<'_>) -> (Option<Purpose>, Vec<Field
     (None, fields)
 }
 
-/// A question to a model, and where it goes.
-struct Asked<'a> {
+/// A request to a model and its provider.
+struct SentRequest<'a> {
     provider: &'a str,
     digest: &'a str,
     request: ModelRequest,
 }
 
-fn asked<'a>(session: &Session, effect: &'a Effect) -> Option<Asked<'a>> {
+fn asked<'a>(session: &Session, effect: &'a Effect) -> Option<SentRequest<'a>> {
     let Effect::CallModel { id, provider, digest, .. } = effect else { return None };
-    Some(Asked { provider, digest, request: session.request(*id)? })
+    Some(SentRequest { provider, digest, request: session.request(*id)? })
 }
 
-/// The digest stands for system prompt, tools and messages: to compare those themselves at every turn would cost more
-/// with every turn.
-fn same(a: &Asked<'_>, b: &Asked<'_>) -> bool {
+/// The digest stands for system prompt, tools and messages. Comparing these themselves would cost more with every turn.
+fn same(a: &SentRequest<'_>, b: &SentRequest<'_>) -> bool {
     let (p, q) = (&a.request, &b.request);
     (a.provider, a.digest) == (b.provider, b.digest)
         && (&p.purpose, &p.model, &p.tool_choice) == (&q.purpose, &q.model, &q.tool_choice)
         && (p.max_tokens, p.temperature, &p.extra) == (q.max_tokens, q.temperature, &q.extra)
 }
 
-impl Asked<'_> {
-    /// Everything that is sent, by the names that people know; tools by their names, and their order beside them.
+impl SentRequest<'_> {
+    /// The whole request under the documented field names. Tools are keyed by name, with their order beside them.
     fn json(&self) -> Value {
         let request = &self.request;
         let tools: Map<String, Value> = request
@@ -228,7 +229,7 @@ fn event_before(journal: &Journal, seq: u64) -> String {
     events.take(1).collect()
 }
 
-/// Whose request it is whose digest is another.
+/// Purpose of the recorded request whose digest differs.
 fn recorded_request(journal: &Journal, seq: u64, fields: &[FieldDifference]) -> Option<Purpose> {
     let at = usize::try_from(seq.checked_sub(1)?).ok()?;
     let Record::Step(step) = journal.records.get(at)? else { return None };
@@ -242,9 +243,9 @@ fn recorded_request(journal: &Journal, seq: u64, fields: &[FieldDifference]) -> 
     })
 }
 
-/// What the records before `until` hold.
-fn count(journal: &Journal, until: Option<u64>) -> Counts {
-    let mut counts = Counts::default();
+/// ReplayCounts the records before `until`.
+fn count(journal: &Journal, until: Option<u64>) -> ReplayCounts {
+    let mut counts = ReplayCounts::default();
     for (seq, record) in (1_u64..).zip(&journal.records) {
         if until.is_some_and(|until| seq >= until) {
             break;
@@ -265,7 +266,7 @@ fn count(journal: &Journal, until: Option<u64>) -> Counts {
         }
         for note in &step.notes {
             match note {
-                Note::Decided(_) => counts.decisions += 1,
+                Note::DecisionMade(_) => counts.decisions += 1,
                 Note::StateChanged { .. } => counts.transitions += 1,
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! Taking a session up where its journal ends (`spec/sessions.md`, "Resume").
+//! Resumes a session where its journal ends (`docs/spec/sessions.md`, "Resume").
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use rawko_tools::{Digest, FileAccess, FileTracker};
 
 use crate::driver::Start;
 use crate::error::Error;
-use crate::journal::{Folded, Header, Journal, JournalWriter, SeenByAgent, SessionStatus, fold};
+use crate::journal::{Folded, Journal, JournalHeader, JournalWriter, SeenByAgent, SessionStatus, fold};
 use crate::launch::Launch;
 use crate::rawko::Rawko;
 use crate::run::Run;
@@ -24,10 +24,10 @@ impl Rawko {
     /// read is done again, and anything else that was begun is reported to the agent as of unknown outcome.
     ///
     /// # Errors
-    /// [`Error::Journal`] where the journal cannot be opened, [`Error::NewestNotResumed`] where that is the newest one's
-    /// and no id was given; [`Error::Diverged`] where this rawko does not come to what the journal recorded;
-    /// [`Error::Setup`] where there is nothing to resume; [`Error::UntrustedJournal`] where it bears no seal of the
-    /// user's, or grants more than today's configuration and overrides do.
+    /// [`Error::Journal`] if the journal cannot be opened, [`Error::NewestNotResumed`] if that is the newest one's
+    /// and no id was given; [`Error::Diverged`] if this rawko derives something else than the journal recorded;
+    /// [`Error::Setup`] if there is nothing to resume; [`Error::UntrustedJournal`] if it does not have the seal of the
+    /// user, or grants more than today's configuration and overrides do.
     pub fn resume(&self, id: Option<&str>) -> Result<Run, Error> {
         let (journal, old) = match id {
             Some(id) => JournalWriter::reopen(&self.sessions().find(id)?)?,
@@ -87,9 +87,9 @@ impl Rawko {
         })
     }
 
-    /// A journal may have come with the folder, from somebody else, and what it holds would be carried out. One's own
-    /// bears one's seal. (An embedding program that gives no trust store vouches for the folder itself.)
-    pub(crate) fn check_origin(&self, header: &Header) -> Result<(), Error> {
+    /// Another person may have put the journal into the folder, and resuming would perform its calls. The user's own
+    /// journals have the user's seal. (An embedding program without a trust store is responsible for the folder itself.)
+    pub(crate) fn check_origin(&self, header: &JournalHeader) -> Result<(), Error> {
         let builder = &self.builder;
         let Some(store) = builder.trust_store.as_ref().filter(|_| !builder.trusted) else { return Ok(()) };
         let expected = Sealer::of(store).ok().map(|sealer| sealer.seal(header, self.project()));
@@ -101,8 +101,8 @@ impl Rawko {
         Err(Error::UntrustedJournal { session, reasons })
     }
 
-    /// What one's own journal grants, too, is only good without being asked for where today's configuration and command
-    /// line grant it.
+    /// Even the user's own journal needs confirmation if it grants more than today's configuration and command
+    /// line do.
     pub(crate) fn check_rights(&self, session: &str, setup: &Setup) -> Result<(), Error> {
         if self.builder.trusted {
             return Ok(());
@@ -129,8 +129,8 @@ impl Rawko {
         Err(Error::UntrustedJournal { session: session.to_owned(), reasons })
     }
 
-    /// Opens the newest session that is not known to have ended. Where that is not possible it is named with the reason:
-    /// to resume an older one instead would be to work on something that nobody asked for.
+    /// Opens the newest session that is not known to have ended. If that is not possible, the error names it and the reason:
+    /// resuming an older one instead would continue a task that the user did not ask for.
     fn reopen_newest(&self) -> Result<(JournalWriter, Journal), Error> {
         let store = self.sessions();
         let sessions = store.list()?;
@@ -170,7 +170,7 @@ fn within(recorded: &Permissions, now: &Permissions) -> bool {
     same_kind && granted && now.deny.iter().flatten().all(denies)
 }
 
-/// Gives the agents back what they knew of files, and says which of those somebody has changed since.
+/// Restores which files the agents have read, and returns those that have changed since.
 fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -> Vec<String> {
     let mut latest: BTreeMap<&str, &str> = BTreeMap::new();
     for SeenByAgent { agent, path, digest } in &folded.seen {
@@ -179,7 +179,7 @@ fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -> Vec<Strin
         }
         latest.insert(path, digest);
     }
-    // Through the tools' own eyes: nothing outside the project, no FIFO that would be waited for, nothing without end.
+    // Read as the tools do: nothing outside the project, no FIFO, nothing of unlimited size.
     let access = FileAccess::new(project, &Permissions::default()).ok();
     let content = |path: &str| access.as_ref()?.open_file(path).ok()?.read_all(path).ok();
     let changed = latest.into_iter().filter(|(path, digest)| {

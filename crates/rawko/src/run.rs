@@ -1,4 +1,4 @@
-//! A run in progress, as its owner holds it: watch it, steer it, stop it, wait for its end.
+//! The handle of a run: watch it, steer it, stop it, wait for its end.
 
 use std::future::{Future, IntoFuture};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use rawko_core::session::{Event, Outcome, Override};
 
-use crate::cancel::HolderMark;
+use crate::cancel::{HolderMark, Unfinished};
 use crate::driver::{Driver, Signal, Signals, Start};
 use crate::error::Error;
 use crate::hub::{Hub, RunEvents};
@@ -14,6 +14,9 @@ use crate::run_event::RunEvent;
 
 /// A run that has been prepared. Nothing happens until it is awaited: the run advances inside that await, on the
 /// caller's Tokio runtime.
+///
+/// Dropping the run, or the future that carries it on, ends it: a session that has begun is closed as cancelled, and one
+/// that has not leaves nothing behind. A session that was to be resumed stays as it was until the run is awaited.
 pub struct Run {
     pub(crate) id: String,
     pub(crate) journal: PathBuf,
@@ -23,6 +26,8 @@ pub struct Run {
     pub(crate) started: RunEvent,
     pub(crate) mark: Option<HolderMark>,
     pub(crate) driver: Box<dyn FnOnce(Hub) -> Driver + Send>,
+    /// Dropped last: the driver holds the journal's lock.
+    pub(crate) unfinished: Unfinished,
 }
 
 impl std::fmt::Debug for Run {
@@ -55,16 +60,20 @@ impl Run {
         RunControl { signals: self.signals.clone() }
     }
 
-    /// Carries the run to its end.
+    /// Runs the task to its end.
     ///
     /// # Errors
     /// [`Error::Journal`] where the journal cannot be written any more: the run then stops at once, because what is
     /// not recorded is not done. Everything that goes wrong inside the run is in the [`Outcome`].
     pub async fn finish(self) -> Result<Outcome, Error> {
+        let mut unfinished = self.unfinished;
+        unfinished.begin(&self.journal);
         // While the run lasts, `cancel` finds this process by it.
         let _mark = self.mark;
         let driver = (self.driver)(self.hub);
-        driver.drive(self.start, self.started).await
+        let result = driver.drive(self.start, self.started).await;
+        unfinished.end();
+        result
     }
 }
 
@@ -89,17 +98,17 @@ impl RunControl {
         self.send(Event::CancelRequested { reason: reason.to_owned() });
     }
 
-    /// Has this agent work now.
+    /// Switches to this agent now.
     pub fn force_agent(&self, agent: &str) {
         self.over(Override::ForceAgent { agent: agent.to_owned() });
     }
 
-    /// Leaves the current step of the plan out.
+    /// Skips the current step of the plan.
     pub fn skip_step(&self) {
         self.over(Override::SkipStep);
     }
 
-    /// Has the same agent try again, in a new conversation.
+    /// Lets the same agent try again, in a new conversation.
     pub fn retry(&self) {
         self.over(Override::Retry);
     }

@@ -1,6 +1,6 @@
-//! Telling one's own journals from those that came with a folder.
+//! Distinguishes the user's own journals from those that came with a folder.
 //!
-//! What a journal holds is carried out when it is resumed: a call that its model asked for, with the rights it recorded. A
+//! Resuming a journal performs the calls that it recorded, with the permissions that it recorded. A
 //! cloned repository may bring a journal along. So a new journal is sealed with a key that only the user's own account
 //! holds, and one without that seal is only resumed or forked when the user says so.
 
@@ -12,8 +12,8 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::TrustStore;
-use crate::hex::hex;
-use crate::journal::Header;
+use crate::journal::JournalHeader;
+use rawko_core::text::hex;
 
 const KEY_BYTES: usize = 32;
 
@@ -24,7 +24,7 @@ impl Sealer {
     /// The key beside the list of trusted folders; made at its first use.
     ///
     /// # Errors
-    /// Where it cannot be read or made.
+    /// If it cannot be read or created.
     pub(crate) fn of(store: &TrustStore) -> io::Result<Self> {
         let folder = store.path().parent().unwrap_or(Path::new("."));
         let path = folder.join("journal.key");
@@ -35,7 +35,7 @@ impl Sealer {
         std::fs::create_dir_all(folder)?;
         let mut key = [0; KEY_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut key)?;
-        // Whole or not at all under its name: another process may be making it at the same time.
+        // Written atomically: another process may create it at the same time.
         let mut part = tempfile::Builder::new().prefix("journal.key.").tempfile_in(folder)?;
         part.write_all(&key)?;
         part.as_file().sync_all()?;
@@ -46,7 +46,7 @@ impl Sealer {
     }
 
     /// The seal of a journal that is begun in `project`.
-    pub(crate) fn seal(&self, header: &Header, project: &Path) -> String {
+    pub(crate) fn seal(&self, header: &JournalHeader, project: &Path) -> String {
         let mut hash = Sha256::new();
         hash.update(self.0);
         let parts =
@@ -55,7 +55,7 @@ impl Sealer {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
-        // The key goes in at both ends, so that nobody can go on from a seal that they know.
+        // The key is hashed at both ends, so that a known seal cannot be extended.
         hash.update(self.0);
         hex(&hash.finalize())
     }
@@ -78,7 +78,7 @@ mod tests {
     fn seals_are_of_one_key_one_project_and_one_run() {
         let (mine, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let sealer = |folder: &Path| Sealer::of(&TrustStore::new(&folder.join("rawko"))).unwrap();
-        let header = |task: &str| Header {
+        let header = |task: &str| JournalHeader {
             format: 1,
             rawko: String::new(),
             session: "s".into(),
@@ -90,7 +90,7 @@ mod tests {
             forked_from: None,
         };
         let seal = sealer(mine.path()).seal(&header("t"), Path::new("/p"));
-        assert_eq!(seal, sealer(mine.path()).seal(&header("t"), Path::new("/p")), "the key is kept");
+        assert_eq!(seal, sealer(mine.path()).seal(&header("t"), Path::new("/p")), "the key is reused");
         assert_ne!(seal, sealer(mine.path()).seal(&header("u"), Path::new("/p")));
         assert_ne!(seal, sealer(mine.path()).seal(&header("t"), Path::new("/q")));
         assert_ne!(seal, sealer(theirs.path()).seal(&header("t"), Path::new("/p")));

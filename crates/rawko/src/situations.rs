@@ -1,11 +1,11 @@
-//! Situations out of past sessions: every decision of a journal with what the arbiter knew, as a labelled question.
+//! Turns a journal into situations: every decision with the arbiter's input, as a labelled question.
 //!
-//! What was decided counts as acceptable, a human's decision too: whoever disagrees edits the file. Decisions that a guard
-//! put in the place of the arbiter's are left out, because nobody judged there.
+//! The recorded decision counts as acceptable, also a human's; edit the file to correct it. Decisions that a guard
+//! put in place of the arbiter's are left out, because neither judged.
 
 use std::collections::BTreeMap;
 
-use rawko_core::arbiter::{AgentDescription, Inquiry, Label, Recorded, Situation, parse_situations};
+use rawko_core::arbiter::{AgentDescription, ArbiterQuestion, Label, Recorded, Situation, parse_situations};
 use rawko_core::session::{
     DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Note, Reaction, Session,
 };
@@ -21,11 +21,11 @@ pub fn situations(journal: &Journal) -> Vec<Situation> {
     let (mut found, mut number) = (Vec::new(), 0);
     for record in &journal.records {
         let Record::Event(stamped) = record else { continue };
-        let before = session.inquiry(DecisionPoint::Select);
+        let before = session.arbiter_question(DecisionPoint::Select);
         let reaction = session.apply(stamped);
         keep_models(&reaction, &mut models);
         for note in &reaction.notes {
-            let Note::Decided(record) = note else { continue };
+            let Note::DecisionMade(record) = note else { continue };
             number += 1;
             let id = format!("{}/{number}", journal.header.session);
             found.extend(situation(id, record, before.as_ref(), &session, &models));
@@ -45,7 +45,7 @@ fn keep_models(reaction: &Reaction, models: &mut BTreeMap<EffectId, String>) {
 fn situation(
     id: String,
     record: &DecisionRecord,
-    before: Option<&Inquiry>,
+    before: Option<&ArbiterQuestion>,
     session: &Session,
     models: &BTreeMap<EffectId, String>,
 ) -> Option<Situation> {
@@ -55,7 +55,7 @@ fn situation(
     let label = Label::of(&record.decision);
     let situation = Situation {
         id,
-        inquiry: inquiry(record, before, session)?,
+        question: arbiter_question(record, before, session)?,
         acceptable: vec![label.clone()],
         why: Some(record.decision.reason().to_owned()).filter(|reason| !reason.is_empty()),
         tags: Vec::new(),
@@ -72,16 +72,20 @@ fn situation(
 }
 
 /// What was asked. A human was asked nothing: then it is what the arbiter would have been.
-fn inquiry(record: &DecisionRecord, before: Option<&Inquiry>, session: &Session) -> Option<Inquiry> {
+fn arbiter_question(
+    record: &DecisionRecord,
+    before: Option<&ArbiterQuestion>,
+    session: &Session,
+) -> Option<ArbiterQuestion> {
     let Some(input) = record.input.clone() else {
-        return before.cloned().or_else(|| session.inquiry(DecisionPoint::Select));
+        return before.cloned().or_else(|| session.arbiter_question(DecisionPoint::Select));
     };
     match record.point {
-        DecisionPoint::Select => Some(Inquiry::Select(Box::new(serde_json::from_value(input).ok()?))),
+        DecisionPoint::Select => Some(ArbiterQuestion::Select(Box::new(serde_json::from_value(input).ok()?))),
         DecisionPoint::Evaluate => {
             let agents = agents(&input, session);
             let input = serde_json::from_value(input).ok()?;
-            Some(Inquiry::Evaluate { input: Box::new(input), agents })
+            Some(ArbiterQuestion::Evaluate { input: Box::new(input), agents })
         }
     }
 }
@@ -95,7 +99,7 @@ fn agents(input: &Value, session: &Session) -> Vec<AgentDescription> {
         .flatten()
         .filter_map(|barred| barred["agent"].as_str())
         .collect();
-    let all = session.inquiry(DecisionPoint::Select).map(|inquiry| inquiry.agents().to_vec());
+    let all = session.arbiter_question(DecisionPoint::Select).map(|question| question.agents().to_vec());
     all.unwrap_or_default().into_iter().filter(|agent| !barred.contains(&agent.name.as_str())).collect()
 }
 

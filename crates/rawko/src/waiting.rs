@@ -1,7 +1,7 @@
-//! Waits, told to whoever watches: what failed, who is waited for, and until when.
+//! The event that reports a wait: what failed, which provider the run waits for, and until when.
 //!
-//! A wait is one of two: a provider that asks its server again, or the machine's pause after an error. The journal has
-//! the second one as a timer; the first one is progress, which nobody stores.
+//! There are two kinds: a provider that retries a request, and the machine's pause after an error. The journal has the
+//! second one as a timer; the first one is progress, which is not stored.
 
 use rawko_core::machine::Context;
 use rawko_core::session::{Effect, Session, TimerPurpose};
@@ -9,15 +9,15 @@ use rawko_core::{ErrorInfo, Timestamp};
 
 use crate::run_event::RunEvent;
 
-/// Waits that are shorter than this are not told, in milliseconds: nobody notices them.
+/// Shorter waits are not reported, in milliseconds: too short to notice.
 const SHORTEST_MS: u64 = 1_000;
 
-/// The last instant that RFC 3339 can write. A server may ask for a wait of any length.
+/// The last instant that RFC 3339 can express. A server may ask for a wait of any length.
 const LAST_INSTANT: Timestamp = Timestamp(253_402_300_799_999);
 
 impl RunEvent {
-    /// That `error` is waited out for `after_ms` from `now` on, and that attempt number `attempt` follows. `None` where
-    /// the wait is shorter than a second.
+    /// Reports a wait of `after_ms` from `now` because of `error`, before attempt number `attempt`. `None` where the wait
+    /// is shorter than a second.
     pub(crate) fn waiting(error: &ErrorInfo, attempt: u32, after_ms: u64, now: Timestamp) -> Option<Self> {
         (after_ms >= SHORTEST_MS).then(|| Self::Waiting {
             reason: error.code,
@@ -29,7 +29,7 @@ impl RunEvent {
         })
     }
 
-    /// What a watcher is told of an effect that `session` wants, where that begins at `now`: the pause after an error.
+    /// The event for an effect that begins at `now`, if it has one: only the pause after an error does.
     #[must_use]
     pub fn of_effect(effect: &Effect, session: &Session, now: Timestamp) -> Option<Self> {
         match effect {
@@ -71,7 +71,7 @@ pub(crate) mod rfc3339 {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let text = String::deserialize(deserializer)?;
         Timestamp::from_rfc3339(&text)
-            .ok_or_else(|| D::Error::custom(format!("`{text}` is no instant in RFC 3339")))
+            .ok_or_else(|| D::Error::custom(format!("`{text}` is not an RFC 3339 time")))
     }
 }
 

@@ -8,10 +8,10 @@ mod support;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use rawko::core::machine::State;
 use rawko::journal::{JournalError, JournalWriter, SessionInfo, SessionStatus, SessionStore, fold, read};
 use rawko::provider::{Script, Scripted};
 use rawko::{Error, Rawko};
+use rawko_core::machine::State;
 use serde_json::json;
 use support::Play;
 
@@ -278,7 +278,7 @@ fn what_is_no_regular_file_of_the_users_own_is_refused() {
 fn what_belongs_to_somebody_else_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     if std::os::unix::fs::chown(dir.path(), Some(12_345), None).is_err() {
-        eprintln!("skipped: only root can give a file away");
+        testkit::skip("only root can give a file away");
         return;
     }
     refused(
@@ -286,7 +286,7 @@ fn what_belongs_to_somebody_else_is_refused() {
             small(directory);
             std::os::unix::fs::chown(directory.join("journal.jsonl"), Some(12_345), None).unwrap();
         },
-        "belongs to somebody else",
+        "belongs to another user",
     );
 }
 

@@ -98,13 +98,42 @@ fn minimal_without_a_key_says_which() {
     assert!(text.contains("ANTHROPIC_API_KEY"), "{text}");
 }
 
-#[test]
-fn programmatic_control_shows_the_run_and_cleans_up() {
+/// Runs an example that needs no key, in an empty project: exits with 0, and prints these.
+#[track_caller]
+fn check_without_a_key(name: &str, printed: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let (code, text) = run("programmatic_control", folder.path(), &[]);
+    let (code, text) = run(name, folder.path(), &[]);
     assert_eq!(code, Some(0), "{text}");
-    for part in ["state: executing", "analyst calls TableCount", "claimed: users has 42 rows"] {
+    for part in printed {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its project is left behind");
+    text
+}
+
+#[test]
+fn programmatic_control_stops_the_run() {
+    check_without_a_key("programmatic_control", &["state: executing", "cancelled: "]);
+}
+
+#[test]
+fn custom_tool_is_called() {
+    check_without_a_key("custom_tool", &["CountRows: \"users\" has 42 rows", "claimed: 42 users"]);
+}
+
+#[test]
+fn custom_provider_answers() {
+    check_without_a_key("custom_provider", &["claimed: planned"]);
+}
+
+#[test]
+fn events_to_json_prints_one_object_a_line() {
+    let text = check_without_a_key("events_to_json", &[]);
+    let types: Vec<String> = text
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["type"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(types.first().map(String::as_str), Some("session_started"));
+    assert_eq!(types.last().map(String::as_str), Some("session_finished"));
 }

@@ -16,14 +16,14 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use rawko::core::machine::State;
-use rawko::core::session::{Effect, Event, Session, Status};
 use rawko::journal::{FORMAT, Journal, JournalWriter, Record, StepRecord, differences, read};
+use rawko_core::machine::State;
+use rawko_core::session::{Effect, EffectAnswer, Event, Session, Status};
 use serde_json::json;
 use support::Play;
 
 /// All formats that rawko has ever written, the newest last, with the number of records of its `records`.
-const FORMATS: [(u32, usize); 2] = [(1, 19), (2, 26)];
+const FORMATS: [(u32, usize); 3] = [(1, 19), (2, 26), (3, 26)];
 
 fn golden(format: u32, name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -41,10 +41,13 @@ fn session(directory: &Path) {
     play.answer(&"0123456789abcdef\n".repeat(5_000));
     play.answer("two\n");
     let effect = play.open();
-    let error = rawko::core::ErrorInfo::new(rawko::core::ErrorCode::NetworkError, "the line broke");
-    play.give(Event::ModelFailed { effect, error, duration_ms: 7, usage: None });
+    let error = rawko_core::ErrorInfo::new(rawko_core::ErrorCode::NetworkError, "the line broke");
+    play.give(Event::Answered {
+        effect,
+        answer: EffectAnswer::ModelFailed { error, duration_ms: 7, usage: None },
+    });
     let effect = play.open();
-    play.give(Event::TimerFired { effect });
+    play.give(Event::Answered { effect, answer: EffectAnswer::TimerFired });
     play.decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "once more"}));
     play.give(Event::SessionResumed { changed_files: vec!["two.txt".into()], verify: None });
     // What looks like a reference to a blob is text like any other.
@@ -136,7 +139,8 @@ fn every_format_is_read_and_leads_to_the_same_end() {
         let (mut session, mut outcome, mut longest) = (Session::new(), None, 0);
         let mut records = journal.records.iter().peekable();
         while let Some(Record::Event(stamped)) = records.next() {
-            if let Event::ToolFinished { outcome, .. } = &stamped.event {
+            if let Event::Answered { answer: EffectAnswer::ToolFinished { outcome, .. }, .. } = &stamped.event
+            {
                 longest = longest.max(outcome.content.len());
             }
             let reaction = session.apply(stamped);

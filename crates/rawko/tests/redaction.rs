@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt as _;
-use rawko::core::message::{Content, Message, StopReason, ToolCall};
-use rawko::core::request::{ModelRequest, Purpose};
-use rawko::core::session::Status;
-use rawko::core::{ErrorCode, ErrorInfo, Usage};
 use rawko::provider::{EventStream, Provider, ProviderEvent, ProviderSession};
 use rawko::{Rawko, RunEvent};
+use rawko_core::message::{Content, Message, StopReason, ToolCall};
+use rawko_core::request::{ModelRequest, Purpose};
+use rawko_core::session::Status;
+use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use serde_json::json;
 
 const CANARY: &str = "sk-canary-7f31a0c2";
@@ -68,7 +68,7 @@ impl ProviderSession for LeakySession {
                 ProviderEvent::TextDelta(format!("{text}{head}")),
                 ProviderEvent::TextDelta(tail.to_owned()),
                 ProviderEvent::MessageDone {
-                    message: Message { role: rawko::core::message::Role::Assistant, content },
+                    message: Message { role: rawko_core::message::Role::Assistant, content },
                     usage: Usage::default(),
                     stop_reason,
                 },
@@ -86,7 +86,7 @@ impl ProviderSession for LeakySession {
                 withheld: None,
             }));
             vec![ProviderEvent::MessageDone {
-                message: Message { role: rawko::core::message::Role::Assistant, content },
+                message: Message { role: rawko_core::message::Role::Assistant, content },
                 usage: Usage::default(),
                 stop_reason: StopReason::ToolUse,
             }]
@@ -181,6 +181,6 @@ async fn a_secret_is_nowhere_and_a_resume_comes_to_the_same_requests() {
     let journal = rawko::journal::read(&rawko.sessions().find("last").unwrap()).unwrap();
     let folded = rawko::journal::fold(&journal);
     assert_eq!(folded.divergence, None);
-    assert_eq!(folded.session.state(), rawko::core::machine::State::Complete);
+    assert_eq!(folded.session.state(), rawko_core::machine::State::Complete);
     assert_eq!(folded.answered.len(), asked.lock().unwrap().len());
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rawko::config::TrustStore;
-use rawko::core::ErrorCode;
-use rawko::core::session::{Event, Status};
-use rawko::core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use rawko::journal::{Record, SessionStatus, SessionStore};
 use rawko::provider::{Provider, ProviderSession, Script, Scripted};
 use rawko::tools::{BoxFuture, Tool, ToolContext};
 use rawko::{Outcome, Rawko, RawkoBuilder, RunEvent};
+use rawko_core::ErrorCode;
+use rawko_core::session::{EffectAnswer, Event, Note, Status};
+use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use serde_json::{Value, json};
 
 fn builder(project: &Path, replies: Value) -> RawkoBuilder {
@@ -73,12 +73,14 @@ async fn a_task_changes_a_file_and_everything_is_told_and_journaled() {
     assert_eq!(std::fs::read_to_string(dir.path().join("hello.txt")).unwrap(), "hi\n");
 
     assert!(matches!(told.first(), Some(RunEvent::SessionStarted { .. })));
-    assert!(matches!(told.last(), Some(RunEvent::SessionFinished { status: Status::Claimed, .. })));
+    assert!(
+        matches!(told.last(), Some(RunEvent::SessionFinished { outcome, .. }) if outcome.status == Status::Claimed)
+    );
     let finished = told.iter().filter(|event| matches!(event, RunEvent::SessionFinished { .. })).count();
     assert_eq!(finished, 1);
     let exit = told.iter().find_map(|event| match event {
-        RunEvent::ToolResult { tool, exit_code, output, .. } if tool == "Bash" => {
-            Some((*exit_code, output.clone()))
+        RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool == "Bash" => {
+            Some((outcome.exit_code, outcome.content.clone()))
         }
         _ => None,
     });
@@ -89,15 +91,15 @@ async fn a_task_changes_a_file_and_everything_is_told_and_journaled() {
     let journal = journal_of(dir.path());
     assert_eq!(journal.torn_bytes, 0);
     // Folding the events of the journal gives the same end, without model or tools.
-    let mut session = rawko::core::session::Session::new();
+    let mut session = rawko_core::session::Session::new();
     let mut finish = None;
     for record in &journal.records {
         if let Record::Event(stamped) = record {
             finish = session.apply(stamped).effects.into_iter().last().or(finish);
         }
     }
-    assert_eq!(session.state(), rawko::core::machine::State::Complete);
-    assert_eq!(finish, Some(rawko::core::session::Effect::Finish { outcome: Box::new(outcome) }));
+    assert_eq!(session.state(), rawko_core::machine::State::Complete);
+    assert_eq!(finish, Some(rawko_core::session::Effect::Finish { outcome: Box::new(outcome) }));
 
     let listed = SessionStore::of_project(dir.path()).list().unwrap();
     assert_eq!(listed.len(), 1);
@@ -137,7 +139,8 @@ async fn every_effect_is_in_the_journal_before_its_answer() {
                 issued.extend(ids);
             }
             Record::Event(stamped) => match stamped.event {
-                Event::ModelReplied { effect, .. } | Event::ToolFinished { effect, .. } => {
+                Event::Answered { effect, answer: EffectAnswer::ModelReplied { .. } }
+                | Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } } => {
                     assert!(issued.contains(&effect.0), "{effect} was answered before it was journaled");
                 }
                 _ => {}
@@ -187,7 +190,7 @@ async fn cancelling_ends_a_running_command_and_closes_the_journal() {
     let watching = async move {
         let mut last = None;
         while let Some(event) = events.next().await {
-            if matches!(&event, RunEvent::ToolCall { tool, .. } if tool == "Bash") {
+            if matches!(&event, RunEvent::Note(Note::ToolCalled { call, .. }) if call.name == "Bash") {
                 control.cancel("test");
             }
             last = Some(event);
@@ -197,16 +200,18 @@ async fn cancelling_ends_a_running_command_and_closes_the_journal() {
     let begun = std::time::Instant::now();
     let (outcome, last) = futures_util::join!(run.into_future(), watching);
     assert_eq!(outcome.unwrap().status, Status::Cancelled);
-    assert!(matches!(last, Some(RunEvent::SessionFinished { status: Status::Cancelled, .. })));
+    assert!(
+        matches!(last, Some(RunEvent::SessionFinished { outcome, .. }) if outcome.status == Status::Cancelled)
+    );
     assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it did not wait for the command");
     let listed = SessionStore::of_project(dir.path()).list().unwrap();
     assert_eq!(listed[0].outcome.as_ref().unwrap().status, Status::Cancelled);
 }
 
 /// A tool of the embedder's own.
-struct Answer(ToolSpec);
+struct FixedTool(ToolSpec);
 
-impl Tool for Answer {
+impl Tool for FixedTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
@@ -239,14 +244,14 @@ async fn custom_tools_are_offered_validated_and_run() {
     std::fs::create_dir_all(dir.path().join(".rawko/agents")).unwrap();
     let agent = "name: everyone\nsystemPrompt: You ask.\n";
     std::fs::write(dir.path().join(".rawko/agents/everyone.yaml"), agent).unwrap();
-    let builder = builder(dir.path(), replies).tool(Arc::new(Answer(spec))).trusted(true);
+    let builder = builder(dir.path(), replies).tool(Arc::new(FixedTool(spec))).trusted(true);
     let (outcome, told) = run(builder).await;
     assert_eq!(outcome.status, Status::Claimed);
     let results: Vec<(String, bool)> = told
         .iter()
         .filter_map(|event| match event {
-            RunEvent::ToolResult { tool, output, is_error, .. } if tool == "Answer" => {
-                Some((output.clone(), *is_error))
+            RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool == "Answer" => {
+                Some((outcome.content.clone(), outcome.is_error))
             }
             _ => None,
         })
@@ -277,7 +282,7 @@ async fn a_dry_run_changes_nothing() {
     ]);
     let (outcome, told) = run(builder(dir.path(), replies).dry_run(true)).await;
     assert_eq!(outcome.status, Status::Limited);
-    assert!(told.iter().any(|event| matches!(event, RunEvent::PlanUpdated { .. })));
+    assert!(told.iter().any(|event| matches!(event, RunEvent::Note(Note::PlanUpdated { .. }))));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the folder is as empty as before");
 }
 
@@ -349,14 +354,14 @@ async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_on
     let warnings: Vec<&String> = told
         .iter()
         .filter_map(|event| match event {
-            RunEvent::Warning { message } => Some(message),
+            RunEvent::Note(Note::Warned { message }) => Some(message),
             _ => None,
         })
         .collect();
-    assert!(warnings.iter().any(|text| text.contains("read again")), "{warnings:?}");
+    assert!(warnings.iter().any(|text| text.contains("the new one applies from now on")), "{warnings:?}");
     assert!(warnings.iter().any(|text| text.contains("rawko trust")), "{warnings:?}");
     assert!(
-        warnings.iter().any(|text| text.contains("broken") && text.contains("helper.yaml")),
+        warnings.iter().any(|text| text.contains("has errors") && text.contains("helper.yaml")),
         "{warnings:?}"
     );
 }

@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use rawko::core::session::Status;
 use rawko::provider::{Script, Scripted};
 use rawko::{Error, Outcome, Rawko, RawkoBuilder, RunEvent};
+use rawko_core::session::{Note, Status};
 use serde_json::{Value, json};
 
 const CONFIG: &str = "\
@@ -68,8 +68,8 @@ async fn run(builder: RawkoBuilder) -> (Outcome, Vec<(String, bool, String)>) {
     let outcome = run.await.unwrap();
     let mut results = vec![];
     while let Some(event) = events.next().await {
-        if let RunEvent::ToolResult { tool, is_error, output, .. } = event {
-            results.push((tool, is_error, output));
+        if let RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) = event {
+            results.push((tool, outcome.is_error, outcome.content));
         }
     }
     (outcome, results)

@@ -1,4 +1,4 @@
-//! What is different between two kept trees, or between one and the folder as it is.
+//! Compares two kept trees, or a kept tree with the folder as it is.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::git::THOROUGH;
 use super::objects::Objects;
 use super::scratch::Scratch;
 
-/// What of a session is compared.
+/// Which part of a session is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// All of it: from its first change to its end.
@@ -16,16 +16,16 @@ pub enum Span {
     Execution(u32),
 }
 
-/// How much of the differences is told.
+/// How much of the differences is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
-    /// Which files, and how many lines of each.
+pub enum DiffDetail {
+    /// The files, with the number of lines added and removed.
     Files,
-    /// The lines, too.
+    /// The same, and a patch.
     Lines,
 }
 
-/// A file that is different.
+/// A file that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange {
@@ -46,15 +46,15 @@ pub struct FileChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It is new.
+    /// The file is new.
     Added,
-    /// It is gone.
+    /// The file was removed.
     Deleted,
-    /// It has another content or mode.
+    /// Its content or mode changed.
     Modified,
-    /// It has another name.
+    /// It was renamed.
     Renamed,
-    /// It became a link, or ceased to be one.
+    /// It became a link, or stopped being one.
     Retyped,
 }
 

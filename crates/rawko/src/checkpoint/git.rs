@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::CheckpointError;
 
-/// Settings of a repository that would run a program, call somebody or leave traces. The command line wins over every
+/// Settings of a repository that would run a program, use the network or leave traces. The command line wins over every
 /// file, whatever includes it.
 const SETTINGS: [&str; 12] = [
     "core.fsmonitor=false",
@@ -35,7 +35,7 @@ const SETTINGS: [&str; 12] = [
     "submodule.recurse=false",
 ];
 
-/// The whole environment. Older versions of git do not know some of these, newer ones need them.
+/// The whole environment of a git process. Older versions of git ignore some of these; newer ones need them.
 const ENVIRONMENT: [(&str, &str); 15] = [
     ("LC_ALL", "C"),
     ("PATH", "/usr/bin:/bin"),
@@ -83,7 +83,7 @@ impl Git {
         })
     }
 
-    /// A question. `doing` completes "git …" in an error.
+    /// A command for git. `doing` completes "git …" in an error.
     pub(super) fn ask(&self, doing: &'static str) -> Ask {
         let mut command = Command::new(&self.program);
         command.env_clear().envs(ENVIRONMENT).current_dir("/");
@@ -175,24 +175,24 @@ impl Ask {
     pub(super) fn answer(mut self) -> Result<Vec<u8>, CheckpointError> {
         let doing = self.doing;
         let failed = |message: String| CheckpointError::Git { doing, message };
-        // A file, not a pipe: nobody has to write while another reads.
+        // A file, not a pipe: no thread has to write while another reads.
         let input = input_file(&self.input).map_err(|error| failed(error.to_string()))?;
         self.command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().map_err(|error| {
             failed(format!("{} could not be started: {error}", self.command.get_program().display()))
         })?;
-        let heard = hear(&mut child, Instant::now() + self.deadline);
-        if !matches!(heard, Ok(Some(_))) {
+        let output = read_output(&mut child, Instant::now() + self.deadline);
+        if !matches!(output, Ok(Some(_))) {
             let _ = child.kill();
         }
         let status = child.wait().map_err(|error| failed(error.to_string()))?;
-        match heard.map_err(|error| failed(error.to_string()))? {
+        match output.map_err(|error| failed(error.to_string()))? {
             None => Err(CheckpointError::TooSlow { doing, seconds: self.deadline.as_secs() }),
-            Some(heard) if status.success() => Ok(heard.answer),
-            Some(heard) => {
-                let complaint = String::from_utf8_lossy(&heard.complaint);
-                let said = complaint.trim();
-                Err(failed(if said.is_empty() { status.to_string() } else { said.to_owned() }))
+            Some(output) if status.success() => Ok(output.answer),
+            Some(output) => {
+                let complaint = String::from_utf8_lossy(&output.complaint);
+                let complaint = complaint.trim();
+                Err(failed(if complaint.is_empty() { status.to_string() } else { complaint.to_owned() }))
             }
         }
     }
@@ -221,14 +221,14 @@ fn input_file(bytes: &[u8]) -> std::io::Result<Stdio> {
 }
 
 #[derive(Default)]
-struct Heard {
+struct GitOutput {
     answer: Vec<u8>,
     complaint: Vec<u8>,
 }
 
 /// Reads both outputs until they end; `None` when time is up.
-fn hear(child: &mut Child, until: Instant) -> std::io::Result<Option<Heard>> {
-    let mut heard = Heard::default();
+fn read_output(child: &mut Child, until: Instant) -> std::io::Result<Option<GitOutput>> {
+    let mut output = GitOutput::default();
     let mut answer = child.stdout.take().map(|out| File::from(std::os::fd::OwnedFd::from(out)));
     let mut complaint = child.stderr.take().map(|err| File::from(std::os::fd::OwnedFd::from(err)));
     while answer.is_some() || complaint.is_some() {
@@ -250,15 +250,15 @@ fn hear(child: &mut Child, until: Instant) -> std::io::Result<Option<Heard>> {
             let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
             (ends[0].is_some() && ready.next() == Some(true), ends[1].is_some() && ready.next() == Some(true))
         };
-        if answer_ready && take_piece(&mut answer, &mut heard.answer)? && heard.answer.len() > MAX_ANSWER {
+        if answer_ready && take_piece(&mut answer, &mut output.answer)? && output.answer.len() > MAX_ANSWER {
             return Err(std::io::Error::other("the answer is longer than 512 MB"));
         }
         if complaint_ready {
-            take_piece(&mut complaint, &mut heard.complaint)?;
-            heard.complaint.truncate(MAX_COMPLAINT);
+            take_piece(&mut complaint, &mut output.complaint)?;
+            output.complaint.truncate(MAX_COMPLAINT);
         }
     }
-    Ok(Some(heard))
+    Ok(Some(output))
 }
 
 /// Takes what is there. At the end, the file is closed and `false` given.

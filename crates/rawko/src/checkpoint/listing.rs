@@ -1,6 +1,6 @@
 //! Which files a kept tree holds: what git tracks and what it would, never what is ignored.
 //!
-//! Left out, and said where a person may miss it: files above [`MAX_FILE`], files that cannot be read, devices, FIFOs
+//! Left out, and named where a person may miss it: files above [`MAX_FILE`], files that cannot be read, devices, FIFOs
 //! and sockets. Other repositories inside the tree (submodules, clones) are never entered, and rawko's own sessions
 //! never kept.
 
@@ -10,11 +10,11 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, openat, statat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, statat};
 
 use super::error::CheckpointError;
 use super::git::Git;
-use super::place::{Place, UserFolders};
+use super::place::{UserFolders, WorkTree};
 use super::scratch::{Scratch, user_exclude};
 
 /// Largest file that is kept.
@@ -29,7 +29,7 @@ pub(super) type TreePath = Vec<u8>;
 
 /// The files of a tree.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct TreeListing {
     /// What is kept: regular files and symbolic links.
     pub(super) files: BTreeSet<TreePath>,
     /// What should be and is not, each with why.
@@ -58,12 +58,12 @@ impl Never {
 /// Lists the tree, and what of `also` is there, ignored or not.
 pub(super) fn list(
     git: &Git,
-    place: &Place,
+    place: &WorkTree,
     scratch: &Scratch,
     user: &UserFolders,
     never: &Never,
     also: &BTreeSet<TreePath>,
-) -> Result<Listing, CheckpointError> {
+) -> Result<TreeListing, CheckpointError> {
     let tracked = match &place.repository {
         Some(repository) => {
             let ask = repository.ask(git, "lists the tracked files").within(&place.project);
@@ -95,7 +95,7 @@ pub(super) fn list(
 /// All files that no list ignores, tracked or not: with no index, every file is a stranger.
 pub(super) fn not_ignored(
     git: &Git,
-    place: &Place,
+    place: &WorkTree,
     scratch: &Scratch,
     user: &UserFolders,
 ) -> Result<BTreeSet<TreePath>, CheckpointError> {
@@ -111,7 +111,7 @@ pub(super) fn not_ignored(
     Ok(split(&ask.args(["ls-files", "-z", "--others", "--exclude-standard"]).answer()?))
 }
 
-pub(super) fn too_much(project: &Path, files: usize, bytes: u64) -> CheckpointError {
+fn too_much(project: &Path, files: usize, bytes: u64) -> CheckpointError {
     CheckpointError::TooMuch {
         folder: project.to_owned(),
         files,
@@ -128,24 +128,24 @@ fn split(answer: &[u8]) -> BTreeSet<TreePath> {
 }
 
 /// Looks at each path, and lets through what can be kept.
-pub(super) struct Sieve<'a> {
+struct Sieve<'a> {
     root: OwnedFd,
     never: &'a Never,
     /// Folders that were looked at: whether they are folders, and not links to some.
     folders: BTreeMap<TreePath, bool>,
-    pub(super) listing: Listing,
-    pub(super) bytes: u64,
+    listing: TreeListing,
+    bytes: u64,
 }
 
 impl<'a> Sieve<'a> {
-    pub(super) fn new(project: &Path, never: &'a Never) -> Result<Self, CheckpointError> {
+    fn new(project: &Path, never: &'a Never) -> Result<Self, CheckpointError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(project, flags, Mode::empty())
             .map_err(|errno| CheckpointError::io("cannot open the project", project, errno))?;
-        Ok(Self { root, never, folders: BTreeMap::new(), listing: Listing::default(), bytes: 0 })
+        Ok(Self { root, never, folders: BTreeMap::new(), listing: TreeListing::default(), bytes: 0 })
     }
 
-    pub(super) fn take(&mut self, path: &[u8]) {
+    fn take(&mut self, path: &[u8]) {
         let known = self.listing.files.contains(path);
         if known || !is_plain(path) || self.never.covers(path) || !self.is_in_real_folder(path) {
             return;
@@ -190,24 +190,10 @@ impl<'a> Sieve<'a> {
     }
 }
 
-/// Whether every part of a path is an ordinary name. Indexes and trees can hold others, put there to make somebody write
-/// where he does not mean to.
+/// Whether every part of a path is an ordinary name. Indexes and trees can hold others, made by an attacker so
+/// that a write lands somewhere else.
 pub(super) fn is_plain(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(|name| {
         !matches!(name, b"" | b"." | b"..") && !name.eq_ignore_ascii_case(b".git") && !name.contains(&0)
     })
-}
-
-/// The file at a path below the project, without following a link on the way to it.
-pub(super) fn open_beneath(root: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut folder: Option<OwnedFd> = None;
-    let mut rest = path;
-    while let Some(end) = rest.iter().position(|byte| *byte == b'/') {
-        let at = folder.as_ref().unwrap_or(root);
-        let name = rest.get(..end).unwrap_or_default();
-        folder = Some(openat(at, name, flags | OFlags::DIRECTORY, Mode::empty())?);
-        rest = rest.get(end + 1..).unwrap_or_default();
-    }
-    openat(folder.as_ref().unwrap_or(root), rest, flags, Mode::empty())
 }

@@ -1,12 +1,11 @@
-//! Keeping the tree before an execution first changes it, and bringing it back (`spec/sessions.md`; issue "Sessions
-//! that survive anything"). The user's index, branch and stash are never touched, and no code of the repository runs.
+//! Keeps the tree before an execution first changes it, and brings it back (`docs/spec/sessions.md`). The user's index,
+//! branch and stash are never touched, and no code of the repository runs.
 //!
-//! Owns the trees of a session: they are kept in the repository's objects where git and a repository are there
-//! (`objects`), in objects of the session's own where there is only git, and as plain copies where there is not
-//! even that (`copies`). Kept is what is below the project and not ignored, byte for byte. It refuses to enter other
-//! repositories inside the project, to follow links, and to restore what it did not keep.
+//! Owns the trees of a session. Git keeps them: among the repository's objects, or in a store of the session's own where
+//! there is no repository or it cannot be written (`objects`). Kept is what is below the project and not ignored, byte
+//! for byte. Without a git program nothing is kept. This module does not enter other repositories inside the project,
+//! follow links, or restore what it did not keep.
 
-mod copies;
 mod diff;
 mod error;
 mod git;
@@ -32,13 +31,14 @@ use rawko_core::session::Note;
 
 use crate::journal::{Journal, Record, read};
 
-pub use diff::{ChangeKind, Detail, FileChange, Span};
+pub use diff::{ChangeKind, DiffDetail, FileChange, Span};
 pub use error::CheckpointError;
+use git::Git;
 use place::UserFolders;
 pub use rewind::{Execute, LeftAlone, Rewound};
 use store::Store;
 
-/// Name of the tree that a session leaves behind.
+/// Name of the tree at the end of a session.
 const END: &str = "end";
 /// Begins the name of a tree that a rewind replaced.
 const REWIND: &str = "rewind-";
@@ -51,6 +51,8 @@ pub struct Checkpoints {
     session: String,
     /// What the journal says was kept; empty while the session is being made.
     recorded: BTreeMap<u32, String>,
+    /// The version of rawko that made the session, as its journal says.
+    rawko: Option<String>,
     path: Option<OsString>,
     user: UserFolders,
 }
@@ -60,7 +62,7 @@ pub struct Checkpoints {
 pub struct Checkpoint {
     /// Number of the execution before which it was kept; `end`; or `rewind-1` and so on for what a rewind replaced.
     pub name: String,
-    /// Names what was kept: a commit, or a list of copies.
+    /// The commit that git keeps it as.
     pub id: String,
 }
 
@@ -83,7 +85,7 @@ pub struct Changes {
     pub to: Until,
     /// The files that differ, by path.
     pub files: Vec<FileChange>,
-    /// The lines that differ, as a patch; empty where [`Detail::Files`] was asked for.
+    /// The lines that differ, as a patch; empty where [`DiffDetail::Files`] was asked for.
     pub patch: Vec<u8>,
     /// Files that are not compared because they were not kept, each with why.
     pub not_kept: Vec<String>,
@@ -99,6 +101,7 @@ impl Checkpoints {
             directory: directory.to_owned(),
             session: session.to_owned(),
             recorded: BTreeMap::new(),
+            rawko: None,
             path: std::env::var_os("PATH"),
             user: UserFolders { home: std::env::var_os("HOME"), config: std::env::var_os("XDG_CONFIG_HOME") },
         }
@@ -108,7 +111,11 @@ impl Checkpoints {
     #[must_use]
     pub fn of_journal(project: &Path, path: &Path, journal: &Journal) -> Self {
         let directory = path.parent().unwrap_or(Path::new("."));
-        Self { recorded: recorded(journal), ..Self::new(project, directory, &journal.header.session) }
+        Self {
+            recorded: recorded(journal),
+            rawko: Some(journal.header.rawko.clone()),
+            ..Self::new(project, directory, &journal.header.session)
+        }
     }
 
     /// Looks for git in these folders instead, separated as in `PATH`.
@@ -125,12 +132,12 @@ impl Checkpoints {
         let store = self.store()?;
         let _lock = objects::lock(&store.folder)?;
         let listing = store.list(&BTreeSet::new())?;
-        // Whatever the session left behind, it goes on now.
+        // The session goes on, so the tree at its end is not known yet.
         store.keep(&iteration.to_string(), &listing, Some(END))
     }
 
-    /// Keeps the tree that the session leaves behind, if it kept any before: what somebody changes later is not taken
-    /// for the session's.
+    /// Keeps the tree as it is at the end of the session, if the session kept any before: later changes by other people
+    /// are then not taken for the session's.
     ///
     /// # Errors
     /// As [`Checkpoints::take`].
@@ -160,7 +167,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// [`CheckpointError::Unknown`] where nothing was kept for it, [`CheckpointError::Gone`] where that is lost.
-    pub fn changes(&self, span: Span, detail: Detail) -> Result<Changes, CheckpointError> {
+    pub fn changes(&self, span: Span, detail: DiffDetail) -> Result<Changes, CheckpointError> {
         let kept = self.list()?;
         let executions: Vec<&Checkpoint> = kept.iter().filter(|kept| number(&kept.name).is_some()).collect();
         let at = match span {
@@ -183,12 +190,23 @@ impl Checkpoints {
         self.store()?.changes((*from).clone(), to, detail)
     }
 
-    /// Lets go of everything that was kept in the repository. What is in the session's directory goes with that.
+    /// Removes the names of what was kept in the repository, so that git can prune it. What is in the session's
+    /// directory is removed with that. Without git nothing is done.
     ///
     /// # Errors
     /// If git cannot be asked, or refuses.
     pub fn forget(&self) -> Result<(), CheckpointError> {
-        self.store()?.forget()
+        match self.store() {
+            Err(CheckpointError::NoGit) => Ok(()),
+            store => store?.objects().forget(),
+        }
+    }
+
+    /// Whether git is installed where a run in `project` finds it. Without it nothing can be brought back or compared.
+    #[must_use]
+    pub fn is_available(project: &Path) -> bool {
+        let project = place::real(project).unwrap_or_else(|_| project.to_owned());
+        Git::find(std::env::var_os("PATH").as_deref(), place::work_tree(&project)).is_some()
     }
 
     /// Whether anything was kept for this session. A fork may have nothing but what its beginning kept.
@@ -222,7 +240,7 @@ fn recorded(journal: &Journal) -> BTreeMap<u32, String> {
         Record::Event(_) => None,
     });
     let kept = |note: &Note| match note {
-        Note::CheckpointKept { iteration, checkpoint } => Some((*iteration, checkpoint.clone())),
+        Note::CheckpointTaken { iteration, checkpoint } => Some((*iteration, checkpoint.clone())),
         _ => None,
     };
     steps.flat_map(|step| &step.notes).filter_map(kept).collect()

@@ -1,5 +1,4 @@
-//! Trees in git's own form: in the repository's objects where there is one that can be written, else in objects of the
-//! session's own.
+//! Trees as git objects: in the repository where there is one that can be written, else in the session's folder.
 //!
 //! A kept tree is a commit without parents. In a repository a ref below `refs/rawko/<session>/` holds it, so that it
 //! is not pruned, and nothing else points to it. Without one, the names stand in a folder of the session.
@@ -10,36 +9,36 @@ use std::path::{Path, PathBuf};
 
 use super::error::CheckpointError;
 use super::git::{Ask, Git, THOROUGH};
-use super::listing::{Listing, TreePath};
+use super::listing::{TreeListing, TreePath};
 use super::own::{self, create_folder, remove};
-use super::place::{ObjectFormat, Place, Repository};
+use super::place::{ObjectFormat, Repository, WorkTree};
 use super::scratch::Scratch;
 use super::snapshot::{self, Snapshot};
 
-/// Who makes the commits: nobody.
+/// Author of the commits: no person.
 const AUTHOR: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", "rawko"),
     ("GIT_AUTHOR_EMAIL", "rawko@localhost"),
     ("GIT_COMMITTER_NAME", "rawko"),
     ("GIT_COMMITTER_EMAIL", "rawko@localhost"),
 ];
-/// Before each path that a kept tree lacks, in the commit's message.
+/// Begins the line of the commit message that names a file which was not kept.
 const NOT_KEPT: &str = "not kept: ";
-/// Most of those that are written down.
+/// Most such lines in a message.
 const MAX_NOT_KEPT: usize = 1_000;
 
 /// The trees of one session.
 #[derive(Debug)]
 pub(super) struct Objects<'a> {
     pub(super) git: &'a Git,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a WorkTree,
     /// `checkpoints/` in the session's directory.
     pub(super) folder: &'a Path,
     pub(super) session: &'a str,
 }
 
 impl Objects<'_> {
-    /// How new trees are named.
+    /// The object format of new trees.
     pub(super) fn format(&self) -> ObjectFormat {
         self.place.repository.as_ref().map_or(ObjectFormat::Sha1, |repository| repository.format)
     }
@@ -49,7 +48,7 @@ impl Objects<'_> {
         &self,
         scratch: &Scratch,
         name: &str,
-        listing: &Listing,
+        listing: &TreeListing,
         index: &Path,
         forget: Option<&str>,
     ) -> Result<String, CheckpointError> {
@@ -74,12 +73,12 @@ impl Objects<'_> {
     pub(super) fn tree(
         &self,
         scratch: &Scratch,
-        listing: &Listing,
+        listing: &TreeListing,
         index: &Path,
         objects: &Path,
     ) -> Result<String, CheckpointError> {
         match self.tree_by(scratch, listing, index, objects) {
-            // An index that was damaged, or that remembers what has been pruned since: begin anew, once.
+            // The index is damaged, or names objects that were pruned since: try once more without it.
             Err(CheckpointError::Git { .. }) if index.exists() => {
                 remove(index)?;
                 self.tree_by(scratch, listing, index, objects)
@@ -91,7 +90,7 @@ impl Objects<'_> {
     fn tree_by(
         &self,
         scratch: &Scratch,
-        listing: &Listing,
+        listing: &TreeListing,
         index: &Path,
         objects: &Path,
     ) -> Result<String, CheckpointError> {
@@ -119,7 +118,7 @@ impl Objects<'_> {
         ask("writes the tree").args(["write-tree"]).line()
     }
 
-    /// Holds `commit` under `name`, and lets go of what was held under `forget`.
+    /// Holds `commit` under `name`, and removes the name `forget`.
     pub(super) fn name(&self, name: &str, commit: &str, forget: Option<&str>) -> Result<(), CheckpointError> {
         match self.writable_repository() {
             Some(repository) => {
@@ -145,7 +144,7 @@ impl Objects<'_> {
         own::write(self.folder, &folder.join(name), format!("{commit}\n").as_bytes())
     }
 
-    /// All names of the session with what they hold.
+    /// All names of the session, each with its commit.
     pub(super) fn names(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
         let mut names = self.own()?;
         if let Some(repository) = &self.place.repository {
@@ -180,7 +179,7 @@ impl Objects<'_> {
         Ok(entries.filter_map(Result::ok).filter_map(held).collect())
     }
 
-    /// Lets go of all names.
+    /// Removes all names.
     pub(super) fn forget(&self) -> Result<(), CheckpointError> {
         if let Some(repository) = &self.place.repository {
             let mut commands = String::new();
@@ -191,7 +190,7 @@ impl Objects<'_> {
             if !commands.is_empty() {
                 let update = ["update-ref", "-z", "--no-deref", "--stdin"];
                 repository
-                    .ask(self.git, "lets go of kept trees")
+                    .ask(self.git, "removes the names of kept trees")
                     .args(update)
                     .input(commands.into_bytes())
                     .answer()?;
@@ -208,7 +207,7 @@ impl Objects<'_> {
         answer.map(|answer| snapshot::parse(&answer)).map_err(|error| self.gone(id, error))
     }
 
-    /// What a kept tree lacks, as it was written down.
+    /// The files that were not kept, each with the reason, from the commit message.
     pub(super) fn not_kept(&self, id: &str) -> Result<Vec<String>, CheckpointError> {
         let scratch = self.scratch_for(id)?;
         let answer = self.read(&scratch, "reads the kept tree").args(["cat-file", "commit", id]).answer();
@@ -228,12 +227,12 @@ impl Objects<'_> {
         ids.iter().map(|id| next_object(&mut rest).ok_or_else(|| self.lost(id))).collect()
     }
 
-    /// A folder of rawko's own for objects that are named like `id`.
+    /// A scratch git directory in the object format of `id`.
     pub(super) fn scratch_for(&self, id: &str) -> Result<Scratch, CheckpointError> {
         Scratch::new(ObjectFormat::of_id(id).ok_or_else(|| self.lost(id))?)
     }
 
-    /// A question that only reads: it sees everything that may hold what was kept.
+    /// A command that only reads, from every place that may hold kept objects.
     pub(super) fn read(&self, scratch: &Scratch, doing: &'static str) -> Ask {
         scratch.ask(self.git, doing, &scratch.objects(), &self.all_objects())
     }
@@ -293,7 +292,7 @@ impl Objects<'_> {
     }
 }
 
-/// Takes one object off what `git cat-file --batch` writes.
+/// Reads one object from the output of `git cat-file --batch`.
 fn next_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let mut words = std::str::from_utf8(rest.get(..end)?).ok()?.split(' ');
@@ -311,7 +310,7 @@ fn joined<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     })
 }
 
-/// Waits until nobody else keeps trees for this session.
+/// Waits until no other process keeps trees for this session.
 pub(super) fn lock(folder: &Path) -> Result<File, CheckpointError> {
     create_folder(folder)?;
     let path = folder.join("lock");

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use super::error::CheckpointError;
 
 /// Folders below `checkpoints/` that are written to.
-const FOLDERS: [&str; 3] = ["names", "copies", "objects"];
+const FOLDERS: [&str; 2] = ["names", "objects"];
 
 /// Makes sure that the session's directory, its `checkpoints/` and the folders in that are folders of the user's own,
 /// as far as they are there.
@@ -34,7 +34,7 @@ fn check_folder(folder: &Path) -> Result<(), CheckpointError> {
     } else if !found.is_dir() {
         "it is not a folder"
     } else if found.uid() != rustix::process::geteuid().as_raw() {
-        "it belongs to somebody else"
+        "it belongs to another user"
     } else {
         return Ok(());
     };
@@ -64,7 +64,7 @@ pub(super) fn remove(path: &Path) -> Result<(), CheckpointError> {
 /// to its place.
 pub(super) fn write(checkpoints: &Path, path: &Path, content: &[u8]) -> Result<(), CheckpointError> {
     let new = checkpoints.join("new");
-    // Left behind by somebody who died, or a link that leads elsewhere.
+    // A process that died left it, or it is a link that leads elsewhere.
     remove(&new)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
     file.and_then(|mut file| file.write_all(content))
@@ -84,13 +84,13 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
 
 /// The index of a session, which git reads and writes.
 #[derive(Debug)]
-pub(super) struct Index(PathBuf);
+pub(super) struct SessionIndex(PathBuf);
 
-impl Index {
+impl SessionIndex {
     /// Makes sure that git will not write through it to somewhere else.
     pub(super) fn of(checkpoints: &Path) -> Result<Self, CheckpointError> {
         let index = checkpoints.join("index");
-        // Whoever held it is dead: the caller holds the lock of the session's checkpoints.
+        // The process that held it is dead: the caller holds the lock of the session's checkpoints.
         remove(&checkpoints.join("index.lock"))?;
         match index.symlink_metadata() {
             Ok(found) if !found.is_file() || found.nlink() > 1 => remove(&index)?,
@@ -104,7 +104,7 @@ impl Index {
     }
 }
 
-impl Drop for Index {
+impl Drop for SessionIndex {
     /// Git makes it anew each time, for everybody to read.
     fn drop(&mut self) {
         if self.0.symlink_metadata().is_ok_and(|found| found.is_file()) {

@@ -1,4 +1,4 @@
-//! Where the project lies: the work tree around it, and the repository that this belongs to.
+//! Finds the work tree around the project, and its repository.
 //!
 //! Found by looking for `.git` in the project and above it, not by asking git: what the repository's configuration
 //! says of its own place (`core.worktree`, `core.bare`) does not count, and a folder that only looks like a bare
@@ -36,7 +36,7 @@ impl ObjectFormat {
 
 /// The project and what lies around it.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct WorkTree {
     /// The project's real path.
     pub(super) project: PathBuf,
     /// The work tree that it is part of; the project itself where there is no repository.
@@ -89,23 +89,17 @@ impl UserFolders {
     }
 }
 
-impl Place {
+impl WorkTree {
     /// Looks for the repository around `project`. One that git cannot use is none.
     ///
     /// # Errors
     /// If there is no such project.
-    pub(super) fn find(
-        project: &Path,
-        git: Option<&Git>,
-        user: &UserFolders,
-    ) -> Result<Self, CheckpointError> {
+    pub(super) fn find(project: &Path, git: &Git, user: &UserFolders) -> Result<Self, CheckpointError> {
         let project = real(project)?;
-        let repository = git.and_then(|git| {
-            project
-                .ancestors()
-                .filter(|folder| folder.join(".git").symlink_metadata().is_ok())
-                .find_map(|folder| Repository::at(git, folder, user))
-        });
+        let repository = project
+            .ancestors()
+            .filter(|folder| folder.join(".git").symlink_metadata().is_ok())
+            .find_map(|folder| Repository::at(git, folder, user));
         let toplevel = repository.as_ref().map_or_else(|| project.clone(), |found| found.toplevel.clone());
         Ok(Self { project, toplevel, repository })
     }

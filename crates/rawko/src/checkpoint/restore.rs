@@ -1,7 +1,7 @@
-//! Putting files back and taking them away, beneath the project and nowhere else.
+//! Writes and removes files below the project and nowhere else.
 //!
-//! Every folder on the way is opened by itself and never through a link, and a file is replaced by a rename: whoever
-//! reads meanwhile sees the old one or the new one. What is in the way and not known is left as it is.
+//! Every folder of a path is opened by itself and never through a link. A file is replaced by a rename, so that a
+//! reader sees the old one or the new one. An unknown file in the way is left as it is.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -35,7 +35,7 @@ impl Restorer {
         Ok(Self { root, temporary: format!(".rawko-tmp-{}", std::process::id()) })
     }
 
-    /// Puts a file there, whatever file stood there before.
+    /// Writes a file, replacing any file at the path.
     pub(super) fn put(&self, path: &[u8], kind: EntryKind, content: &[u8]) -> Result<(), InTheWay> {
         let (folder, leaf) = self.folder_of(path, Missing::Make)?;
         let folder = folder.as_ref().unwrap_or(&self.root);
@@ -77,14 +77,14 @@ impl Restorer {
         let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
         let mut file = File::from(openat(folder, &self.temporary, flags, mode)?);
         if let Some(mode) = old_mode.map(|mode| mode & 0o777) {
-            // Who may read it stays; whether it can be executed is what was kept.
+            // Read permissions stay; the executable bit is the one that was kept.
             let mode = if executable { mode | ((mode & 0o444) >> 2) } else { mode & !0o111 };
             file.set_permissions(Permissions::from_mode(mode))?;
         }
         file.write_all(content)
     }
 
-    /// Takes a file away, and the folders that are empty without it.
+    /// Removes a file, and the folders that are then empty.
     pub(super) fn take(&self, path: &[u8]) -> Result<(), InTheWay> {
         let (folder, leaf) = match self.folder_of(path, Missing::Leave) {
             Ok(found) => found,
@@ -131,7 +131,7 @@ impl Restorer {
     }
 }
 
-/// What is done about a folder that is not there.
+/// What to do about a missing folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Make,
@@ -154,7 +154,7 @@ fn enter(at: &OwnedFd, name: &[u8], missing: Missing) -> Result<OwnedFd, InTheWa
     })
 }
 
-/// Paths for people.
+/// A path as people see it.
 pub(super) fn shown(path: &TreePath) -> String {
     String::from_utf8_lossy(path).into_owned()
 }

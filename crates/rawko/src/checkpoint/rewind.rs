@@ -1,7 +1,7 @@
-//! Bringing a kept tree back into the folder.
+//! Restores a kept tree into the project.
 //!
-//! What is there before is kept first, under a name of its own, so that every rewind can be undone. Ignored files,
-//! the index, the branch and rawko's sessions are not touched, nor is anything whose present content could not be kept.
+//! The tree as it is now is kept first, under its own name, so that every rewind can be undone. A rewind never touches
+//! ignored files, the index, the branch, rawko's sessions, or a file whose present content cannot be kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::error::CheckpointError;
-use super::listing::{Listing, TreePath};
+use super::listing::{TreeListing, TreePath};
 use super::objects;
 use super::restore::{InTheWay, Restorer, shown};
-use super::snapshot::{Difference, Snapshot, difference};
+use super::snapshot::{Snapshot, TreeDifference, difference};
 use super::store::Store;
 use super::{Checkpoint, Checkpoints, END, REWIND, number};
 use crate::journal::{JournalError, SessionLock, SessionStatus, SessionStore};
@@ -23,9 +23,9 @@ const PIECE: u64 = 64 * 1024 * 1024;
 /// Whether a rewind is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Execute {
-    /// It is.
+    /// Files are restored and removed.
     Really,
-    /// It is only told what would be done.
+    /// Nothing is changed; the result says what would be.
     DryRun,
 }
 
@@ -35,23 +35,23 @@ pub enum Execute {
 pub struct Rewound {
     /// The tree that was brought back.
     pub to: Checkpoint,
-    /// What was there before, kept; nothing where nothing was done.
+    /// The tree that the rewind replaced; `None` in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Checkpoint>,
-    /// Files that are as they were then.
+    /// Files that were restored.
     pub restored: Vec<String>,
-    /// Files that are gone, because they were not there then.
+    /// Files that were removed, because the kept tree does not have them.
     pub removed: Vec<String>,
     /// Files that should have been restored or removed and were not.
     pub left_alone: Vec<LeftAlone>,
 }
 
-/// A file that was left as it is.
+/// A file that the rewind did not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftAlone {
-    /// The file.
+    /// Its path, relative to the project.
     pub path: String,
-    /// Why.
+    /// The reason, for people.
     pub why: String,
 }
 
@@ -60,8 +60,8 @@ impl Checkpoints {
     /// which is that before the next one that changed anything.
     ///
     /// # Errors
-    /// [`CheckpointError::Running`] where a session of this project runs, [`CheckpointError::Unknown`] and [`CheckpointError::Gone`] where there is nothing to bring back; nothing has
-    /// been touched then. After any other error, what was there before is kept under the latest `rewind-` name.
+    /// [`CheckpointError::Running`] where a session of this project runs, [`CheckpointError::Unknown`] and
+    /// [`CheckpointError::Gone`] where there is nothing to restore; nothing has been changed then. After any other error, what was there before is kept under the latest `rewind-` name.
     pub fn rewind(&self, to: &str, execute: Execute) -> Result<Rewound, CheckpointError> {
         let _session = match execute {
             Execute::Really => Some(self.hold()?),
@@ -76,10 +76,10 @@ impl Checkpoints {
         if execute == Execute::DryRun {
             let present = store.present(&to.id, &listing)?;
             let plan = self.plan(&store, &kept, &to, &target, &present, &listing)?;
-            let told = |paths: &[TreePath]| paths.iter().map(shown).collect();
+            let shown_all = |paths: &[TreePath]| paths.iter().map(shown).collect();
             return Ok(Rewound {
-                restored: told(&plan.difference.put),
-                removed: told(&plan.difference.take),
+                restored: shown_all(&plan.difference.put),
+                removed: shown_all(&plan.difference.take),
                 left_alone: left_alone(plan.left_alone),
                 to,
                 before: None,
@@ -95,13 +95,13 @@ impl Checkpoints {
             store.present(&to.id, &listing)?
         };
         let plan = self.plan(&store, &kept, &to, &target, &present, &listing)?;
-        let mut work = Work { store: &store, of: &to.id, target: &target, rewound: Done::default(), plan };
+        let mut work = Work { store: &store, target: &target, rewound: Done::default(), plan };
         work.carry_out()?;
         let Done { restored, removed, left_alone: left } = work.rewound;
         Ok(Rewound { to, before: Some(before), restored, removed, left_alone: left_alone(left) })
     }
 
-    /// Holds the session as a run would, so that it cannot be resumed meanwhile.
+    /// Locks the session as a run does, so that it cannot be resumed meanwhile.
     fn hold(&self) -> Result<SessionLock, CheckpointError> {
         let sessions = SessionStore::at(self.directory.parent().unwrap_or(Path::new(".")).to_owned());
         let others = sessions.list().unwrap_or_default();
@@ -133,10 +133,10 @@ impl Checkpoints {
         to: &Checkpoint,
         target: &Snapshot,
         present: &Snapshot,
-        listing: &Listing,
-    ) -> Result<Plan, CheckpointError> {
-        let Difference { put, take } = difference(present, target);
-        let mut plan = Plan::default();
+        listing: &TreeListing,
+    ) -> Result<RewindPlan, CheckpointError> {
+        let TreeDifference { put, take } = difference(present, target);
+        let mut plan = RewindPlan::default();
         for path in put {
             if let Some(why) = listing.skipped.get(&path) {
                 plan.left_alone.insert(path, format!("what is there now cannot be kept: {why}"));
@@ -153,14 +153,14 @@ impl Checkpoints {
         plan.difference.take = take
             .into_iter()
             .filter(was_kept)
-            // What somebody made after the session ended is not the session's to lose.
+            // A file that was made after the session ended is not the session's to remove.
             .filter(|path| of_session.as_ref().is_none_or(|known| known.contains(path)))
             .collect();
         Ok(plan)
     }
 }
 
-/// Every file that the session had before it at some time; nothing where its end is not known.
+/// Every file that any kept tree of the session has; `None` where its end is not known.
 fn files_of_session(
     store: &Store,
     kept: &[Checkpoint],
@@ -169,12 +169,12 @@ fn files_of_session(
         return Ok(None);
     }
     let mut files = BTreeSet::new();
-    // What a rewind replaced was the folder as it was then, with what others had made in it.
+    // A tree that a rewind replaced may hold files that other people made.
     for kept in kept.iter().filter(|kept| !kept.name.starts_with(REWIND)) {
         match store.snapshot(&kept.id) {
             Ok(snapshot) => files.extend(snapshot.into_keys()),
-            // One that was lost tells nothing; the others still do.
-            Err(CheckpointError::Gone { .. }) => {}
+            // A lost tree is skipped; the others still count.
+            Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => {}
             Err(error) => return Err(error),
         }
     }
@@ -195,14 +195,14 @@ fn left_alone(left: BTreeMap<TreePath, InTheWay>) -> Vec<LeftAlone> {
     left.into_iter().map(|(path, why)| LeftAlone { path: shown(&path), why }).collect()
 }
 
-/// What is to be done.
+/// What the rewind will do.
 #[derive(Debug, Default)]
-struct Plan {
-    difference: Difference,
+struct RewindPlan {
+    difference: TreeDifference,
     left_alone: BTreeMap<TreePath, InTheWay>,
 }
 
-/// What has been done.
+/// What the rewind has done.
 #[derive(Debug, Default)]
 struct Done {
     restored: Vec<String>,
@@ -213,19 +213,18 @@ struct Done {
 /// One rewind being carried out.
 struct Work<'a> {
     store: &'a Store,
-    of: &'a str,
     target: &'a Snapshot,
-    plan: Plan,
+    plan: RewindPlan,
     rewound: Done,
 }
 
 impl Work<'_> {
     fn carry_out(&mut self) -> Result<(), CheckpointError> {
         let restorer = Restorer::new(&self.store.place.project)?;
-        let Difference { put, take } = std::mem::take(&mut self.plan.difference);
+        let TreeDifference { put, take } = std::mem::take(&mut self.plan.difference);
         self.rewound.left_alone = std::mem::take(&mut self.plan.left_alone);
-        // First what says which files are ignored. What was ignored then is not to be removed now, whatever the
-        // session wrote there.
+        // First the `.gitignore` files: a file that was ignored then must not be removed now, whatever the session
+        // wrote there.
         let (rules, put): (Vec<_>, Vec<_>) = put.into_iter().partition(|path| is_rule(path));
         let (new_rules, take): (Vec<_>, Vec<_>) = take.into_iter().partition(|path| is_rule(path));
         let rules_change = !rules.is_empty() || !new_rules.is_empty();
@@ -267,7 +266,7 @@ impl Work<'_> {
             });
             let (piece, later) = rest.split_at(fits.count());
             let ids: Vec<&str> = piece.iter().map(|(_, entry)| entry.id.as_str()).collect();
-            let contents = self.store.contents(self.of, &ids)?;
+            let contents = self.store.objects().contents(&ids)?;
             for ((path, entry), content) in piece.iter().zip(contents) {
                 match restorer.put(path, entry.kind, &content) {
                     Ok(()) => self.rewound.restored.push(shown(path)),

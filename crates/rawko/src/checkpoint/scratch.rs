@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::CheckpointError;
 use super::git::{Ask, Git};
-use super::place::{ObjectFormat, Place, UserFolders};
+use super::place::{ObjectFormat, UserFolders, WorkTree};
 
 /// No conversion of any kind. These win over every `.gitattributes`.
 const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !whitespace\n";
@@ -61,7 +61,7 @@ impl Scratch {
     }
 
     /// Ignores what the repository's own list says.
-    pub(super) fn exclude(&self, place: &Place) -> Result<(), CheckpointError> {
+    pub(super) fn exclude(&self, place: &WorkTree) -> Result<(), CheckpointError> {
         match place.repository.as_ref().and_then(|repository| read_regular(&repository.exclude)) {
             Some(patterns) => self.write("info/exclude", &patterns),
             None => Ok(()),
@@ -102,7 +102,7 @@ fn read_regular(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// The user's own list of what is ignored everywhere, if it is a regular file.
-pub(super) fn user_exclude(place: &Place, user: &UserFolders) -> Option<PathBuf> {
+pub(super) fn user_exclude(place: &WorkTree, user: &UserFolders) -> Option<PathBuf> {
     let named = place.repository.as_ref().and_then(|repository| repository.user_exclude.clone());
     let path = named.or_else(|| user.exclude())?;
     std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MAX_EXCLUDE).then_some(path)

@@ -1,15 +1,12 @@
-//! Giving a session what another kept: one that was made from the other's records must not lose its trees with it.
+//! Copies kept trees from one session to another, so that a fork keeps them when the session it came from is removed.
 
 use std::path::Path;
 
 use super::Checkpoints;
-use super::copies::{Copies, is_copy};
 use super::error::CheckpointError;
 use super::objects::{self, Objects};
 use super::own::{self, create_folder};
 use super::place::ObjectFormat;
-use super::snapshot;
-use super::store::Store;
 
 impl Checkpoints {
     /// Gives `other` the trees that its journal names and this session kept. What is gone already is passed over.
@@ -23,31 +20,15 @@ impl Checkpoints {
         let (from, to) = (self.store()?, other.store()?);
         let _lock = objects::lock(&to.folder)?;
         for (iteration, id) in &other.recorded {
-            match share(&from, &to, &iteration.to_string(), id) {
-                Ok(()) | Err(CheckpointError::Gone { .. }) => {}
+            let shared = from
+                .objects_of(id)
+                .and_then(|objects| objects.share_with(&to.objects(), &iteration.to_string(), id));
+            match shared {
+                Ok(()) | Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
-    }
-}
-
-fn share(from: &Store, to: &Store, name: &str, id: &str) -> Result<(), CheckpointError> {
-    if is_copy(id) {
-        from.copies().share_with(&to.copies(), name, id)
-    } else {
-        from.objects_of(id)?.share_with(&to.objects_of(id)?, name, id)
-    }
-}
-
-impl Copies<'_> {
-    fn share_with(&self, other: &Copies<'_>, name: &str, id: &str) -> Result<(), CheckpointError> {
-        other.create_folders()?;
-        let manifest = self.manifest(id)?;
-        for entry in snapshot::parse(&manifest).values() {
-            other.store(&entry.id, &self.content(&entry.id)?)?;
-        }
-        other.name(name, &manifest).map(drop)
     }
 }
 

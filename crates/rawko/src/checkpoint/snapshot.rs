@@ -1,22 +1,22 @@
-//! A kept tree as a list of its files, and what is different between two of them.
+//! A tree as a list of its files, and the difference between two of them.
 
 use std::collections::BTreeMap;
 
 use super::listing::{TreePath, is_plain};
 
 /// The files of a tree, by path.
-pub(super) type Snapshot = BTreeMap<TreePath, Entry>;
+pub(super) type Snapshot = BTreeMap<TreePath, TreeEntry>;
 
 /// One file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct TreeEntry {
     pub(super) kind: EntryKind,
     /// Names the content.
     pub(super) id: String,
     pub(super) size: u64,
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     /// A regular file.
@@ -37,32 +37,25 @@ impl EntryKind {
         }
     }
 
-    pub(super) fn is_link(self) -> bool {
-        match self {
-            Self::Link => true,
-            Self::File | Self::Executable => false,
-        }
-    }
-
     pub(super) fn of_mode(mode: &str) -> Option<Self> {
         [Self::File, Self::Executable, Self::Link].into_iter().find(|kind| kind.mode() == mode)
     }
 }
 
-/// What leads from one tree to another.
+/// The changes that lead from one tree to another.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Difference {
-    /// To be put there, new or other than before.
+pub(super) struct TreeDifference {
+    /// Files to write: new or changed.
     pub(super) put: Vec<TreePath>,
-    /// To be taken away.
+    /// Files to remove.
     pub(super) take: Vec<TreePath>,
 }
 
-/// What leads from `from` to `to`.
-pub(super) fn difference(from: &Snapshot, to: &Snapshot) -> Difference {
+/// The changes that lead from `from` to `to`.
+pub(super) fn difference(from: &Snapshot, to: &Snapshot) -> TreeDifference {
     let put = to.iter().filter(|(path, entry)| from.get(*path) != Some(entry));
     let take = from.keys().filter(|path| !to.contains_key(*path));
-    Difference { put: put.map(|(path, _)| path.clone()).collect(), take: take.cloned().collect() }
+    TreeDifference { put: put.map(|(path, _)| path.clone()).collect(), take: take.cloned().collect() }
 }
 
 /// Reads what `git ls-tree -r -z -l` writes. Other repositories, and names that no honest tree holds, are left out.
@@ -71,13 +64,13 @@ pub(super) fn parse(answer: &[u8]) -> Snapshot {
     records.filter_map(record).filter(|(path, _)| is_plain(path)).collect()
 }
 
-fn record(record: &[u8]) -> Option<(TreePath, Entry)> {
+fn record(record: &[u8]) -> Option<(TreePath, TreeEntry)> {
     let tab = record.iter().position(|byte| *byte == b'\t')?;
     let mut words = std::str::from_utf8(record.get(..tab)?).ok()?.split_ascii_whitespace();
     let kind = EntryKind::of_mode(words.next()?)?;
     let id = words.nth(1)?.to_owned();
     let size = words.next()?.parse().ok()?;
-    Some((record.get(tab + 1..)?.to_vec(), Entry { kind, id, size }))
+    Some((record.get(tab + 1..)?.to_vec(), TreeEntry { kind, id, size }))
 }
 
 #[cfg(test)]

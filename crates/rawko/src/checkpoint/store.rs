@@ -1,29 +1,32 @@
-//! Where the trees of a session are kept, and the operations that both ways of keeping have.
+//! The store of one session: git, the place that it works on, and the folder that is the session's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::copies::{self, Copies, is_copy};
-use super::diff::{self, ChangeKind, Detail, FileChange};
+use super::diff::{self, DiffDetail};
 use super::error::CheckpointError;
 use super::git::Git;
-use super::listing::{self, Listing, Never, TreePath};
+use super::listing::{self, Never, TreeListing, TreePath};
 use super::objects::Objects;
-use super::own::{self, Index};
-use super::place::{self, Place, UserFolders};
-use super::restore::shown;
+use super::own::{self, SessionIndex};
+use super::place::{self, ObjectFormat, UserFolders, WorkTree};
 use super::scratch::Scratch;
 use super::snapshot::Snapshot;
 use super::{Changes, Checkpoint, Checkpoints, Until};
 
+/// Begins the id of a tree that an older rawko kept as plain copies, on a machine without git. A SHA-256 follows.
+const COPY: &str = "copy-";
+
 /// The store of one session, opened for a few questions.
 #[derive(Debug)]
 pub(super) struct Store {
-    git: Option<Git>,
-    pub(super) place: Place,
+    git: Git,
+    pub(super) place: WorkTree,
     /// `checkpoints/` in the session's directory.
     pub(super) folder: PathBuf,
     session: String,
+    /// The version of rawko that made the session, as far as it is known.
+    rawko: Option<String>,
     never: Never,
     user: UserFolders,
 }
@@ -37,106 +40,78 @@ impl Store {
         }
         own::check(&of.directory, &of.folder())?;
         let project = place::real(&of.project)?;
-        let git = Git::find(of.path.as_deref(), place::work_tree(&project));
-        let place = Place::find(&project, git.as_ref(), &of.user)?;
+        let git = Git::find(of.path.as_deref(), place::work_tree(&project)).ok_or(CheckpointError::NoGit)?;
+        let place = WorkTree::find(&project, &git, &of.user)?;
         let never = Never::of(&place.project, &of.directory);
         let folder = std::path::absolute(of.folder())
             .map_err(|error| CheckpointError::io("cannot find", &of.directory, error))?;
-        Ok(Self { git, place, folder, session: of.session.clone(), never, user: of.user.clone() })
-    }
-
-    pub(super) fn objects(&self) -> Option<Objects<'_>> {
-        let git = self.git.as_ref()?;
-        Some(Objects { git, place: &self.place, folder: &self.folder, session: &self.session })
-    }
-
-    pub(super) fn copies(&self) -> Copies<'_> {
-        Copies { project: &self.place.project, folder: &self.folder }
-    }
-
-    /// The objects that hold `id`, which is no copy.
-    pub(super) fn objects_of(&self, id: &str) -> Result<Objects<'_>, CheckpointError> {
-        self.objects().ok_or_else(|| CheckpointError::Git {
-            doing: "reads the kept tree",
-            message: format!(
-                "there is no git program, and {} was kept with one: install git",
-                id.escape_debug()
-            ),
+        Ok(Self {
+            git,
+            place,
+            folder,
+            session: of.session.clone(),
+            rawko: of.rawko.clone(),
+            never,
+            user: of.user.clone(),
         })
     }
 
-    /// The files to be kept, and what of `also` is there.
-    pub(super) fn list(&self, also: &BTreeSet<TreePath>) -> Result<Listing, CheckpointError> {
-        match self.objects() {
-            Some(objects) => {
-                let scratch = Scratch::new(objects.format())?;
-                listing::list(objects.git, &self.place, &scratch, &self.user, &self.never, also)
-            }
-            None => copies::list(&self.place.project, &self.never, also),
+    pub(super) fn objects(&self) -> Objects<'_> {
+        Objects { git: &self.git, place: &self.place, folder: &self.folder, session: &self.session }
+    }
+
+    /// The objects that hold the kept tree `id`.
+    ///
+    /// # Errors
+    /// [`CheckpointError::KeptAsCopy`] for a tree that an older rawko kept without git.
+    pub(super) fn objects_of(&self, id: &str) -> Result<Objects<'_>, CheckpointError> {
+        if id.strip_prefix(COPY).and_then(ObjectFormat::of_id) == Some(ObjectFormat::Sha256) {
+            return Err(CheckpointError::KeptAsCopy { rawko: self.rawko.clone() });
         }
+        Ok(self.objects())
+    }
+
+    /// The files to be kept, and what of `also` is there.
+    pub(super) fn list(&self, also: &BTreeSet<TreePath>) -> Result<TreeListing, CheckpointError> {
+        let scratch = Scratch::new(self.objects().format())?;
+        listing::list(&self.git, &self.place, &scratch, &self.user, &self.never, also)
     }
 
     /// The files that are not ignored, now.
     pub(super) fn not_ignored(&self) -> Result<BTreeSet<TreePath>, CheckpointError> {
-        match self.objects() {
-            Some(objects) => {
-                let scratch = Scratch::new(objects.format())?;
-                listing::not_ignored(objects.git, &self.place, &scratch, &self.user)
-            }
-            None => copies::not_ignored(&self.place.project),
-        }
+        let scratch = Scratch::new(self.objects().format())?;
+        listing::not_ignored(&self.git, &self.place, &scratch, &self.user)
     }
 
-    /// Keeps the files of `listing` under `name`, and lets go of what was kept under `forget`.
+    /// Keeps the files of `listing` under `name`, and forgets what was kept under `forget`.
     pub(super) fn keep(
         &self,
         name: &str,
-        listing: &Listing,
+        listing: &TreeListing,
         forget: Option<&str>,
     ) -> Result<String, CheckpointError> {
-        match self.objects() {
-            Some(objects) => {
-                let index = Index::of(&self.folder)?;
-                objects.keep(&Scratch::new(objects.format())?, name, listing, index.path(), forget)
-            }
-            None => self.copies().keep(name, listing, forget),
-        }
+        let objects = self.objects();
+        let index = SessionIndex::of(&self.folder)?;
+        objects.keep(&Scratch::new(objects.format())?, name, listing, index.path(), forget)
     }
 
     pub(super) fn names(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
-        let mut names = self.copies().names();
-        if let Some(objects) = self.objects() {
-            names.extend(objects.names()?);
-        }
-        Ok(names)
+        self.objects().names()
     }
 
     pub(super) fn snapshot(&self, id: &str) -> Result<Snapshot, CheckpointError> {
-        let mut snapshot =
-            if is_copy(id) { self.copies().snapshot(id)? } else { self.objects_of(id)?.snapshot(id)? };
+        let mut snapshot = self.objects_of(id)?.snapshot(id)?;
         // Not every tree that a journal names was made by rawko.
         snapshot.retain(|path, _| !self.never.covers(path));
         Ok(snapshot)
     }
 
     pub(super) fn not_kept(&self, id: &str) -> Result<Vec<String>, CheckpointError> {
-        if is_copy(id) { self.copies().not_kept(id) } else { self.objects_of(id)?.not_kept(id) }
+        self.objects_of(id)?.not_kept(id)
     }
 
-    /// The contents of files of the tree `of`.
-    pub(super) fn contents(&self, of: &str, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {
-        if is_copy(of) { self.copies().contents(ids) } else { self.objects_of(of)?.contents(ids) }
-    }
-
-    pub(super) fn forget(&self) -> Result<(), CheckpointError> {
-        self.objects().map_or(Ok(()), |objects| objects.forget())
-    }
-
-    /// The tree as it is now, as the store that holds `like` would keep it. Nothing is kept.
-    pub(super) fn present(&self, like: &str, listing: &Listing) -> Result<Snapshot, CheckpointError> {
-        if is_copy(like) {
-            return self.copies().present(listing);
-        }
+    /// The tree as it is now, with contents named in the format of `like`. Nothing is kept.
+    pub(super) fn present(&self, like: &str, listing: &TreeListing) -> Result<Snapshot, CheckpointError> {
         let objects = self.objects_of(like)?;
         let scratch = objects.scratch_for(like)?;
         let tree = self.tree_now(&objects, &scratch, listing)?;
@@ -149,7 +124,7 @@ impl Store {
         &self,
         objects: &Objects<'_>,
         scratch: &Scratch,
-        listing: &Listing,
+        listing: &TreeListing,
     ) -> Result<String, CheckpointError> {
         let index = scratch.path().join("index");
         let known = self.folder.join("index");
@@ -165,14 +140,14 @@ impl Store {
         &self,
         from: Checkpoint,
         to: Until,
-        detail: Detail,
+        detail: DiffDetail,
     ) -> Result<Changes, CheckpointError> {
         let mut not_kept = self.not_kept(&from.id)?;
         let is_now = matches!(to, Until::Now);
         let listing = if is_now {
             self.list(&self.snapshot(&from.id)?.into_keys().collect())?
         } else {
-            Listing::default()
+            TreeListing::default()
         };
         match &to {
             Until::Kept(to) => not_kept.extend(self.not_kept(&to.id)?),
@@ -181,15 +156,6 @@ impl Store {
         }
         not_kept.sort();
         not_kept.dedup();
-        let ids = [Some(from.id.as_str()), if let Until::Kept(to) = &to { Some(&to.id) } else { None }];
-        if ids.into_iter().flatten().any(is_copy) {
-            let after = match &to {
-                Until::Kept(to) => self.snapshot(&to.id)?,
-                Until::Now => self.copies().present(&listing)?,
-            };
-            let files = of_snapshots(&self.snapshot(&from.id)?, &after);
-            return Ok(Changes { from, to, files, patch: Vec::new(), not_kept });
-        }
         let objects = self.objects_of(&from.id)?;
         let scratch = objects.scratch_for(&from.id)?;
         let after = match &to {
@@ -198,8 +164,8 @@ impl Store {
         };
         let files = diff::files(&objects, &scratch, &from.id, &after)?;
         let patch = match detail {
-            Detail::Files => Vec::new(),
-            Detail::Lines => diff::patch(&objects, &scratch, &from.id, &after)?,
+            DiffDetail::Files => Vec::new(),
+            DiffDetail::Lines => diff::patch(&objects, &scratch, &from.id, &after)?,
         };
         Ok(Changes { from, to, files, patch, not_kept })
     }
@@ -211,21 +177,4 @@ fn copy_with_time(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::copy(from, to)?;
     let written = from.metadata()?.modified()?;
     std::fs::OpenOptions::new().write(true).open(to)?.set_modified(written)
-}
-
-/// Without git, which files differ is all that is told.
-pub(super) fn of_snapshots(before: &Snapshot, after: &Snapshot) -> Vec<FileChange> {
-    let paths: BTreeSet<&TreePath> = before.keys().chain(after.keys()).collect();
-    let change = |path: &TreePath| {
-        let kind = match (before.get(path), after.get(path)) {
-            (None, None) => return None,
-            (None, Some(_)) => ChangeKind::Added,
-            (Some(_), None) => ChangeKind::Deleted,
-            (Some(a), Some(b)) if a == b => return None,
-            (Some(a), Some(b)) if a.kind.is_link() != b.kind.is_link() => ChangeKind::Retyped,
-            (Some(_), Some(_)) => ChangeKind::Modified,
-        };
-        Some(FileChange { path: shown(path), from: None, kind, added: None, removed: None })
-    };
-    paths.into_iter().filter_map(change).collect()
 }

@@ -1,6 +1,6 @@
 //! One agent from one file, YAML or Markdown.
 //!
-//! Owns reading the file's form. Rules between agents are in `checks`.
+//! Owns the file's form. The rules between agents are in `agent_rules`.
 
 use std::path::Path;
 
@@ -9,23 +9,23 @@ use serde_json::Value;
 
 use super::diagnostic::Diagnostic;
 use super::markdown::{self, WhenToUse};
-use super::place::Place;
+use super::position::Position;
 use super::schema::{FileKind, Validated, validate};
-use super::source::Source;
+use super::source::SourceFile;
 use super::yaml::Document;
 
-/// An agent file as far as it could be understood.
+/// An agent file, with what of it could be parsed.
 pub(super) struct AgentFile {
-    pub(super) source: Source,
+    pub(super) source: SourceFile,
     pub(super) document: Document,
-    /// The name it gives, or the file's where it gives none: others may refer to it even while it is broken.
+    /// The name in the file, or the file's stem if it has none. Other agents may refer to it even if the file is broken.
     pub(super) name: String,
-    /// What could be understood of it; `None` where that is nothing.
+    /// The agent; `None` if the file has too many errors to make one.
     pub(super) config: Option<AgentConfig>,
 }
 
 impl AgentFile {
-    pub(super) fn parse(source: Source, errors: &mut Vec<Diagnostic>) -> Self {
+    pub(super) fn parse(source: SourceFile, errors: &mut Vec<Diagnostic>) -> Self {
         let is_markdown = source.name.extension().is_some_and(|extension| extension == "md");
         let parsed =
             if is_markdown { markdown_document(&source, errors) } else { document(&source, &source.text, 0) };
@@ -41,7 +41,7 @@ impl AgentFile {
         let name =
             sound.get("name").and_then(Value::as_str).map_or_else(|| stem(&source.name), str::to_owned);
         if let (false, Value::Object(map)) = (findings.is_empty(), &mut sound) {
-            // Stands in for what is missing, so that the rest is judged as well: it is never used.
+            // A placeholder, so that the rest of the file is checked as well. It is never used.
             map.entry("name").or_insert_with(|| Value::from(name.clone()));
             map.entry("systemPrompt").or_insert_with(|| Value::from("(missing)"));
         }
@@ -49,7 +49,7 @@ impl AgentFile {
             Ok(config) => Some(config),
             Err(error) => {
                 if findings.is_empty() {
-                    let message = format!("cannot be read as an agent: {error}");
+                    let message = format!("this is not a valid agent: {error}");
                     errors.push(source.finding(document.place(""), message, None));
                 }
                 None
@@ -74,18 +74,22 @@ pub(super) fn stem(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The YAML `text`, which begins in line `first_line` (from 0) of the source.
-pub(super) fn document(source: &Source, text: &str, first_line: usize) -> Result<Document, Vec<Diagnostic>> {
+/// Parses the YAML `text`, which begins at line `first_line` (from 0) of the source.
+pub(super) fn document(
+    source: &SourceFile,
+    text: &str,
+    first_line: usize,
+) -> Result<Document, Vec<Diagnostic>> {
     Document::parse(text, first_line).map_err(|errors| {
         errors.into_iter().map(|error| source.finding(error.place, error.message, error.help)).collect()
     })
 }
 
-/// A prompt that is missing is told in `errors`, and what there is besides it is judged all the same.
-fn markdown_document(source: &Source, errors: &mut Vec<Diagnostic>) -> Result<Document, Vec<Diagnostic>> {
+/// Parses a Markdown agent. A missing prompt is reported in `errors`, and the rest is still checked.
+fn markdown_document(source: &SourceFile, errors: &mut Vec<Diagnostic>) -> Result<Document, Vec<Diagnostic>> {
     let parts = markdown::split(&source.text).map_err(|error| {
         vec![source.finding(
-            Place::of_line(&source.text, error.line),
+            Position::of_line(&source.text, error.line),
             error.message,
             Some(error.help.to_owned()),
         )]
@@ -102,12 +106,12 @@ fn markdown_document(source: &Source, errors: &mut Vec<Diagnostic>) -> Result<Do
     }
     if parts.prompt.is_empty() && document.value.get("systemPrompt").is_none() {
         let help = "write it below the front matter, or in a section `## System Prompt`";
-        let place = Place::of_line(&source.text, parts.prompt_line);
+        let place = Position::of_line(&source.text, parts.prompt_line);
         errors.push(source.finding(place, "the system prompt is empty", Some(help.to_owned())));
-        // Stands in for what is missing, so that the rest is judged as well: it is never used.
+        // A placeholder, so that the rest of the file is checked as well. It is never used.
         document.insert("systemPrompt", Value::from("(missing)"), place);
     }
-    let prompt_place = Place::of_line(&source.text, parts.prompt_line);
+    let prompt_place = Position::of_line(&source.text, parts.prompt_line);
     if !parts.prompt.is_empty() {
         document.insert("systemPrompt", Value::from(parts.prompt), prompt_place);
     }

@@ -1,6 +1,6 @@
-//! What a schema cannot say of agents: names that must be unique or exist, patterns that must compile.
+//! The rules for agents that a schema cannot express: names are unique and exist, patterns compile.
 //!
-//! Owns these rules; they hold for agents from files. A file that is broken itself is not judged again.
+//! They hold for agents from files. A file that could not be parsed was reported already and is skipped here.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::nearest::nearest;
 /// The target of a transition that ends the task; no agent can have this name.
 const COMPLETE: &str = "complete";
 
-/// All rules of `agents`.
+/// Checks all rules, and returns every violation.
 pub(super) fn check(agents: &[AgentFile], known: &Known<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut seen: HashMap<&str, &AgentFile> = HashMap::new();
@@ -30,7 +30,7 @@ pub(super) fn check(agents: &[AgentFile], known: &Known<'_>) -> Vec<Diagnostic> 
             findings.push(agent.finding("/name", message, Some("rename or remove one of them".to_owned())));
         }
         if let Some(parsed) = &agent.config {
-            let mut rules = Rules { agent, findings: &mut findings };
+            let mut rules = AgentRules { agent, findings: &mut findings };
             rules.words(parsed);
             rules.transitions(parsed, known.agents);
             rules.tools(parsed, known);
@@ -44,33 +44,34 @@ pub(super) fn check(agents: &[AgentFile], known: &Known<'_>) -> Vec<Diagnostic> 
     findings
 }
 
-struct Rules<'a> {
+struct AgentRules<'a> {
     agent: &'a AgentFile,
     findings: &'a mut Vec<Diagnostic>,
 }
 
-impl Rules<'_> {
+impl AgentRules<'_> {
     fn find(&mut self, pointer: &str, message: impl Into<String>, help: Option<String>) {
         self.findings.push(self.agent.finding(pointer, message, help));
     }
 
     fn words(&mut self, agent: &AgentConfig) {
         if agent.name == COMPLETE {
-            let help = "choose another name: as the target of a transition it means that the task is done";
-            self.find("/name", "no agent can be called `complete`", Some(help.to_owned()));
+            let help =
+                "choose another name; as the target of a transition, `complete` means that the task is done";
+            self.find("/name", "an agent cannot be named `complete`", Some(help.to_owned()));
         }
         if agent.system_prompt.trim().is_empty() {
             self.find(
                 "/systemPrompt",
                 "the system prompt is empty",
-                Some("say what the agent is to do".to_owned()),
+                Some("describe the agent's job".to_owned()),
             );
         }
         if let Some(tags) = agent.metadata.get("tags")
             && !tags.as_array().is_some_and(|tags| tags.iter().all(Value::is_string))
         {
-            let help = "write `tags: [one, two]`: they choose the memories that the agent is given";
-            self.find("/metadata/tags", "the tags are not a list of texts", Some(help.to_owned()));
+            let help = "write `tags: [one, two]`; they select the memories that the agent gets";
+            self.find("/metadata/tags", "`metadata.tags` should be a list of strings", Some(help.to_owned()));
         }
     }
 
@@ -122,14 +123,14 @@ impl Rules<'_> {
         }
     }
 
-    /// Each entry is judged by the policy that will use it, one at a time so that each has its place.
+    /// Checks each entry with the policy that will use it, one by one, so that each error has its own position.
     fn bash_filter(&mut self, agent: &AgentConfig) {
         let Some(filter) = &agent.tools.bash_filter else { return };
         for (n, command) in filter.allowed_commands.iter().flatten().enumerate() {
             let alone =
                 BashFilter { allowed_commands: Some(vec![command.clone()]), blocked_patterns: Vec::new() };
             if validate_filter(&alone).is_err() {
-                let help = "list the program by its bare name; arguments are judged by `blockedPatterns`";
+                let help = "list programs by their bare names; use `blockedPatterns` to restrict arguments";
                 let message = format!("`{}` is not the name of a program", printable(command));
                 self.find(&format!("/tools/bashFilter/allowedCommands/{n}"), message, Some(help.to_owned()));
             }
@@ -147,9 +148,8 @@ impl Rules<'_> {
                     BashFilterError::NotAName { entry } => entry,
                 };
                 let reason = reason.trim_start_matches("error: ");
-                let help =
-                    "put a `\\` before a character that is meant literally: . + * ? ( ) [ ] { } ^ $ | \\";
-                let message = format!("this is no regular expression: {reason}");
+                let help = "escape special characters with `\\`: . + * ? ( ) [ ] { } ^ $ | \\";
+                let message = format!("this is not a valid regular expression: {reason}");
                 self.find(&pointer, message, Some(help.to_owned()));
             }
         }

@@ -1,14 +1,14 @@
-//! `apiKeyEnv:` of a provider. Absent and `null` mean different things here, as nowhere else in the configuration.
+//! `apiKeyEnv:` of a provider. Unlike for every other key, absent and `null` mean different things.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the configuration says of a provider's key.
+/// Which environment variable holds a provider's key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ApiKeyEnv {
-    /// Nothing: a known server at its own address gets its usual key, any other none.
+    /// Not configured: a preset at its own address gets the preset's key, any other server gets none.
     #[default]
-    Unsaid,
+    NotSet,
     /// `null`: no key is sent.
     NoKey,
     /// The key is in the environment variable of this name.
@@ -16,8 +16,8 @@ pub enum ApiKeyEnv {
 }
 
 impl ApiKeyEnv {
-    pub(super) fn is_unsaid(&self) -> bool {
-        *self == Self::Unsaid
+    pub(super) fn is_not_set(&self) -> bool {
+        *self == Self::NotSet
     }
 }
 
@@ -38,7 +38,7 @@ impl JsonSchema for ApiKeyEnv {
 impl Serialize for ApiKeyEnv {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Unsaid | Self::NoKey => serializer.serialize_none(),
+            Self::NotSet | Self::NoKey => serializer.serialize_none(),
             Self::Variable(name) => serializer.serialize_str(name),
         }
     }

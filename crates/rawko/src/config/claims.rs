@@ -1,8 +1,8 @@
-//! What a project's configuration claims for itself that only a trusted folder may have.
+//! What a project's configuration claims and only a trusted folder gets.
 //!
-//! Owns the list of such claims (`spec/agents-and-config.md`, `spec/bash-and-sandbox.md`, attack 5). Whether the folder is
-//! trusted, and what to do if it is not, is the caller's business. Only what takes effect counts: a value that the user's
-//! environment or flags replace claims nothing.
+//! Owns the list of such claims (`docs/spec/agents-and-config.md`, `docs/spec/bash-and-sandbox.md`, attack 5). Whether the
+//! folder is trusted, and what to do if it is not, is up to the caller. Only effective values count: a value that the
+//! user's environment or flags override claims nothing.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,23 +19,23 @@ use super::config_rules::host_of;
 use super::diagnostic::printable;
 use super::layers::{Layers, Origin};
 use super::model::Config;
-use super::place::Place;
+use super::position::Position;
 use super::schema::dotted;
-use super::source::{Scope, Source};
+use super::source::{Scope, SourceFile};
 use super::yaml::escape;
 use rawko_core::{PlainNumber, TimeSpan};
 
-/// One thing that a project's configuration wants and only a trusted folder gets.
+/// One thing that a project's configuration claims and only a trusted folder gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
-    /// What kind of thing.
+    /// The kind of claim.
     pub kind: ClaimKind,
-    /// The file that wants it, relative to the project.
+    /// The file that makes the claim, relative to the project.
     pub path: PathBuf,
-    /// Where in it, from 1.
+    /// Line in that file, from 1.
     pub line: usize,
-    /// What it wants, in words.
+    /// The claim in words, for people.
     pub message: String,
 }
 
@@ -45,25 +45,25 @@ impl fmt::Display for Claim {
     }
 }
 
-/// What kind of thing a project claims.
+/// The kinds of claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimKind {
-    /// A server of its choice is asked, and given the user's key or work.
+    /// Requests go to a server that the project chose, with the user's key or code.
     Server,
-    /// An environment variable of its choice is sent as a key.
+    /// An environment variable that the project chose is sent as a key.
     Key,
-    /// Model answers come from a file of its own.
+    /// Model answers come from a file of the project.
     Script,
     /// A program is run as a tool.
     CustomTool,
     /// A command is run to verify that a task is done.
     Verification,
-    /// More may be touched than by default, or than the user's own configuration allows.
+    /// Permissions are wider than the defaults or the user's own configuration.
     Permission,
     /// A limit that the user set is raised.
     Limit,
-    /// An agent of its own may run shell commands.
+    /// An agent of the project may run shell commands.
     Shell,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn of(
     config: &Config,
     layers: &Layers,
     files: &[AgentFile],
-    translated: &[(AgentConfig, Source)],
+    translated: &[(AgentConfig, SourceFile)],
     project: &Path,
 ) -> Vec<Claim> {
     let mut claims = Claims { layers, found: Vec::new() };
@@ -101,12 +101,12 @@ fn may_use_bash(agent: &AgentConfig) -> bool {
         && !agent.tools.blocked.iter().any(is_bash)
 }
 
-/// The line that grants Bash: its place in the list, or the file's beginning where there is no list.
+/// The line that grants Bash: its entry in the list, or the first line if there is no list.
 fn shell_line(file: &AgentFile) -> usize {
     let allowed = file.config.as_ref().and_then(|agent| agent.tools.allowed.as_ref());
     match allowed.and_then(|allowed| allowed.iter().position(|tool| tool == "Bash")) {
         Some(n) => file.document.place(&format!("/tools/allowed/{n}")).line,
-        None => Place::START.line,
+        None => Position::START.line,
     }
 }
 
@@ -116,7 +116,7 @@ struct Claims<'a> {
 }
 
 impl Claims<'_> {
-    /// Adds a claim about the value at `pointer` if it is the project that says it.
+    /// Adds a claim about the value at `pointer` if the project sets it.
     fn add(&mut self, kind: ClaimKind, pointer: &str, message: String) {
         let Origin::File { path, line, scope: Scope::Project } = self.layers.provenance.origin(pointer)
         else {
@@ -139,8 +139,8 @@ impl Claims<'_> {
                         &format!("{at}/baseUrl"),
                         format!("the provider `{name}` would send the key in {key} to {shown}"),
                     ),
-                    // Without a key only a server on this machine is harmless: elsewhere it would be told the task
-                    // and the code, and its answers would steer the agents.
+                    // Without a key only a server on this machine is harmless. Any other would see the task
+                    // and the code, and its answers would control the agents.
                     None if !is_loopback(host_of(url)) => self.add(
                         ClaimKind::Server,
                         &format!("{at}/baseUrl"),
@@ -154,7 +154,7 @@ impl Claims<'_> {
             {
                 let message = format!("the provider `{name}` would send {key} as its key");
                 self.add(ClaimKind::Key, &format!("{at}/apiKeyEnv"), message);
-                // The user named the key, the project the server that it goes to.
+                // The user configured the key, and the project the server that it goes to.
                 if !self.layers.provenance.is_projects(&format!("{at}/apiKeyEnv")) {
                     for part in ["preset", "type"] {
                         let message = format!(
@@ -165,7 +165,7 @@ impl Claims<'_> {
                 }
             }
             if let Some(script) = &provider.script {
-                let message = format!("the provider `{name}` would act out the script {}", printable(script));
+                let message = format!("the provider `{name}` would replay the script {}", printable(script));
                 self.add(ClaimKind::Script, &format!("{at}/script"), message);
             }
         }
@@ -198,19 +198,20 @@ impl Claims<'_> {
         ];
         for (key, items) in lists {
             let pointer = format!("/permissions/{key}");
-            let users = self.layers.said_by(Scope::User, &pointer).and_then(Value::as_array);
+            let users = self.layers.value_in(Scope::User, &pointer).and_then(Value::as_array);
             for (n, item) in items.iter().flatten().enumerate() {
                 let granted_anyway = match (users, key) {
                     (Some(users), _) => users.iter().any(|user| user.as_str() == Some(item)),
-                    // Nothing grants writing there, but that it is asked for is not to be passed over.
+                    // Nothing can grant writing there, but the attempt is still reported.
                     (None, "write") if names_protected(item, project) => false,
                     (None, "read" | "write") => stays_inside(item, project),
-                    // An absent list of programs grants every one: naming some takes the others away.
+                    // An absent list of programs grants all programs, so listing some narrows it.
                     (None, "run") => true,
                     (None, _) => false,
                 };
                 if !granted_anyway {
-                    let message = format!("agents would be granted {key} of `{}`", printable(item));
+                    let message =
+                        format!("agents would get the permission `{key}` for `{}`", printable(item));
                     self.add(ClaimKind::Permission, &format!("{pointer}/{n}"), message);
                 }
             }
@@ -220,7 +221,7 @@ impl Claims<'_> {
     fn limits(&mut self) {
         for key in ["maxIterations", "maxConsecutiveFailures", "maxTokens", "maxCostUsd", "maxDuration"] {
             let pointer = format!("/constraints/{key}");
-            let users = self.layers.said_by(Scope::User, &pointer).and_then(amount);
+            let users = self.layers.value_in(Scope::User, &pointer).and_then(amount);
             let now = self.layers.get(&pointer).and_then(amount);
             if let (Some(users), Some(now)) = (users, now)
                 && now > users
@@ -228,7 +229,7 @@ impl Claims<'_> {
                 self.add(
                     ClaimKind::Limit,
                     &pointer,
-                    format!("your own limit {} would be raised", dotted(&pointer)),
+                    format!("your own limit `{}` would be raised", dotted(&pointer)),
                 );
             }
         }
@@ -247,7 +248,7 @@ fn is_loopback(host: &str) -> bool {
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether a path of a permission names something inside the project, whatever links may do.
+/// Whether a path of a permission is lexically inside the project. Links are not followed.
 fn stays_inside(item: &str, project: &Path) -> bool {
     if item.starts_with(['~', '$']) {
         return false;
@@ -266,7 +267,7 @@ fn stays_inside(item: &str, project: &Path) -> bool {
         .any(|part| matches!(part, Component::ParentDir | Component::RootDir | Component::Prefix(_)))
 }
 
-/// Whether a path of a permission names something that decides what rawko and git run.
+/// Whether a path of a permission names something that controls what rawko and git run.
 fn names_protected(item: &str, project: &Path) -> bool {
     let path = Path::new(item);
     protected_name(path.strip_prefix(project).unwrap_or(path)).is_some()

@@ -1,6 +1,6 @@
-//! Agents written for Claude Code (`.claude/agents/*.md`), for projects that have none of their own.
+//! Agents written for Claude Code (`.claude/agents/*.md`), used by projects without agents of their own.
 //!
-//! Owns the translation of their front matter. These files were not written for rawko: what cannot be translated is a
+//! Owns the translation of their front matter. These files were not written for rawko, so what cannot be translated is a
 //! warning, never an error.
 
 use rawko_core::agent::{AgentConfig, AgentLimits, AgentProvider, BashFilter, OneOrMany, ToolFilter};
@@ -12,38 +12,38 @@ use super::agent_file::stem;
 use super::diagnostic::{Diagnostic, printable};
 use super::markdown;
 use super::model::ProviderType;
-use super::place::Place;
-use super::source::Source;
+use super::position::Position;
+use super::source::SourceFile;
 use super::yaml::Document;
 
-/// Tools of Claude Code that have another name here, or whose work another tool does.
+/// Claude Code's tools that have another name in rawko, or that another tool replaces.
 const RENAMED: [(&str, &str); 3] = [("MultiEdit", "Edit"), ("LS", "Glob"), ("TodoWrite", "UpdatePlan")];
 
-/// Its short names of models.
+/// Claude Code's short names of models.
 const MODELS: [(&str, &str); 3] =
     [("sonnet", CLAUDE_DEFAULT_MODEL), ("opus", "claude-opus-5-5"), ("haiku", "claude-haiku-5-5")];
 
 /// What the translation depends on.
-pub(super) struct Surroundings<'a> {
-    /// Tools of this rawko; empty: not known, and every name is kept.
+pub(super) struct ImportContext<'a> {
+    /// Names of the available tools. Empty: not known, so every name passes.
     pub(super) tools: &'a [&'a str],
-    /// What the default provider speaks, and its model.
+    /// The API of the default provider.
     pub(super) provider: Option<ProviderType>,
 }
 
-/// The agent that `source` describes, or `None` with a warning.
+/// Translates `source` into an agent. Returns `None` after a warning if that is impossible.
 pub(super) fn translate(
-    source: &Source,
-    around: &Surroundings<'_>,
+    source: &SourceFile,
+    around: &ImportContext<'_>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Option<AgentConfig> {
-    let mut warn = |place: Place, message: String, help: Option<&str>| {
+    let mut warn = |place: Position, message: String, help: Option<&str>| {
         warnings.push(source.finding(place, message, help.map(str::to_owned)));
     };
     let parts = match markdown::split(&source.text) {
         Ok(parts) => parts,
         Err(error) => {
-            warn(Place::START, format!("skipped: {}", error.message), None);
+            warn(Position::START, format!("skipped: {}", error.message), None);
             return None;
         }
     };
@@ -52,18 +52,18 @@ pub(super) fn translate(
         |key: &str| front.value.get(key).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty());
     let name = text("name").map_or_else(|| stem(&source.name), str::to_owned);
     if !is_name(&name) {
-        let help = "a name is a letter followed by letters, digits, `_` and `-`";
+        let help = "a name starts with a letter, followed by letters, digits, `_` or `-`";
         warn(
             front.place("/name"),
-            format!("skipped: `{}` cannot be an agent's name", printable(&name)),
+            format!("skipped: `{}` is not a valid agent name", printable(&name)),
             Some(help),
         );
         return None;
     }
-    // The whole body is the prompt there: sections have no meaning of their own.
+    // In these files the whole body is the prompt. Sections have no special meaning.
     let body = body_of(&source.text).trim();
     if body.is_empty() {
-        warn(Place::START, "skipped: it has no system prompt".to_owned(), None);
+        warn(Position::START, "skipped: it has no system prompt".to_owned(), None);
         return None;
     }
     let mut translated = |key: &str| {
@@ -88,7 +88,7 @@ pub(super) fn translate(
             let model = model(given, around.provider);
             if model.is_none() {
                 let message = format!(
-                    "the model `{}` is left out: the default provider does not have it",
+                    "the model `{}` is ignored: the default provider does not serve it",
                     printable(given)
                 );
                 warn(front.place("/model"), message, Some("the agent uses the default provider's model"));
@@ -113,18 +113,18 @@ pub(super) fn translate(
     })
 }
 
-/// Front matter as YAML; where it is none, `key: value` line by line. Descriptions with an unquoted `: ` in them are
-/// common there, and not YAML.
+/// Parses front matter as YAML, or else as one `key: value` per line. Descriptions with an unquoted `: ` in them are
+/// common in these files, and are not valid YAML.
 fn front_matter(front: &str, first_line: usize) -> Document {
     if let Ok(document) = Document::parse(front, first_line) {
         return document;
     }
     let mut lenient = Document::default();
-    let mut found: Vec<(&str, String, Place)> = Vec::new();
+    let mut found: Vec<(&str, String, Position)> = Vec::new();
     for (number, line) in front.lines().enumerate() {
         match line.split_once(':').filter(|(key, _)| is_name(key)) {
             Some((key, value)) => {
-                let place = Place { line: first_line + number + 1, column: 1, width: key.len() };
+                let place = Position { line: first_line + number + 1, column: 1, width: key.len() };
                 found.push((key, value.trim().trim_matches(['"', '\'']).to_owned(), place));
             }
             None => {
@@ -155,7 +155,7 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// A list in YAML, or items separated by commas outside of parentheses.
+/// Items of a YAML list, or items separated by commas outside of parentheses.
 fn list(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().filter_map(Value::as_str).map(|s| s.trim().to_owned()).collect(),
@@ -185,9 +185,9 @@ fn list(value: &Value) -> Vec<String> {
 #[derive(Default)]
 struct ToolNames {
     tools: Vec<String>,
-    /// Programs from items like `Bash(git diff:*)`.
+    /// The programs of items like `Bash(git diff:*)`.
     commands: Vec<String>,
-    /// Whether `Bash` was listed without such a restriction.
+    /// Whether `Bash` was also listed without a restriction.
     any_command: bool,
 }
 
@@ -207,7 +207,7 @@ impl ToolNames {
                 Some(pattern) => {
                     let program = pattern.split([' ', ':', '*']).next().unwrap_or_default();
                     if program.is_empty() {
-                        return Err(format!("the restriction `{}` is not understood", printable(item)));
+                        return Err(format!("rawko does not support the restriction `{}`", printable(item)));
                     }
                     if !self.commands.iter().any(|known| known == program) {
                         self.commands.push(program.to_owned());
@@ -222,7 +222,7 @@ impl ToolNames {
     }
 }
 
-/// The model that a short or full name of Claude Code means for a provider that serves such models.
+/// Resolves a short or full model name, for a provider that serves Claude's models.
 fn model(given: &str, provider: Option<ProviderType>) -> Option<String> {
     if provider != Some(ProviderType::Claude) {
         return None;

@@ -6,14 +6,14 @@ use crate::config::source::Scope;
 const TOOLS: [&str; 6] = ["Read", "Write", "Edit", "Glob", "Grep", "Bash"];
 
 fn translated(text: &str, provider: ProviderType) -> (Option<AgentConfig>, Vec<String>) {
-    let source = Source::new(Path::new("agents/my-agent.md"), Scope::Project, text);
+    let source = SourceFile::new(Path::new("agents/my-agent.md"), Scope::Project, text);
     let mut warnings = Vec::new();
-    let around = Surroundings { tools: &TOOLS, provider: Some(provider) };
+    let around = ImportContext { tools: &TOOLS, provider: Some(provider) };
     let agent = translate(&source, &around, &mut warnings);
     (agent, warnings.into_iter().map(|warning| warning.message).collect())
 }
 
-/// What becomes of the tools of an agent whose front matter has these lines.
+/// Checks the tools of an agent whose front matter has these lines.
 #[track_caller]
 fn check_tools(lines: &str, allowed: Option<&[&str]>, commands: Option<&[&str]>, warnings: &[&str]) {
     let (agent, found) = translated(&format!("---\nname: a\n{lines}\n---\nx"), ProviderType::Claude);
@@ -122,7 +122,7 @@ fn check_skipped(text: &str, part: &str) {
 fn what_is_no_agent_is_skipped_with_a_warning() {
     check_skipped("# Notes\n", "front matter is missing");
     check_skipped("---\nname: a\n---\n", "no system prompt");
-    check_skipped("---\nname: 1 a\n---\nx", "cannot be an agent's name");
+    check_skipped("---\nname: 1 a\n---\nx", "not a valid agent name");
     let (agent, _) = translated("---\ndescription: d\n---\nx", ProviderType::Claude);
-    assert_eq!(agent.expect("an agent").name, "my-agent", "the file's name where it gives none");
+    assert_eq!(agent.expect("an agent").name, "my-agent", "the file's stem if it has no name");
 }

@@ -1,6 +1,6 @@
-//! What a schema cannot say of `config.yaml`: names that must exist, values that must fit together.
+//! The rules for `config.yaml` that a schema cannot express: names exist, values fit together.
 //!
-//! Owns these rules. Everything found is placed where the value was written, be that a file, a variable or a flag.
+//! Every finding points to where the value was set: a file, a variable or a flag.
 
 use rawko_core::agent::Permissions;
 use rawko_provider::preset::{self, PRESETS};
@@ -14,28 +14,28 @@ use super::provider::kind_of;
 use super::unsupported;
 use super::yaml::escape;
 
-/// Most bytes of a command: what one argument of a program may hold, with room to spare.
+/// Largest command, in bytes: below the system's limit for one argument of a program.
 const MAX_COMMAND: usize = 100_000;
 
-/// What exists besides the configuration.
+/// The names that rules may refer to.
 pub(super) struct Known<'a> {
-    /// Names of all agents, those of broken files included.
+    /// Names of all agents, including those of broken files.
     pub(super) agents: &'a [&'a str],
-    /// Names of the tools that come with rawko or from the embedder; empty: not known, not checked.
+    /// Names of rawko's and the embedder's tools. Empty: not known, so not checked.
     pub(super) tools: &'a [&'a str],
     /// Names of providers that the embedder registered.
     pub(super) registered: &'a [&'a str],
-    /// Names of configured providers, those of broken entries included.
+    /// Names of configured providers, including those of broken entries.
     pub(super) providers: &'a [&'a str],
-    /// Names of custom tools, those of broken entries included.
+    /// Names of custom tools, including those of broken entries.
     pub(super) custom_tools: &'a [&'a str],
-    /// Whether every configuration file could be read. If not, a provider or tool may only seem to be missing.
+    /// Whether every configuration file could be read. If not, a missing provider or tool may be defined in the unread one.
     pub(super) is_whole: bool,
 }
 
-/// All rules of `config`, which is what `layers` add up to.
+/// Checks all rules of `config`, which `layers` were merged into.
 pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<Diagnostic> {
-    let mut rules = Rules { layers, findings: Vec::new() };
+    let mut rules = ConfigRules { layers, findings: Vec::new() };
     for (name, provider) in &config.provider.named {
         if !known.registered.contains(&name.as_str()) {
             rules.provider(config, name, provider);
@@ -67,7 +67,7 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
     if config.memory.semantic && !cfg!(feature = "semantic") {
         let help =
             "build it with `cargo install --path crates/rawko-cli --features semantic`, or set it to false";
-        let message = "this build of rawko cannot find memories by meaning".to_owned();
+        let message = "this build of rawko cannot search memories by meaning".to_owned();
         rules.find("/memory/semantic", message, Some(help.to_owned()));
     }
     for (model, price) in &config.prices {
@@ -83,9 +83,9 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
     rules.findings
 }
 
-/// What to say where no provider has this name.
+/// Message and help for a name that no provider has; `None` if one has it.
 pub(super) fn missing_provider(name: &str, known: &Known<'_>) -> Option<(String, String)> {
-    // One that is configured but broken is reported where it is configured.
+    // A broken provider is reported where it is configured.
     if !known.is_whole
         || known.registered.contains(&name)
         || known.providers.contains(&name)
@@ -100,13 +100,13 @@ pub(super) fn missing_provider(name: &str, known: &Known<'_>) -> Option<(String,
     let help = match nearest(name, configured.chain(preset_names())) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
-            format!("configure it under `provider:`, or take one that is known: {}", list(preset_names()))
+            format!("configure it under `provider:`, or use a preset: {}", list(preset_names()))
         }
     };
     Some((format!("there is no provider `{}`", printable(name)), help))
 }
 
-/// Names of providers that work without being configured.
+/// Names of the providers that work without configuration.
 fn preset_names<'a>() -> impl Iterator<Item = &'a str> {
     PRESETS.iter().map(|preset| preset.name)
 }
@@ -115,12 +115,12 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-struct Rules<'a> {
+struct ConfigRules<'a> {
     layers: &'a Layers,
     findings: Vec<Diagnostic>,
 }
 
-impl Rules<'_> {
+impl ConfigRules<'_> {
     fn find(&mut self, pointer: &str, message: String, help: Option<String>) {
         self.findings.push(self.layers.finding(pointer, message, help));
     }
@@ -150,10 +150,10 @@ impl Rules<'_> {
             return;
         }
         let Some(resolved) = config.provider(name) else {
-            let help = "add `type: claude` or `type: openai`, or `preset:` with one of the known servers";
+            let help = "add `type: claude` or `type: openai`, or `preset:` with the name of a known server";
             self.find(
                 &at,
-                format!("what does the provider `{}` speak?", printable(name)),
+                format!("the provider `{}` has neither `type` nor `preset`", printable(name)),
                 Some(help.to_owned()),
             );
             return;
@@ -161,13 +161,17 @@ impl Rules<'_> {
         if let (Some(kind), Some(preset)) = (provider.kind, provider.preset.as_deref().and_then(preset::find))
             && kind != kind_of(preset)
         {
-            let message = format!("the preset `{}` speaks something else than this type", preset.name);
-            self.find(&format!("{at}/type"), message, Some("remove `type`: the preset says it".to_owned()));
+            let message = format!("the preset `{}` has another type", preset.name);
+            self.find(
+                &format!("{at}/type"),
+                message,
+                Some("remove `type`: the preset implies it".to_owned()),
+            );
         }
         let scripted = resolved.kind == ProviderType::Scripted;
         match (scripted, &provider.script, resolved.base_url()) {
             (true, None, _) => {
-                let help = "add `script: FILE` with the answers it gives";
+                let help = "add `script: FILE` with the model's answers";
                 self.find(
                     &at,
                     format!("the scripted provider `{}` has no script", printable(name)),
@@ -178,23 +182,23 @@ impl Rules<'_> {
                 let help = "remove it, or add `type: scripted`";
                 self.find(
                     &format!("{at}/script"),
-                    "only a `scripted` provider has a script".to_owned(),
+                    "only a provider of type `scripted` can have a script".to_owned(),
                     Some(help.to_owned()),
                 );
             }
             (false, None, None) => {
                 let help = format!("add `baseUrl:`, or `preset:` with one of: {}", list(preset_names()));
-                self.find(&at, format!("where is the provider `{}`?", printable(name)), Some(help));
+                self.find(&at, format!("the provider `{}` has no address", printable(name)), Some(help));
             }
             _ => {}
         }
         if let Some(url) = &provider.base_url
             && let Err(wants) = check_url(url)
         {
-            let help = "give it like `https://api.example.com/v1`";
+            let help = "write it like `https://api.example.com/v1`";
             self.find(
                 &format!("{at}/baseUrl"),
-                format!("this is no address: {wants}"),
+                format!("this is not a valid address: {wants}"),
                 Some(help.to_owned()),
             );
         }
@@ -205,11 +209,11 @@ impl Rules<'_> {
         for (n, command) in config.verify.commands.iter().flatten().enumerate() {
             let says_nothing = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
             let (message, help) = if command.lines().all(says_nothing) {
-                ("there is no command here", "remove it; `verify: []` runs nothing")
+                ("the command is empty", "remove it; `verify: []` runs no commands")
             } else if command.contains('\0') {
-                ("the command contains a NUL", "remove it")
+                ("the command contains a NUL byte", "remove the byte")
             } else if command.len() > MAX_COMMAND {
-                ("the command is too long", "put it into a script of the project, and call that")
+                ("the command is too long", "move it to a script in the project, and call the script")
             } else {
                 continue;
             };
@@ -223,7 +227,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Each tool by itself, so that one that breaks its schema does not hide what is wrong with the next.
+    /// Reads each tool on its own, so that an error in one does not hide the errors of the next.
     fn tools(&mut self, known: &[&str]) {
         let items = self.layers.written("/tools").and_then(Value::as_array).cloned().unwrap_or_default();
         let parsed = items.into_iter().enumerate();
@@ -235,27 +239,23 @@ impl Rules<'_> {
             if tools[..position].iter().any(|(_, earlier)| earlier.name == tool.name) {
                 self.find(
                     &name,
-                    format!("there are two tools `{}`", tool.name),
+                    format!("there are two tools named `{}`", tool.name),
                     Some("rename one of them".to_owned()),
                 );
             } else if known.iter().any(|known| known.eq_ignore_ascii_case(&tool.name)) {
                 let help = "choose another name";
-                self.find(&name, format!("rawko has a tool `{}` itself", tool.name), Some(help.to_owned()));
+                self.find(&name, format!("rawko has a built-in tool `{}`", tool.name), Some(help.to_owned()));
             }
             if tool.command.first().is_some_and(|program| program.trim().is_empty()) {
-                let help = "the first item is the program, each argument is an item of its own";
-                self.find(
-                    &format!("{at}/command"),
-                    "the program is missing".to_owned(),
-                    Some(help.to_owned()),
-                );
+                let help = "the first item is the program; each argument is a separate item";
+                self.find(&format!("{at}/command"), "the program is empty".to_owned(), Some(help.to_owned()));
             }
             let schema = Value::Object(tool.input_schema.clone());
             if schema.get("type").and_then(Value::as_str) != Some("object") {
-                let help = "add `type: object`: models pass arguments by name";
+                let help = "add `type: object`; models pass arguments by name";
                 self.find(
                     &format!("{at}/inputSchema"),
-                    "the schema is not one of an object".to_owned(),
+                    "the schema does not describe an object".to_owned(),
                     Some(help.to_owned()),
                 );
             } else if let Err(error) = jsonschema::validator_for(&schema) {
@@ -266,7 +266,7 @@ impl Rules<'_> {
     }
 }
 
-/// What is wrong with lists of permissions: where, what, and what to try.
+/// Errors in lists of permissions: pointer, message and help of each.
 pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, String, &'static str)> {
     let lists = [
         ("read", &permissions.read),
@@ -280,16 +280,18 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
     for (key, items) in lists {
         for (n, item) in items.iter().flatten().enumerate() {
             let fault = match key {
-                _ if item.trim().is_empty() => Some(("this is empty", "remove it")),
-                "net" if item.contains("://") || item.contains('/') => {
-                    Some(("a host is wanted, not an address", "write `api.example.com` or `*.example.com`"))
-                }
+                _ if item.trim().is_empty() => Some(("this entry is empty", "remove it")),
+                "net" if item.contains("://") || item.contains('/') => Some((
+                    "this should be a host name, not an address",
+                    "write `api.example.com` or `*.example.com`",
+                )),
                 "env" if item.contains('=') => {
-                    Some(("the name of a variable is wanted, without a value", "write the name only"))
+                    Some(("this should be the name of a variable, without a value", "write the name only"))
                 }
-                "run" if item.contains(char::is_whitespace) => {
-                    Some(("the name of a program is wanted, without arguments", "write the program only"))
-                }
+                "run" if item.contains(char::is_whitespace) => Some((
+                    "this should be the name of a program, without arguments",
+                    "write the program only",
+                )),
                 _ => None,
             };
             if let Some((message, help)) = fault {
@@ -300,7 +302,7 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
     faults
 }
 
-/// Whether `url` is an http or https address without credentials; else what is wrong, without showing it.
+/// Returns the host if `url` is an http or https address without credentials. The error does not contain the address.
 fn check_url(url: &str) -> Result<(), &'static str> {
     let rest = url
         .strip_prefix("https://")
@@ -308,13 +310,13 @@ fn check_url(url: &str) -> Result<(), &'static str> {
         .ok_or("it should begin with `https://` or `http://`")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
-        return Err("it contains credentials; name the variable that holds the key in `apiKeyEnv`");
+        return Err("it contains credentials; put the key into a variable, and its name into `apiKeyEnv`");
     }
     if authority.is_empty() || authority.starts_with(':') {
         return Err("the host is missing");
     }
     if url.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err("there is a blank in it");
+        return Err("it contains a space");
     }
     if rest.contains(['?', '#']) {
         return Err("it should end with the path, without `?` and `#`");
@@ -360,7 +362,7 @@ mod tests {
         check_address("https://", Err("host is missing"));
         check_address("https://:80/", Err("host is missing"));
         check_address("https://user:pass@host/", Err("credentials"));
-        check_address("https://host/v 1", Err("blank"));
+        check_address("https://host/v 1", Err("a space"));
         check_address("https://host/v1?key=x", Err("end with the path"));
     }
 }

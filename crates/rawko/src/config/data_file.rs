@@ -1,4 +1,4 @@
-//! Other YAML files that a run reads, e.g. a provider's script: the same parser, bounds and errors.
+//! Reads other YAML files, such as a provider's script, with the same parser, limits and errors.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::agent_file::document;
 use super::diagnostic::{ConfigErrors, Diagnostic};
-use super::source::{Scope, Source};
+use super::source::{Scope, SourceFile};
 
 /// Reads a YAML (or JSON) file.
 ///
 /// # Errors
-/// Where it is not there, not readable or not YAML, with its place.
+/// If the file does not exist, cannot be read or is not YAML.
 pub fn read_data_file(path: &Path) -> Result<Value, ConfigErrors> {
-    let source = match Source::read(path, path, Scope::User) {
+    let source = match SourceFile::read(path, path, Scope::User) {
         Ok(Some(source)) => source,
         Ok(None) => {
             return Err(ConfigErrors::new(vec![Diagnostic::of_file(path, "there is no such file", None)]));

@@ -1,28 +1,28 @@
-//! What is wrong with a configuration, told so that it can be mended: where, what, and what to try.
+//! Errors and warnings about a configuration: where, what is wrong, and what to try.
 //!
-//! Owns the form of a message. It decides nothing about what is an error, and shows no secret that
-//! somebody wrote into a file by mistake.
+//! Owns the form of a message. It does not decide what is an error, and never shows a secret that is
+//! in a file by mistake.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::place::Place;
+use super::position::Position;
 
-/// Most characters of a line that are shown.
+/// Longest excerpt of a line, in characters.
 const MAX_EXCERPT: usize = 120;
 
-/// One finding in one place.
+/// One error or warning at one position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnostic {
     /// Where the value comes from.
     pub origin: DiagnosticOrigin,
-    /// Line and column, if it stands in a file.
+    /// Line and column, if the value is in a file.
     #[serde(flatten)]
-    pub place: Option<Place>,
-    /// The line itself, harmless to print, with secrets hidden.
+    pub place: Option<Position>,
+    /// The line itself, safe to print, with secrets hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
     /// What is wrong.
@@ -32,11 +32,11 @@ pub struct Diagnostic {
     pub help: Option<String>,
 }
 
-/// Where a value comes from that a finding is about.
+/// The source of the value that a diagnostic is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DiagnosticOrigin {
-    /// A file or directory, relative to the project where it lies in it.
+    /// A file or directory; relative to the project if it is inside.
     File(PathBuf),
     /// An environment variable.
     Environment(String),
@@ -45,7 +45,7 @@ pub enum DiagnosticOrigin {
 }
 
 impl Diagnostic {
-    /// A finding about a whole file or directory.
+    /// A diagnostic about a whole file or directory.
     pub(super) fn of_file(path: &Path, message: impl Into<String>, help: Option<String>) -> Self {
         Self {
             origin: DiagnosticOrigin::File(path.to_owned()),
@@ -56,11 +56,11 @@ impl Diagnostic {
         }
     }
 
-    /// A finding about a place in a file, in whose line `line` stands.
+    /// A diagnostic about a position in a file; `line` is the text of that line.
     pub(super) fn at(
         path: &Path,
         line: &str,
-        place: Place,
+        place: Position,
         message: impl Into<String>,
         help: Option<String>,
     ) -> Self {
@@ -81,8 +81,8 @@ impl Diagnostic {
         Self { origin, place: None, excerpt: None, message: message.into(), help }
     }
 
-    /// Files first by name, then by place: the order in which somebody mends them.
-    fn order(&self) -> (u8, &Path, Option<Place>) {
+    /// Sorts by file and position, then variables, then flags.
+    fn order(&self) -> (u8, &Path, Option<Position>) {
         match &self.origin {
             DiagnosticOrigin::File(path) => (0, path, self.place),
             DiagnosticOrigin::Environment(name) => (1, Path::new(name), None),
@@ -91,7 +91,7 @@ impl Diagnostic {
     }
 }
 
-/// A line as it may be printed: no control characters, not too long, and nothing behind a key that names a secret.
+/// Makes a line safe to print: no control characters, bounded, and without the value of a key that names a secret.
 fn excerpt(line: &str) -> String {
     let mut shown: String = line
         .trim_end()
@@ -119,7 +119,7 @@ fn excerpt(line: &str) -> String {
             shown.push_str(" [hidden]");
         }
     }
-    // Credentials inside an address: everything between the scheme and the last `@` of the authority.
+    // Credentials in an address are everything between the scheme and the last `@` of the authority.
     if let Some(scheme) = shown.find("://") {
         let start = scheme + 3;
         let end = shown[start..].find(['/', ' ', '"', '\'']).map_or(shown.len(), |at| start + at);
@@ -130,13 +130,13 @@ fn excerpt(line: &str) -> String {
     shown
 }
 
-/// Neither a control character nor one that reorders or hides text on a terminal.
+/// Whether `c` is neither a control character nor one that reorders or hides text on a terminal.
 fn is_harmless(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Text from a file, as it may be printed inside a message.
+/// Text from a file, made safe to print in a message.
 pub(super) fn printable(text: &str) -> String {
     let shown: String = text.chars().map(|c| if is_harmless(c) { c } else { '\u{fffd}' }).collect();
     rawko_core::text::truncate(&shown, 80)
@@ -170,10 +170,10 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Everything that is wrong with a configuration. Nothing runs before all of it is mended.
+/// All errors of a configuration. Nothing runs until all of them are fixed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct ConfigErrors {
-    /// The findings, by file and line.
+    /// The errors, by file and line.
     pub errors: Vec<Diagnostic>,
 }
 
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_place_beyond_the_line_draws_no_caret() {
-        let place = Place { line: 1, column: 50, width: 3 };
+        let place = Position { line: 1, column: 50, width: 3 };
         let shown = Diagnostic::at(Path::new("a.yaml"), "short", place, "m", None).to_string();
         assert!(!shown.contains('^'), "{shown}");
     }

@@ -1,4 +1,4 @@
-//! The user's own directories, after the XDG base directory specification.
+//! The user's directories, following the XDG base directory specification.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,23 @@ pub fn user_config_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> 
     directory(env, "XDG_CONFIG_HOME", ".config")
 }
 
-/// Where rawko remembers what it was told, such as trust: `$XDG_STATE_HOME/rawko`, else `~/.local/state/rawko`.
+/// Where rawko stores state such as trusted folders: `$XDG_STATE_HOME/rawko`, else `~/.local/state/rawko`.
 pub fn user_state_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     directory(env, "XDG_STATE_HOME", ".local/state")
 }
 
-/// Where rawko looks for what was fetched for it, such as models: `$XDG_DATA_HOME/rawko`, else `~/.local/share/rawko`.
+/// Where rawko looks for downloaded data such as models: `$XDG_DATA_HOME/rawko`, else `~/.local/share/rawko`.
 pub fn user_data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     directory(env, "XDG_DATA_HOME", ".local/share")
 }
 
-/// Where rawko keeps what it can do without: `$XDG_CACHE_HOME/rawko`, else `~/.cache/rawko`.
+/// Where rawko stores what it can recompute: `$XDG_CACHE_HOME/rawko`, else `~/.cache/rawko`.
 pub fn user_cache_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     directory(env, "XDG_CACHE_HOME", ".cache")
 }
 
 fn directory(env: &dyn Fn(&str) -> Option<String>, variable: &str, below_home: &str) -> Option<PathBuf> {
-    // The specification wants relative paths ignored.
+    // The specification says to ignore relative paths.
     let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)))?;
     Some(base.join("rawko"))

@@ -1,15 +1,15 @@
-//! A JSON value as YAML in block style, for files that people edit.
+//! Writes a JSON value as YAML in block style, for files that people edit.
 
 use serde_json::Value;
 
-/// `value`, which is a mapping, as YAML. Reads back as the same value.
+/// Formats `value`, which must be a mapping, as YAML. It parses back to the same value.
 pub(super) fn yaml(value: &Value) -> String {
     let mut text = String::new();
     node(value, 0, &mut text);
     text
 }
 
-/// Writes `value` as lines that are indented by `indent` blanks.
+/// Writes `value` as lines indented by `indent` spaces.
 fn node(value: &Value, indent: usize, text: &mut String) {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -64,7 +64,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// A text without quotes where YAML would read it as that very text, else as a JSON string.
+/// Formats a string: plain if YAML reads it as the same string, otherwise as a JSON string.
 fn scalar(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '/' | ';'))

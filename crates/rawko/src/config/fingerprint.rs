@@ -1,27 +1,27 @@
-//! Whether the files have changed since they were read: a few `stat` calls, cheap enough for every iteration.
+//! Detects whether files changed since they were read, with a few `stat` calls that are cheap enough for every iteration.
 //!
-//! Owns only that question. What changed, and whether it is any good, is found out by loading again.
+//! It does not know what changed, or whether the new content is valid: that takes loading again.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Files and directories as they were, absent ones too.
+/// The metadata of files and directories at one time, including missing ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fingerprint {
-    seen: Vec<(PathBuf, Option<Stamp>)>,
+    seen: Vec<(PathBuf, Option<FileStamp>)>,
 }
 
-/// What changes about a file when its content does. The inode catches an editor that writes a new file and renames
-/// it, the change time one that sets the modification time back.
+/// Metadata that changes with a file's content. The inode catches an editor that writes a new file and renames
+/// it; the change time catches a tool that resets the modification time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     modified: Option<SystemTime>,
     size: u64,
     inode: u64,
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl FileStamp {
     fn of(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;
         #[cfg(unix)]
@@ -36,27 +36,27 @@ impl Stamp {
 }
 
 impl Fingerprint {
-    /// Notes `path` as it is now. Call it before reading: a change in between is then seen.
+    /// Records `path` as it is now. Call it before reading, so that a change in between is detected.
     pub(super) fn note(&mut self, path: &Path) {
         if !self.seen.iter().any(|(known, _)| known == path) {
-            self.seen.push((path.to_owned(), Stamp::of(path)));
+            self.seen.push((path.to_owned(), FileStamp::of(path)));
         }
     }
 
     /// Whether any of the files was changed, added or removed since.
     #[must_use]
     pub fn changed(&self) -> bool {
-        self.seen.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
+        self.seen.iter().any(|(path, stamp)| FileStamp::of(path) != *stamp)
     }
 
-    /// Takes the files as they are now for seen: what has changed until here is not told again.
+    /// Records the files as they are now, so that changes up to now are not reported again.
     pub fn refresh(&mut self) {
         for (path, stamp) in &mut self.seen {
-            *stamp = Stamp::of(path);
+            *stamp = FileStamp::of(path);
         }
     }
 
-    /// The files and directories that are watched, for those who want to be woken by the system instead.
+    /// The watched files and directories, for callers that use the system's file notifications instead.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.seen.iter().map(|(path, _)| path.as_path())
     }

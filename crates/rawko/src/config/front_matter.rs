@@ -1,36 +1,36 @@
-//! Front matter for other parts of the SDK: the same YAML, with the same bounds and messages, as configuration.
+//! Front matter for other parts of the SDK, parsed with the same limits and messages as the configuration.
 
 use serde_json::Value;
 
 use super::emit;
-use super::place::Place;
+use super::position::Position;
 use super::yaml::Document;
 
 /// Parsed front matter.
 #[derive(Debug)]
 pub(crate) struct FrontMatter {
-    /// What it holds.
+    /// The parsed value.
     pub(crate) value: Value,
     document: Document,
 }
 
 impl FrontMatter {
-    /// Where the value at a JSON pointer stands.
-    pub(crate) fn place(&self, pointer: &str) -> Place {
+    /// The position of the value at a JSON pointer.
+    pub(crate) fn place(&self, pointer: &str) -> Position {
         self.document.place(pointer)
     }
 
-    /// Where a key of the outermost mapping stands.
-    pub(crate) fn key_place(&self, key: &str) -> Place {
+    /// The position of a key of the top-level mapping.
+    pub(crate) fn key_place(&self, key: &str) -> Position {
         self.document.key_place(&format!("/{key}"))
     }
 }
 
-/// What is wrong, where, and what to do.
-pub(crate) type Wrong = (Place, String, Option<String>);
+/// Position, message and help.
+pub(crate) type FrontMatterError = (Position, String, Option<String>);
 
 /// Parses `text`, whose first line is line `first_line` (from 0) of its file.
-pub(crate) fn parse(text: &str, first_line: usize) -> Result<FrontMatter, Vec<Wrong>> {
+pub(crate) fn parse(text: &str, first_line: usize) -> Result<FrontMatter, Vec<FrontMatterError>> {
     match Document::parse(text, first_line) {
         Ok(mut document) => Ok(FrontMatter { value: std::mem::take(&mut document.value), document }),
         Err(errors) => {

@@ -1,6 +1,6 @@
-//! `rawko init`: writes a `.rawko/` that changes nothing, to be edited.
+//! `rawko init`: writes a `.rawko/` with the default settings, for the user to edit.
 //!
-//! Owns what is written and that nothing is ever overwritten.
+//! Owns the files' content, and never overwrites a file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -14,27 +14,27 @@ use super::emit;
 /// What [`init`] did. Paths are relative to the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Initialised {
-    /// Written anew.
+    /// The files that were created.
     pub created: Vec<PathBuf>,
-    /// There already, and left as they were.
+    /// The files that already existed and were left unchanged.
     pub kept: Vec<PathBuf>,
 }
 
-/// Something could not be written.
+/// A file could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {source}", path.display())]
+#[error("cannot write {}: {source}", path.display())]
 pub struct InitError {
-    /// What.
+    /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The operating system's error.
     pub source: io::Error,
 }
 
 /// Writes `.rawko/` into `project`: a commented `config.yaml`, the built-in agents, `memories/` and `sessions/`, which git
-/// is told to leave alone.
+/// ignores.
 ///
 /// # Errors
-/// At the first file that cannot be written; what was written before it stays.
+/// At the first file that cannot be written. Files written before it stay.
 pub fn init(project: &Path) -> Result<Initialised, InitError> {
     let mut done = Initialised::default();
     let mut put = |name: &str, text: &str| {
@@ -54,7 +54,7 @@ pub fn init(project: &Path) -> Result<Initialised, InitError> {
     Ok(done)
 }
 
-/// Writes a file that is not there yet; says whether it was.
+/// Writes a file unless it exists. Returns whether it was written.
 fn write_new(path: &Path, text: &str) -> io::Result<bool> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -63,7 +63,7 @@ fn write_new(path: &Path, text: &str) -> io::Result<bool> {
         Ok(mut file) => match file.write_all(text.as_bytes()) {
             Ok(()) => Ok(true),
             Err(error) => {
-                // Half a file would be kept by the next attempt.
+                // The next attempt would leave an incomplete file unchanged.
                 let _ = fs::remove_file(path);
                 Err(error)
             }

@@ -1,7 +1,7 @@
-//! Several sources of the same settings, laid over each other, each value remembering where it came from.
+//! Merges several sources of the same settings, and records where each value came from.
 //!
-//! Owns precedence: flag, environment, project, user, default. It does not know what the settings mean, but for one
-//! rule: a `deny` is never taken back, so those lists are united.
+//! Owns precedence: flag, environment, project, user, default. It does not know what the settings mean, with one
+//! exception: no layer can undo a `deny`, so those lists are combined.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,35 +12,35 @@ use serde_json::{Map, Value};
 
 use super::diagnostic::Diagnostic;
 use super::schema::dotted;
-use super::source::{Scope, Source};
+use super::source::{Scope, SourceFile};
 use super::yaml::{Document, escape};
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum Origin {
-    /// Nobody said anything.
+    /// The built-in default.
     Default,
     /// A configuration file.
     File {
-        /// The file, relative to the project where it lies in it.
+        /// The file; relative to the project if it is inside.
         path: PathBuf,
         /// Line, from 1.
         line: usize,
-        /// Whose file it is.
+        /// Whether it is the user's or the project's file.
         scope: Scope,
     },
     /// An environment variable.
     Environment {
-        /// Its name.
+        /// Name of the variable.
         name: String,
     },
     /// A command line flag.
     Flag {
-        /// Its name, e.g. `--model`.
+        /// Name of the flag, e.g. `--model`.
         name: String,
     },
-    /// Nobody said anything, and these files of the project suggest it.
+    /// Not configured, but derived from files of the project.
     Found {
         /// The files, relative to the project.
         signs: Vec<String>,
@@ -59,10 +59,10 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Where each value of a configuration comes from.
+/// The origin of every value of a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// By JSON pointer: scalars, and lists as a whole.
+    /// Keyed by JSON pointer. A list has one origin.
     origins: BTreeMap<String, Origin>,
 }
 
@@ -82,7 +82,7 @@ impl Provenance {
         }
     }
 
-    /// Whether the project itself says what is at `pointer`.
+    /// Whether the project's file sets the value at `pointer`.
     pub(super) fn is_projects(&self, pointer: &str) -> bool {
         matches!(self.origin(pointer), Origin::File { scope: Scope::Project, .. })
     }
@@ -94,27 +94,27 @@ impl Provenance {
     }
 }
 
-/// A configuration file, and what of it keeps to its schema.
+/// A configuration file, and the part of it that is valid.
 pub(super) struct FileLayer {
-    pub(super) source: Source,
+    pub(super) source: SourceFile,
     pub(super) document: Document,
     pub(super) value: Value,
-    /// JSON pointers to what of it does not.
+    /// JSON pointers to the invalid parts.
     pub(super) unsound: Vec<String>,
 }
 
-/// The layers so far, the uppermost last.
+/// The layers merged so far, the one with the highest precedence last.
 #[derive(Default)]
 pub(super) struct Layers {
     pub(super) files: Vec<FileLayer>,
     pub(super) merged: Map<String, Value>,
     pub(super) provenance: Provenance,
-    /// Whether a file could not be read at all, so that names may be missing here.
+    /// Whether a file could not be read, so that names may be missing.
     pub(super) unreadable: bool,
 }
 
 impl Layers {
-    /// The names that the files give to what is in a mapping or list, sound or not: of providers or tools.
+    /// The names of the providers or tools at `pointer`, including those with errors.
     pub(super) fn names_in(&self, pointer: &str) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for file in &self.files {
@@ -126,24 +126,24 @@ impl Layers {
                 _ => {}
             }
         }
-        // Keys of `provider:` that are no names of providers.
+        // These keys of `provider:` are not names of providers.
         names.retain(|name| !matches!(*name, "default" | "fallback"));
         names.sort_unstable();
         names.dedup();
         names
     }
 
-    /// What the uppermost file that says anything at `pointer` says there, sound or not.
+    /// The value at `pointer` in the file with the highest precedence that has one, valid or not.
     pub(super) fn written(&self, pointer: &str) -> Option<&Value> {
         self.files.iter().rev().find_map(|file| file.document.value.pointer(pointer))
     }
 
-    /// Whether a file says something at `pointer` that breaks its schema.
+    /// Whether a file has a value at `pointer` that breaks its schema.
     pub(super) fn is_unsound(&self, pointer: &str) -> bool {
         self.files.iter().any(|file| file.unsound.iter().any(|unsound| unsound == pointer))
     }
 
-    /// Lays a file over what is there.
+    /// Merges a file over the current layers.
     pub(super) fn push_file(&mut self, layer: FileLayer) {
         let origin = |pointer: &str| Origin::File {
             path: layer.source.name.clone(),
@@ -156,7 +156,7 @@ impl Layers {
         self.files.push(layer);
     }
 
-    /// Lays one value over what is there.
+    /// Sets one value over the current layers.
     pub(super) fn set(&mut self, pointer: &str, value: Value, origin: Origin) {
         let mut map = &mut self.merged;
         let mut parts: Vec<&str> = pointer.split('/').skip(1).collect();
@@ -183,8 +183,8 @@ impl Layers {
         if rest.is_empty() { Some(value) } else { value.pointer(&format!("/{rest}")) }
     }
 
-    /// What one scope's file says at `pointer`, whether or not another layer lies over it.
-    pub(super) fn said_by(&self, scope: Scope, pointer: &str) -> Option<&Value> {
+    /// The value at `pointer` in one scope's file, even if another layer overrides it.
+    pub(super) fn value_in(&self, scope: Scope, pointer: &str) -> Option<&Value> {
         self.files
             .iter()
             .rev()
@@ -192,7 +192,7 @@ impl Layers {
             .find_map(|file| file.value.pointer(pointer))
     }
 
-    /// A finding about the value at `pointer`, placed where that value was written.
+    /// A diagnostic about the value at `pointer`, at the position where that value was set.
     pub(super) fn finding(
         &self,
         pointer: &str,

@@ -1,7 +1,7 @@
-//! From files, environment and flags to one validated [`Config`] with its agents.
+//! Loads files, environment and flags into one validated [`Config`] with its agents.
 //!
-//! Owns the order of things: read everything, collect every error, only then answer. Nothing is read from the world
-//! but the files below the two directories that the caller names; the environment is an argument.
+//! Owns the order of loading: read everything, collect every error, then return. It reads only
+//! files below the two directories that the caller names; the environment is an argument.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::agent_file::{AgentFile, document};
 use super::agent_rules;
 use super::claims::{self, Claim};
-use super::claude_code::{self, Surroundings};
+use super::claude_code::{self, ImportContext};
 use super::config_rules::{self, Known};
 use super::diagnostic::{ConfigErrors, Diagnostic};
 use super::fingerprint::Fingerprint;
@@ -24,82 +24,82 @@ use super::provider::{choose_default, move_keys};
 use super::rights;
 use super::schema::{FileKind, Validated, validate};
 use super::settings::{LooseModel, Overrides, push_environment, push_flags};
-use super::source::{Scope, Source, list};
+use super::source::{Scope, SourceFile, list};
 use super::temperature;
 use super::yaml::escape;
-use crate::hex::hex;
+use rawko_core::text::hex;
 
-/// Where agents of Claude Code are.
+/// The directory of Claude Code's agents, relative to the project.
 const CLAUDE_CODE_AGENTS: &str = ".claude/agents";
 
-/// What to load, and from where.
+/// The sources to load from.
 pub struct LoadOptions<'a> {
-    /// The project's directory: `.rawko/` is in it.
+    /// The project's directory, which contains `.rawko/`.
     pub project_dir: &'a Path,
-    /// The user's directory for rawko ([`user_config_dir`](super::user_config_dir)); its `config.yaml` is read.
+    /// The directory of the user's `config.yaml` (see [`user_config_dir`](super::user_config_dir)).
     pub user_dir: Option<&'a Path>,
-    /// The environment, by name.
+    /// Looks up an environment variable by name.
     pub env: &'a dyn Fn(&str) -> Option<String>,
-    /// What the command line says.
+    /// Settings from the command line.
     pub overrides: &'a Overrides,
-    /// Names of the tools that agents may be given, besides custom ones; empty: names of tools are not checked.
+    /// Names of the available tools, without custom ones. Empty: names of tools are not checked.
     pub known_tools: &'a [&'a str],
-    /// Names of providers that the embedder brings along.
+    /// Names of the providers that the embedder registered.
     pub known_providers: &'a [&'a str],
-    /// A file to read in the place of the project's `config.yaml` (`--config`).
+    /// A file to read instead of the project's `config.yaml` (`--config`).
     pub config_file: Option<&'a Path>,
 }
 
-/// A valid configuration and everything known of it.
+/// A valid configuration, with its agents and the origin of its values.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// The settings.
     pub config: Config,
-    /// The agents by name: the built-in ones, and the project's over them.
+    /// The agents by name. The project's agents replace built-in agents of the same name.
     pub agents: BTreeMap<String, LoadedAgent>,
-    /// The arbiter's prompts, where the project has its own.
+    /// The project's own prompt templates.
     pub templates: OwnTemplates,
-    /// What is not wrong, but not as somebody might expect.
+    /// Findings that are not errors, such as a file that is ignored.
     pub warnings: Vec<Diagnostic>,
-    /// Where each setting comes from.
+    /// The origin of each setting.
     pub provenance: Provenance,
-    /// Tells when the files have changed.
+    /// Detects changes of the files.
     pub fingerprint: Fingerprint,
-    /// SHA-256 of everything that the project's own files say, in hex: what [trust](super::TrustStore) is about.
-    /// `None` where the project says nothing.
+    /// SHA-256 of the content of the project's own files, in hex. [`TrustStore`](super::TrustStore) records trust in it.
+    /// `None` if the project has no configuration.
     pub project_digest: Option<String>,
-    /// What the project's files want and only a trusted folder gets. With none, an untrusted folder may run.
+    /// What the project's files claim and only a trusted folder gets. If empty, the folder needs no trust.
     pub claims: Vec<Claim>,
 }
 
-/// The arbiter's prompts that a project brings along, instead of the built-in ones.
+/// A project's own prompt templates, each of which replaces a built-in one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnTemplates {
-    /// `.rawko/prompts/memory-extractor.md`.
+    /// Content of `.rawko/prompts/memory-extractor.md`.
     pub extractor: Option<String>,
-    /// `.rawko/prompts/arbiter-select.md`.
+    /// Content of `.rawko/prompts/arbiter-select.md`.
     pub select: Option<String>,
-    /// `.rawko/prompts/arbiter-evaluate.md`.
+    /// Content of `.rawko/prompts/arbiter-evaluate.md`.
     pub evaluate: Option<String>,
 }
 
-/// An agent and where it was found.
+/// An agent and its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedAgent {
     /// The agent.
     pub config: AgentConfig,
-    /// Where it was found.
+    /// Where the agent is defined.
     pub source: AgentSource,
-    /// Lines of its file, from 1, at which it says what it may do, by JSON pointer.
+    /// Lines of its file, from 1, that set its tools and permissions, by JSON pointer.
     pub(super) lines: BTreeMap<&'static str, usize>,
 }
 
-/// Where an agent was found.
+/// Where an agent is defined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentSource {
-    /// It comes with rawko.
+    /// Built into rawko.
     BuiltIn,
-    /// A file.
+    /// A file of the project.
     File(PathBuf),
     /// A file that was written for Claude Code.
     ClaudeCode(PathBuf),
@@ -117,7 +117,7 @@ impl fmt::Display for AgentSource {
 /// Loads and validates everything.
 ///
 /// # Errors
-/// All errors of all files at once.
+/// Returns all errors of all files at once.
 pub fn load(options: &LoadOptions<'_>) -> Result<Loaded, ConfigErrors> {
     let mut loader = Loader {
         options,
@@ -132,21 +132,21 @@ pub fn load(options: &LoadOptions<'_>) -> Result<Loaded, ConfigErrors> {
 struct Loader<'a> {
     options: &'a LoadOptions<'a>,
     fingerprint: Fingerprint,
-    /// Names and texts of the project's own files.
-    hashed: Vec<Source>,
+    /// Names and contents of the project's own files.
+    hashed: Vec<SourceFile>,
     errors: Vec<Diagnostic>,
     warnings: Vec<Diagnostic>,
 }
 
-/// What the agents' files gave.
+/// The agents from files.
 #[derive(Default)]
 struct Agents {
     files: Vec<AgentFile>,
-    translated: Vec<(AgentConfig, Source)>,
+    translated: Vec<(AgentConfig, SourceFile)>,
 }
 
 impl Loader<'_> {
-    /// `Err` where `self.errors` says why.
+    /// Returns `Err` if `self.errors` is not empty.
     fn run(&mut self) -> Result<Loaded, ()> {
         let mut layers = self.layers();
         let mut config = self.typed(&layers);
@@ -193,7 +193,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Files, environment and flags over each other.
+    /// Merges files, environment and flags.
     fn layers(&mut self) -> Layers {
         let mut layers = Layers::default();
         if let Some(directory) = self.options.user_dir {
@@ -206,7 +206,7 @@ impl Loader<'_> {
                 let scope =
                     if is_inside(&absolute, self.options.project_dir) { Scope::Project } else { Scope::User };
                 if absolute.symlink_metadata().is_err() {
-                    let help = "give the path of a configuration file";
+                    let help = "pass the path of an existing configuration file";
                     let missing = Diagnostic::of_file(path, "there is no such file", Some(help.to_owned()));
                     self.errors.push(missing);
                 }
@@ -234,7 +234,7 @@ impl Loader<'_> {
         layers
     }
 
-    /// Lays one file over the others, if there is one, as far as it is sound.
+    /// Merges the valid part of one file over the others, if the file exists.
     fn config_file(&mut self, layers: &mut Layers, path: &Path, name: &Path, scope: Scope) {
         let source = match self.read(path, name, scope) {
             Ok(Some(source)) => source,
@@ -257,10 +257,10 @@ impl Loader<'_> {
         }
     }
 
-    /// The file at `path`, if there is one; `Err` where there is and it cannot be read.
-    fn read(&mut self, path: &Path, name: &Path, scope: Scope) -> Result<Option<Source>, ()> {
+    /// Reads the file at `path`, if it exists. Returns `Err` if it exists and cannot be read.
+    fn read(&mut self, path: &Path, name: &Path, scope: Scope) -> Result<Option<SourceFile>, ()> {
         self.fingerprint.note(path);
-        let source = Source::read(path, name, scope).map_err(|error| self.errors.push(*error))?;
+        let source = SourceFile::read(path, name, scope).map_err(|error| self.errors.push(*error))?;
         if scope == Scope::Project {
             self.hashed.extend(source.clone());
         }
@@ -271,7 +271,7 @@ impl Loader<'_> {
         for name in [".rawko/config.yml", ".rawko/config.json", ".rawko/config.toml"] {
             if self.options.project_dir.join(name).exists() {
                 let help = "rename it to config.yaml (JSON is valid YAML)";
-                let message = "this file is not read";
+                let message = "rawko does not read this file";
                 self.warnings.push(Diagnostic::of_file(Path::new(name), message, Some(help.to_owned())));
             }
         }
@@ -280,7 +280,7 @@ impl Loader<'_> {
     fn typed(&mut self, layers: &Layers) -> Option<Config> {
         match serde_json::from_value(Value::Object(layers.merged.clone())) {
             Ok(config) => Some(config),
-            // A value that its schema refuses was reported already.
+            // A value that breaks its schema was reported already.
             Err(_) if !self.errors.is_empty() => None,
             Err(error) => {
                 let message = format!("the settings do not fit together: {error}");
@@ -296,8 +296,8 @@ impl Loader<'_> {
         let name = Path::new(directory);
         let leaves = name.is_absolute() || name.components().any(|part| matches!(part, Component::ParentDir));
         if leaves && layers.provenance.is_projects(setting) {
-            let help = "give a directory inside the project, or set it in your own configuration";
-            let message = "the directory lies outside of the project";
+            let help = "use a directory inside the project, or set it in your own configuration";
+            let message = "the directory is outside the project";
             self.errors.push(layers.finding(setting, message, Some(help.to_owned())));
             return Agents::default();
         }
@@ -316,7 +316,7 @@ impl Loader<'_> {
             }
             None if directory == DEFAULT_AGENTS_DIRECTORY => agents.translated = self.claude_code(config),
             None => {
-                let help = "create it, or remove the setting";
+                let help = "create the directory, or remove the setting";
                 let message = format!("there is no directory `{}`", super::diagnostic::printable(directory));
                 self.errors.push(layers.finding(setting, message, Some(help.to_owned())));
             }
@@ -335,18 +335,18 @@ impl Loader<'_> {
         }
     }
 
-    fn claude_code(&mut self, config: Option<&Config>) -> Vec<(AgentConfig, Source)> {
+    fn claude_code(&mut self, config: Option<&Config>) -> Vec<(AgentConfig, SourceFile)> {
         let name = Path::new(CLAUDE_CODE_AGENTS);
         let directory = self.options.project_dir.join(name);
         let provider =
             config.and_then(|config| config.provider(config.default_provider())).map(|found| found.kind);
-        let around = Surroundings { tools: self.options.known_tools, provider };
-        let mut translated: Vec<(AgentConfig, Source)> = Vec::new();
+        let around = ImportContext { tools: self.options.known_tools, provider };
+        let mut translated: Vec<(AgentConfig, SourceFile)> = Vec::new();
         self.fingerprint.note(&directory);
         for path in list(&directory, name, &["md"]).ok().flatten().unwrap_or_default() {
             let shown = name.join(path.file_name().unwrap_or_default());
             self.fingerprint.note(&path);
-            let source = match Source::read(&path, &shown, Scope::Project) {
+            let source = match SourceFile::read(&path, &shown, Scope::Project) {
                 Ok(Some(source)) => source,
                 Ok(None) => continue,
                 Err(unreadable) => {
@@ -357,7 +357,7 @@ impl Loader<'_> {
             self.hashed.push(source.clone());
             let Some(agent) = claude_code::translate(&source, &around, &mut self.warnings) else { continue };
             if translated.iter().any(|(known, _)| known.name == agent.name) {
-                let message = format!("skipped: there is an agent `{}` already", agent.name);
+                let message = format!("skipped: there is already an agent `{}`", agent.name);
                 self.warnings.push(Diagnostic::of_file(&shown, message, None));
                 continue;
             }
@@ -393,7 +393,7 @@ impl Loader<'_> {
         self.hashed.sort_by(|a, b| a.name.cmp(&b.name));
         let mut hash = Sha256::new();
         for source in &self.hashed {
-            // Lengths first, so that no text can move from one file to the next unnoticed.
+            // Lengths come first, so that moving text from one file to the next changes the digest.
             let name = source.name.as_os_str().as_encoded_bytes();
             hash.update((name.len() as u64).to_le_bytes());
             hash.update(name);
@@ -411,7 +411,7 @@ fn is_inside(path: &Path, directory: &Path) -> bool {
     }
 }
 
-/// The built-in agents, with the project's over those of the same name.
+/// The built-in agents, replaced by the project's agents of the same name.
 fn merge_agents(builtin: Vec<AgentConfig>, found: Agents) -> BTreeMap<String, LoadedAgent> {
     let mut agents: BTreeMap<String, LoadedAgent> = builtin
         .into_iter()
@@ -424,7 +424,7 @@ fn merge_agents(builtin: Vec<AgentConfig>, found: Agents) -> BTreeMap<String, Lo
         .collect();
     for (mut config, source) in found.translated {
         if let Some(replaced) = agents.get(&config.name) {
-            // Claude Code has neither transitions nor tags: those of the built-in agent of that name still fit.
+            // Claude Code has neither transitions nor tags, so those of the built-in agent of the same name apply.
             config.transitions.clone_from(&replaced.config.transitions);
             config.metadata.clone_from(&replaced.config.metadata);
         }

@@ -1,31 +1,31 @@
-//! Markdown agents: front matter, and the parts of the body that mean something.
+//! Splits a Markdown agent into front matter, prompt and `## When to Use`.
 //!
-//! Owns where the parts begin and end (`spec/agents-and-config.md`, "Agent"). What the front matter's keys mean is
-//! decided elsewhere. Headings and rules inside code fences are text.
+//! Owns where the parts begin and end (`docs/spec/agents-and-config.md`, "Agent"), not what the front matter's keys
+//! mean. Headings and `---` lines inside code fences are text.
 
 /// The parts of a Markdown agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parts<'a> {
     /// The YAML between the two `---` lines.
     pub(super) front: &'a str,
-    /// Its first line in the file, from 0.
+    /// The first line of the front matter in the file, from 0.
     pub(super) front_line: usize,
-    /// The system prompt, trimmed; may be empty.
+    /// The system prompt, trimmed. It may be empty.
     pub(super) prompt: String,
-    /// The line in the file, from 1, at which the prompt's text begins, or would.
+    /// The line in the file, from 1, at which the prompt begins or is expected.
     pub(super) prompt_line: usize,
-    /// The `## When to Use` section.
+    /// The `## When to Use` section, if there is one.
     pub(super) when_to_use: Option<WhenToUse>,
 }
 
-/// A `## When to Use` section: a list where it is one.
+/// Content of a `## When to Use` section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WhenToUse {
     Text(String),
     List(Vec<String>),
 }
 
-/// Why a text has no parts, and in which line (from 1).
+/// Why a file cannot be split, with the line (from 1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NoFrontMatter {
     pub(super) line: usize,
@@ -35,11 +35,13 @@ pub(super) struct NoFrontMatter {
 
 pub(super) fn split(text: &str) -> Result<Parts<'_>, NoFrontMatter> {
     let (front, body, body_line) = front_matter(text)?;
-    let lines: Vec<Line<'_>> = lines(body).collect();
+    let lines: Vec<MarkdownLine<'_>> = lines(body).collect();
     let section = |name: &str| {
         let start = lines.iter().position(|line| line.is_section(name))?;
-        let end =
-            lines[start + 1..].iter().position(Line::ends_section).map_or(lines.len(), |n| start + 1 + n);
+        let end = lines[start + 1..]
+            .iter()
+            .position(MarkdownLine::ends_section)
+            .map_or(lines.len(), |n| start + 1 + n);
         Some(start..end)
     };
     let when = section("When to Use");
@@ -49,7 +51,7 @@ pub(super) fn split(text: &str) -> Result<Parts<'_>, NoFrontMatter> {
         None => {
             let title =
                 lines.iter().position(|line| !line.text.trim().is_empty()).filter(|n| lines[*n].level == 1);
-            let kept: Vec<Line<'_>> = lines
+            let kept: Vec<MarkdownLine<'_>> = lines
                 .iter()
                 .enumerate()
                 .filter(|(n, _)| Some(*n) != title && !when.as_ref().is_some_and(|range| range.contains(n)))
@@ -67,7 +69,7 @@ pub(super) fn split(text: &str) -> Result<Parts<'_>, NoFrontMatter> {
     })
 }
 
-/// The YAML between the `---` in the first line and the next one, the text behind it, and that text's first line (from 0).
+/// The YAML between the first two `---` lines, the text after it, and that text's first line (from 0).
 fn front_matter(text: &str) -> Result<(&str, &str, usize), NoFrontMatter> {
     let mut offset = 0;
     let mut start = None;
@@ -87,26 +89,26 @@ fn front_matter(text: &str) -> Result<(&str, &str, usize), NoFrontMatter> {
         None => NoFrontMatter {
             line: 1,
             message: "the front matter is missing",
-            help: "begin the file with `---`, `name: …` and `---`, each on a line of its own",
+            help: "start the file with `---`, `name: …` and `---`, each on its own line",
         },
         Some(_) => NoFrontMatter {
             line: 1,
-            message: "the front matter has no end",
-            help: "write `---` on a line of its own behind the last key",
+            message: "the front matter is not closed",
+            help: "write `---` on its own line after the last key",
         },
     })
 }
 
-/// A line and what it is.
+/// A line and its kind.
 #[derive(Debug, Clone, Copy)]
-struct Line<'a> {
+struct MarkdownLine<'a> {
     text: &'a str,
     /// 1 to 6 for a heading, else 0.
     level: usize,
     is_rule: bool,
 }
 
-impl Line<'_> {
+impl MarkdownLine<'_> {
     fn is_section(&self, name: &str) -> bool {
         let title = self.text.trim().trim_start_matches('#').trim().trim_end_matches('#').trim();
         self.level == 2 && title.eq_ignore_ascii_case(name)
@@ -117,11 +119,11 @@ impl Line<'_> {
     }
 }
 
-/// The lines of `body` with their meaning, code fences taken into account (CommonMark 0.31, 4.1, 4.2 and 4.5).
-fn lines(body: &str) -> impl Iterator<Item = Line<'_>> {
+/// Classifies the lines of `body`, taking code fences into account (CommonMark 0.31, 4.1, 4.2 and 4.5).
+fn lines(body: &str) -> impl Iterator<Item = MarkdownLine<'_>> {
     let mut fence: Option<(char, usize)> = None;
     body.lines().map(move |text| {
-        let plain = Line { text, level: 0, is_rule: false };
+        let plain = MarkdownLine { text, level: 0, is_rule: false };
         let indent = text.len() - text.trim_start_matches(' ').len();
         let rest = text.trim();
         let first = rest.chars().next().filter(|_| indent <= 3);
@@ -138,24 +140,24 @@ fn lines(body: &str) -> impl Iterator<Item = Line<'_>> {
                 plain
             }
             (None, Some('#')) if run <= 6 && rest[run..].chars().next().is_none_or(char::is_whitespace) => {
-                Line { level: run, ..plain }
+                MarkdownLine { level: run, ..plain }
             }
             (None, Some(mark @ ('-' | '*' | '_'))) => {
                 let marks = rest.chars().filter(|c| *c == mark).count();
                 let is_rule = marks >= 3 && rest.chars().all(|c| c == mark || c == ' ' || c == '\t');
-                Line { is_rule, ..plain }
+                MarkdownLine { is_rule, ..plain }
             }
             _ => plain,
         }
     })
 }
 
-fn join(lines: &[Line<'_>]) -> String {
+fn join(lines: &[MarkdownLine<'_>]) -> String {
     lines.iter().map(|line| line.text).collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
 impl WhenToUse {
-    fn of(lines: &[Line<'_>]) -> Option<Self> {
+    fn of(lines: &[MarkdownLine<'_>]) -> Option<Self> {
         let texts: Vec<&str> =
             lines.iter().map(|line| line.text.trim()).filter(|text| !text.is_empty()).collect();
         let items: Option<Vec<String>> = texts
@@ -240,7 +242,7 @@ mod tests {
     fn front_matter_has_a_beginning_and_an_end() {
         assert!(split("name: x\n").is_err_and(|e| e.message.contains("missing")));
         assert!(split("").is_err_and(|e| e.message.contains("missing")));
-        assert!(split("---\nname: x\n").is_err_and(|e| e.message.contains("no end")));
+        assert!(split("---\nname: x\n").is_err_and(|e| e.message.contains("not closed")));
         assert_eq!(
             split("---\r\nname: x\r\n---\r\nP").map(|p| (p.prompt, p.prompt_line)),
             Ok(("P".to_owned(), 4))

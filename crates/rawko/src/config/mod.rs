@@ -1,5 +1,5 @@
-//! Configuration: files, environment and flags become one validated [`Config`], each value knowing its source
-//! (`spec/agents-and-config.md`).
+//! Configuration: loads files, environment and flags into one validated [`Config`] and records where each value came from
+//! (`docs/spec/agents-and-config.md`).
 //!
 //! ```text
 //! source ─▶ yaml ─▶ schema ─┐                         ┌─▶ Loaded ─▶ report
@@ -7,9 +7,9 @@
 //!    └─▶ markdown ─▶ agents ┘   (merge)   (names, …)  └─▶ ConfigErrors, all of them
 //! ```
 //!
-//! [`load`] reads and judges everything; the environment is an argument. [`Loaded::claims`] tells what only
-//! a folder in the [`TrustStore`] may have. [`Fingerprint::changed`] tells when to load again. [`init`] writes the files.
-//! There are no keys here: only the names of the variables that hold them.
+//! [`load`] reads and validates everything; the environment is an argument. [`Loaded::claims`] lists what only
+//! a folder in the [`TrustStore`] gets. [`Fingerprint::changed`] detects when to load again. [`init`] writes the files.
+//! The configuration never holds API keys, only the names of the variables that do.
 
 mod agent_file;
 mod agent_rules;
@@ -29,7 +29,7 @@ mod load;
 mod markdown;
 mod model;
 mod nearest;
-mod place;
+mod position;
 mod provider;
 mod report;
 mod rights;
@@ -59,7 +59,7 @@ pub use model::{
     AgentsSection, ArbiterConfig, CacheConfig, CachePoints, Config, Constraints, CustomTool, MemoryConfig,
     ProviderConfig, ProviderSection, ProviderType, TimeoutConfig, Version,
 };
-pub use place::Place;
+pub use position::Position;
 pub use provider::ResolvedProvider;
 pub use rawko_core::{NotATimeSpan, PlainNumber, TimeSpan};
 pub use report::{ConfigReport, ReportedSetting};

@@ -1,8 +1,8 @@
 //! `config.yaml` as Rust types: the one description from which validation, the JSON Schema, the defaults and the
-//! documentation's completeness follow (`spec/agents-and-config.md`).
+//! documentation's completeness follow (`docs/spec/agents-and-config.md`).
 //!
-//! Owns names, types and defaults. What a value must also satisfy beside the others is in `checks`; keys that
-//! this version does not honour are not here, so that they are errors and never silently ignored.
+//! Owns names, types and defaults. Rules between values are in `config_rules`. Keys that this
+//! version does not support are absent, so that they are errors and never silently ignored.
 
 use std::collections::BTreeMap;
 
@@ -20,33 +20,33 @@ use rawko_core::TimeSpan;
 use super::api_key_env::ApiKeyEnv;
 use super::verify::VerifyConfig;
 
-/// Everything that `config.yaml` can say, defaults filled in.
+/// All settings of `config.yaml`, with defaults filled in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(title = "rawko configuration")]
 pub struct Config {
     /// Version of the file format.
     pub version: Version,
-    /// Where model answers come from.
+    /// The providers of model answers.
     pub provider: ProviderSection,
-    /// Who decides which agent works next.
+    /// The arbiter, which decides which agent works next.
     pub arbiter: ArbiterConfig,
-    /// Where the agents are.
+    /// Where agent files are, and the default agent.
     pub agents: AgentsSection,
-    /// Where a run must stop.
+    /// Limits that stop a run.
     pub constraints: Constraints,
-    /// What agents may touch.
+    /// What agents may read, write and run.
     pub permissions: Permissions,
     /// Long-term memory.
     pub memory: MemoryConfig,
     /// Custom tools: programs that read JSON on standard input and print JSON.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<CustomTool>,
-    /// What proves that a task is done.
+    /// The commands that verify that a task is done.
     #[serde(skip_serializing_if = "VerifyConfig::is_empty")]
     pub verify: VerifyConfig,
-    /// Prices by model name, in US dollars per million tokens, over the built-in ones. A name stands for every model
-    /// whose name begins with it.
+    /// Prices by model name, in US dollars per million tokens; they override the built-in ones. A name applies to every
+    /// model whose name starts with it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
 }
@@ -86,10 +86,10 @@ impl<'de> Deserialize<'de> for Version {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderSection {
-    /// Name of the provider to use where nothing else names one.
+    /// Name of the provider to use if nothing else names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// Names of the providers to turn to, in order, when one has no valid key, does not serve the model, or keeps failing.
+    /// Names of the providers to try, in order, when one has no valid key, does not serve the model, or keeps failing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
     /// The providers by name.
@@ -101,56 +101,56 @@ pub struct ProviderSection {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// What it speaks. Not needed where the name or the preset says it.
+    /// The API it speaks. Not needed if the name or the preset implies it.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<ProviderType>,
-    /// A known server whose address and key variable are used, e.g. `ollama`. Not needed where the provider has that name.
+    /// A known server whose address and key variable are used, e.g. `ollama`. Not needed if the provider has that name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
-    /// The model to use where nothing else names one.
+    /// The model to use if nothing else names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub model: Option<String>,
     /// Address of the API, e.g. `http://localhost:11434/v1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Name of the environment variable that holds the key, or `null` for a server that is sent none. The key itself
-    /// never belongs into a file.
-    #[serde(skip_serializing_if = "ApiKeyEnv::is_unsaid")]
+    /// Name of the environment variable that holds the key, or `null` to send no key. Never write the key itself
+    /// into a file.
+    #[serde(skip_serializing_if = "ApiKeyEnv::is_not_set")]
     pub api_key_env: ApiKeyEnv,
-    /// Most tokens of one response.
+    /// Largest response, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
-    /// Most tokens that its models take in and answer together, whichever model it is. Known for many models.
+    /// Context window of its models: most tokens of request and response together. Known for many models.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1_000))]
     pub context_window: Option<u32>,
-    /// Sampling temperature; the provider's own default where absent.
+    /// Sampling temperature. If absent, the provider's own default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
-    /// How long a call may take.
+    /// Time limits of a call.
     #[serde(skip_serializing_if = "TimeoutConfig::is_empty")]
     pub timeouts: TimeoutConfig,
-    /// How often and how patiently failed calls are made again.
+    /// How often failed calls are retried, and after which delays.
     #[serde(skip_serializing_if = "is_default")]
     pub retry: RetryPolicy,
-    /// File with the answers of a `scripted` provider, relative to the project.
+    /// The file with the answers of a `scripted` provider, relative to the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Further top-level fields of the provider's own request format, passed on as they are (e.g. `thinking`).
+    /// Further top-level fields of the provider's request format, passed through unchanged (e.g. `thinking`).
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
-/// What a provider speaks.
+/// The API that a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderType {
     /// Anthropic's Messages API.
     Claude,
-    /// OpenAI's Chat Completions, and every server that speaks it.
+    /// OpenAI's Chat Completions API, which many servers speak.
     OpenAi,
     /// Answers from a file, for tests and demonstrations.
     Scripted,
@@ -160,13 +160,13 @@ pub enum ProviderType {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct TimeoutConfig {
-    /// Until the connection stands (default 10s).
+    /// Time to connect (default 10s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<TimeSpan>,
-    /// Without a byte from the server (default 60s).
+    /// Longest time without data from the server (default 60s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<TimeSpan>,
-    /// The whole call, its retries included (default 15m).
+    /// Longest time of the whole call, including retries (default 15m).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<TimeSpan>,
 }
@@ -181,22 +181,22 @@ impl TimeoutConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ArbiterConfig {
-    /// Name of the provider it asks; `provider.default` where absent.
+    /// Name of its provider. Default: `provider.default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Model it asks; the provider's where absent.
+    /// Its model. Default: the provider's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// Most tokens of one decision, besides what the model thinks before it.
+    /// Largest decision, in tokens, not counting the model's thinking.
     #[schemars(range(min = 1))]
     pub max_tokens: u32,
-    /// Sampling temperature of decisions. The default is left out where the model takes none.
+    /// Sampling temperature of decisions. The default is not sent to models that accept none.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
-    /// Whether an answer that is still known may take the place of a model's: `true`, `false`, or by question.
+    /// Whether a cached answer may replace a model call: `true`, `false`, or by question.
     pub cache: CacheConfig,
-    /// `llm` asks a model, `hybrid` only where the rules are not certain, `rules` never.
+    /// `llm` asks a model, `hybrid` only if the rules are not certain, `rules` never.
     pub mode: ArbiterMode,
 }
 
@@ -217,7 +217,7 @@ impl Default for ArbiterConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CacheConfig {
-    /// For both questions or none.
+    /// The same for both questions.
     Both(bool),
     /// By question.
     Each(CachePoints),
@@ -242,9 +242,9 @@ impl From<CacheConfig> for CacheUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CachePoints {
-    /// Who works next.
+    /// Whether the choice of the next agent may come from the cache.
     pub select: bool,
-    /// How it goes on.
+    /// Whether the evaluation of an execution may come from the cache.
     pub evaluate: bool,
 }
 
@@ -261,12 +261,12 @@ pub struct AgentsSection {
     /// Directory of the agent files, relative to the project.
     #[schemars(length(min = 1))]
     pub directory: String,
-    /// The agent that falls in where neither arbiter nor rules name one.
+    /// The agent to use if neither the arbiter nor the rules name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
 
-/// Where agents are looked for unless `agents.directory` says otherwise.
+/// The default of `agents.directory`.
 pub(super) const DEFAULT_AGENTS_DIRECTORY: &str = ".rawko/agents";
 
 impl Default for AgentsSection {
@@ -275,25 +275,25 @@ impl Default for AgentsSection {
     }
 }
 
-/// `constraints:` — where a run must stop. An absent one does not limit.
+/// `constraints:` — limits that stop a run. An absent limit does not apply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Constraints {
-    /// Most executions of agents.
+    /// Most executions of agents in a run.
     #[schemars(range(min = 1))]
     pub max_iterations: u32,
-    /// Failures in a row after which the run fails.
+    /// Number of consecutive failures after which the run fails.
     #[schemars(range(min = 1))]
     pub max_consecutive_failures: u32,
-    /// Most tokens of all model calls together.
+    /// Most tokens of all model calls of a run together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u64>,
-    /// Most cost of all model calls together, in US dollars.
+    /// Highest cost of all model calls of a run together, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub max_cost_usd: Option<f64>,
-    /// Longest wall time.
+    /// Longest wall time of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration: Option<TimeSpan>,
 }
@@ -310,23 +310,23 @@ impl Default for Constraints {
     }
 }
 
-/// `memory:` — what holds for every agent that does not say otherwise (`spec/memory.md`).
+/// `memory:` — defaults for agents that do not set their own (`docs/spec/memory.md`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct MemoryConfig {
-    /// Whether memories are read and injected at all.
+    /// Whether memories are read and added to prompts.
     pub enabled: bool,
-    /// Whether a run may write what it learned as new memories: one model call behind each execution. Where absent it may
-    /// in projects that have a folder `.rawko/memories`.
+    /// Whether a run may save what it learned as new memories, with one model call after each execution. Default: only
+    /// in projects that have the folder `.rawko/memories`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extract: Option<bool>,
-    /// Who puts what was learned into words.
+    /// The model that writes new memories.
     pub extractor: ExtractorConfig,
-    /// Most memories injected into one agent's prompt.
+    /// Most memories added to one agent's prompt.
     pub max_injected: u32,
-    /// Least importance of an injected memory.
+    /// Lowest importance of a memory that is added to a prompt.
     pub min_importance: Importance,
-    /// Whether memories are found by meaning too, not by words alone. Needs a build with the feature `semantic`, and the model.
+    /// Whether memories are also searched by meaning. Needs a build with the feature `semantic`, and its model.
     pub semantic: bool,
 }
 
@@ -343,18 +343,18 @@ impl Default for MemoryConfig {
     }
 }
 
-/// `memory.extractor:` — the model that puts what was learned into words.
+/// `memory.extractor:` — the model that writes new memories.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ExtractorConfig {
-    /// Name of the provider; the default one where absent.
+    /// Name of its provider. Default: `provider.default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model; the provider's where absent. A cheaper one will do.
+    /// Its model. Default: the provider's model. A cheap one is good enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// Most tokens of all its calls together in one run; no call is made behind that.
+    /// Most tokens of all its calls in one run together. After that, no further call is made.
     #[schemars(range(min = 1))]
     pub max_tokens: u64,
 }
@@ -369,19 +369,19 @@ impl Default for ExtractorConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CustomTool {
-    /// Name that agents call it by, unlike that of every other tool.
+    /// Name that agents call it by. It must be unique among all tools.
     #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"))]
     pub name: String,
     /// What it does and when to use it, for the model.
     #[schemars(length(min = 1))]
     pub description: String,
-    /// JSON Schema of its arguments: an object schema.
+    /// JSON Schema of its arguments, of type `object`.
     #[serde(default = "any_object")]
     pub input_schema: Map<String, Value>,
-    /// The program and its arguments. It is run without a shell, in the project's directory.
+    /// The program and its arguments. rawko runs it without a shell, in the project's directory.
     #[schemars(length(min = 1))]
     pub command: Vec<String>,
-    /// `read_only` if it changes nothing: such calls run side by side and may be repeated.
+    /// `read_only` if it changes nothing. Such calls run in parallel and may be repeated.
     #[serde(default = "mutating")]
     pub access: ToolAccess,
     /// Longest time of one call (default 2m).

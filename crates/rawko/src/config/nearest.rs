@@ -1,6 +1,6 @@
-//! The known name that a misspelt one was most likely meant to be.
+//! Finds the known name that a misspelt one most likely stands for.
 
-/// The nearest of `known`, if one is near enough to be worth a question.
+/// The most similar of `known`, if it is similar enough to suggest.
 pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = folded(given);
     let room = (given.chars().count() / 3).clamp(1, 4);

@@ -1,6 +1,6 @@
-//! From the name of a provider to what it is: its own settings over those of a known server.
+//! Resolves the name of a provider: its own settings over those of a preset.
 //!
-//! Owns this resolution and the choice of the default provider. Keys are not here: only the name of the variable that holds one.
+//! Owns this resolution and the choice of the default provider. It handles only names of key variables, never keys.
 
 use rawko_provider::preset::{self, PRESETS, Preset};
 use rawko_provider::{ProviderKind, ProviderSettings};
@@ -9,45 +9,45 @@ use super::api_key_env::ApiKeyEnv;
 use super::layers::{Origin, Provenance};
 use super::model::{Config, ProviderConfig, ProviderType};
 
-/// A configured or known provider.
+/// A provider from the configuration or a preset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedProvider {
-    /// The name it is used by.
+    /// Its name.
     pub name: String,
-    /// What it speaks.
+    /// The API it speaks.
     pub kind: ProviderType,
-    /// The known server that it is, if it is one.
+    /// The preset of a known server, if it uses one.
     pub preset: Option<&'static Preset>,
-    /// What the configuration says of it.
+    /// Its own settings.
     pub config: ProviderConfig,
 }
 
 impl ResolvedProvider {
-    /// The address of its API; `None` for one that needs none.
+    /// The address of its API; `None` if it needs none.
     #[must_use]
     pub fn base_url(&self) -> Option<&str> {
         self.config.base_url.as_deref().or_else(|| self.preset.map(|preset| preset.base_url))
     }
 
-    /// The environment variable that holds its key; `None` where it is sent none. A known server at its own address has a
-    /// usual variable. Any other server gets a key only by its own `apiKeyEnv`: the key of one service is never sent to
+    /// The environment variable that holds its key; `None` if no key is sent. A preset at its own address has a
+    /// default variable. Any other server gets a key only through its own `apiKeyEnv`: the key of one service is never sent to
     /// another.
     #[must_use]
     pub fn key_env(&self) -> Option<&str> {
         match &self.config.api_key_env {
             ApiKeyEnv::NoKey => None,
             ApiKeyEnv::Variable(name) => Some(name),
-            ApiKeyEnv::Unsaid => self.usual_key_env().filter(|_| !self.is_elsewhere()),
+            ApiKeyEnv::NotSet => self.usual_key_env().filter(|_| !self.is_elsewhere()),
         }
     }
 
-    /// The variable that holds the key of the known server that this is, at its own address.
+    /// The variable that holds the preset's key.
     #[must_use]
     pub fn usual_key_env(&self) -> Option<&'static str> {
         self.preset.and_then(|preset| preset.key_env)
     }
 
-    /// Whether its address is that of another server than the known one.
+    /// Whether its address is that of another server than the preset's.
     fn is_elsewhere(&self) -> bool {
         let server = |url: &str| -> String {
             let host = url.split_once("://").map_or(0, |(scheme, _)| scheme.len() + "://".len());
@@ -58,13 +58,13 @@ impl ResolvedProvider {
         self.config.base_url.as_deref().is_some_and(|url| known != Some(server(url)))
     }
 
-    /// The model to use where nothing else names one; `None` where only the server knows what it has.
+    /// The model to use if nothing else names one; `None` if neither configuration nor preset has one.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         self.config.model.as_deref().or_else(|| self.preset.and_then(|preset| preset.default_model))
     }
 
-    /// What a client of it must know, still without the key; `None` for a scripted one, which has no server.
+    /// The settings of its client, without the key; `None` for a scripted provider, which has no server.
     #[must_use]
     pub fn settings(&self) -> Option<ProviderSettings> {
         let kind = match self.kind {
@@ -95,14 +95,14 @@ impl ResolvedProvider {
 }
 
 impl Config {
-    /// The provider called `name`, if it is configured or known by that name.
+    /// The provider named `name`, if it is configured or a preset.
     #[must_use]
     pub fn provider(&self, name: &str) -> Option<ResolvedProvider> {
         let config = self.provider.named.get(name);
         let preset_name = config.and_then(|config| config.preset.as_deref());
         let preset = match (preset_name, config.and_then(|config| config.kind)) {
             (Some(preset), _) => preset::find(preset),
-            // A provider that is called `openai` but says it speaks something else is not that server.
+            // A provider named `openai` with another type is not that server.
             (None, Some(kind)) => preset::find(name).filter(|preset| kind_of(preset) == kind),
             (None, None) => preset::find(name),
         };
@@ -118,16 +118,16 @@ impl Config {
         })
     }
 
-    /// The provider to use where nothing else names one. Loading sees to it that there is one.
+    /// The provider to use if nothing else names one. Loading always sets it.
     #[must_use]
     pub fn default_provider(&self) -> &str {
         self.provider.default.as_deref().unwrap_or(FALLBACK_PROVIDER)
     }
 }
 
-/// Lets the usual key go along where the user's environment moves a known server, as with the pair `ANTHROPIC_BASE_URL`
-/// and `ANTHROPIC_API_KEY`, unless a file says which key is sent. A server that `OPENAI_BASE_URL` names often runs on the
-/// user's machine and wants no key: there it goes along if it is set.
+/// Sends a preset's key to the address that the user's environment gives, as with the pair `ANTHROPIC_BASE_URL`
+/// and `ANTHROPIC_API_KEY`, unless a file sets `apiKeyEnv`. A server that `OPENAI_BASE_URL` names often runs on the
+/// user's machine and needs no key: there the key is sent only if it is set.
 pub(super) fn move_keys(
     config: &mut Config,
     provenance: &mut Provenance,
@@ -143,17 +143,17 @@ pub(super) fn move_keys(
         let goes_along =
             preset.kind == ProviderKind::Claude || env(key).is_some_and(|key| !key.trim().is_empty());
         let Some(settings) = config.provider.named.get_mut(preset.name) else { continue };
-        if is_the_known_one && goes_along && settings.api_key_env == ApiKeyEnv::Unsaid {
+        if is_the_known_one && goes_along && settings.api_key_env == ApiKeyEnv::NotSet {
             settings.api_key_env = ApiKeyEnv::Variable(key.to_owned());
             provenance.set(&format!("{at}/apiKeyEnv"), Origin::Environment { name });
         }
     }
 }
 
-/// The provider where nothing at all is known.
+/// The default provider if no key is set.
 const FALLBACK_PROVIDER: &str = "claude";
 
-/// What the server of a preset speaks.
+/// The API that a preset's server speaks.
 pub(super) fn kind_of(preset: &Preset) -> ProviderType {
     match preset.kind {
         ProviderKind::Claude => ProviderType::Claude,
@@ -161,8 +161,8 @@ pub(super) fn kind_of(preset: &Preset) -> ProviderType {
     }
 }
 
-/// The default provider where the configuration names none: the embedder's own, else the only one that is configured,
-/// else the first known one whose key is there, else `claude`.
+/// The default provider if the configuration names none: the embedder's own, else the only configured one,
+/// else the first preset whose key is set, else `claude`.
 pub(super) fn choose_default(
     configured: &[String],
     registered: &[&str],

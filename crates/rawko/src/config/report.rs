@@ -1,4 +1,4 @@
-//! Every setting with its value and where it came from, as `rawko config show` prints it.
+//! Lists every setting with its value and origin, as `rawko config show` prints them.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::yaml::escape;
 /// The effective settings, in the order of the file format.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConfigReport {
-    /// One entry for each value.
+    /// The settings, one entry for each value.
     pub settings: Vec<ReportedSetting>,
 }
 
@@ -24,7 +24,7 @@ pub struct ReportedSetting {
     pub key: String,
     /// Its value.
     pub value: Value,
-    /// Where it comes from.
+    /// Where the value comes from.
     pub origin: Origin,
 }
 
@@ -33,7 +33,7 @@ impl Loaded {
     #[must_use]
     pub fn report(&self) -> ConfigReport {
         let mut settings = Vec::new();
-        // Serialising our own types cannot fail: their keys are texts and their numbers finite.
+        // Serialising our own types cannot fail: their keys are strings and their numbers finite.
         let value = serde_json::to_value(&self.config).unwrap_or_default();
         self.collect(&value, &mut String::new(), &mut settings);
         ConfigReport { settings }
@@ -41,7 +41,6 @@ impl Loaded {
 
     fn collect(&self, value: &Value, pointer: &mut String, settings: &mut Vec<ReportedSetting>) {
         match value {
-            // An object that a user may fill freely is one value, such as a JSON Schema.
             Value::Object(map) => {
                 for (key, item) in map {
                     let parent = pointer.len();

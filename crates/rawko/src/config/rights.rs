@@ -1,4 +1,4 @@
-//! Where the rules stand that decide what an agent may do: for messages that name the line to change.
+//! Finds the lines that set what an agent may do, for messages that name the line to change.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::layers::Origin;
 use super::load::Loaded;
 use super::yaml::Document;
 
-/// The settings of an agent that rules go by.
+/// The settings of an agent that policy rules use.
 const RIGHTS: [&str; 10] = [
     "/tools/allowed",
     "/tools/blocked",
@@ -20,18 +20,18 @@ const RIGHTS: [&str; 10] = [
     "/permissions/run",
 ];
 
-/// The lines of a file at which an agent's rights stand.
+/// The lines of a file that set an agent's tools and permissions, by JSON pointer.
 pub(super) fn lines(document: &Document) -> BTreeMap<&'static str, usize> {
-    let said = RIGHTS.into_iter().filter(|pointer| document.value.pointer(pointer).is_some());
-    said.map(|pointer| (pointer, document.key_place(pointer).line)).collect()
+    let set = RIGHTS.into_iter().filter(|pointer| document.value.pointer(pointer).is_some());
+    set.map(|pointer| (pointer, document.key_place(pointer).line)).collect()
 }
 
 impl Loaded {
-    /// The lines that the rule of a verdict on `agent` rests on, as `.rawko/config.yaml:3`: the agent's own line first.
-    /// Empty where nobody said anything, and for rules that nobody can change.
+    /// The lines that set `rule` for `agent`, as `.rawko/config.yaml:3`. The agent's own line comes first.
+    /// Empty if the rule is not configured, or cannot be changed.
     #[must_use]
     pub fn places_of_rule(&self, agent: &str, rule: &str) -> Vec<String> {
-        // The words behind a rule are for people: `tools.allowed (absent: all)`.
+        // The text after a rule's name is for people: `tools.allowed (absent: all)`.
         let name = rule.split(' ').next().unwrap_or_default();
         let pointer = format!("/{}", name.replace('.', "/"));
         let mut places = Vec::new();
@@ -40,7 +40,7 @@ impl Loaded {
         {
             places.push(format!("{}:{line}", agent.source));
         }
-        // Of an agent's settings only permissions are the project's, too.
+        // Of these settings, only permissions can also be set for the whole project.
         let origin = self.provenance.origin(&pointer);
         if name.starts_with("permissions.") && *origin != Origin::Default {
             places.push(origin.to_string());

@@ -1,7 +1,7 @@
-//! The JSON Schemas of the files, generated from the Rust types, and what of a file keeps to them.
+//! JSON Schemas of the files, generated from the Rust types, and the validation of a file against them.
 //!
-//! Owns which parts of a file are sound. What is wrong with the others is put into words by `violation`; rules that a
-//! schema cannot say are in `config_rules` and `agent_rules`.
+//! Owns which parts of a file are valid. `violation` writes the messages for the others; rules that a
+//! schema cannot express are in `config_rules` and `agent_rules`.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, printable};
 use super::model::Config;
-use super::source::Source;
+use super::source::SourceFile;
 use super::violation::{Translator, Violations};
 use super::yaml::Document;
 
@@ -39,8 +39,8 @@ fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// `format: uint32` is a mere annotation: gives it the bound that it names, so that a number which does not fit is an
-/// error with a place.
+/// Adds the upper bound that `format: uint32` names, which is a mere annotation. A number that does not fit is then an
+/// error with a position.
 fn bound_integers(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -54,7 +54,7 @@ fn bound_integers(schema: &mut Value) {
     }
 }
 
-/// Which file a value is from.
+/// The kinds of files that have a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
     Config,
@@ -67,7 +67,7 @@ struct Compiled {
 }
 
 impl FileKind {
-    /// Compiled at the first file of its kind: a start without files does not pay for it.
+    /// The schema, compiled at the first file of its kind, so that a start without files does not pay for it.
     fn compiled(self) -> &'static Compiled {
         static CONFIG: OnceLock<Compiled> = OnceLock::new();
         static AGENT: OnceLock<Compiled> = OnceLock::new();
@@ -79,23 +79,23 @@ impl FileKind {
     }
 }
 
-/// A file held against its schema.
+/// The result of validating a file.
 pub(super) struct Validated {
-    /// What keeps to the schema, without empty keys, which count as absent (but for `apiKeyEnv`).
+    /// The valid part, without empty keys, which count as absent (except `apiKeyEnv`).
     pub(super) sound: Value,
-    /// JSON pointers to what does not.
+    /// JSON pointers to the invalid parts.
     pub(super) unsound: Vec<String>,
-    /// The same in words.
+    /// The errors.
     pub(super) findings: Vec<Diagnostic>,
 }
 
-/// Holds `document` against the schema of its kind.
-pub(super) fn validate(kind: FileKind, document: &Document, source: &Source) -> Validated {
+/// Validates `document` against the schema of its kind.
+pub(super) fn validate(kind: FileKind, document: &Document, source: &SourceFile) -> Validated {
     let compiled = kind.compiled();
     let mut sound = document.value.clone();
     let removed = remove_nulls(&mut sound);
     let Some(validator) = &compiled.validator else {
-        let help = Some("this is a mistake in rawko itself: please report it".to_owned());
+        let help = Some("this is a bug in rawko; please report it".to_owned());
         let finding = source.finding(document.place(""), "the schema does not compile", help);
         return Validated { sound, unsound: Vec::new(), findings: vec![finding] };
     };
@@ -105,7 +105,7 @@ pub(super) fn validate(kind: FileKind, document: &Document, source: &Source) -> 
         translator.translate(&error, &mut violations);
     }
     if removed {
-        // An empty key is absent, but a misspelt one is still misspelt.
+        // An empty key counts as absent, but a misspelt one is still an error.
         for error in validator.iter_errors(&document.value) {
             if matches!(error.kind(), ValidationErrorKind::AdditionalProperties { .. }) {
                 translator.translate(&error, &mut violations);
@@ -121,14 +121,14 @@ pub(super) fn validate(kind: FileKind, document: &Document, source: &Source) -> 
 fn remove_nulls(value: &mut Value) -> bool {
     let Value::Object(map) = value else { return false };
     let before = map.len();
-    // `apiKeyEnv: null` says that no key is sent.
+    // `apiKeyEnv: null` means that no key is sent.
     map.retain(|key, item| !item.is_null() || key == "apiKeyEnv");
     let here = map.len() < before;
     map.values_mut().fold(here, |removed, item| remove_nulls(item) || removed)
 }
 
-/// Takes the value at `pointer` out, so that the rest can still be judged; a list that it is in goes with it, because
-/// its other items would change their places.
+/// Removes the value at `pointer`, so that the rest can still be checked. A list around it is removed as a whole, because
+/// its other items would move.
 fn remove(value: &mut Value, pointer: &str) {
     if pointer.is_empty() {
         *value = Value::Object(serde_json::Map::new());
@@ -149,7 +149,7 @@ fn remove(value: &mut Value, pointer: &str) {
     }
 }
 
-/// A JSON pointer as people write paths: `constraints.maxIterations`, `tools[0].name`.
+/// Formats a JSON pointer as a dotted path: `constraints.maxIterations`, `tools[0].name`.
 pub(super) fn dotted(pointer: &str) -> String {
     let mut path = String::new();
     for part in pointer.split('/').skip(1) {

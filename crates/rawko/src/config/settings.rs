@@ -1,6 +1,6 @@
-//! Settings that a flag or an environment variable can give: one table.
+//! The settings that a flag or an environment variable can give, in one table.
 //!
-//! Owns their names and how their text is read. The environment itself is an argument of loading.
+//! Owns their names and how their text is parsed. The environment itself is an argument of loading.
 
 use serde_json::Value;
 
@@ -8,37 +8,37 @@ use super::diagnostic::Diagnostic;
 use super::layers::{Layers, Origin};
 use rawko_core::{PlainNumber, TimeSpan};
 
-/// What the command line says. Absent fields leave the setting to the other sources.
+/// Settings from the command line. Absent fields leave the setting to the other sources.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overrides {
-    /// `--provider`: the provider to use where an agent or the arbiter names none.
+    /// `--provider`: the provider to use if an agent or the arbiter names none.
     pub provider: Option<String>,
     /// `--model`: the model of that provider.
     pub model: Option<String>,
-    /// `--max-iterations`.
+    /// `--max-iterations`: most executions of agents.
     pub max_iterations: Option<u32>,
-    /// `--max-tokens`.
+    /// `--max-tokens`: most tokens of all model calls.
     pub max_tokens: Option<u32>,
-    /// `--no-cache`: the arbiter's model is asked even where its answer is still known.
+    /// `--no-cache`: asks the arbiter's model even if the answer is cached.
     pub no_cache: bool,
-    /// `--max-cost`, in US dollars.
+    /// `--max-cost`: highest cost, in US dollars.
     pub max_cost_usd: Option<f64>,
-    /// `--timeout`.
+    /// `--timeout`: longest wall time, such as `30m`.
     pub timeout: Option<TimeSpan>,
     /// `--verify`, once for each command; empty for `--no-verify`.
     pub verify: Option<Vec<String>>,
 }
 
-/// One setting outside of the files.
+/// A setting that an environment variable can give.
 struct Setting {
     variable: &'static str,
-    /// `None`: the model of whichever provider is the default one.
+    /// JSON pointer of the setting; `None` for the model of the default provider.
     pointer: Option<&'static str>,
-    form: Form,
+    form: ValueForm,
 }
 
 #[derive(Clone, Copy)]
-enum Form {
+enum ValueForm {
     Text,
     Count,
     Amount,
@@ -46,37 +46,37 @@ enum Form {
     Mode,
 }
 
-const fn setting(variable: &'static str, pointer: &'static str, form: Form) -> Setting {
+const fn setting(variable: &'static str, pointer: &'static str, form: ValueForm) -> Setting {
     Setting { variable, pointer: Some(pointer), form }
 }
 
 const SETTINGS: [Setting; 12] = [
-    setting("RAWKO_PROVIDER", "/provider/default", Form::Text),
-    Setting { variable: "RAWKO_MODEL", pointer: None, form: Form::Text },
-    setting("RAWKO_MAX_ITERATIONS", "/constraints/maxIterations", Form::Count),
-    setting("RAWKO_MAX_CONSECUTIVE_FAILURES", "/constraints/maxConsecutiveFailures", Form::Count),
-    setting("RAWKO_MAX_COST", "/constraints/maxCostUsd", Form::Amount),
-    setting("RAWKO_MAX_TOKENS", "/constraints/maxTokens", Form::Count),
-    setting("RAWKO_TIMEOUT", "/constraints/maxDuration", Form::Time),
-    setting("RAWKO_ARBITER_PROVIDER", "/arbiter/provider", Form::Text),
-    setting("RAWKO_ARBITER_MODEL", "/arbiter/model", Form::Text),
-    setting("RAWKO_ARBITER_MODE", "/arbiter/mode", Form::Mode),
-    setting("ANTHROPIC_BASE_URL", "/provider/claude/baseUrl", Form::Text),
-    setting("OPENAI_BASE_URL", "/provider/openai/baseUrl", Form::Text),
+    setting("RAWKO_PROVIDER", "/provider/default", ValueForm::Text),
+    Setting { variable: "RAWKO_MODEL", pointer: None, form: ValueForm::Text },
+    setting("RAWKO_MAX_ITERATIONS", "/constraints/maxIterations", ValueForm::Count),
+    setting("RAWKO_MAX_CONSECUTIVE_FAILURES", "/constraints/maxConsecutiveFailures", ValueForm::Count),
+    setting("RAWKO_MAX_COST", "/constraints/maxCostUsd", ValueForm::Amount),
+    setting("RAWKO_MAX_TOKENS", "/constraints/maxTokens", ValueForm::Count),
+    setting("RAWKO_TIMEOUT", "/constraints/maxDuration", ValueForm::Time),
+    setting("RAWKO_ARBITER_PROVIDER", "/arbiter/provider", ValueForm::Text),
+    setting("RAWKO_ARBITER_MODEL", "/arbiter/model", ValueForm::Text),
+    setting("RAWKO_ARBITER_MODE", "/arbiter/mode", ValueForm::Mode),
+    setting("ANTHROPIC_BASE_URL", "/provider/claude/baseUrl", ValueForm::Text),
+    setting("OPENAI_BASE_URL", "/provider/openai/baseUrl", ValueForm::Text),
 ];
 
-/// Names of all environment variables that configuration reads, besides those that hold keys.
+/// Names of all environment variables that loading reads, except those that hold keys.
 pub fn environment_variables() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|setting| setting.variable)
 }
 
-/// A model that was named without its provider, for the default one.
+/// A model that was named without a provider, for the default provider.
 pub(super) struct LooseModel {
     pub(super) model: String,
     pub(super) origin: Origin,
 }
 
-/// Lays the environment over the files. An empty variable counts as unset.
+/// Applies the environment over the files. An empty variable counts as unset.
 pub(super) fn push_environment(
     layers: &mut Layers,
     env: &dyn Fn(&str) -> Option<String>,
@@ -95,7 +95,7 @@ pub(super) fn push_environment(
                     setting.variable,
                     super::diagnostic::printable(&text)
                 );
-                let help = Some("change or unset it".to_owned());
+                let help = Some("change or unset the variable".to_owned());
                 errors.push(Diagnostic::of_environment(setting.variable, message, help));
             }
         }
@@ -103,28 +103,33 @@ pub(super) fn push_environment(
     loose
 }
 
-/// Lays the command line over everything else.
+/// Applies the command line over everything else.
 pub(super) fn push_flags(
     layers: &mut Layers,
     overrides: &Overrides,
     errors: &mut Vec<Diagnostic>,
 ) -> Option<LooseModel> {
     let constraints = [
-        ("--provider", "/provider/default", Form::Text, overrides.provider.clone()),
+        ("--provider", "/provider/default", ValueForm::Text, overrides.provider.clone()),
         (
             "--max-iterations",
             "/constraints/maxIterations",
-            Form::Count,
+            ValueForm::Count,
             overrides.max_iterations.map(|n| n.to_string()),
         ),
-        ("--max-tokens", "/constraints/maxTokens", Form::Count, overrides.max_tokens.map(|n| n.to_string())),
+        (
+            "--max-tokens",
+            "/constraints/maxTokens",
+            ValueForm::Count,
+            overrides.max_tokens.map(|n| n.to_string()),
+        ),
         (
             "--max-cost",
             "/constraints/maxCostUsd",
-            Form::Amount,
+            ValueForm::Amount,
             overrides.max_cost_usd.map(|n| n.to_string()),
         ),
-        ("--timeout", "/constraints/maxDuration", Form::Time, overrides.timeout.map(|t| t.to_string())),
+        ("--timeout", "/constraints/maxDuration", ValueForm::Time, overrides.timeout.map(|t| t.to_string())),
     ];
     for (flag, pointer, form, text) in constraints {
         let Some(text) = text else { continue };
@@ -147,8 +152,8 @@ pub(super) fn push_flags(
     Some(LooseModel { model: model.trim().to_owned(), origin: Origin::Flag { name: "--model".to_owned() } })
 }
 
-impl Form {
-    /// The value that `text` means, or what it should be.
+impl ValueForm {
+    /// Parses `text`; the error says what it should be.
     fn read(self, text: &str) -> Result<Value, String> {
         match self {
             Self::Text if text.is_empty() => Err("should not be empty".to_owned()),
@@ -164,7 +169,7 @@ impl Form {
             Self::Time => match TimeSpan::parse(text, PlainNumber::Seconds) {
                 Ok(span) => Ok(Value::from(span.to_string())),
                 Err(_) => {
-                    Err("should be a length of time, like `90s`, `30m` or `1h30m`, or a number of seconds"
+                    Err("should be a duration, like `90s`, `30m` or `1h30m`, or a number of seconds"
                         .to_owned())
                 }
             },

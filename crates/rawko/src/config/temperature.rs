@@ -1,7 +1,7 @@
-//! Sampling temperatures that the wire format or the model does not accept.
+//! Finds sampling temperatures that the API or the model does not accept.
 //!
-//! A temperature that somebody configured is never left out in silence: what would be refused is an error here. rawko's
-//! own temperature for decisions is merely its choice, and is not sent where the model takes none; so that value is no
+//! A configured temperature is never silently ignored: one that would be refused is an error here. rawko's
+//! default temperature for decisions is not sent to models that accept none, so that value is no
 //! error either when a file repeats it.
 
 use rawko_core::agent::AgentConfig;
@@ -16,14 +16,14 @@ use super::provider::ResolvedProvider;
 use super::schema::dotted;
 use super::yaml::escape;
 
-/// The highest temperature of Anthropic's Messages API
-/// (<https://platform.claude.com/docs/en/api/messages>). That of Chat Completions is the schema's.
+/// The highest temperature that Anthropic's Messages API accepts
+/// (<https://platform.claude.com/docs/en/api/messages>). The schema has the limit of Chat Completions.
 const MOST_OVER_MESSAGES: f64 = 1.0;
 
-/// What a model that takes no temperature samples with. Saying so is not refused.
+/// The fixed temperature of models that accept none. Configuring this value is not an error.
 const USUAL: f64 = 1.0;
 
-/// Everything that is wrong with the temperatures of `config`; `agents` are those that files define.
+/// Returns all errors in the temperatures of `config` and of `agents`, the agents from files.
 pub(super) fn check<'a>(
     config: &Config,
     layers: &Layers,
@@ -67,11 +67,11 @@ fn arbiter(config: &Config, layers: &Layers) -> Option<Diagnostic> {
 
 fn finding(layers: &Layers, pointer: &str, temperature: f64, why: &str) -> Diagnostic {
     let message = format!("`{}` is `{temperature}`, but {why}", dotted(pointer));
-    let help = "remove it, and the model's own is used";
+    let help = "remove it to use the model's default";
     layers.finding(pointer, message, Some(help.to_owned()))
 }
 
-/// Whether the configured request fields have the model think; `None` where they do not say.
+/// Whether the configured request fields turn thinking on or off; `None` if they do neither.
 fn thinks(extra: &serde_json::Map<String, Value>) -> Option<bool> {
     let kind = extra.get("thinking").and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
     let effort = extra.get("reasoning_effort").and_then(Value::as_str);
@@ -82,7 +82,7 @@ fn thinks(extra: &serde_json::Map<String, Value>) -> Option<bool> {
     }
 }
 
-/// Why `temperature` would not be accepted; `agent` is who uses `model`, where that is not the provider's own.
+/// Why `temperature` would be refused. `agent` is set if `model` is the agent's and not the provider's.
 fn refusal(
     provider: &ResolvedProvider,
     model: &str,
@@ -92,7 +92,7 @@ fn refusal(
 ) -> Option<String> {
     let is_known_service = match provider.kind {
         ProviderType::Claude => true,
-        // Servers that imitate a vendor's have rules of their own.
+        // Servers that imitate a vendor's API have their own rules.
         ProviderType::OpenAi => provider.base_url().map(host_of) == Some("api.openai.com"),
         ProviderType::Scripted => false,
     };
@@ -100,7 +100,7 @@ fn refusal(
         return None;
     }
     if provider.kind == ProviderType::Claude && temperature > MOST_OVER_MESSAGES {
-        return Some("the Messages API takes at most 1".to_owned());
+        return Some("the Messages API accepts at most 1".to_owned());
     }
     let facts = models::find(model);
     let thinks = thinks.or(facts.thinks).unwrap_or(false);
@@ -108,7 +108,7 @@ fn refusal(
     let when = facts.temperature.filter(|when| !is_usual && !when.allows(thinks))?;
     let whose = agent.map_or_else(String::new, |agent| format!(" (of the agent `{agent}`)"));
     Some(match when {
-        When::Never => format!("the model `{model}`{whose} takes none"),
-        When::WithoutThinking => format!("the model `{model}`{whose} takes none while it thinks"),
+        When::Never => format!("the model `{model}`{whose} accepts no temperature"),
+        When::WithoutThinking => format!("the model `{model}`{whose} accepts no temperature while it thinks"),
     })
 }

@@ -1,7 +1,7 @@
-//! Which folders the user trusts, by the content of what they configure.
+//! Which folders the user trusts, by the content of their configuration.
 //!
-//! Owns `trust.json` in the user's state directory. A folder whose configuration changes is not trusted any more. It
-//! decides nothing about what needs trust: that is in `claims`.
+//! Owns `trust.json` in the user's state directory. A folder whose configuration changes is no longer trusted. This module
+//! does not decide what needs trust: `claims` does.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::private::create_private_dir;
 
 const VERSION: u32 = 1;
-/// Most bytes of the file: a hundred per folder are plenty for thousands of them.
+/// Largest file, in bytes: enough for thousands of folders.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The folders that the user trusts.
@@ -25,25 +25,25 @@ pub struct TrustStore {
 #[derive(Debug, Serialize, Deserialize)]
 struct Contents {
     version: u32,
-    /// Digest by the folder's canonical path.
+    /// Digest of the configuration, by the folder's canonical path.
     folders: BTreeMap<String, String>,
 }
 
-/// Trust could not be read or written.
+/// The list of trusted folders could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The file system refused.
+    /// A file or folder could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which path.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The file is not what rawko wrote.
-    #[error("{}: {reason}; remove it to trust no folder", path.display())]
+    /// `trust.json` is damaged, or written by another version.
+    #[error("{}: {reason}; remove the file to start over with no trusted folders", path.display())]
     Damaged {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -67,7 +67,7 @@ impl TrustStore {
     /// ([`Loaded::project_digest`](super::Loaded::project_digest)).
     ///
     /// # Errors
-    /// Where the folder or the store cannot be read. Then nothing is trusted.
+    /// If the folder or the store cannot be read. Treat the folder as untrusted then.
     pub fn is_trusted(&self, folder: &Path, digest: &str) -> Result<bool, TrustError> {
         let key = self.key(folder)?;
         Ok(self.read()?.folders.get(&key).is_some_and(|trusted| trusted == digest))
@@ -76,7 +76,7 @@ impl TrustStore {
     /// Trusts `folder` as long as its configuration has this digest.
     ///
     /// # Errors
-    /// Where the folder or the store cannot be read or written.
+    /// If the folder or the store cannot be read or written.
     pub fn trust(&self, folder: &Path, digest: &str) -> Result<(), TrustError> {
         let key = self.key(folder)?;
         self.update(|folders| {
@@ -84,10 +84,10 @@ impl TrustStore {
         })
     }
 
-    /// Trusts `folder` no longer.
+    /// Removes `folder` from the trusted folders.
     ///
     /// # Errors
-    /// Where the folder or the store cannot be read or written.
+    /// If the folder or the store cannot be read or written.
     pub fn distrust(&self, folder: &Path) -> Result<(), TrustError> {
         let key = self.key(folder)?;
         self.update(|folders| {
@@ -95,7 +95,7 @@ impl TrustStore {
         })
     }
 
-    /// A folder by its real path: a link to another one does not inherit trust.
+    /// The folder's real path, so that a link cannot inherit trust.
     fn key(&self, folder: &Path) -> Result<String, TrustError> {
         let path =
             folder.canonicalize().map_err(|source| TrustError::Io { path: folder.to_owned(), source })?;
@@ -133,7 +133,7 @@ impl TrustStore {
         Ok(contents)
     }
 
-    /// Reads, changes and replaces the file while no other process does.
+    /// Reads, changes and replaces the file under a lock.
     fn update(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), TrustError> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         create_private_dir(directory).map_err(|source| self.io(source))?;
@@ -142,7 +142,7 @@ impl TrustStore {
         lock.lock().map_err(|source| self.io(source))?;
         let mut contents = self.read()?;
         change(&mut contents.folders);
-        // The new file is whole before it takes the old one's place; the lock keeps its name ours.
+        // Write the new file completely before it replaces the old one. The lock protects its temporary name.
         let temporary = self.path.with_extension("json.new");
         let written = private().truncate(true).open(&temporary).and_then(|mut file| {
             let text = serde_json::to_string_pretty(&contents)?;

@@ -1,14 +1,14 @@
-//! Keys and values that the specification knows and this version does not honour. They are errors that say so: a
+//! Keys and values that the specification has and this version does not support. They are errors that say so: a
 //! setting that is silently ignored is worse than none.
 
 use super::schema::FileKind;
 
-const NOT_YET: &str = "remove it: it would have no effect";
+const NOT_YET: &str = "remove it; it would have no effect";
 
-/// Why the key at `pointer` is refused, if it is one of these.
+/// Help for the key at `pointer`, if it is unsupported.
 pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
     match (kind, pointer) {
-        (FileKind::Config, "/mcp") => Some("remove it; a program can be offered to agents through `tools:`"),
+        (FileKind::Config, "/mcp") => Some("remove it; use `tools:` to offer programs to agents"),
         (FileKind::Config, "/observability") => Some(
             "remove it; every session's journal records what happened, and `--output stream-json` prints it",
         ),
@@ -18,7 +18,7 @@ pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
     }
 }
 
-/// Why the value at `pointer` is refused, if it is one of these.
+/// Help for the value at `pointer`, if it is unsupported.
 pub(super) fn value(kind: FileKind, pointer: &str, given: &str) -> Option<&'static str> {
     if kind != FileKind::Config {
         return None;
@@ -27,14 +27,14 @@ pub(super) fn value(kind: FileKind, pointer: &str, given: &str) -> Option<&'stat
     if in_provider { provider(given) } else { None }
 }
 
-/// Why a provider of this name or type is refused, if it is one of those that are planned.
+/// Help for a provider of this name or type, if it is unsupported.
 pub(super) fn provider(name: &str) -> Option<&'static str> {
     match name {
         "copilot" => Some(
-            "`copilot` is not supported in this version of rawko: use `claude`, `openai` or one of its presets",
+            "`copilot` is not supported in this version of rawko; use `claude`, `openai` or one of its presets",
         ),
         "local" => Some(
-            "`local` is not supported in this version of rawko: run Ollama or llama.cpp and use `ollama` or `llamacpp`",
+            "`local` is not supported in this version of rawko; run Ollama or llama.cpp and use `ollama` or `llamacpp`",
         ),
         "replay" => Some("`replay` is a command (`rawko replay ID`), not a provider to configure"),
         _ => None,

@@ -1,7 +1,7 @@
-//! `verify:` of `config.yaml`: what proves that a task is done, as people write it.
+//! `verify:` of `config.yaml`: the commands that verify that a task is done.
 //!
-//! Owns the two forms, a list of command lines and a mapping. Which commands stand in where it says nothing is found
-//! out by [`crate::found`].
+//! Owns the two forms, a list of command lines and a mapping. If neither is given, [`crate::Rawko::verification_plan`]
+//! finds the commands.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use rawko_core::TimeSpan;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// `verify:`.
+/// `verify:` — the commands that verify that a task is done.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifyConfig {
-    /// The command lines, as `bash -c` takes them; empty: nothing is run. Found by looking at the project where absent.
+    /// The command lines, run with `bash -c`. Empty: none are run. Absent: rawko finds them by the project's build files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
     /// Longest time of one command (default 15m).
@@ -31,7 +31,7 @@ impl<'de> Deserialize<'de> for VerifyConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum RawVerifyConfig {
             List(Vec<String>),
             Mapping(Mapping),
         }
@@ -43,9 +43,9 @@ impl<'de> Deserialize<'de> for VerifyConfig {
             #[serde(default)]
             timeout: Option<TimeSpan>,
         }
-        Ok(match Written::deserialize(deserializer)? {
-            Written::List(commands) => Self { commands: Some(commands), timeout: None },
-            Written::Mapping(Mapping { commands, timeout }) => Self { commands, timeout },
+        Ok(match RawVerifyConfig::deserialize(deserializer)? {
+            RawVerifyConfig::List(commands) => Self { commands: Some(commands), timeout: None },
+            RawVerifyConfig::Mapping(Mapping { commands, timeout }) => Self { commands, timeout },
         })
     }
 }
@@ -66,7 +66,7 @@ impl JsonSchema for VerifyConfig {
                     "type": "object",
                     "additionalProperties": false,
                     "properties": {
-                        "commands": commands("The command lines, as `bash -c` takes them; found by looking at the project where absent."),
+                        "commands": commands("The command lines, run with `bash -c`. If absent, rawko finds them by the project's build files."),
                         "timeout": { "description": "Longest time of one command (default 15m).", "allOf": [time] }
                     }
                 }

@@ -1,6 +1,6 @@
-//! What a broken rule of a schema means, in words that help to mend it.
+//! Turns violations of a schema into messages that help to fix them.
 //!
-//! Owns the translation. It knows the schema and the file, and nothing of how values relate to each other.
+//! It knows the schema and the file, but not the rules between values.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -9,27 +9,27 @@ use serde_json::{Map, Value};
 use super::diagnostic::{Diagnostic, printable};
 use super::nearest::nearest;
 use super::schema::{FileKind, dotted};
-use super::source::Source;
+use super::source::SourceFile;
 use super::unsupported;
 use super::yaml::{Document, escape};
 
 const NOT_EMPTY: &str = "should not be empty";
 
-/// What was found wrong, and where.
+/// The violations found in a file.
 #[derive(Default)]
 pub(super) struct Violations {
     pub(super) findings: Vec<Diagnostic>,
-    /// JSON pointers to the values that cannot be used.
+    /// JSON pointers to the invalid values.
     pub(super) unsound: Vec<String>,
 }
 
-/// Turns broken rules into words.
+/// Writes the messages.
 pub(super) struct Translator<'a> {
     pub(super) kind: FileKind,
     /// The whole schema.
     pub(super) root: &'a Value,
     pub(super) document: &'a Document,
-    pub(super) source: &'a Source,
+    pub(super) source: &'a SourceFile,
 }
 
 impl Translator<'_> {
@@ -57,7 +57,7 @@ impl Translator<'_> {
                     format!("the key `{key}` is missing in `{}`", dotted(pointer))
                 };
                 let finding = self.source.finding(place, message, help);
-                // At the top nothing is unsound but the key itself: the rest can still be judged.
+                // At the top level only the key itself is missing: the rest can still be checked.
                 if pointer.is_empty() { out.findings.push(finding) } else { out.add(pointer, finding) }
             }
             ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
@@ -70,7 +70,7 @@ impl Translator<'_> {
         }
     }
 
-    /// None of several alternatives fits: says what would, or what is wrong with the only one meant.
+    /// Reports that no alternative matches: lists them, or explains the error in the only relevant one.
     fn alternatives(
         &self,
         error: &ValidationError<'_>,
@@ -101,7 +101,7 @@ impl Translator<'_> {
         let described = schema.and_then(|s| s.get("description")).and_then(Value::as_str);
         let wants = match described {
             Some(text) => format!("should be {}", lower_first(text.trim_end_matches('.'))),
-            None => "has none of the forms that are allowed here".to_owned(),
+            None => "has none of the allowed forms".to_owned(),
         };
         self.wrong_value(error, &wants, None, out);
     }
@@ -119,10 +119,8 @@ impl Translator<'_> {
         let keys: Vec<&str> = known.map(|map| map.keys().map(String::as_str).collect()).unwrap_or_default();
         let help = nearest(key, keys.iter().copied())
             .map(|near| format!("did you mean `{near}`?"))
-            .or_else(|| {
-                elsewhere(self.root, key).map(|path| format!("there is a `{path}`: is that what you mean?"))
-            })
-            .or_else(|| (!keys.is_empty()).then(|| format!("known here: {}", keys.join(", "))));
+            .or_else(|| elsewhere(self.root, key).map(|path| format!("did you mean `{path}`?")))
+            .or_else(|| (!keys.is_empty()).then(|| format!("known keys: {}", keys.join(", "))));
         let message = format!("unknown key `{}`{within}", printable(key));
         out.add(&at, self.source.finding(place, message, help));
     }
@@ -151,7 +149,7 @@ impl Translator<'_> {
         out.add(pointer, finding);
     }
 
-    /// Under `provider:` every unknown key is the name of a provider: a scalar there is a misspelt key.
+    /// Under `provider:` every unknown key is the name of a provider, so a scalar there is a misspelt key.
     fn stray_provider_key(&self, pointer: &str, value: &Value) -> Option<(String, String)> {
         let name = pointer.strip_prefix("/provider/").filter(|_| self.kind == FileKind::Config)?;
         if name.contains('/') || matches!(name, "default" | "fallback") || value.is_object() {
@@ -161,7 +159,7 @@ impl Translator<'_> {
         let help = match nearest(name, known.iter().copied()) {
             Some(near @ ("default" | "fallback")) => format!("did you mean `{near}`?"),
             Some(near) => format!(
-                "`{near}` belongs to one provider: write it below the provider's name, as in `claude: {{ {near}: … }}`"
+                "`{near}` is a setting of one provider; write it below the provider's name, as in `claude: {{ {near}: … }}`"
             ),
             None => "write `default: NAME`, or a provider's name with its settings below it".to_owned(),
         };
@@ -186,7 +184,7 @@ fn is_only_null(branch: &[ValidationError<'_>]) -> bool {
     matches!(branch, [only] if matches!(only.kind(), ValidationErrorKind::Type { kind: TypeKind::Single(t) } if t.to_string() == "null"))
 }
 
-/// The texts that would do at `pointer`, in the schema's order.
+/// The strings that are allowed at `pointer`, in the schema's order.
 fn collect_options(context: &[Vec<ValidationError<'static>>], pointer: &str, options: &mut Vec<String>) {
     for error in context.iter().flatten().filter(|error| error.instance_path().as_str() == pointer) {
         match error.kind() {
@@ -205,7 +203,7 @@ fn collect_options(context: &[Vec<ValidationError<'static>>], pointer: &str, opt
     }
 }
 
-/// What a value should be, and what to try.
+/// What a value should be, and the help.
 fn wanted(kind: &ValidationErrorKind, instance: &Value) -> (String, Option<String>) {
     match kind {
         ValidationErrorKind::Type { kind } => {
@@ -242,13 +240,13 @@ fn wanted(kind: &ValidationErrorKind, instance: &Value) -> (String, Option<Strin
         ValidationErrorKind::Constant { expected_value } => (format!("should be `{expected_value}`"), None),
         ValidationErrorKind::Pattern { pattern } => match pattern.as_str() {
             r"^[A-Za-z][A-Za-z0-9_-]*$" | r"^[A-Za-z][A-Za-z0-9_-]{0,63}$" => {
-                ("should be a letter followed by letters, digits, `_` and `-`".to_owned(), None)
+                ("should start with a letter, followed by letters, digits, `_` or `-`".to_owned(), None)
             }
             r"^[A-Za-z_][A-Za-z0-9_]*$" => {
-                let help = "put the key itself into an environment variable, and the variable's name here";
+                let help = "put the key into an environment variable, and the variable's name here";
                 ("should be the name of an environment variable".to_owned(), Some(help.to_owned()))
             }
-            _ => (format!("should have the form {pattern}"), None),
+            _ => (format!("should match {pattern}"), None),
         },
         other => (format!("breaks the rule `{}`", other.keyword()), None),
     }
@@ -256,7 +254,7 @@ fn wanted(kind: &ValidationErrorKind, instance: &Value) -> (String, Option<Strin
 
 fn type_name(json: &str) -> &'static str {
     match json {
-        "string" => "text",
+        "string" => "a string",
         "integer" => "a whole number",
         "number" => "a number",
         "boolean" => "`true` or `false`",
@@ -266,12 +264,12 @@ fn type_name(json: &str) -> &'static str {
     }
 }
 
-/// What somebody wrote, as far as it may be repeated.
+/// The given value for a message; `None` if it may be a secret.
 fn described(pointer: &str, value: &Value) -> Option<String> {
     Some(match value {
         Value::Null => "empty".to_owned(),
         Value::Bool(_) | Value::Number(_) => format!("`{value}`"),
-        // Whoever writes the key itself there should not find it in a log.
+        // It may be the key itself, which must not reach a log.
         Value::String(_) if pointer.ends_with("/apiKeyEnv") => return None,
         Value::String(text) if text.is_empty() => "empty".to_owned(),
         Value::String(text) => format!("\"{}\"", printable(text.lines().next().unwrap_or_default())),
@@ -285,7 +283,7 @@ fn description_of<'a>(schema: Option<&'a Value>, key: &str) -> Option<&'a str> {
     schema?.get("properties")?.get(key)?.get("description")?.as_str()
 }
 
-/// Where in the schema a key of this name is at home, for those who wrote it at the wrong place.
+/// The path of a key with this name elsewhere in the schema.
 fn elsewhere(root: &Value, key: &str) -> Option<String> {
     let properties = root.get("properties")?.as_object()?;
     properties.iter().find_map(|(section, schema)| {

@@ -1,39 +1,39 @@
-//! YAML text to a JSON value in which every part knows its place.
+//! Parses YAML into a JSON value, with the position of every part.
 //!
-//! Owns YAML: scalars after the 1.2 core schema, anchors, duplicate keys, bounds. It refuses what configuration has no
-//! use for (several documents, custom tags, keys that are not text, merge keys) and what could hurt: depth,
-//! and aliases that unfold to more than their text. It knows nothing of what the keys mean.
+//! Owns YAML: scalars of the 1.2 core schema, anchors, duplicate keys, limits. It refuses what configuration does not
+//! need (several documents, custom tags, keys that are not strings, merge keys) and what could do harm: deep nesting,
+//! and aliases that expand to too many values. It does not know what the keys mean.
 
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Map, Value};
 
-use super::place::Place;
+use super::position::Position;
 
 /// Deepest nesting of mappings and lists.
 const MAX_DEPTH: usize = 32;
-/// Most values of one document, those that aliases repeat included.
+/// Most values in one document, including those that aliases repeat.
 const MAX_NODES: usize = 20_000;
 
-/// A parsed file: its value, and where each part of it stands. Parts are named by JSON pointers.
+/// A parsed file: its value, and the position of each part by JSON pointer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Document {
     pub(super) value: Value,
-    places: HashMap<String, Place>,
-    keys: HashMap<String, Place>,
+    places: HashMap<String, Position>,
+    keys: HashMap<String, Position>,
 }
 
-/// What is wrong with a text that should be YAML.
+/// An error in a YAML text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct YamlError {
-    pub(super) place: Place,
+    pub(super) place: Position,
     pub(super) message: String,
     pub(super) help: Option<String>,
 }
 
 impl YamlError {
-    fn new(place: Place, message: impl Into<String>, help: Option<&str>) -> Self {
+    fn new(place: Position, message: impl Into<String>, help: Option<&str>) -> Self {
         Self { place, message: message.into(), help: help.map(str::to_owned) }
     }
 }
@@ -48,7 +48,8 @@ impl Document {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let root = builder.root.unwrap_or(Node { place: Place::START, size: 1, kind: Kind::Map(Vec::new()) });
+        let root =
+            builder.root.unwrap_or(Node { place: Position::START, size: 1, kind: NodeKind::Map(Vec::new()) });
         let mut document = Self::default();
         document.value = document.adopt(root, &mut String::new());
         if document.value.is_null() {
@@ -57,18 +58,18 @@ impl Document {
         Ok(document)
     }
 
-    /// Where the value at `pointer` stands, or the nearest part around it that has a place.
-    pub(super) fn place(&self, pointer: &str) -> Place {
-        nearest(&self.places, pointer).unwrap_or(Place::START)
+    /// The position of the value at `pointer`, or of the nearest part around it that has one.
+    pub(super) fn place(&self, pointer: &str) -> Position {
+        nearest(&self.places, pointer).unwrap_or(Position::START)
     }
 
-    /// Where the key of the value at `pointer` stands, or else the value.
-    pub(super) fn key_place(&self, pointer: &str) -> Place {
+    /// The position of the key of the value at `pointer`, or else of the value.
+    pub(super) fn key_place(&self, pointer: &str) -> Position {
         self.keys.get(pointer).copied().unwrap_or_else(|| self.place(pointer))
     }
 
-    /// Adds a key to the outermost mapping, which was written at `place` in another form than YAML.
-    pub(super) fn insert(&mut self, key: &str, value: Value, place: Place) {
+    /// Adds a key to the top-level mapping; its value is at `place`, outside the YAML.
+    pub(super) fn insert(&mut self, key: &str, value: Value, place: Position) {
         if self.value.is_null() {
             self.value = Value::Object(Map::new());
         }
@@ -84,8 +85,8 @@ impl Document {
         self.places.insert(pointer.clone(), node.place);
         let parent = pointer.len();
         match node.kind {
-            Kind::Scalar(value) => value,
-            Kind::Seq(items) => {
+            NodeKind::Scalar(value) => value,
+            NodeKind::Seq(items) => {
                 let mut list = Vec::with_capacity(items.len());
                 for (index, item) in items.into_iter().enumerate() {
                     pointer.push('/');
@@ -95,7 +96,7 @@ impl Document {
                 }
                 Value::Array(list)
             }
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 let mut map = Map::new();
                 for (key, place, item) in entries {
                     pointer.push('/');
@@ -110,12 +111,12 @@ impl Document {
     }
 }
 
-/// `key` as one part of a JSON pointer.
+/// Escapes `key` for a JSON pointer.
 pub(super) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-fn nearest(places: &HashMap<String, Place>, pointer: &str) -> Option<Place> {
+fn nearest(places: &HashMap<String, Position>, pointer: &str) -> Option<Position> {
     let mut pointer = pointer;
     loop {
         if let Some(place) = places.get(pointer) {
@@ -127,25 +128,25 @@ fn nearest(places: &HashMap<String, Place>, pointer: &str) -> Option<Place> {
 
 #[derive(Debug, Clone)]
 struct Node {
-    place: Place,
-    /// How many values it holds, itself included.
+    place: Position,
+    /// Number of values in it, including itself.
     size: usize,
-    kind: Kind,
+    kind: NodeKind,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum NodeKind {
     Scalar(Value),
     Seq(Vec<Node>),
-    Map(Vec<(String, Place, Node)>),
+    Map(Vec<(String, Position, Node)>),
 }
 
 /// A mapping or list that is not closed yet.
 struct Open {
     anchor: usize,
     node: Node,
-    key: Option<(String, Place)>,
-    /// The keys so far, with their lines.
+    key: Option<(String, Position)>,
+    /// The keys read so far, with their lines.
     keys: HashMap<String, usize>,
 }
 
@@ -175,7 +176,7 @@ impl Builder {
         Ok(())
     }
 
-    fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), YamlError> {
+    fn take(&mut self, event: Event<'_>, place: Position) -> Result<(), YamlError> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) => {
@@ -191,7 +192,7 @@ impl Builder {
                 Ok(())
             }
             Event::Alias(_) if self.wants_key() => {
-                Err(YamlError::new(place, "an alias cannot stand for a key", Some("write the key out")))
+                Err(YamlError::new(place, "an alias cannot be a key", Some("write the key out")))
             }
             Event::Alias(anchor) => match self.anchors.get(&anchor) {
                 Some(node) if self.nodes + node.size > MAX_NODES => Err(too_much(place)),
@@ -209,13 +210,13 @@ impl Builder {
                 }
                 let is_text = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.suffix == "str");
                 let value = if is_text { Value::String(text.into_owned()) } else { plain(&text, place)? };
-                self.put(Node { place, size: 1, kind: Kind::Scalar(value) }, anchor, 1)
+                self.put(Node { place, size: 1, kind: NodeKind::Scalar(value) }, anchor, 1)
             }
             Event::SequenceStart(anchor, tag) => {
-                self.begin(Kind::Seq(Vec::new()), anchor, tag.as_deref(), place)
+                self.begin(NodeKind::Seq(Vec::new()), anchor, tag.as_deref(), place)
             }
             Event::MappingStart(anchor, tag) => {
-                self.begin(Kind::Map(Vec::new()), anchor, tag.as_deref(), place)
+                self.begin(NodeKind::Map(Vec::new()), anchor, tag.as_deref(), place)
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(closed) => self.put(closed.node, closed.anchor, 1),
@@ -226,31 +227,37 @@ impl Builder {
 
     /// Whether the next thing in the text is the key of a mapping.
     fn wants_key(&self) -> bool {
-        self.open.last().is_some_and(|open| matches!(open.node.kind, Kind::Map(_)) && open.key.is_none())
+        self.open.last().is_some_and(|open| matches!(open.node.kind, NodeKind::Map(_)) && open.key.is_none())
     }
 
-    fn begin(&mut self, kind: Kind, anchor: usize, tag: Option<&Tag>, place: Place) -> Result<(), YamlError> {
+    fn begin(
+        &mut self,
+        kind: NodeKind,
+        anchor: usize,
+        tag: Option<&Tag>,
+        place: Position,
+    ) -> Result<(), YamlError> {
         refuse_unknown_tag(tag, place)?;
         if self.open.len() >= MAX_DEPTH {
             return Err(YamlError::new(place, format!("nested deeper than {MAX_DEPTH} levels"), None));
         }
         if self.wants_key() {
-            let help = "put quotes around it if it should be text";
-            return Err(YamlError::new(place, "a key must be text, not a list or a mapping", Some(help)));
+            let help = "put quotes around it if it should be a string";
+            return Err(YamlError::new(place, "a key must be a string, not a list or a mapping", Some(help)));
         }
         self.open.push(Open { anchor, node: Node { place, size: 1, kind }, key: None, keys: HashMap::new() });
         Ok(())
     }
 
-    fn key(&mut self, key: String, place: Place) -> Result<(), YamlError> {
+    fn key(&mut self, key: String, place: Position) -> Result<(), YamlError> {
         if key == "<<" {
-            let help = "write the keys out; an alias (`*name`) for a whole value works";
+            let help = "write the keys out, or use an alias (`*name`) for a whole value";
             return Err(YamlError::new(place, "merge keys (`<<`) are not supported", Some(help)));
         }
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         if let Some(first) = open.keys.get(&key) {
-            let message = format!("the key `{}` is here twice, first in line {first}", shown(&key));
-            self.errors.push(YamlError::new(place, message, Some("keep one of the two")));
+            let message = format!("duplicate key `{}`, first used in line {first}", shown(&key));
+            self.errors.push(YamlError::new(place, message, Some("remove one of the two")));
         } else {
             open.keys.insert(key.clone(), place.line);
         }
@@ -258,7 +265,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Puts a finished node where it belongs; `added` of its values have not been counted yet.
+    /// Adds a finished node to its parent. `added` of its values have not been counted yet.
     fn put(&mut self, node: Node, anchor: usize, added: usize) -> Result<(), YamlError> {
         self.nodes += added;
         if self.nodes > MAX_NODES {
@@ -273,30 +280,30 @@ impl Builder {
         };
         open.node.size += node.size;
         match &mut open.node.kind {
-            Kind::Seq(items) => items.push(node),
-            Kind::Map(entries) => {
+            NodeKind::Seq(items) => items.push(node),
+            NodeKind::Map(entries) => {
                 if let Some((key, place)) = open.key.take() {
                     entries.push((key, place, node));
                 }
             }
-            Kind::Scalar(_) => {}
+            NodeKind::Scalar(_) => {}
         }
         Ok(())
     }
 }
 
-fn too_much(place: Place) -> YamlError {
+fn too_much(place: Position) -> YamlError {
     let message = format!("more than {MAX_NODES} values, counting what aliases repeat");
-    YamlError::new(place, message, Some("write less, or use fewer aliases"))
+    YamlError::new(place, message, Some("shorten the file, or use fewer aliases"))
 }
 
-fn place_of(span: Span) -> Place {
+fn place_of(span: Span) -> Position {
     let width = if span.start.line() == span.end.line() { span.end.col() - span.start.col() } else { 1 };
-    Place { line: span.start.line().max(1), column: span.start.col() + 1, width: width.max(1) }
+    Position { line: span.start.line().max(1), column: span.start.col() + 1, width: width.max(1) }
 }
 
-/// A plain scalar after YAML 1.2's core schema.
-fn plain(text: &str, place: Place) -> Result<Value, YamlError> {
+/// Parses a plain scalar by YAML 1.2's core schema.
+fn plain(text: &str, place: Position) -> Result<Value, YamlError> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let radix =
         |prefix: &str, radix| text.strip_prefix(prefix).and_then(|n| u64::from_str_radix(n, radix).ok());
@@ -305,8 +312,8 @@ fn plain(text: &str, place: Place) -> Result<Value, YamlError> {
         "true" | "True" | "TRUE" => Value::Bool(true),
         "false" | "False" | "FALSE" => Value::Bool(false),
         _ if matches!(unsigned, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN") => {
-            let help = "quote it if it should be text";
-            return Err(YamlError::new(place, "infinite numbers and NaN mean nothing here", Some(help)));
+            let help = "put quotes around it if it should be a string";
+            return Err(YamlError::new(place, "infinite numbers and NaN are not supported", Some(help)));
         }
         _ => {
             let integer = text.strip_prefix('+').unwrap_or(text);
@@ -326,17 +333,17 @@ fn plain(text: &str, place: Place) -> Result<Value, YamlError> {
     })
 }
 
-/// Digits with a point or an exponent: Rust's own parser would also take `inf`, `infinity` and `nan`.
+/// Parses digits with a point or an exponent. Rust's own parser would also accept `inf`, `infinity` and `nan`.
 fn looks_like_float(unsigned: &str) -> bool {
     unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && unsigned.contains(|c: char| c.is_ascii_digit())
         && unsigned.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-'))
 }
 
-fn refuse_unknown_tag(tag: Option<&Tag>, place: Place) -> Result<(), YamlError> {
+fn refuse_unknown_tag(tag: Option<&Tag>, place: Position) -> Result<(), YamlError> {
     let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema()) else { return Ok(()) };
     let message = format!("the tag `{}` is not supported", shown(&format!("{}{}", tag.handle, tag.suffix)));
-    let help = "remove the tag, or quote the text if it should begin with `!`";
+    let help = "remove the tag, or put quotes around the string if it should begin with `!`";
     Err(YamlError::new(place, message, Some(help)))
 }
 
@@ -344,41 +351,43 @@ fn shown(text: &str) -> String {
     rawko_core::text::truncate(text, 60)
 }
 
-/// A scanner's error in words that help somebody who writes configuration.
+/// Turns a scanner's error into a message for people who write configuration.
 fn explain(error: &ScanError, text: &str) -> YamlError {
     let marker = error.marker();
-    let mut place = Place { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
+    let mut place = Position { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
     let end = text.trim_end().lines().count();
     if place.line > end {
-        // Behind the end there is nothing to show: what is missing belongs behind the last character.
+        // There is nothing to show after the end. What is missing belongs after the last character.
         let last = text.trim_end().lines().last().unwrap_or_default();
-        place = Place { line: end.max(1), column: last.chars().count().max(1), width: 1 };
+        place = Position { line: end.max(1), column: last.chars().count().max(1), width: 1 };
     }
-    // The scanner often notices a tab only lines later: the nearest indentation with one is the likely cause.
+    // The scanner often notices a tab only lines later. The nearest indentation with one is the likely cause.
     let tab = text.lines().enumerate().take(place.line).filter_map(|(index, line)| {
         let indent = &line[..line.len() - line.trim_start().len()];
         let column = indent.chars().position(|c| c == '\t')?;
-        (!line.trim().is_empty()).then_some(Place { line: index + 1, column: column + 1, width: 1 })
+        (!line.trim().is_empty()).then_some(Position { line: index + 1, column: column + 1, width: 1 })
     });
     if let Some(place) = tab.last() {
-        let message = "a tab stands in the indentation; YAML indents with blanks only";
-        return YamlError::new(place, message, Some("replace the tab by two blanks"));
+        let message = "there is a tab in the indentation; YAML allows only spaces there";
+        return YamlError::new(place, message, Some("replace the tab with two spaces"));
     }
     let info = error.info();
     let help = if info.contains("mapping values are not allowed") {
-        Some("a text with `: ` in it needs quotes; otherwise look at the indentation of this line")
+        Some("put quotes around a string with `: ` in it, or check the indentation of this line")
     } else if info.contains("did not find expected key") || info.contains("simple key") {
-        Some("look at the indentation, and for a missing `:` after a key")
+        Some("check the indentation, and for a missing `:` after a key")
     } else if info.contains("quoted scalar") {
         Some("close the quotes")
     } else if ["flow", "node content", "':' indicator"].iter().any(|part| info.contains(part)) {
-        Some("close the bracket or brace before this place, or quote the text if it begins with `[` or `{`")
+        Some(
+            "close the bracket or brace before this position, or put quotes around a string that begins with `[` or `{`",
+        )
     } else if info.contains("unknown anchor") {
-        Some("define it first with `&name`, or quote the text if it should begin with `*`")
+        Some("define it first with `&name`, or put quotes around a string that begins with `*`")
     } else if info.contains("cannot start any token") {
-        Some("quote the text: it begins with a character that means something in YAML")
+        Some("put quotes around the string: it begins with a character that has a meaning in YAML")
     } else {
-        Some("look at this line and the one before it")
+        Some("check this line and the one before it")
     };
     YamlError::new(place, format!("not valid YAML: {info}"), help)
 }

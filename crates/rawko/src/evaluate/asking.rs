@@ -1,14 +1,14 @@
-//! Putting situations to a model: several at a time, within a budget, and no more where the provider refuses them all.
+//! Asks a model about situations: several at a time, within a budget, and none after an error that all would meet.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures_util::StreamExt as _;
-use rawko_core::arbiter::{Inquiry, Prompt, Situation, Templates};
+use rawko_core::arbiter::{ArbiterQuestion, Prompt, Situation, Templates};
 use rawko_core::cost::PriceTable;
 use rawko_core::message::{Message, StopReason};
 use rawko_core::request::{ModelRequest, Purpose};
-use rawko_core::session::{Asking, DecisionSource, Heard, more_room};
+use rawko_core::session::{ArbiterExchange, CheckedAnswer, DecisionSource, more_room};
 use rawko_core::setup::ModelChoice;
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
@@ -17,7 +17,7 @@ use super::{EvaluationMode, EvaluationOptions, Trial, TrialResult, fallen_back};
 use crate::assemble::most_decision_tokens;
 use crate::redact::Redactor;
 
-/// A model, how it is asked, and what that may cost.
+/// A model, its prompts, and the budget for asking it.
 pub(super) struct Interview {
     pub(super) choice: ModelChoice,
     provider: Arc<dyn Provider>,
@@ -25,17 +25,17 @@ pub(super) struct Interview {
     redactor: Redactor,
     prices: PriceTable,
     max_cost_usd: Option<f64>,
-    account: Mutex<Account>,
+    account: Mutex<Spending>,
 }
 
-/// What was spent, what is reserved for calls under way, and whether it goes on.
+/// What was spent, what is reserved for calls under way, and whether more may follow.
 #[derive(Debug, Clone, Copy, Default)]
-struct Account {
+struct Spending {
     spent: f64,
     reserved: f64,
     /// A call whose price is not known was made.
     unpriced: bool,
-    /// No further question is put.
+    /// No further call is made.
     closed: bool,
 }
 
@@ -58,11 +58,11 @@ impl Interview {
         (!account.unpriced).then_some(account.spent)
     }
 
-    fn account(&self) -> std::sync::MutexGuard<'_, Account> {
+    fn account(&self) -> std::sync::MutexGuard<'_, Spending> {
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets aside what the next call may cost. `None` where the budget does not allow it, or nothing is put any more.
+    /// Reserves what the next call may cost. `None` where the budget does not allow it, or no further call is made.
     fn reserve(&self, prompt_tokens: u64, answer_tokens: u32) -> Option<f64> {
         let most = Usage {
             input_tokens: prompt_tokens,
@@ -79,7 +79,7 @@ impl Interview {
         Some(cost)
     }
 
-    /// Settles a call that is over.
+    /// Replaces the reservation of a finished call with what it cost.
     fn settle(&self, reserved: f64, usage: Option<&Usage>) {
         let mut account = self.account();
         account.reserved -= reserved;
@@ -91,15 +91,15 @@ impl Interview {
     }
 
     /// Puts a question until there is a decision, a failure, or no more money.
-    async fn put(&self, inquiry: &Inquiry, default: Option<&str>) -> (TrialResult, Usage) {
-        let Prompt { system, user } = inquiry.prompt(&self.templates);
+    async fn put(&self, question: &ArbiterQuestion, default: Option<&str>) -> (TrialResult, Usage) {
+        let Prompt { system, user } = question.prompt(&self.templates);
         // The templates were checked: what is taken out is in what the situation tells.
         let prompt = Prompt { system: self.redactor.text(&system), user: self.redactor.text(&user) };
-        let (mut asking, mut session) = (Asking::new(1, prompt), self.provider.open());
-        let (names, some_agent_ran) = (inquiry.names(), inquiry.some_agent_ran());
-        let purpose = match inquiry {
-            Inquiry::Select(_) => Purpose::Select,
-            Inquiry::Evaluate { .. } => Purpose::Evaluate,
+        let (mut asking, mut session) = (ArbiterExchange::new(1, prompt), self.provider.open());
+        let (names, some_agent_ran) = (question.names(), question.some_agent_ran());
+        let purpose = match question {
+            ArbiterQuestion::Select(_) => Purpose::Select,
+            ArbiterQuestion::Evaluate { .. } => Purpose::Evaluate,
         };
         let mut used = Usage::default();
         let mut choice = self.choice.clone();
@@ -108,7 +108,7 @@ impl Interview {
             let Some(reserved) = self.reserve(asking.conversation().estimated_tokens(), limit) else {
                 return (TrialResult::NotTried, used);
             };
-            let Answer { message, usage, is_cut } =
+            let CallResult { message, usage, is_cut } =
                 answer(session.as_mut(), asking.request(purpose.clone(), &choice)).await;
             self.settle(reserved, usage.as_ref());
             used += usage.unwrap_or_default();
@@ -120,18 +120,18 @@ impl Interview {
                     return (TrialResult::Failed(error), used);
                 }
             };
-            let heard = asking.hear(message, is_cut.then_some(limit), &names, some_agent_ran);
+            let heard = asking.receive(message, is_cut.then_some(limit), &names, some_agent_ran);
             let more = more_room(limit, most_decision_tokens(&choice));
             match (heard, more) {
-                (Heard::Decision(decision), _) => {
+                (CheckedAnswer::Decision(decision), _) => {
                     let rejected = asking.rejected().to_vec();
                     let source = DecisionSource::Llm;
                     return (TrialResult::Decided { decision, source, rule: None, rejected }, used);
                 }
-                (Heard::Objection, _) => {}
-                (Heard::CutOff, Some(more)) => choice.max_tokens = more,
-                (Heard::CutOff, None) | (Heard::Nothing, _) => {
-                    let result = fallen_back(inquiry, default, asking.rejected().to_vec());
+                (CheckedAnswer::Rejected, _) => {}
+                (CheckedAnswer::CutOff, Some(more)) => choice.max_tokens = more,
+                (CheckedAnswer::CutOff, None) | (CheckedAnswer::Exhausted, _) => {
+                    let result = fallen_back(question, default, asking.rejected().to_vec());
                     return (result.unwrap_or(TrialResult::NotTried), used);
                 }
             }
@@ -158,10 +158,10 @@ pub(super) async fn all(
     let trials = rounds.filter_map(|(round, at)| Some((round, at, situations.get(at)?)));
     let tried = trials.map(|(round, at, situation)| async move {
         let begun = Instant::now();
-        let inquiry = &situation.inquiry;
-        let (result, usage) = match (mode.without_model(inquiry, default), interview) {
+        let question = &situation.question;
+        let (result, usage) = match (mode.without_model(question, default), interview) {
             (Some(result), _) => (result, Usage::default()),
-            (None, Some(interview)) => interview.put(inquiry, default).await,
+            (None, Some(interview)) => interview.put(question, default).await,
             (None, None) => (TrialResult::NotTried, Usage::default()),
         };
         let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -173,24 +173,24 @@ pub(super) async fn all(
     trials
 }
 
-/// What came of one call.
-struct Answer {
+/// The result of one call.
+struct CallResult {
     message: Result<Message, ErrorInfo>,
     usage: Option<Usage>,
     /// Its token limit ended it.
     is_cut: bool,
 }
 
-async fn answer(session: &mut dyn ProviderSession, request: ModelRequest) -> Answer {
+async fn answer(session: &mut dyn ProviderSession, request: ModelRequest) -> CallResult {
     let mut stream = session.send(request);
     while let Some(event) = stream.next().await {
         match event {
             ProviderEvent::MessageDone { message, usage, stop_reason } => {
                 let is_cut = stop_reason == StopReason::MaxTokens;
-                return Answer { message: Ok(message), usage: Some(usage), is_cut };
+                return CallResult { message: Ok(message), usage: Some(usage), is_cut };
             }
             ProviderEvent::Error { error, usage } => {
-                return Answer { message: Err(error), usage, is_cut: false };
+                return CallResult { message: Err(error), usage, is_cut: false };
             }
             ProviderEvent::TextDelta(_)
             | ProviderEvent::ThinkingDelta(_)
@@ -201,5 +201,5 @@ async fn answer(session: &mut dyn ProviderSession, request: ModelRequest) -> Ans
         }
     }
     let error = ErrorInfo::new(ErrorCode::NetworkError, "the provider's stream ended without an answer");
-    Answer { message: Err(error), usage: None, is_cut: false }
+    CallResult { message: Err(error), usage: None, is_cut: false }
 }

@@ -1,12 +1,12 @@
 //! Trying the arbiter on labelled situations (`docs/arbiter.md`, "Evaluation"): against any provider, model, prompt or
 //! mode, by the same prompts, the same tool, the same reading of answers and the same one repair as in a run.
 //!
-//! The arbiter's cache is never used: an answer that was known would say nothing.
+//! The arbiter's cache is never used: a cached answer would measure nothing.
 
 mod asking;
 mod report;
 
-use rawko_core::arbiter::{Inquiry, Ruling, Situation, Templates};
+use rawko_core::arbiter::{ArbiterQuestion, Ruling, Situation, Templates};
 use rawko_core::cost::PriceTable;
 use rawko_core::machine::Decision;
 use rawko_core::session::DecisionSource;
@@ -23,7 +23,7 @@ pub use report::{Agreement, EvaluationReport, FailedAnswer, Latency, Share, Wron
 pub enum EvaluationMode {
     /// As `arbiter.mode` in a run.
     Arbiter(ArbiterMode),
-    /// What holds where a model gives no usable answer.
+    /// The fallback for a model that gives no usable answer.
     Fallback,
 }
 
@@ -63,22 +63,22 @@ impl Default for EvaluationOptions {
     }
 }
 
-/// What one trial of one situation brought.
+/// One trial of one situation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// Which situation, by its place in the list.
+    /// Index of the situation in the list.
     pub situation: usize,
-    /// Which trial of it, from 1.
+    /// Number of the trial of this situation, from 1.
     pub round: u32,
-    /// What came of it.
+    /// The result.
     pub result: TrialResult,
-    /// What the model consumed.
+    /// Tokens that the model used.
     pub usage: Usage,
-    /// From question to decision, in milliseconds.
+    /// Time from question to decision, in milliseconds.
     pub latency_ms: u64,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrialResult {
     /// A decision.
@@ -125,7 +125,7 @@ impl Evaluation {
 }
 
 impl Trial {
-    /// Whether a model was heard.
+    /// Whether a model answered.
     fn by_model(&self) -> bool {
         match &self.result {
             TrialResult::Decided { source, .. } => {
@@ -155,7 +155,7 @@ impl EvaluationMode {
     }
 
     /// What holds without a model; `None` where one is to be asked.
-    fn without_model(self, inquiry: &Inquiry, default: Option<&str>) -> Option<TrialResult> {
+    fn without_model(self, question: &ArbiterQuestion, default: Option<&str>) -> Option<TrialResult> {
         let of_rule = |Ruling { decision, rule, certain: _ }| TrialResult::Decided {
             decision,
             source: DecisionSource::Rule,
@@ -164,16 +164,22 @@ impl EvaluationMode {
         };
         match self {
             Self::Arbiter(ArbiterMode::Llm) => None,
-            Self::Arbiter(ArbiterMode::Hybrid) => inquiry.rule().filter(|ruling| ruling.certain).map(of_rule),
-            Self::Arbiter(ArbiterMode::Rules) => inquiry.rule_or_fallback(default).map(of_rule),
-            Self::Fallback => fallen_back(inquiry, default, Vec::new()),
+            Self::Arbiter(ArbiterMode::Hybrid) => {
+                question.rule().filter(|ruling| ruling.certain).map(of_rule)
+            }
+            Self::Arbiter(ArbiterMode::Rules) => question.rule_or_fallback(default).map(of_rule),
+            Self::Fallback => fallen_back(question, default, Vec::new()),
         }
     }
 }
 
 /// The fallback's decision. `None` only where there is no agent, and such a situation cannot be read.
-fn fallen_back(inquiry: &Inquiry, default: Option<&str>, rejected: Vec<String>) -> Option<TrialResult> {
-    let decision = inquiry.fallback(default)?;
+fn fallen_back(
+    question: &ArbiterQuestion,
+    default: Option<&str>,
+    rejected: Vec<String>,
+) -> Option<TrialResult> {
+    let decision = question.fallback(default)?;
     Some(TrialResult::Decided { decision, source: DecisionSource::Fallback, rule: None, rejected })
 }
 

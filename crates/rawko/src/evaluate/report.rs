@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rawko_core::arbiter::{DecisionKind, Inquiry, Label, Situation};
+use rawko_core::arbiter::{ArbiterQuestion, DecisionKind, Label, Situation};
 use rawko_core::{ErrorInfo, Usage};
 use serde::Serialize;
 
@@ -129,7 +129,7 @@ impl Share {
 
     /// From 0 to 1; 0 of nothing.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "nobody has 2^52 situations")]
+    #[allow(clippy::cast_precision_loss, reason = "there are never 2^52 situations")]
     pub fn ratio(self) -> f64 {
         if self.of == 0 { 0.0 } else { self.right as f64 / self.of as f64 }
     }
@@ -230,9 +230,9 @@ impl EvaluationReport {
             }
         };
         self.accuracy.add(is_right);
-        let point = match situation.inquiry {
-            Inquiry::Select(_) => "select",
-            Inquiry::Evaluate { .. } => "evaluate",
+        let point = match situation.question {
+            ArbiterQuestion::Select(_) => "select",
+            ArbiterQuestion::Evaluate { .. } => "evaluate",
         };
         self.by_point.entry(point).or_default().add(is_right);
         if let Some(first) = situation.acceptable.first() {

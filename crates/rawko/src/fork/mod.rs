@@ -1,4 +1,4 @@
-//! Forking a session: a new one that is made of an old one (`spec/sessions.md`, "Fork"; ADR 19).
+//! Forking a session: a new one that is made of an old one (`docs/spec/sessions.md`, "Fork"; ADR 19).
 //!
 //! A fork with the same task shares the first records of the old session: they are folded again, under other models or
 //! limits where those were asked for. How it then goes on is resuming's business:
@@ -15,9 +15,8 @@ mod taking;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use rawko_core::session::{Event, Session, Shared, Stamped};
+use rawko_core::session::{EffectAnswer, Event, Session, Shared, Stamped};
 use rawko_core::setup::{AgentSetup, CacheUse, Setup};
-use rawko_core::text::truncate;
 use serde::Serialize;
 
 use self::taking::{Taken, Taking};
@@ -25,8 +24,8 @@ use crate::assemble::Providers;
 use crate::checkpoint::Checkpoints;
 use crate::driver::now;
 use crate::error::Error;
-use crate::journal::{FORMAT, ForkedFrom, Header, Journal, Record, fold, read};
-use crate::rawko::{HEADER_TASK_CHARS, Rawko, digest};
+use crate::journal::{ForkedFrom, Journal, Record, fold, read};
+use crate::rawko::Rawko;
 use crate::session_id;
 
 /// What a fork is made of. Other models and limits are the builder's overrides.
@@ -110,17 +109,7 @@ impl Rawko {
         self.check_rights(&session, setup)?;
         let id = session_id::new(now());
         let from = ForkedFrom { session, record: taken.last };
-        let header = self.sealed(Header {
-            format: FORMAT,
-            rawko: env!("CARGO_PKG_VERSION").to_owned(),
-            session: id.clone(),
-            created_at: now(),
-            task: truncate(task, HEADER_TASK_CHARS),
-            config_digest: digest(setup),
-            degraded: self.degraded(),
-            seal: None,
-            forked_from: Some(from.clone()),
-        });
+        let header = self.header(&id, task, setup, Some(from.clone()));
         let path = store.create_filled(&header, |writer| taken.write(writer))?;
         let made = read(&path)?;
         let shared = fold(&made).session.shared();
@@ -191,7 +180,7 @@ impl Rawko {
         if !taking.fork.state().is_final() {
             return Ok(taking.end());
         }
-        // What has ended cannot go on. Asked for so many records, the caller is told; else it shares one less.
+        // What has ended cannot go on. Where that many records were asked for it is an error; else one less is shared.
         let last = taking.taken.last_event().saturating_sub(1);
         if at.is_none() && last > 0 {
             return self.take_over(old, Some(last));
@@ -254,18 +243,18 @@ fn changes_setup(event: &Event) -> bool {
     match event {
         Event::TaskStarted { .. } | Event::AgentsReloaded { .. } => true,
         Event::SessionResumed { verify, changed_files: _ } => verify.is_some(),
-        Event::ModelReplied { .. }
-        | Event::ModelFailed { .. }
-        | Event::ToolFinished { .. }
-        | Event::CheckpointTaken { .. }
-        | Event::CheckpointFailed { .. }
-        | Event::MemoriesRecalled { .. }
-        | Event::MemoryKept { .. }
-        | Event::TreeInspected { .. }
-        | Event::TreeInspectionFailed { .. }
-        | Event::VerificationFinished { .. }
-        | Event::TimerFired { .. }
-        | Event::EffectLost { .. }
+        Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::MemoriesRecalled { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::MemoryKept { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::TreeInspected { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::TreeInspectionFailed { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::VerificationFinished { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::TimerFired, .. }
+        | Event::Answered { answer: EffectAnswer::EffectLost, .. }
         | Event::OverrideRequested { .. }
         | Event::CancelRequested { .. } => false,
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rawko_core::session::{Effect, EffectId, Event, Session, Stamped};
+use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Session, Stamped};
 use rawko_core::setup::Setup;
 
 use super::Stopped;
@@ -153,42 +153,53 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
         (Effect::InspectTree { iteration: p, .. }, Effect::InspectTree { iteration: q, .. }) => p == q,
         (Effect::Verify { commands: p, .. }, Effect::Verify { commands: q, .. }) => p == q,
         (Effect::StartTimer { purpose: p, .. }, Effect::StartTimer { purpose: q, .. }) => p == q,
-        (
-            Effect::CallModel { .. }
-            | Effect::RunTool { .. }
-            | Effect::TakeCheckpoint { .. }
-            | Effect::InspectTree { .. }
-            | Effect::Recall { .. }
-            | Effect::Remember { .. }
-            | Effect::Verify { .. }
-            | Effect::StartTimer { .. }
-            | Effect::Abandon { .. }
-            | Effect::Finish { .. },
-            _,
-        ) => false,
+        // Effects of different kinds, or that nothing answers.
+        _ => false,
     }
 }
 
 fn answering(event: Event, effect: EffectId) -> Event {
     match event {
-        Event::ModelReplied { effect: _, message, usage, stop_reason, duration_ms, cached } => {
-            Event::ModelReplied { effect, message, usage, stop_reason, duration_ms, cached }
+        Event::Answered {
+            effect: _,
+            answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms, cached },
+        } => Event::Answered {
+            effect,
+            answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms, cached },
+        },
+        Event::Answered { effect: _, answer: EffectAnswer::ModelFailed { error, duration_ms, usage } } => {
+            Event::Answered { effect, answer: EffectAnswer::ModelFailed { error, duration_ms, usage } }
         }
-        Event::ModelFailed { effect: _, error, duration_ms, usage } => {
-            Event::ModelFailed { effect, error, duration_ms, usage }
+        Event::Answered { effect: _, answer: EffectAnswer::ToolFinished { outcome } } => {
+            Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } }
         }
-        Event::ToolFinished { effect: _, outcome } => Event::ToolFinished { effect, outcome },
-        Event::CheckpointTaken { effect: _, checkpoint } => Event::CheckpointTaken { effect, checkpoint },
-        Event::CheckpointFailed { effect: _, message } => Event::CheckpointFailed { effect, message },
-        Event::MemoriesRecalled { effect: _, recalled } => Event::MemoriesRecalled { effect, recalled },
-        Event::MemoryKept { effect: _, kept } => Event::MemoryKept { effect, kept },
-        Event::TreeInspected { effect: _, inspection } => Event::TreeInspected { effect, inspection },
-        Event::TreeInspectionFailed { effect: _, message } => Event::TreeInspectionFailed { effect, message },
-        Event::VerificationFinished { effect: _, verification } => {
-            Event::VerificationFinished { effect, verification }
+        Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint } } => {
+            Event::Answered { effect, answer: EffectAnswer::CheckpointTaken { checkpoint } }
         }
-        Event::TimerFired { effect: _ } => Event::TimerFired { effect },
-        Event::EffectLost { effect: _ } => Event::EffectLost { effect },
+        Event::Answered { effect: _, answer: EffectAnswer::CheckpointFailed { message } } => {
+            Event::Answered { effect, answer: EffectAnswer::CheckpointFailed { message } }
+        }
+        Event::Answered { effect: _, answer: EffectAnswer::MemoriesRecalled { recalled } } => {
+            Event::Answered { effect, answer: EffectAnswer::MemoriesRecalled { recalled } }
+        }
+        Event::Answered { effect: _, answer: EffectAnswer::MemoryKept { kept } } => {
+            Event::Answered { effect, answer: EffectAnswer::MemoryKept { kept } }
+        }
+        Event::Answered { effect: _, answer: EffectAnswer::TreeInspected { inspection } } => {
+            Event::Answered { effect, answer: EffectAnswer::TreeInspected { inspection } }
+        }
+        Event::Answered { effect: _, answer: EffectAnswer::TreeInspectionFailed { message } } => {
+            Event::Answered { effect, answer: EffectAnswer::TreeInspectionFailed { message } }
+        }
+        Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
+            Event::Answered { effect, answer: EffectAnswer::VerificationFinished { verification } }
+        }
+        Event::Answered { effect: _, answer: EffectAnswer::TimerFired } => {
+            Event::Answered { effect, answer: EffectAnswer::TimerFired }
+        }
+        Event::Answered { effect: _, answer: EffectAnswer::EffectLost } => {
+            Event::Answered { effect, answer: EffectAnswer::EffectLost }
+        }
         Event::TaskStarted { .. }
         | Event::SessionResumed { .. }
         | Event::OverrideRequested { .. }

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::JournalError;
 use super::file::{open_own, sync_directory};
-use crate::hex::hex;
+use rawko_core::text::hex;
 
 /// Texts of more bytes than this leave the record.
 pub(super) const THRESHOLD: usize = 64 * 1024;
@@ -128,7 +128,7 @@ impl Blobs {
 }
 
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // What a power cut left half-written, or somebody put there as a link, goes; nothing is written through it.
+    // A file that a power cut left half-written, or a link that was put there, is removed; nothing is written through it.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,5 +1,5 @@
 //! Opening what lies in a session's directory: it is the user's own, a regular file, and no way to somewhere else. What
-//! lies in a project's folder may have been put there by somebody else.
+//! lies in a project's folder may have been put there by another user.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -27,7 +27,7 @@ pub(super) fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File, J
         return Err(refuse("it is not a regular file"));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(refuse("it belongs to somebody else"));
+        return Err(refuse("it belongs to another user"));
     }
     if metadata.nlink() > 1 {
         return Err(refuse("it has a second name (a hard link)"));

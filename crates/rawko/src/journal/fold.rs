@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rawko_core::machine::State;
 use rawko_core::request::Purpose;
-use rawko_core::session::{Effect, EffectId, Event, Note, Reaction, Session, Stamped};
+use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Note, Reaction, Session, Stamped};
 use serde_json::Value;
 
 use super::reader::Journal;
@@ -63,7 +63,7 @@ pub struct FieldDifference {
 #[must_use]
 pub fn fold(journal: &Journal) -> Folded {
     let mut folded = Folded::default();
-    let mut calls = Calls::default();
+    let mut calls = OpenCalls::default();
     let mut records = (1_u64..).zip(&journal.records).peekable();
     while let Some((seq, record)) = records.next() {
         let Record::Event(stamped) = record else {
@@ -109,22 +109,23 @@ pub(crate) fn begins_execution(reaction: &Reaction) -> bool {
 
 /// Which call each answer belongs to.
 #[derive(Default)]
-struct Calls {
+struct OpenCalls {
     models: BTreeMap<EffectId, (String, Purpose)>,
     tools: BTreeMap<EffectId, String>,
 }
 
-impl Calls {
+impl OpenCalls {
     fn note(&mut self, stamped: &Stamped, reaction: &Reaction, folded: &mut Folded) {
         match &stamped.event {
-            // Nobody was asked, so nobody answered.
-            Event::ModelReplied { effect, cached: true, .. } => {
+            // The answer came from the cache: no model was asked.
+            Event::Answered { effect, answer: EffectAnswer::ModelReplied { cached: true, .. } } => {
                 self.models.remove(effect);
             }
-            Event::ModelReplied { effect, .. } | Event::ModelFailed { effect, .. } => {
+            Event::Answered { effect, answer: EffectAnswer::ModelReplied { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::ModelFailed { .. } } => {
                 folded.answered.extend(self.models.remove(effect));
             }
-            Event::ToolFinished { effect, outcome } => {
+            Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } } => {
                 if let Some(agent) = self.tools.remove(effect) {
                     folded.seen.extend(outcome.files_seen.iter().map(|file| SeenByAgent {
                         agent: agent.clone(),
@@ -143,14 +144,7 @@ impl Calls {
                 Effect::RunTool { id, agent, .. } => {
                     self.tools.insert(*id, agent.clone());
                 }
-                Effect::TakeCheckpoint { .. }
-                | Effect::InspectTree { .. }
-                | Effect::Recall { .. }
-                | Effect::Remember { .. }
-                | Effect::Verify { .. }
-                | Effect::StartTimer { .. }
-                | Effect::Abandon { .. }
-                | Effect::Finish { .. } => {}
+                _ => {}
             }
         }
     }

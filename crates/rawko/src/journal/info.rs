@@ -13,7 +13,7 @@ use super::error::JournalError;
 use super::file::open_own;
 use super::lock::holder;
 use super::reader::{LONGEST_JOURNAL, LONGEST_LINE, header_of, step_behind};
-use super::record::{ForkedFrom, Header, JournaledEffect, StepRecord};
+use super::record::{ForkedFrom, JournalHeader, JournaledEffect, StepRecord};
 
 /// Longest first line that is read.
 const HEADER_BYTES: u64 = 64 * 1024;
@@ -97,7 +97,7 @@ impl SessionInfo {
 }
 
 struct Ends {
-    header: Header,
+    header: JournalHeader,
     outcome: Option<Outcome>,
     iterations: Option<u32>,
     locked: bool,
@@ -147,15 +147,17 @@ fn outcome_in(path: &Path, tail: &[u8]) -> Result<Option<Outcome>, JournalError>
     }))
 }
 
-/// The iteration that the last change of state tells of. A projection for people: it is not verified.
+/// The iteration of the last change of state, under its name in format 3 or in older ones. A projection for people: it is
+/// not verified.
 fn iterations_in(tail: &[u8]) -> Option<u32> {
     #[derive(serde::Deserialize)]
-    struct Line {
+    struct StepLine {
         data: StepRecord,
     }
     let lines = tail.rsplit(|byte| *byte == b'\n');
-    let steps = lines.filter(|line| line.windows(12).any(|window| window == b"StateChanged"));
-    steps.filter_map(|line| serde_json::from_slice::<Line>(line).ok()).find_map(|line| {
+    let names = |line: &&[u8], name: &[u8]| line.windows(name.len()).any(|window| window == name);
+    let steps = lines.filter(|line| names(line, b"state_changed") || names(line, b"StateChanged"));
+    steps.filter_map(|line| serde_json::from_slice::<StepLine>(line).ok()).find_map(|line| {
         line.data.notes.into_iter().rev().find_map(|note| match note {
             Note::StateChanged { iteration, .. } => Some(iteration),
             _ => None,

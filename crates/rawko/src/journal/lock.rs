@@ -2,7 +2,7 @@
 //!
 //! It is a POSIX record lock (`fcntl`). The other kinds, `flock` and open file description locks, belong to the open
 //! file, and a child shares its parent's open files from its fork to its exec, close-on-exec or not. If rawko is killed in
-//! between and the child hangs there, the session would stay locked although nobody works on it. A record lock belongs
+//! between and the child hangs there, the session would stay locked although no process works on it. A record lock belongs
 //! to the process: no child ever has it, and it ends with its process. That holds on Linux and on macOS.
 //!
 //! Record locks have two weaknesses, and both are dealt with here. They do not keep two threads of one process apart:
@@ -25,13 +25,13 @@ use super::file::open_own;
 
 /// Name of the file in a session's directory.
 const FILE_NAME: &str = "lock";
-/// How long a lock is waited for: a process that was killed a moment ago may still be on its way out.
+/// How long to wait for a lock: a process that was just killed may not have ended yet.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// Between two looks, where the end of the other process cannot be waited for.
+/// Pause between two tries, where the end of the other process cannot be waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// The locks of this process. Whoever opens or closes a lock file holds this meanwhile: in the wrong moment, closing one
-/// would release the lock that another thread has just taken on it.
+/// The locks of this process. A thread that opens or closes a lock file holds this meanwhile: closing one at the wrong
+/// moment would release the lock that another thread has just taken on it.
 static HELD: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
 
 /// Device and inode: a file under whatever name.
@@ -48,8 +48,8 @@ pub(crate) struct SessionLock {
 
 /// The process that works on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Holder {
-    /// Its number; absent where the system does not tell it, as for one on another machine or in another container.
+pub(super) struct LockHolder {
+    /// Its id; absent where the system does not know it, as for one on another machine or in another container.
     pid: Option<Pid>,
 }
 
@@ -74,12 +74,12 @@ impl SessionLock {
         }
     }
 
-    fn attempt(journal: &Path) -> Result<Result<Self, Holder>, JournalError> {
+    fn attempt(journal: &Path) -> Result<Result<Self, LockHolder>, JournalError> {
         refuse_link(journal)?;
         let path = journal.with_file_name(FILE_NAME);
         let mut held = held();
         if is_held(&held, &path) {
-            return Ok(Err(Holder::this()));
+            return Ok(Err(LockHolder::this()));
         }
         let options = &mut OpenOptions::new();
         let file = open_own(&path, options.read(true).write(true).create(true).truncate(false).mode(0o600))
@@ -94,7 +94,9 @@ impl SessionLock {
                 held.insert(id);
                 Ok(Ok(Self { file: Some(file), id, journal: journal.to_owned() }))
             }
-            Err(Errno::AGAIN | Errno::ACCESS) => Ok(Err(Holder::of(&file).unwrap_or(Holder { pid: None }))),
+            Err(Errno::AGAIN | Errno::ACCESS) => {
+                Ok(Err(LockHolder::of(&file).unwrap_or(LockHolder { pid: None })))
+            }
             Err(error) => Err(cannot(error.into())),
         }
     }
@@ -108,7 +110,7 @@ impl SessionLock {
         match fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(()),
             Err(Errno::AGAIN | Errno::ACCESS) => {
-                Err(Holder::of(file).unwrap_or(Holder { pid: None }).locks(&self.journal))
+                Err(LockHolder::of(file).unwrap_or(LockHolder { pid: None }).locks(&self.journal))
             }
             Err(error) => Err(JournalError::io("cannot lock", &self.journal, error.into())),
         }
@@ -123,24 +125,24 @@ impl Drop for SessionLock {
     }
 }
 
-/// Who works on the session of this journal. Takes no lock itself; nobody, where that cannot be found out.
-pub(super) fn holder(journal: &Path) -> Option<Holder> {
+/// The process that works on the session of this journal. Takes no lock itself; `None` where that cannot be found out.
+pub(super) fn holder(journal: &Path) -> Option<LockHolder> {
     let path = journal.with_file_name(FILE_NAME);
     let held = held();
     if is_held(&held, &path) {
-        return Some(Holder::this());
+        return Some(LockHolder::this());
     }
-    Holder::of(&open_own(&path, OpenOptions::new().read(true)).ok()?)
+    LockHolder::of(&open_own(&path, OpenOptions::new().read(true)).ok()?)
 }
 
-impl Holder {
+impl LockHolder {
     fn this() -> Self {
         Self { pid: Some(rustix::process::getpid()) }
     }
 
     fn of(file: &File) -> Option<Self> {
         let found = fcntl_getlk(file, &Flock::from(FlockType::WriteLock)).ok()??;
-        // A process on another machine has a negative number, one in another container none.
+        // A process on another machine has a negative id, one in another container has none.
         Some(Self { pid: found.pid.filter(|pid| pid.as_raw_nonzero().get() > 0) })
     }
 
@@ -171,7 +173,7 @@ impl Holder {
     }
 }
 
-/// A repository can bring along a link in place of a session's directory: no file is made where it leads.
+/// A repository can contain a link in place of a session's directory: no file is made where it leads.
 fn refuse_link(journal: &Path) -> Result<(), JournalError> {
     let directory = journal.parent().unwrap_or(Path::new("."));
     if std::fs::symlink_metadata(directory).is_ok_and(|found| found.is_symlink()) {
@@ -207,7 +209,7 @@ mod tests {
         assert_eq!(holder(&journal), None);
         assert!(!dir.path().join(FILE_NAME).exists(), "a look makes no file");
         let lock = SessionLock::acquire(&journal).unwrap();
-        assert_eq!(holder(&journal), Some(Holder::this()));
+        assert_eq!(holder(&journal), Some(LockHolder::this()));
         let second = std::thread::scope(|scope| scope.spawn(|| SessionLock::acquire(&journal)).join());
         let error = second.unwrap().unwrap_err();
         assert!(matches!(error, JournalError::Locked { pid: Some(pid), .. } if pid == std::process::id()));

@@ -1,7 +1,7 @@
-//! The journal (`spec/sessions.md`): one directory a session, one append-only file of checked records in it.
+//! The journal (`docs/spec/sessions.md`): one directory a session, one append-only file of checked records in it.
 //!
 //! Owns the stored format and its promises: a record is durable before what it announces is done, a torn last line
-//! is dropped and said so, a broken chain is an error that names the record, a newer format is refused. It knows
+//! is dropped and reported, a broken chain is an error that names the record, a newer format is refused. It knows
 //! nothing of how a run is driven.
 //!
 //! Format 1, `journal.jsonl`, UTF-8, one JSON object a line, LF:
@@ -35,13 +35,15 @@ mod store;
 mod writer;
 
 pub use error::JournalError;
-pub use export::{Entry, Happening, ToolAnswer, Transcript};
+pub use export::{Transcript, TranscriptEntry, TranscriptEvent};
 pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
 pub(crate) use fold::{begins_execution, compare};
 pub use info::{SessionInfo, SessionStatus};
 pub(crate) use lock::SessionLock;
 pub use reader::{Journal, read};
-pub use record::{FORMAT, ForkedFrom, Header, JournaledCall, JournaledEffect, Kind, Record, StepRecord};
+pub use record::{
+    FORMAT, ForkedFrom, JournalHeader, JournaledCall, JournaledEffect, Record, RecordKind, StepRecord,
+};
 pub use repair::Repaired;
 pub use store::SessionStore;
 pub use writer::JournalWriter;

@@ -1,4 +1,4 @@
-//! Reading back: every check is verified, a torn last line is dropped and said so. A journal is read line by line, and
+//! Reading back: every check is verified, a torn last line is dropped and reported. A journal is read line by line, and
 //! never more of it than a journal can be: what lies there may be anything.
 
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::blobs::{BlobRef, Blobs};
 use super::error::JournalError;
 use super::file::open_own;
-use super::record::{FORMAT, Header, Kind, Record, StepRecord, digest};
+use super::record::{FORMAT, JournalHeader, Record, RecordKind, StepRecord, digest};
 
 /// No journal is longer: some hundred thousand turns.
 pub(super) const LONGEST_JOURNAL: u64 = 512 * 1024 * 1024;
@@ -25,7 +25,7 @@ pub(super) const LONGEST_LINE: u64 = 32 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Journal {
     /// The first record.
-    pub header: Header,
+    pub header: JournalHeader,
     /// All others, in order; the first has sequence number 1.
     pub records: Vec<Record>,
     /// Bytes of an incomplete last line that were left out, if there were any.
@@ -47,9 +47,9 @@ pub(super) struct End {
 
 /// A line as it is stored. Fields that a later rawko adds are passed over.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct StoredLine<'a> {
     seq: u64,
-    kind: Kind,
+    kind: RecordKind,
     #[serde(borrow)]
     data: &'a RawValue,
     #[serde(default)]
@@ -78,7 +78,7 @@ pub(super) fn parse(path: &Path, file: &File) -> Result<Journal, JournalError> {
     }
 }
 
-/// The sound records of a journal, and what is wrong with the one behind them.
+/// The sound records of a journal, and what is wrong with the one after them.
 #[derive(Debug)]
 pub(super) struct Prefix {
     pub(super) journal: Journal,
@@ -95,8 +95,8 @@ pub(super) fn prefix(path: &Path, file: &File) -> Result<Prefix, JournalError> {
     let mut chain = Chain { path, blobs: &blobs, seq: 0, check: String::new() };
     let mut lines = Lines { source: BufReader::with_capacity(256 * 1024, file), line: Vec::new(), path };
     let header = match lines.next()? {
-        Next::Line(line) => chain.header(line)?,
-        Next::Torn(_) | Next::End | Next::TooLong => {
+        NextLine::StoredLine(line) => chain.header(line)?,
+        NextLine::Torn(_) | NextLine::End | NextLine::TooLong => {
             return Err(chain.damaged("the file holds no whole record"));
         }
     };
@@ -106,22 +106,22 @@ pub(super) fn prefix(path: &Path, file: &File) -> Result<Prefix, JournalError> {
     let mut damage = None;
     loop {
         match lines.next()? {
-            Next::Line(line) => match chain.record(line) {
+            NextLine::StoredLine(line) => match chain.record(line) {
                 Ok(record) => records.push(record),
                 Err(error) => {
                     damage = Some(error);
                     break;
                 }
             },
-            Next::Torn(bytes) => {
+            NextLine::Torn(bytes) => {
                 torn_bytes = bytes;
                 break;
             }
-            Next::TooLong => {
+            NextLine::TooLong => {
                 damage = Some(chain.damaged("it is longer than any record"));
                 break;
             }
-            Next::End => break,
+            NextLine::End => break,
         }
         length += lines.line.len() as u64;
     }
@@ -137,9 +137,9 @@ struct Lines<'a, R> {
 }
 
 /// What comes next in a file.
-enum Next<'a> {
+enum NextLine<'a> {
     /// A whole line, its line break included.
-    Line(&'a [u8]),
+    StoredLine(&'a [u8]),
     /// A last line without a line break, of so many bytes.
     Torn(usize),
     /// A line that is too long to be a record.
@@ -149,20 +149,20 @@ enum Next<'a> {
 }
 
 impl<R: BufRead> Lines<'_, R> {
-    fn next(&mut self) -> Result<Next<'_>, JournalError> {
+    fn next(&mut self) -> Result<NextLine<'_>, JournalError> {
         let wrong = |error| JournalError::io("cannot read", self.path, error);
         self.line.clear();
         let read =
             self.source.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut self.line).map_err(wrong)?;
         if read == 0 {
-            return Ok(Next::End);
+            return Ok(NextLine::End);
         }
         if self.line.ends_with(b"\n") {
-            return Ok(Next::Line(&self.line));
+            return Ok(NextLine::StoredLine(&self.line));
         }
-        // A file system may leave a stretch of zeros behind after a power cut: torn like any other last line.
+        // A file system may leave a stretch of zeros after a power cut: torn like any other last line.
         let rest = self.skip().map_err(wrong)?;
-        Ok(rest.map_or(Next::TooLong, |rest| Next::Torn(read + rest)))
+        Ok(rest.map_or(NextLine::TooLong, |rest| NextLine::Torn(read + rest)))
     }
 
     /// How many bytes there are to the end of the file; nothing where a line break comes before it.
@@ -184,7 +184,7 @@ impl<R: BufRead> Lines<'_, R> {
 }
 
 /// The first record alone, for lists: costs the same for a long journal as for a short one.
-pub(super) fn header_of(path: &Path, first_line: &[u8]) -> Result<Header, JournalError> {
+pub(super) fn header_of(path: &Path, first_line: &[u8]) -> Result<JournalHeader, JournalError> {
     let blobs = Blobs::of_journal(path);
     let mut chain = Chain { path, blobs: &blobs, seq: 0, check: String::new() };
     if first_line.ends_with(b"\n") {
@@ -194,7 +194,7 @@ pub(super) fn header_of(path: &Path, first_line: &[u8]) -> Result<Header, Journa
     }
 }
 
-/// The step in `line`, if that is one; it must be the sound record behind the line `before`.
+/// The step in `line`, if that is one; it must be the sound record after the line `before`.
 pub(super) fn step_behind(
     path: &Path,
     before: &[u8],
@@ -202,7 +202,7 @@ pub(super) fn step_behind(
 ) -> Result<Option<StepRecord>, JournalError> {
     let wrong = |what| JournalError::io("cannot read the end of", path, std::io::Error::other(what));
     let previous = stored(before).map_err(wrong)?;
-    if stored(line).map_err(wrong)?.kind != Kind::Step {
+    if stored(line).map_err(wrong)?.kind != RecordKind::Step {
         return Ok(None);
     }
     let blobs = Blobs::of_journal(path);
@@ -213,7 +213,7 @@ pub(super) fn step_behind(
     }
 }
 
-fn stored(line: &[u8]) -> Result<Line<'_>, String> {
+fn stored(line: &[u8]) -> Result<StoredLine<'_>, String> {
     serde_json::from_slice(line.strip_suffix(b"\n").unwrap_or(line)).map_err(|error| error.to_string())
 }
 
@@ -225,7 +225,7 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    fn header(&mut self, line: &[u8]) -> Result<Header, JournalError> {
+    fn header(&mut self, line: &[u8]) -> Result<JournalHeader, JournalError> {
         // A newer format may have changed anything but this field, so it is looked for before the checks.
         #[derive(Deserialize)]
         struct Probe {
@@ -241,7 +241,7 @@ impl Chain<'_> {
             return Err(JournalError::Newer { path: self.path.to_owned(), found: probe.data.format });
         }
         let line = self.open(line)?;
-        if line.kind != Kind::Header {
+        if line.kind != RecordKind::Header {
             return Err(self.damaged("the first record is not a header"));
         }
         let header = self.data(&line)?;
@@ -253,9 +253,9 @@ impl Chain<'_> {
     fn record(&mut self, line: &[u8]) -> Result<Record, JournalError> {
         let line = self.open(line)?;
         let record = match line.kind {
-            Kind::Header => return Err(self.damaged("a second header")),
-            Kind::Event => Record::Event(Box::new(self.data::<Stamped>(&line)?)),
-            Kind::Step => Record::Step(self.data::<StepRecord>(&line)?),
+            RecordKind::Header => return Err(self.damaged("a second header")),
+            RecordKind::Event => Record::Event(Box::new(self.data::<Stamped>(&line)?)),
+            RecordKind::Step => Record::Step(self.data::<StepRecord>(&line)?),
         };
         line.check.clone_into(&mut self.check);
         self.seq += 1;
@@ -263,7 +263,7 @@ impl Chain<'_> {
     }
 
     /// Verifies a line.
-    fn open<'l>(&self, line: &'l [u8]) -> Result<Line<'l>, JournalError> {
+    fn open<'l>(&self, line: &'l [u8]) -> Result<StoredLine<'l>, JournalError> {
         let body = line.strip_suffix(b"\n").unwrap_or(line);
         let parsed = stored(body).map_err(|error| self.damaged(format!("not a record: {error}")))?;
         let checked =
@@ -278,7 +278,7 @@ impl Chain<'_> {
     }
 
     /// What is in a verified line.
-    fn data<T: DeserializeOwned>(&self, line: &Line<'_>) -> Result<T, JournalError> {
+    fn data<T: DeserializeOwned>(&self, line: &StoredLine<'_>) -> Result<T, JournalError> {
         let wrong = |error: serde_json::Error| self.damaged(error.to_string());
         if line.blobs.is_empty() {
             return serde_json::from_str(line.data.get()).map_err(wrong);
@@ -304,11 +304,11 @@ mod tests {
     use super::super::writer::JournalWriter;
     use super::*;
     use rawko_core::Timestamp;
-    use rawko_core::session::{Effect, EffectId, Event, TimerPurpose};
+    use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, TimerPurpose};
 
     fn sample() -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();
-        let header = Header {
+        let header = JournalHeader {
             format: FORMAT,
             rawko: "0.1.0".into(),
             session: "s".into(),
@@ -321,7 +321,7 @@ mod tests {
         };
         let mut writer = JournalWriter::create(&dir.path().join("s"), &header).unwrap();
         for n in 1..4 {
-            let event = Event::TimerFired { effect: EffectId(n) };
+            let event = Event::Answered { effect: EffectId(n), answer: EffectAnswer::TimerFired };
             writer.event(&Stamped { at: Timestamp(n), event }).unwrap();
             let timer = Effect::StartTimer { id: EffectId(n), after_ms: 9, purpose: TimerPurpose::Backoff };
             writer.step(&StepRecord::of(&[timer], &[])).unwrap();

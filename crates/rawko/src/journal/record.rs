@@ -3,15 +3,14 @@
 use rawko_core::Timestamp;
 use rawko_core::message::ToolCall;
 use rawko_core::session::{Effect, EffectId, Note, Stamped};
+use rawko_core::text::hex;
 use rawko_core::tool::ToolAccess;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::hex::hex;
-
 /// The format that this rawko writes, and the newest that it reads.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Arguments of a call that are repeated beside its effect; longer ones stand in the model's answer alone.
 const INLINE_INPUT_BYTES: usize = 512;
@@ -19,7 +18,7 @@ const INLINE_INPUT_BYTES: usize = 512;
 /// The first record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Header {
+pub struct JournalHeader {
     /// Format of the file.
     pub format: u32,
     /// The rawko that wrote it.
@@ -32,7 +31,8 @@ pub struct Header {
     pub task: String,
     /// SHA-256 of the resolved configuration, in hexadecimal.
     pub config_digest: String,
-    /// What the operating system did not enforce in this run; empty in journals that do not say.
+    /// What the run did without: what the operating system did not enforce, and git where it was not installed. Empty in
+    /// journals that do not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
     /// Shows the user who began it that it is their own; absent where there was no key.
@@ -57,7 +57,7 @@ pub struct ForkedFrom {
 /// What kind of record a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RecordKind {
     /// The first line.
     Header,
     /// Something happened.
@@ -105,22 +105,22 @@ impl StepRecord {
 
 fn must_be_readable(note: &Note) -> bool {
     match note {
-        Note::Decided(_)
+        Note::DecisionMade(_)
         | Note::Warned { .. }
         | Note::StateChanged { .. }
-        | Note::CheckpointKept { .. }
-        | Note::Verified { .. }
-        | Note::Compacted { .. } => true,
+        | Note::CheckpointTaken { .. }
+        | Note::VerificationFinished { .. }
+        | Note::ConversationCompacted { .. } => true,
         Note::ToolCalled { allowed, .. } => !allowed,
         // What was judged stays judged, whatever a later rawko would make of it.
         Note::MemoriesUsed { rule, .. } => !rule.is_first(),
         Note::AgentStarted { .. }
         | Note::VerificationStarted { .. }
-        | Note::MemoriesInjected { .. }
-        | Note::Remembered { .. }
-        | Note::ToolAnswered { .. }
+        | Note::MemoriesRecalled { .. }
+        | Note::MemoryKept { .. }
+        | Note::ToolFinished { .. }
         | Note::PlanUpdated { .. }
-        | Note::Used { .. } => false,
+        | Note::TokensUsed { .. } => false,
     }
 }
 
@@ -166,23 +166,15 @@ impl JournaledEffect {
     /// The stored form of `effect`.
     #[must_use]
     pub fn of(effect: &Effect) -> Self {
-        match effect {
-            Effect::RunTool { id, agent, call, access, rule } => Self::RunTool {
-                id: *id,
-                agent: agent.clone(),
-                call: JournaledCall::of(call),
-                access: *access,
-                rule: rule.clone(),
-            },
-            Effect::CallModel { .. }
-            | Effect::TakeCheckpoint { .. }
-            | Effect::InspectTree { .. }
-            | Effect::Recall { .. }
-            | Effect::Remember { .. }
-            | Effect::Verify { .. }
-            | Effect::StartTimer { .. }
-            | Effect::Abandon { .. }
-            | Effect::Finish { .. } => Self::Whole(effect.clone()),
+        let Effect::RunTool { id, agent, call, access, rule } = effect else {
+            return Self::Whole(effect.clone());
+        };
+        Self::RunTool {
+            id: *id,
+            agent: agent.clone(),
+            call: JournaledCall::of(call),
+            access: *access,
+            rule: rule.clone(),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::file::open_own;
 use super::fold::fold;
 use super::lock::SessionLock;
 use super::reader::{LONGEST_JOURNAL, Prefix, prefix};
-use super::record::{FORMAT, ForkedFrom, Header, Record};
+use super::record::{FORMAT, ForkedFrom, JournalHeader, Record};
 use super::store::SessionStore;
 use super::writer::JournalWriter;
 use crate::driver::now;
@@ -31,7 +31,7 @@ pub struct Repaired {
     pub kept: u64,
     /// Why the next one was not.
     pub damage: String,
-    /// Lines behind the sound ones, the damaged one included.
+    /// Lines after the sound ones, the damaged one included.
     pub lost_lines: u64,
     /// Their bytes.
     pub lost_bytes: u64,
@@ -66,7 +66,7 @@ impl SessionStore {
         }
         let lost =
             lost(&file, journal.end.length).map_err(|error| JournalError::io("cannot read", &path, error))?;
-        let header = Header {
+        let header = JournalHeader {
             format: FORMAT,
             session: session_id::new(now()),
             created_at: now(),
@@ -116,7 +116,7 @@ struct Lost {
     kinds: Vec<String>,
 }
 
-/// What stands behind the sound records.
+/// What stands after the sound records.
 fn lost(mut file: &File, from: u64) -> std::io::Result<Lost> {
     let mut lost = Lost { bytes: file.metadata()?.len().saturating_sub(from), ..Lost::default() };
     file.seek(SeekFrom::Start(from))?;
@@ -134,7 +134,7 @@ fn lost(mut file: &File, from: u64) -> std::io::Result<Lost> {
 
 fn kind_of(line: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct Line {
+    struct LineKind {
         kind: String,
         data: Data,
     }
@@ -143,7 +143,7 @@ fn kind_of(line: &[u8]) -> String {
         #[serde(rename = "type")]
         name: Option<String>,
     }
-    match serde_json::from_slice::<Line>(line) {
+    match serde_json::from_slice::<LineKind>(line) {
         Ok(line) => line.data.name.unwrap_or(line.kind),
         Err(_) => "unreadable".to_owned(),
     }

@@ -9,7 +9,7 @@ use super::error::JournalError;
 use super::file::{open_own, sync_directory};
 use super::info::SessionInfo;
 use super::lock::{SessionLock, holder};
-use super::record::Header;
+use super::record::JournalHeader;
 use super::writer::{FILE_NAME, JournalWriter};
 use crate::session_id;
 
@@ -45,7 +45,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// [`JournalError::Io`] where the folder cannot be written.
-    pub fn create(&self, header: &Header) -> Result<JournalWriter, JournalError> {
+    pub fn create(&self, header: &JournalHeader) -> Result<JournalWriter, JournalError> {
         self.create_at(&self.folder.join(&header.session), header)
     }
 
@@ -56,7 +56,7 @@ impl SessionStore {
     /// [`JournalError::Io`] where the folder cannot be written, and what `fill` returns. Nothing is left then.
     pub(crate) fn create_filled(
         &self,
-        header: &Header,
+        header: &JournalHeader,
         fill: impl FnOnce(&mut JournalWriter) -> Result<(), JournalError>,
     ) -> Result<PathBuf, JournalError> {
         self.remove_half_made();
@@ -75,7 +75,7 @@ impl SessionStore {
         made.map(|()| directory.join(FILE_NAME))
     }
 
-    /// Removes what a process left behind that was killed while it made a session.
+    /// Removes what is left of a session whose process was killed while it made it.
     fn remove_half_made(&self) {
         if self.refuse_link().is_err() {
             return;
@@ -90,7 +90,7 @@ impl SessionStore {
         }
     }
 
-    fn create_at(&self, directory: &Path, header: &Header) -> Result<JournalWriter, JournalError> {
+    fn create_at(&self, directory: &Path, header: &JournalHeader) -> Result<JournalWriter, JournalError> {
         self.refuse_link()?;
         let writer = JournalWriter::create(directory, header)?;
         let ignore = self.folder.join(".gitignore");
@@ -122,7 +122,7 @@ impl SessionStore {
         self.refuse_link()?;
         let path = self.find(id)?;
         let directory = path.parent().unwrap_or(&self.folder).to_owned();
-        // Whatever else lies where a journal should be (nothing, a link, a FIFO), nobody writes a session there.
+        // Whatever else lies where a journal should be (nothing, a link, a FIFO), no process writes a session there.
         let held = match open_own(&path, OpenOptions::new().read(true).append(true)) {
             Ok(_) => Some(SessionLock::acquire(&path)?),
             Err(_) => None,
@@ -206,8 +206,8 @@ mod tests {
     use crate::journal::FORMAT;
     use rawko_core::Timestamp;
 
-    fn header(session: &str) -> Header {
-        Header {
+    fn header(session: &str) -> JournalHeader {
+        JournalHeader {
             format: FORMAT,
             rawko: String::new(),
             session: session.into(),

@@ -13,7 +13,7 @@ use super::error::JournalError;
 use super::file::{open_own, sync_directory};
 use super::lock::SessionLock;
 use super::reader::{End, Journal, LONGEST_JOURNAL, LONGEST_LINE, parse};
-use super::record::{Header, Kind, StepRecord, digest};
+use super::record::{JournalHeader, RecordKind, StepRecord, digest};
 
 /// Name of the file in a session's directory.
 pub(super) const FILE_NAME: &str = "journal.jsonl";
@@ -32,9 +32,9 @@ pub struct JournalWriter {
 }
 
 #[derive(Serialize)]
-struct Line<'a, T> {
+struct NewLine<'a, T> {
     seq: u64,
-    kind: Kind,
+    kind: RecordKind,
     data: &'a T,
     #[serde(skip_serializing_if = "<[BlobRef]>::is_empty")]
     blobs: &'a [BlobRef],
@@ -45,7 +45,7 @@ impl JournalWriter {
     ///
     /// # Errors
     /// [`JournalError::Io`] where the place cannot be written or the journal is there already.
-    pub fn create(directory: &Path, header: &Header) -> Result<Self, JournalError> {
+    pub fn create(directory: &Path, header: &JournalHeader) -> Result<Self, JournalError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -62,15 +62,15 @@ impl JournalWriter {
         let blobs = Blobs::of_journal(&path);
         let mut writer =
             Self { file, path, seq: 0, check: String::new(), length: 0, line: Vec::new(), blobs, lock };
-        writer.append(Kind::Header, header)?;
+        writer.append(RecordKind::Header, header)?;
         writer.commit()?;
         sync_directory(directory);
-        // The folders above may be as new as the session: a journal that nobody finds is lost, too.
+        // The folders above may be as new as the session: a journal that cannot be found is lost, too.
         directory.ancestors().skip(1).take(2).for_each(sync_directory);
         Ok(writer)
     }
 
-    /// Takes up an existing journal: locks it, reads and verifies it, drops a torn last line, and goes on behind the
+    /// Takes up an existing journal: locks it, reads and verifies it, drops a torn last line, and goes on after the
     /// last sound record.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl JournalWriter {
     /// # Errors
     /// [`JournalError::Io`]; the journal then ends with the record before.
     pub fn event(&mut self, stamped: &Stamped) -> Result<(), JournalError> {
-        self.append(Kind::Event, stamped)
+        self.append(RecordKind::Event, stamped)
     }
 
     /// Appends what an event led to.
@@ -127,7 +127,7 @@ impl JournalWriter {
     /// # Errors
     /// As [`JournalWriter::event`].
     pub fn step(&mut self, step: &StepRecord) -> Result<(), JournalError> {
-        self.append(Kind::Step, step)
+        self.append(RecordKind::Step, step)
     }
 
     /// Makes everything appended so far durable.
@@ -138,7 +138,7 @@ impl JournalWriter {
         self.file.sync_data().map_err(|error| JournalError::io("cannot sync", &self.path, error))
     }
 
-    fn append<T: Serialize>(&mut self, kind: Kind, data: &T) -> Result<(), JournalError> {
+    fn append<T: Serialize>(&mut self, kind: RecordKind, data: &T) -> Result<(), JournalError> {
         self.encode(kind, data, &[])?;
         // A long text makes a long line: short ones need not be looked through.
         if self.line.len() > THRESHOLD {
@@ -171,9 +171,14 @@ impl JournalWriter {
         Ok(())
     }
 
-    fn encode<T: Serialize>(&mut self, kind: Kind, data: &T, blobs: &[BlobRef]) -> Result<(), JournalError> {
+    fn encode<T: Serialize>(
+        &mut self,
+        kind: RecordKind,
+        data: &T,
+        blobs: &[BlobRef],
+    ) -> Result<(), JournalError> {
         self.line.clear();
-        let line = Line { seq: self.seq, kind, data, blobs };
+        let line = NewLine { seq: self.seq, kind, data, blobs };
         serde_json::to_writer(&mut self.line, &line).map_err(|error| self.unencodable(error))
     }
 

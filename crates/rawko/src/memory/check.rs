@@ -12,6 +12,9 @@ use crate::config::front_matter;
 /// How far in the future a date may be: clocks differ.
 const LENIENCY_MS: u64 = 10 * 60 * 1_000;
 
+/// Memories from which on a selection takes longer than anybody should wait for it.
+const MANY: usize = if cfg!(test) { 30 } else { 20_000 };
+
 /// Most steps from one memory to one that it supersedes, in search of circles.
 const MAX_STEPS: usize = 1_000_000;
 
@@ -105,6 +108,10 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
         }
     }
     reports.extend(found_between);
+    if memories.len() > MANY {
+        let message = format!("{} memories, more than the {MANY} that are searched quickly", memories.len());
+        reports.push(Report::warning("", message, "retire and remove what is no longer of use"));
+    }
     reports
 }
 
@@ -130,12 +137,12 @@ fn edges(memories: &[Memory], by_key: &BTreeMap<String, Vec<usize>>) -> Vec<Vec<
     memories.iter().enumerate().map(of).collect()
 }
 
-/// For each memory that has expired those that it supersedes all the same, have not expired and are superseded by nothing that is told.
+/// For each memory that has expired those that it supersedes all the same, have not expired and are superseded by nothing that is given.
 fn silenced(memories: &[Memory], edges: &[Vec<usize>], now: Timestamp) -> BTreeMap<usize, Vec<usize>> {
     let is_expired = |at: &usize| memories[*at].header.expires_at.is_some_and(|expires| expires <= now);
     let superseded: BTreeSet<usize> = edges.iter().flatten().copied().collect();
     let (expired, others): (Vec<usize>, Vec<usize>) = (0..memories.len()).partition(is_expired);
-    // Over as many steps as there are: what is told stands for all of them.
+    // Over as many steps as there are: what is given stands for all of them.
     let mut told: Vec<usize> = others.into_iter().filter(|at| !superseded.contains(at)).collect();
     let mut replaced: BTreeSet<usize> = BTreeSet::new();
     while let Some(at) = told.pop() {
@@ -149,7 +156,7 @@ fn silenced(memories: &[Memory], edges: &[Vec<usize>], now: Timestamp) -> BTreeM
 }
 
 impl MemoryStore {
-    /// The memories that are not told because of one that has expired and supersedes them all the same.
+    /// The memories that are not given because of one that has expired and supersedes them all the same.
     #[must_use]
     pub fn silenced_by(&self, path: &str, now: Timestamp) -> Vec<String> {
         let Inventory { memories, .. } = self.inventory();
@@ -163,7 +170,7 @@ impl MemoryStore {
 /// Which memories supersede which.
 struct Circles {
     edges: Vec<Vec<usize>>,
-    /// Steps that may still be gone: what somebody wrote to be slow is not looked through.
+    /// Steps that may still be gone: the search is bounded.
     left: usize,
 }
 

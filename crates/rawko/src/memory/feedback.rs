@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_LENGTH: u64 = 8 * 1024 * 1024;
 /// What it is made into, before that takes its place.
 const SHORTER: &str = ".new-feedback";
-/// How long somebody else's lock is waited for: a run goes on without, and leaves the file as long as it is.
+/// How long a lock is waited for: a run goes on without, and leaves the file as long as it is.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// How often uses are written without a lock until they are where the next one reads.
 const ATTEMPTS: usize = 5;
@@ -84,7 +84,7 @@ pub(super) fn append(folder: BorrowedFd<'_>, uses: &[Use]) -> io::Result<()> {
         serde_json::to_writer(&mut text, one)?;
         text.push(b'\n');
     }
-    // Whoever appends while the file is made shorter would do so in vain.
+    // What is appended while the file is made shorter would be lost.
     let lock = Lock::take(folder::open_below(folder, "")?, PATIENCE);
     for _ in 0..ATTEMPTS {
         let mut file = open(folder, NAME, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
@@ -109,7 +109,7 @@ pub(super) fn append(folder: BorrowedFd<'_>, uses: &[Use]) -> io::Result<()> {
 fn shorten(folder: BorrowedFd<'_>) -> io::Result<()> {
     let mut text = lines(folder)?.join(&b'\n');
     text.push(b'\n');
-    // One that a crash left behind.
+    // One that a crash left.
     let _ = unlinkat(folder, SHORTER, AtFlags::empty());
     let mut file = open(folder, SHORTER, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
     file.write_all(&text)?;
@@ -173,7 +173,7 @@ mod tests {
         let many = usize::try_from(MAX_LENGTH).unwrap() / line(1).len();
         fs::write(&path, line(1).repeat(many)).unwrap();
         fs::write(dir.path().join(SHORTER), "left behind").unwrap();
-        // Somebody else writes: it is left as long as it is.
+        // Another process writes: it is left as long as it is.
         let other = Lock::take(File::open(dir.path()).unwrap().into(), Duration::ZERO);
         append_to(dir.path(), 2).unwrap();
         assert!(other.is_held() && fs::metadata(&path).unwrap().len() > MAX_LENGTH);

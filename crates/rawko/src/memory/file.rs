@@ -7,30 +7,37 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
 
-use rawko_core::memory::{Finding, Header};
+use rawko_core::memory::{Finding, Header, Terms};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
-use serde::{Deserialize, Serialize};
 
-use super::effort::Effort;
 use super::folder::Stamp;
 use super::report::Report;
+use super::write::without_notes;
 use crate::config::front_matter::{self, FrontMatter};
 
 /// Most bytes of a file.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 /// Most bytes of front matter, its two lines `---` included.
 pub(super) const MAX_FRONT: usize = 64 * 1024;
-/// Bytes that are read first: most front matter is shorter.
-const FIRST: usize = 4 * 1024;
+/// Bytes of a file that are read to know what it is about: its front matter, and the beginning of its body.
+const READ: u64 = 80 * 1024;
 
 /// What a file says of itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     /// `None` where it cannot be used; then a report says why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) header: Option<Header>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) terms: Terms,
     pub(super) reports: Vec<Report>,
+}
+
+/// How closely patterns are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Care {
+    /// For a selection among thousands.
+    Quick,
+    /// For a report of what is wrong.
+    Full,
 }
 
 /// A file's text, in two parts.
@@ -42,13 +49,13 @@ pub(super) struct Text {
     pub(super) body: String,
 }
 
-/// Reads the front matter of `name` in `folder`, shown as `path`, and the stamp of the file that was read. Without a stamp it is not known what
-/// the file holds, and whether it [can be read](can_be_read) now must be tried.
+/// Reads what the file `name` in `folder`, shown as `path`, is about, and the stamp of the file that was read. Without a stamp it is not
+/// known what the file holds.
 pub(super) fn read_entry(
     folder: BorrowedFd<'_>,
     name: &str,
     path: &str,
-    effort: &Effort,
+    care: Care,
 ) -> (Entry, Option<Stamp>) {
     let (file, stamp) = match open(folder, name, path) {
         Ok(opened) => opened,
@@ -57,20 +64,16 @@ pub(super) fn read_entry(
     if let Err(report) = within_bounds(stamp, path) {
         return (refused(*report), Some(stamp));
     }
-    match read_front(&file, path) {
-        Ok(bytes) => (parse(&bytes, path, effort), Some(stamp)),
-        Err(report) => (refused(*report), None),
+    let mut bytes = Vec::with_capacity(usize::try_from(stamp.size.min(READ)).unwrap_or_default() + 1);
+    match file.take(READ).read_to_end(&mut bytes) {
+        Ok(_) => (parse(&bytes, path, care), Some(stamp)),
+        Err(error) => (refused(*unreadable(path, &error)), None),
     }
 }
 
 /// The entry of a file that cannot be used.
-pub(super) fn refused(report: Report) -> Entry {
-    Entry { header: None, reports: vec![report] }
-}
-
-/// Whether a file can be read, of which that was not so.
-pub(super) fn can_be_read(folder: BorrowedFd<'_>, name: &str) -> bool {
-    open(folder, name, name).is_ok_and(|(mut file, _)| file.read(&mut [0; 1]).is_ok())
+fn refused(report: Report) -> Entry {
+    Entry { header: None, terms: Terms::default(), reports: vec![report] }
 }
 
 /// The whole text of a memory, line breaks as they are; front matter alone where `body` is not wanted.
@@ -106,20 +109,7 @@ fn within_bounds(stamp: Stamp, path: &str) -> Result<(), Box<Report>> {
     Err(Box::new(Report::error(path, message, "shorten it, or move it elsewhere")))
 }
 
-/// The file's beginning, at least to the end of its front matter where it has one within bounds.
-fn read_front(file: &File, path: &str) -> Result<Vec<u8>, Box<Report>> {
-    let mut bytes = Vec::with_capacity(FIRST);
-    for wanted in [FIRST, MAX_FRONT + 1] {
-        let more = u64::try_from(wanted - bytes.len()).unwrap_or_default();
-        let read = file.take(more).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
-        if front_end(&bytes).is_some() || u64::try_from(read).unwrap_or_default() < more {
-            break;
-        }
-    }
-    Ok(bytes)
-}
-
-/// Behind the line that ends the front matter; `None` where none begins or none ends in these bytes.
+/// After the line that ends the front matter; `None` where none begins or none ends in these bytes.
 fn front_end(bytes: &[u8]) -> Option<usize> {
     let mut offset = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     for (number, line) in bytes[offset..].split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -135,27 +125,33 @@ fn front_end(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// What the beginning of a file says. Patterns are checked as far as the effort goes.
-pub(super) fn parse(bytes: &[u8], path: &str, effort: &Effort) -> Entry {
-    let refuse = |report: Report| Entry { header: None, reports: vec![report] };
+/// What the beginning of a file says.
+pub(super) fn parse(bytes: &[u8], path: &str, care: Care) -> Entry {
     let Some(end) = front_end(bytes).filter(|end| *end <= MAX_FRONT) else {
-        return refuse(no_front(bytes, path));
+        return refused(no_front(bytes, path));
     };
     let text = match std::str::from_utf8(&bytes[..end]) {
         Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
-        Err(_) => return refuse(not_text(&bytes[..end], path)),
+        Err(_) => return refused(not_text(&bytes[..end], path)),
     };
     // Without the two lines around it; it begins in the second line.
     let inner = text.split_once('\n').map_or("", |(_, rest)| rest);
     let inner = inner.trim_end().strip_suffix("---").unwrap_or_default();
     match front_matter::parse(inner, 1) {
         Ok(front) => {
-            let (header, findings) = Header::read_within(&front.value, &|text| effort.takes(text));
+            let (header, findings) = match care {
+                Care::Quick => Header::read_quickly(&front.value),
+                Care::Full => Header::read(&front.value),
+            };
             let reports = findings.into_iter().map(|finding| located(&front, finding, path)).collect();
-            Entry { header, reports }
+            let body = String::from_utf8_lossy(&bytes[end..]);
+            let terms =
+                header.as_ref().map(|header| Terms::of(header, without_notes(&body))).unwrap_or_default();
+            Entry { header, terms, reports }
         }
         Err(errors) => Entry {
             header: None,
+            terms: Terms::default(),
             reports: errors
                 .into_iter()
                 .map(|(place, message, help)| {
@@ -168,8 +164,11 @@ pub(super) fn parse(bytes: &[u8], path: &str, effort: &Effort) -> Entry {
 }
 
 fn located(front: &FrontMatter, finding: Finding, path: &str) -> Report {
-    let place =
-        if finding.pointer.is_empty() { crate::config::Place::START } else { front.place(&finding.pointer) };
+    let place = if finding.pointer.is_empty() {
+        crate::config::Position::START
+    } else {
+        front.place(&finding.pointer)
+    };
     Report::new(finding.severity, path, finding.message, finding.help).at(place.line, place.column)
 }
 
@@ -210,7 +209,7 @@ mod tests {
     /// Whether the text is a memory, and what is reported of it as `line: message`.
     #[track_caller]
     fn check(text: impl AsRef<[u8]>, usable: bool, expected: &[&str]) {
-        let entry = parse(text.as_ref(), "m.md", &Effort::unbounded());
+        let entry = parse(text.as_ref(), "m.md", Care::Full);
         let shown: Vec<String> = entry
             .reports
             .iter()
@@ -250,7 +249,7 @@ mod tests {
         check(
             SOUND.replace("title: T", "title: \"\u{1F600}\"\ntitle: U"),
             false,
-            &["3: the key `title` is here twice"],
+            &["3: duplicate key `title`"],
         );
         check(
             [b"---\ntitle: \xff\n---\n".as_slice(), b""].concat(),
@@ -271,7 +270,7 @@ mod tests {
             ]),
             0..20,
         )) {
-            let entry = parse(&parts.concat(), "m.md", &Effort::unbounded());
+            let entry = parse(&parts.concat(), "m.md", Care::Full);
             prop_assert!(entry.header.is_some() || !entry.reports.is_empty());
         }
     }

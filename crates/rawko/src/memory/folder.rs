@@ -4,10 +4,10 @@
 //! from the one above it, so that nothing can be slipped in between. Contents are read elsewhere.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
 use rustix::io::Errno;
 
 use super::report::Report;
@@ -22,7 +22,7 @@ pub(super) const MAX_FOLDERS: usize = if cfg!(test) { 1_200 } else { 100_000 };
 pub(super) const ENDING: &str = ".md";
 
 /// By what a file or folder is known to be unchanged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Stamp {
     pub(super) ino: u64,
     pub(super) size: u64,
@@ -59,7 +59,6 @@ impl Stamp {
 pub(super) struct Listed {
     /// Below the memories' folder; empty for that folder itself.
     pub(super) path: String,
-    pub(super) stamp: Stamp,
     /// Names of files, sorted.
     pub(super) names: Vec<String>,
 }
@@ -70,14 +69,11 @@ pub(super) struct Listing {
     /// The folders, sorted by path.
     pub(super) folders: Vec<Listed>,
     pub(super) reports: Vec<Report>,
-    /// Whether a folder could not be read: nothing tells when it can be.
-    pub(super) is_partial: bool,
 }
 
 impl Listing {
     fn unread(&mut self, path: &str, error: Errno) {
         self.reports.push(unreadable(path, error));
-        self.is_partial = true;
     }
 }
 
@@ -124,11 +120,6 @@ pub(super) fn open_below(root: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Er
     Ok(at)
 }
 
-/// The stamp of an open folder.
-pub(super) fn stamp_of(folder: BorrowedFd<'_>) -> Result<Stamp, Errno> {
-    fstat(folder).map(|stat| Stamp::of(&stat))
-}
-
 /// Lists the folder and all below it. Names that are not memories are passed over; what should be one and is not is reported.
 ///
 /// One folder is open at a time, however many there are: a process may have a thousand files open and more folders than that.
@@ -139,7 +130,7 @@ pub(super) fn list(root: BorrowedFd<'_>) -> Listing {
     while let Some((path, depth)) = waiting.pop() {
         let below = match open_below(root, &path) {
             Ok(folder) => one(folder, &path, depth, &mut files, &mut listing),
-            // It went while the one above was read, whose stamp has changed by that.
+            // It went while the one above was read.
             Err(Errno::NOENT) if depth > 0 => Vec::new(),
             Err(error) => {
                 listing.unread(&path, error);
@@ -163,10 +154,8 @@ pub(super) fn list(root: BorrowedFd<'_>) -> Listing {
 
 /// Lists one folder; the paths of those right below it, the last first.
 fn one(folder: OwnedFd, path: &str, depth: usize, files: &mut usize, listing: &mut Listing) -> Vec<String> {
-    // Before the names are read: a change in between shows as a change.
-    let opened = stamp_of(folder.as_fd()).and_then(|stamp| Ok((stamp, Dir::read_from(&folder)?)));
-    let (stamp, entries) = match opened {
-        Ok(opened) => opened,
+    let entries = match Dir::read_from(&folder) {
+        Ok(entries) => entries,
         Err(error) => {
             listing.unread(path, error);
             return Vec::new();
@@ -222,7 +211,7 @@ fn one(folder: OwnedFd, path: &str, depth: usize, files: &mut usize, listing: &m
     }
     names.truncate(MAX_FILES.saturating_sub(before));
     folders.sort_unstable_by(|a, b| b.cmp(a));
-    listing.folders.push(Listed { path: path.to_owned(), stamp, names });
+    listing.folders.push(Listed { path: path.to_owned(), names });
     folders
 }
 

@@ -11,7 +11,7 @@ use rawko_core::memory::{Likeness, Memory, Said, likeness, superseded};
 use super::store::MemoryStore;
 use super::write::{self, NewMemory, WriteError};
 
-/// Memories whose bodies are compared with that of a new one; of those that are told, and of retired ones.
+/// Memories whose bodies are compared with that of a new one; of those that are given, and of retired ones.
 const MAX_COMPARED: usize = 50;
 /// Most memories that a new one names as saying otherwise.
 const MAX_CONFLICTS: usize = 5;
@@ -34,7 +34,7 @@ pub enum Learned {
 /// Which memories make a new one needless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Among {
-    /// Those that are told: what a person writes may be one that was retired.
+    /// Those that are given: what a person writes may be one that was retired.
     Told,
     /// Retired ones too: a run that finds out again what a person took back does not bring it back.
     Known,
@@ -51,7 +51,7 @@ impl MemoryStore {
     /// Writes a memory under a name of its own, and returns its path. One that is retired is no reason not to.
     ///
     /// # Errors
-    /// [`WriteError::Duplicate`] where one that is told says nearly the same and `force` is not set; [`WriteError::Invalid`] where it
+    /// [`WriteError::Duplicate`] where one that is given says nearly the same and `force` is not set; [`WriteError::Invalid`] where it
     /// would be no memory; [`WriteError::Busy`] and [`WriteError::Io`] where it cannot be written.
     pub fn add(&self, new: &NewMemory, force: bool) -> Result<String, WriteError> {
         write::sound(new)?;
@@ -73,7 +73,7 @@ impl MemoryStore {
         let folder = self.prepare()?;
         let _lock = self.lock()?;
         let compared = self.compared(new, Among::Known);
-        // What says otherwise is told beside it from now on, whatever the two are called.
+        // What says otherwise is given beside it from now on, whatever the two are called.
         let contrary = compared
             .iter()
             .filter(|one| one.likeness == Likeness::Contrary && !one.is_retired)
@@ -120,7 +120,7 @@ impl MemoryStore {
             .filter(|(common, _, _)| *common > 0)
             .collect();
         near.sort_by_key(|(common, _, _)| std::cmp::Reverse(*common));
-        // Apart, so that many that were retired do not hide one that is told.
+        // Apart, so that many that were retired do not hide one that is given.
         let mut left = [MAX_COMPARED; 2];
         near.retain(|(_, is_retired, _)| {
             let left = &mut left[usize::from(*is_retired)];
@@ -129,8 +129,10 @@ impl MemoryStore {
             fits
         });
         let compare = |(_, is_retired, memory): (usize, bool, Memory)| {
-            let known =
-                self.text(&memory.path).map(|(_, body)| write::without_notes(&body)).unwrap_or_default();
+            let known = self
+                .text(&memory.path)
+                .map(|(_, body)| write::without_notes(&body).to_owned())
+                .unwrap_or_default();
             let header = &memory.header;
             let known = Said { kind: header.kind, title: &header.title, body: &known };
             let new = Said { kind: new.kind, title: &new.title, body: &new.body };
@@ -140,7 +142,7 @@ impl MemoryStore {
     }
 }
 
-/// The one that makes the new memory needless: rather one that is told.
+/// The one that makes the new memory needless: rather one that is given.
 fn duplicate(compared: Vec<Compared>) -> Option<Memory> {
     let duplicates = compared.into_iter().filter(|one| one.likeness.is_duplicate());
     duplicates.min_by_key(|one| one.is_retired).map(|one| one.memory)

@@ -81,7 +81,7 @@ fn the_same_under_another_title_is_found() {
     check("Where the server listens", "x", "y", false);
 }
 
-/// Whoever looks finds what the others wrote: nothing is lost and nothing written twice.
+/// Each writer finds what the others wrote: nothing is lost and nothing written twice.
 #[test]
 fn writers_wait_for_each_other() {
     const WRITERS: usize = 8;

@@ -1,7 +1,7 @@
 //! One writer at a time in the memories' folder, over all processes.
 //!
-//! Owns the lock: advisory, on the open folder itself, so that nothing is left behind and nothing can be left locked. It is waited for, but not
-//! for ever: whoever holds it may have been stopped, or mean harm. Reading takes no lock.
+//! Owns the lock: advisory, on the open folder itself, so that no file is left and nothing can be left locked. It is waited for, but not
+//! for ever: its holder may have been stopped, or mean harm. Reading takes no lock.
 
 use std::os::fd::OwnedFd;
 use std::thread::sleep;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// How long somebody else's lock is waited for by whoever must not write without it.
+/// How long a writer that needs the lock waits for it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks whether it is free.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -25,7 +25,7 @@ pub(super) enum Lock {
     },
     /// The file system knows no such locks: then nobody is held back.
     Unknown,
-    /// Somebody else holds it still.
+    /// Another process still holds it.
     Busy,
 }
 

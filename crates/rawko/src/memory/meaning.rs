@@ -1,7 +1,7 @@
 //! Similarity of meaning for the memories of a project, where this build has it.
 //!
 //! Owns the way from `memory.semantic: true` to `RecallOptions::semantic`. The model is loaded once and asked often; it is not
-//! there in a build without the feature `semantic`, and then loading says so. Whatever goes wrong is told and memories are
+//! there in a build without the feature `semantic`, and then loading says so. Whatever goes wrong is reported and memories are
 //! matched by words alone.
 
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ impl Meaning {
     }
 }
 
-/// The memories that may be told: what never is must not outshine what is.
+/// The memories that may be given: what never is must not outshine what is.
 #[cfg(feature = "semantic")]
 fn living(store: &MemoryStore, now: Timestamp) -> Vec<Memory> {
     let mut memories = store.inventory().memories;
@@ -177,7 +177,7 @@ impl From<rawko_semantic::Error> for MeaningError {
     }
 }
 
-/// The model for a run: loaded when it is first asked for, and what is wrong with it told once.
+/// The model for a run: loaded when it is first asked for, and what is wrong with it reported once.
 #[derive(Debug)]
 pub(crate) struct LazyMeaning {
     data_directory: Option<PathBuf>,

@@ -1,25 +1,24 @@
-//! The memories of a project: reading, finding, writing (`spec/memory.md`, `docs/memory.md`).
+//! The memories of a project: reading, finding, writing (`docs/spec/memory.md`, `docs/memory.md`).
 //!
 //! ```text
-//! folder ─▶ file ─▶ index ─▶ store ─▶ core::memory (rank, choose, block)
-//!                             │
+//! folder ─▶ file ─▶ records ─▶ store ─▶ core::memory (rank, choose, block)
+//!                               │
 //!                      tree, feedback, lock, write, learn, retire
 //! ```
 //!
 //! A [`MemoryStore`] is everything there is to do with `.rawko/memories`. What a memory means, whether it matches and
-//! what of it is told is `rawko_core::memory`'s. Nothing here stops a run: what cannot be read becomes a [`Report`].
+//! what of it is given is `rawko_core::memory`'s. Nothing here stops a run: what cannot be read becomes a [`Report`].
 //! Everything blocks, and is quick.
 
 mod check;
-mod effort;
 mod feedback;
 mod file;
 mod folder;
-mod index;
 mod learn;
 mod lock;
 mod meaning;
 mod parallel;
+mod records;
 mod report;
 mod retire;
 mod store;

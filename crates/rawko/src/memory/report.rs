@@ -1,4 +1,4 @@
-//! What somebody should know of the memories' folder: file, line, what is wrong, what to do.
+//! Problems of the memories' folder: file, line, what is wrong, what to do.
 //!
 //! A report never stops anything: a memory that cannot be used is as if it were not there, and everything else goes on.
 

@@ -1,10 +1,10 @@
-//! Retiring memories: they are told no more, and their files stay.
+//! Retiring memories: they are given no more, and their files stay.
 //!
-//! Owns that nobody retires more than was asked for: what takes the place of a memory must be told itself, or both would fall silent. What is
+//! Owns that nobody retires more than was asked for: what takes the place of a memory must be given itself, or both would fall silent. What is
 //! retired already stays as it is.
 
 use rawko_core::Timestamp;
-use rawko_core::memory::{Memory, Reason, reference_key, referred_keys, superseded};
+use rawko_core::memory::{Memory, Reason, Status, reference_key, referred_keys, superseded};
 use serde_json::json;
 
 use super::store::{Inventory, MemoryStore};
@@ -13,9 +13,9 @@ use super::write::{self, WriteError};
 /// What it came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Retirement {
-    /// The memory is told no more from now on.
+    /// The memory is given no more from now on.
     Done,
-    /// It was not told before, for this reason; nothing was changed.
+    /// It was not given before, for this reason; nothing was changed.
     Already(Reason),
 }
 
@@ -35,10 +35,30 @@ impl MemoryStore {
         Ok(Retirement::Done)
     }
 
+    /// Keeps a proposed memory: it counts as confirmed from now on.
+    ///
+    /// # Errors
+    /// Where there is no such memory, or its file cannot be changed.
+    pub fn confirm(&self, path: &str) -> Result<(), WriteError> {
+        let _lock = self.lock()?;
+        let text = self.to_change(path)?;
+        write::set_key(&self.folder(), path, &text, "status", json!(Status::Confirmed))
+    }
+
+    /// The memories that were proposed by runs, have not been retired, and no person has kept; by path.
+    #[must_use]
+    pub fn proposed(&self, now: Timestamp) -> Vec<Memory> {
+        let all = self.inventory().memories;
+        let is_open = |memory: &&Memory| {
+            memory.header.status == Status::Proposed && untold(&all, &memory.path, now).is_none()
+        };
+        all.iter().filter(is_open).cloned().collect()
+    }
+
     /// Notes in the memory `new` that it takes the place of `old`. Both files stay.
     ///
     /// # Errors
-    /// [`WriteError::Untold`] where `new` is not told itself; else where there is no memory `new`, or its file cannot be changed.
+    /// [`WriteError::Untold`] where `new` is not given itself; else where there is no memory `new`, or its file cannot be changed.
     pub fn supersede(&self, old: &Memory, new: &Memory, now: Timestamp) -> Result<Retirement, WriteError> {
         let path = &new.path;
         let _lock = self.lock()?;
@@ -48,7 +68,7 @@ impl MemoryStore {
             return Err(WriteError::Untold { path: path.clone(), reason, instead });
         }
         let keys = referred_keys(&old.path, &old.header.title);
-        // As it is now: somebody else may have written since `new` was read.
+        // As it is now: another process may have written since `new` was read.
         let not_found = || WriteError::NotFound { path: path.clone() };
         let new = memories.iter().find(|memory| memory.path == *path).ok_or_else(not_found)?;
         if new.header.supersedes.iter().any(|known| keys.contains(&reference_key(known))) {
@@ -62,7 +82,7 @@ impl MemoryStore {
     }
 }
 
-/// Why a memory is told to nobody, whatever the task.
+/// Why a memory is given to no agent, whatever the task.
 fn untold(memories: &[Memory], path: &str, now: Timestamp) -> Option<Reason> {
     if let Some(by) = superseded(memories).get(path) {
         return Some(Reason::Superseded { by: (*by).to_owned() });
@@ -71,7 +91,7 @@ fn untold(memories: &[Memory], path: &str, now: Timestamp) -> Option<Reason> {
     memory.header.expires_at.filter(|at| *at <= now).map(|at| Reason::Expired { at })
 }
 
-/// What is told in the place of a superseded memory, over as many steps as there are.
+/// What is given in the place of a superseded memory, over as many steps as there are.
 fn told_instead(memories: &[Memory], path: &str, now: Timestamp) -> Option<String> {
     let by = superseded(memories);
     // A circle has no end.

@@ -18,7 +18,7 @@ fn what_takes_the_place_of_another_must_be_told_itself() {
         let one = |name: &str| store.find(name).remove(0);
         store.supersede(&one(old), &one(new), NOW)
     };
-    // What takes its place, why that is not told, and what is told instead of it.
+    // What takes its place, why that is not given, and what is given instead of it.
     let check = |old: &str, new: &str, by: Option<&str>, expected: Option<&str>| {
         let before = project.told("auth");
         match supersede(old, new).unwrap_err() {

@@ -12,21 +12,20 @@ use std::time::Duration;
 
 use rawko_core::Timestamp;
 use rawko_core::memory::{
-    Corpus, Feedback, Memory, Query, Reason, Recipient, Selection, Similarity, Surroundings, Use, rank,
+    Feedback, Memory, Query, Reason, Recipient, Selection, Similarity, Surroundings, Use, rank,
     reference_key, referred_keys, shortlist_len,
 };
 
-use super::effort::Effort;
 use super::feedback;
-use super::file::{self, Text};
-use super::folder::{self, Listing};
-use super::index::{self, Around, Current, Found, Kept, read_entries};
+use super::file::{self, Care, Text};
+use super::folder;
 use super::lock::{Lock, PATIENCE};
+use super::records::{self, Records};
 use super::report::Report;
 use super::tree::Tree;
 use super::write::WriteError;
 
-/// What rawko derives from memories or keeps for one machine, and git is told to leave alone.
+/// What rawko derives from memories or keeps for one machine, and git ignores.
 const GITIGNORE: &str = "\
 # What rawko derives from the memories, or keeps for this machine alone. The memories themselves are meant to be committed.
 /.index
@@ -39,8 +38,8 @@ const GITIGNORE: &str = "\
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     project: PathBuf,
-    /// What one selection found out, for the next.
-    kept: Arc<Mutex<Option<Kept>>>,
+    /// What was read last.
+    known: Arc<Mutex<Option<Records>>>,
     keeps_caches: bool,
     /// How long other writers are waited for.
     patience: Duration,
@@ -51,7 +50,7 @@ pub struct MemoryStore {
 pub struct Inventory {
     /// The memories, by path.
     pub memories: Vec<Memory>,
-    /// What somebody should mend.
+    /// What should be repaired.
     pub reports: Vec<Report>,
 }
 
@@ -64,16 +63,16 @@ pub struct RecallOptions {
     pub semantic: BTreeMap<String, Similarity>,
 }
 
-/// What an execution is told.
+/// What an execution is given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recall {
     /// Which memories, and why these.
     pub selection: Selection,
-    /// The text for the end of the system prompt; empty where nothing is told.
+    /// The text for the end of the system prompt; empty where nothing is given.
     pub block: String,
     /// How many memories there are.
     pub total: usize,
-    /// What somebody should mend.
+    /// What should be repaired.
     pub reports: Vec<Report>,
 }
 
@@ -81,10 +80,10 @@ impl MemoryStore {
     /// The memories in the project's `.rawko/memories`.
     #[must_use]
     pub fn of_project(project: &Path) -> Self {
-        Self { project: project.to_owned(), kept: Arc::default(), keeps_caches: true, patience: PATIENCE }
+        Self { project: project.to_owned(), known: Arc::default(), keeps_caches: true, patience: PATIENCE }
     }
 
-    /// Reading them leaves nothing behind: neither an index nor vectors.
+    /// Reading them leaves no files: neither an index nor vectors.
     #[must_use]
     pub fn without_caches(self) -> Self {
         Self { keeps_caches: false, ..self }
@@ -111,13 +110,13 @@ impl MemoryStore {
     /// All of them.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
-        self.read(|root| self.indexed(root, Current::inventory).unwrap_or_else(|| read_all(root)))
+        self.read(|root| self.with_records(root, Inventory::of))
     }
 
-    /// All of them, each file read anew.
+    /// All of them, each file read anew and with care.
     #[must_use]
     pub fn reread(&self) -> Inventory {
-        self.read(read_all)
+        self.read(|root| Inventory::of(&Records::read(root)))
     }
 
     fn read(&self, how: impl FnOnce(&OwnedFd) -> Inventory) -> Inventory {
@@ -128,11 +127,20 @@ impl MemoryStore {
         }
     }
 
-    /// Chooses what an execution is told. [`Selection::left_out`] names those that came near alone.
+    /// Does something with the records of the folder as it is now.
+    fn with_records<R>(&self, root: &OwnedFd, work: impl FnOnce(&Records) -> R) -> R {
+        // A concurrent caller reads for itself.
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let records = Records::look(root, known, self.cache().as_deref());
+        let done = work(&records);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(records);
+        done
+    }
+
+    /// Chooses what an execution is given. [`Selection::left_out`] names only those that came near.
     #[must_use]
     pub fn recall(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Recall {
-        let mut recall =
-            self.found(query, recipient, options).unwrap_or_else(|| self.explain(query, recipient, options));
+        let mut recall = self.explain(query, recipient, options);
         let near = shortlist_len(usize::try_from(recipient.max_injected).unwrap_or(usize::MAX));
         recall
             .selection
@@ -141,72 +149,65 @@ impl MemoryStore {
         recall
     }
 
-    /// By the index. `None` where there is none and none can be made.
-    fn found(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Option<Recall> {
-        let root = match self.open() {
-            Ok(Some(root)) => root,
-            Ok(None) => return Some(Recall::default()),
-            Err(report) => return Some(Recall { reports: vec![*report], ..Recall::default() }),
-        };
-        let (feedback, broken) = feedback::read(root.as_fd());
-        let around = Around { recipient, feedback: &feedback, semantic: &options.semantic, now: options.now };
-        let search = |current: &Current| current.search(query, &around);
-        let Found { memories, corpus, total, mut reports } = self.indexed(&root, search)?;
-        reports.extend(broken);
-        let around = Surroundings { corpus, feedback, semantic: options.semantic.clone(), now: options.now };
-        Some(self.choose(&memories, &around, total, reports, (query, recipient)))
-    }
-
-    /// What `ask` makes of the index, made anew where that shows it to be damaged.
-    fn indexed<R>(&self, root: &OwnedFd, ask: impl Fn(&Current) -> Option<R>) -> Option<R> {
-        let cache = self.cache();
-        // Whoever asks at the same time looks for himself.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (_, answer) = index::current_while(root, cache.as_deref(), &mut kept, &ask)?;
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
-        answer.or_else(|| ask(&index::remade(root, cache.as_deref())?))
-    }
-
-    /// The same, with a reason for every memory that is not told. It reads every file.
+    /// The same, with a reason for every memory that is not given.
     #[must_use]
     pub fn explain(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Recall {
-        let Inventory { memories, mut reports } = self.reread();
-        let mut corpus = Corpus::default();
-        for memory in &memories {
-            corpus.add(memory.header.when_to_use.iter().map(String::as_str));
+        let root = match self.open() {
+            Ok(Some(root)) => root,
+            Ok(None) => return Recall::default(),
+            Err(report) => return Recall { reports: vec![*report], ..Recall::default() },
+        };
+        let choose = |records: &Records| self.choose(records, &root, query, recipient, options);
+        match self.with_records(&root, choose) {
+            Some(recall) => recall,
+            // The cache says what no file says: it is of no use.
+            None => {
+                records::forget(&self.folder());
+                let records = Records::read(&root);
+                choose(&records).unwrap_or_default()
+            }
         }
-        let (feedback, broken) = self.feedback();
-        reports.extend(broken);
-        let around = Surroundings { corpus, feedback, semantic: options.semantic.clone(), now: options.now };
-        let total = memories.len();
-        self.choose(&memories, &around, total, reports, (query, recipient))
     }
 
+    /// `None` where what was chosen is not what its file says.
     fn choose(
         &self,
-        memories: &[Memory],
-        around: &Surroundings,
-        total: usize,
-        mut reports: Vec<Report>,
-        (query, recipient): (&Query, &Recipient),
-    ) -> Recall {
-        let ranking = rank(memories, query, recipient, around);
+        records: &Records,
+        root: &OwnedFd,
+        query: &Query,
+        recipient: &Recipient,
+        options: &RecallOptions,
+    ) -> Option<Recall> {
+        let (feedback, broken) = feedback::read(root.as_fd());
+        let around = Surroundings { feedback, semantic: options.semantic.clone(), now: options.now };
+        let ranking = rank(records.memories(), query, recipient, &around);
+        let mut reports = records.all_reports();
+        reports.extend(broken);
+        if ranking.untried() > 0 {
+            let message =
+                format!("{} regular expressions were not tried: there are too many", ranking.untried());
+            reports.push(Report::warning("", message, "write words instead, or split large expressions"));
+        }
         let tree = Tree::new(&self.project);
-        let found = ranking
-            .shortlist()
-            .into_iter()
-            .map(|memory| (memory.path.clone(), tree.look(&memory.header)))
-            .collect();
+        let looked = |memory: &Memory| (memory.path.clone(), tree.look(&memory.header));
+        let found = ranking.shortlist().into_iter().map(looked).collect();
         let selection = ranking.choose(&found);
         let mut bodies = BTreeMap::new();
         for one in &selection.chosen {
-            match self.text(&one.memory.path) {
-                Ok((_, body)) => drop(bodies.insert(one.memory.path.clone(), body)),
+            let path = &one.memory.path;
+            match self.parts(path) {
+                Ok(Text { front, body }) => {
+                    let says = file::parse(front.as_bytes(), path, Care::Quick).header;
+                    if says.as_ref() != Some(&one.memory.header) {
+                        return None;
+                    }
+                    bodies.insert(path.clone(), body);
+                }
                 Err(report) => reports.push(*report),
             }
         }
         let block = rawko_core::memory::block::block(&selection, &bodies);
-        Recall { selection, block, total, reports }
+        Some(Recall { selection, block, total: records.memories().count(), reports })
     }
 
     /// A memory's text: its front matter with the two lines around it, and its body.
@@ -243,7 +244,7 @@ impl MemoryStore {
         }
     }
 
-    /// Everything that somebody should mend, of each file and between files.
+    /// Everything that should be repaired, of each file and between files.
     #[must_use]
     pub fn check(&self, now: Timestamp) -> Vec<Report> {
         let mut reports = super::check::check(self, now);
@@ -308,7 +309,7 @@ impl MemoryStore {
     }
 }
 
-/// Tells git what is not to be committed. A file that is there already is somebody's own.
+/// Lists what git must ignore. An existing file is left as it is.
 pub(super) fn ignore_derived(folder: &Path) -> io::Result<()> {
     let file = fs::OpenOptions::new().write(true).create_new(true).open(folder.join(".gitignore"));
     match file {
@@ -318,17 +319,8 @@ pub(super) fn ignore_derived(folder: &Path) -> io::Result<()> {
     }
 }
 
-fn read_all(root: &OwnedFd) -> Inventory {
-    let Listing { folders, mut reports, is_partial: _ } = folder::list(root.as_fd());
-    let files: Vec<(&str, &str)> = folders
-        .iter()
-        .flat_map(|folder| folder.names.iter().map(|name| (folder.path.as_str(), name.as_str())))
-        .collect();
-    let mut memories = Vec::new();
-    for (path, entry, _) in read_entries(root, &files, &Effort::unbounded()) {
-        reports.extend(entry.reports);
-        memories.extend(entry.header.map(|header| Memory { path, header }));
+impl Inventory {
+    fn of(records: &Records) -> Self {
+        Self { memories: records.memories().cloned().collect(), reports: records.all_reports() }
     }
-    memories.sort_by(|a, b| a.path.cmp(&b.path));
-    Inventory { memories, reports }
 }

@@ -13,7 +13,7 @@ use ignore::WalkBuilder;
 use rawko_core::memory::{CitedFile, Header, PathGlob, Staleness};
 use sha2::{Digest as _, Sha256};
 
-use crate::hex::hex;
+use rawko_core::text::hex;
 
 /// Most cited files of one memory that are looked at.
 const MAX_CITED: usize = 20;
@@ -112,7 +112,7 @@ impl Tree {
     fn has(&self, pattern: &str) -> bool {
         let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
         if !pattern.contains(['*', '?', '[', '{']) {
-            // One that leaves the project cannot be told.
+            // One that leaves the project is unknown.
             return self.inside(pattern).is_none_or(|path| path.symlink_metadata().is_ok());
         }
         if let Some(known) = self.globs.borrow().get(pattern) {
@@ -127,7 +127,7 @@ impl Tree {
     }
 
     fn finds(&self, pattern: &str) -> bool {
-        // One that is no glob, or a tree that is too large to look for it, cannot be told either.
+        // One that is no glob, or a tree that is too large to look for it, is unknown too.
         let (Some(glob), Some(files)) = (PathGlob::read(pattern), self.files()) else { return true };
         let tries = &self.bounds.tries;
         let is_one = |path: &PathBuf| match tries.get().checked_sub(1) {
@@ -154,7 +154,7 @@ impl Tree {
     }
 
     /// Whether one of the files below `folder` is one, those that git ignores among them: a file that is there is there. What
-    /// cannot be told counts as found.
+    /// is unknown counts as found.
     fn ignored(&self, folder: &str, is_one: impl Fn(&PathBuf) -> bool) -> bool {
         let inside = if folder.is_empty() { Some(self.project.clone()) } else { self.inside(folder) };
         let Some(path) = inside else { return true };
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The test would hang: a pipe that nobody writes to is waited for by whoever opens it.
+    /// The test would hang: a pipe without a writer blocks its reader.
     #[cfg(unix)]
     #[test]
     fn a_pipe_that_a_memory_cites_is_not_opened() {
@@ -306,7 +306,7 @@ mod tests {
         check("*.txt", false, 10 - listed);
         check("*.txt", false, 10 - listed);
         check("./*.txt", false, 10 - listed);
-        // More than is left: it cannot be told.
+        // More than is left: it is unknown.
         check("*.css", true, 0);
         check("*.txt", false, 0);
         let tree = Tree::new(dir.path());

@@ -9,11 +9,10 @@ use std::path::Path;
 
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
-use rawko_core::memory::{CitedFile, Header, Kind, Reason, Severity, slug};
+use rawko_core::memory::{CitedFile, Header, Kind, Reason, Severity, Status, slug};
 use serde_json::{Value, json};
 
-use super::effort::Effort;
-use super::file::{self, Text};
+use super::file::{self, Care, Text};
 use super::report::Report;
 use crate::config::front_matter;
 
@@ -21,7 +20,7 @@ use crate::config::front_matter;
 const MAX_NAMES: u32 = 1_000;
 /// Notes that one memory takes.
 const MAX_NOTES: usize = 20;
-/// Where notes stand: behind a top-level heading, so that they are never told to an agent.
+/// Where notes stand: after a top-level heading, so that they are never given to an agent.
 const NOTES: &str = "# Seen again";
 
 /// A memory that is to be written.
@@ -35,6 +34,8 @@ pub struct NewMemory {
     pub importance: Importance,
     /// Whether it says what is so, or what not to do.
     pub kind: Kind,
+    /// Whether anybody has confirmed it.
+    pub status: Status,
     /// When it was found out.
     pub discovered_at: Timestamp,
     /// By which agent, or whom.
@@ -68,6 +69,7 @@ impl NewMemory {
             when_to_use,
             importance: Importance::Medium,
             kind: Kind::Fact,
+            status: Status::Confirmed,
             discovered_at,
             discovered_by: discovered_by.to_owned(),
             discovered_in: None,
@@ -100,6 +102,7 @@ impl NewMemory {
         put("whenToUse", json!(self.when_to_use));
         put("importance", json!(self.importance));
         put("kind", if self.kind == Kind::Fact { Value::Null } else { json!(self.kind) });
+        put("status", if self.status == Status::Confirmed { Value::Null } else { json!(self.status) });
         put("discoveredAt", json!(self.discovered_at.to_rfc3339()));
         put("discoveredBy", json!(self.discovered_by));
         put("discoveredIn", json!(self.discovered_in));
@@ -137,14 +140,14 @@ pub enum WriteError {
         /// What was asked for.
         path: String,
     },
-    /// It was to take the place of another, and is not told itself.
+    /// It was to take the place of another, and is not given itself.
     #[error("`{path}` cannot take the place of another: it is told to nobody itself ({})", reason.sentence())]
     Untold {
         /// The memory.
         path: String,
-        /// Why it is not told.
+        /// Why it is not given.
         reason: Reason,
-        /// What is told in its place.
+        /// What is given in its place.
         instead: Option<String>,
     },
     /// The file's front matter is written in a form that rawko does not change.
@@ -155,7 +158,7 @@ pub enum WriteError {
         /// The key.
         key: &'static str,
     },
-    /// Somebody else keeps writing there.
+    /// Another process keeps writing there.
     #[error("{} is locked by another process, and stayed so", super::FOLDER)]
     Busy,
     /// The memories' folder cannot be used.
@@ -174,7 +177,7 @@ pub enum WriteError {
 /// The text of `new`, which is a memory.
 pub(super) fn sound(new: &NewMemory) -> Result<String, WriteError> {
     let text = new.markdown();
-    let entry = file::parse(text.as_bytes(), "", &Effort::unbounded());
+    let entry = file::parse(text.as_bytes(), "", Care::Full);
     let is_too_long = text.len() as u64 > file::MAX_BYTES;
     if entry.header.is_none() || is_too_long {
         let mut reports = entry.reports;
@@ -226,8 +229,8 @@ pub(super) fn set_key(
     let form = || WriteError::Form { path: path.to_owned(), key };
     let front = with_key(&text.front, key, value).ok_or_else(form)?;
     // What is written must be what was there, but for the key.
-    let before = file::parse(text.front.as_bytes(), path, &Effort::unbounded()).header;
-    let after = file::parse(front.as_bytes(), path, &Effort::unbounded());
+    let before = file::parse(text.front.as_bytes(), path, Care::Full).header;
+    let after = file::parse(front.as_bytes(), path, Care::Full);
     let sound = match (before, after.header) {
         (Some(before), Some(after)) => same_but(key, before, after),
         (None, after) => after.is_some(),
@@ -290,12 +293,15 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// A memory's text without what was noted on it.
-pub(super) fn without_notes(body: &str) -> String {
-    let lines = body.split_inclusive('\n').take_while(|line| line.trim_end() != NOTES);
-    lines.collect()
+pub(super) fn without_notes(body: &str) -> &str {
+    let mut end = 0;
+    for line in body.split_inclusive('\n').take_while(|line| line.trim_end() != NOTES) {
+        end += line.len();
+    }
+    &body[..end]
 }
 
-/// Notes on a memory that somebody found the same out again. Its beginning, which is what agents are told, stays as it is.
+/// Notes on a memory that the same was found again. Its beginning, which is what agents are given, stays as it is.
 pub(super) fn note(folder: &Path, path: &str, text: &Text, note: &str) -> Result<bool, WriteError> {
     let line = note.split_whitespace().collect::<Vec<_>>().join(" ");
     let notes = text
@@ -354,7 +360,7 @@ mod tests {
             let (one, two) = (create(dir.path(), &new).unwrap(), create(dir.path(), &new).unwrap());
             prop_assert!(one != two);
             let bytes = fs::read(dir.path().join(&two)).unwrap();
-            let header = file::parse(&bytes, "", &Effort::unbounded()).header.unwrap();
+            let header = file::parse(&bytes, "", Care::Full).header.unwrap();
             prop_assert_eq!(header.title, new.title);
             prop_assert_eq!(&header.when_to_use, &[pattern.trim().to_owned()]);
             let ending = format!("\n\n{}\n", body.trim());

@@ -7,7 +7,7 @@
 
 use rawko_core::ErrorInfo;
 use rawko_core::message::{Content, Message, ToolCall};
-use rawko_core::session::{EffectId, Event, KeptMemory};
+use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory};
 use rawko_core::setup::Setup;
 use rawko_core::tool::ToolOutcome;
 
@@ -21,13 +21,24 @@ impl Redactor {
                 self.clean(task);
                 self.instructions(setup);
             }
-            Event::ModelReplied { effect, message, usage: _, stop_reason: _, duration_ms: _, cached: _ } => {
+            Event::Answered {
+                effect,
+                answer:
+                    EffectAnswer::ModelReplied { message, usage: _, stop_reason: _, duration_ms: _, cached: _ },
+            } => {
                 self.message(*effect, message);
             }
-            Event::ModelFailed { error, effect: _, duration_ms: _, usage: _ } => self.error(error),
-            Event::ToolFinished { outcome, effect: _ } => self.outcome(outcome),
-            Event::CheckpointFailed { message, effect: _ } => self.clean(message),
-            Event::MemoriesRecalled { recalled, effect: _ } => {
+            Event::Answered {
+                effect: _,
+                answer: EffectAnswer::ModelFailed { error, duration_ms: _, usage: _ },
+            } => self.error(error),
+            Event::Answered { effect: _, answer: EffectAnswer::ToolFinished { outcome } } => {
+                self.outcome(outcome);
+            }
+            Event::Answered { effect: _, answer: EffectAnswer::CheckpointFailed { message } } => {
+                self.clean(message);
+            }
+            Event::Answered { effect: _, answer: EffectAnswer::MemoriesRecalled { recalled } } => {
                 self.clean(&mut recalled.block);
                 self.clean_all(&mut recalled.problems);
                 recalled.memories.retain(|memory| self.found_in(&memory.path).is_none());
@@ -36,27 +47,29 @@ impl Redactor {
                     self.keep_clean(&mut memory.files);
                 }
             }
-            Event::MemoryKept { kept, effect: _ } => match kept {
+            Event::Answered { effect: _, answer: EffectAnswer::MemoryKept { kept } } => match kept {
                 // These are shown to people, and lead to no file.
                 KeptMemory::Written { path } | KeptMemory::NotedOn { path } => self.clean(path),
                 KeptMemory::Refused { message } => self.clean(message),
             },
-            Event::TreeInspected { inspection, effect: _ } => {
+            Event::Answered { effect: _, answer: EffectAnswer::TreeInspected { inspection } } => {
                 // Lines for people: a path with its figures.
                 self.clean_all(&mut inspection.execution.names);
                 self.clean_all(&mut inspection.run.names);
             }
-            Event::TreeInspectionFailed { message, effect: _ } => self.clean(message),
-            Event::VerificationFinished { verification, effect: _ } => {
+            Event::Answered { effect: _, answer: EffectAnswer::TreeInspectionFailed { message } } => {
+                self.clean(message);
+            }
+            Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
                 self.clean_all(verification.runs.iter_mut().map(|run| &mut run.output));
             }
             Event::SessionResumed { changed_files, verify: _ } => self.keep_clean(changed_files),
             Event::CancelRequested { reason } => self.clean(reason),
-            Event::CheckpointTaken { checkpoint: _, effect: _ }
+            Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint: _ } }
             | Event::OverrideRequested { command: _ }
             | Event::AgentsReloaded { agents: _ }
-            | Event::TimerFired { effect: _ }
-            | Event::EffectLost { effect: _ } => {}
+            | Event::Answered { effect: _, answer: EffectAnswer::TimerFired }
+            | Event::Answered { effect: _, answer: EffectAnswer::EffectLost } => {}
         }
     }
 
@@ -120,7 +133,7 @@ impl Redactor {
         outcome.files_seen.retain(|file| self.found_in(&file.path).is_none());
     }
 
-    /// Takes the secrets out of what is said of a failure.
+    /// Takes the secrets out of the description of a failure.
     pub(crate) fn error(&self, error: &mut ErrorInfo) {
         self.clean(&mut error.message);
         error.request_id = error.request_id.take().filter(|id| self.found_in(id).is_none());
@@ -166,7 +179,7 @@ mod tests {
         stamped.event
     }
 
-    fn said(content: Value) -> Value {
+    fn reply(content: Value) -> Value {
         json!({"type": "ModelReplied", "effect": 3, "usage": {}, "stopReason": "end_turn", "durationMs": 1,
             "message": {"role": "assistant", "content": content}})
     }
@@ -174,7 +187,11 @@ mod tests {
     /// The blocks of a reply, redacted.
     #[track_caller]
     fn check_said(content: Value) -> Vec<Content> {
-        let Event::ModelReplied { message, .. } = check(said(content)) else { panic!("it is a reply") };
+        let Event::Answered { answer: EffectAnswer::ModelReplied { message, .. }, .. } =
+            check(reply(content))
+        else {
+            panic!("it is a reply")
+        };
         message.content
     }
 
@@ -259,12 +276,15 @@ mod tests {
         let words = redactor(&["test", "sk-no-key-required"]);
         let call = json!({"type": "tool_use", "id": "call_test_1", "name": "Write",
             "input": {"file_path": "tests/a", "content": "sk-no-key-required"}});
-        let mut event: Event = serde_json::from_value(said(json!([call]))).unwrap();
+        let mut event: Event = serde_json::from_value(reply(json!([call]))).unwrap();
         let before = event.clone();
         words.event(&mut event);
         assert_eq!(event, before);
         let error = ErrorInfo::new(ErrorCode::Timeout, "late for the test");
-        let mut event = Event::ModelFailed { effect: EffectId(1), error, duration_ms: 5, usage: None };
+        let mut event = Event::Answered {
+            effect: EffectId(1),
+            answer: EffectAnswer::ModelFailed { error, duration_ms: 5, usage: None },
+        };
         let before = event.clone();
         words.event(&mut event);
         assert_eq!(event, before);

@@ -1,17 +1,17 @@
-//! Keeping secrets out of prompts, journals and the screen (`spec/sessions.md`: "Secrets are redacted before a record is
+//! Keeping secrets out of prompts, journals and the screen (`docs/spec/sessions.md`: "Secrets are redacted before a record is
 //! written").
 //!
-//! One rule. What comes in from people, models, tools, files and servers is text: secrets are taken out of it (`event`).
-//! What goes out is never altered: a call, a command of the configuration, an agent's prompt is used as it is, or
-//! refused with the reason (`outgoing`). Ids are never rewritten, and a path that would have to be is left out.
+//! There is one rule. Text that comes in from people, models, tools, files and servers is redacted (`event`). What goes
+//! out is never altered: a call, a configured command or an agent's prompt is used as it is, or refused with the reason
+//! (`outgoing`). Ids are never rewritten, and a path that would have to be is left out.
 //!
 //! This module owns which texts are secrets: the providers' keys, the values of environment variables whose names say
 //! so, and what the embedding program names, as far as they are worth it ([`is_worth_hiding`]). An event is redacted
 //! before it is applied, not only before it is written: what a later resume folds is then what the live run folded, and
 //! its requests are the same bytes.
 //!
-//! It looks for the texts themselves and for their form in JSON. A model that spells a secret backwards or in base64 gets
-//! it past; that it never sees one is the business of `rawko-provider` and of the children's bare environment.
+//! It looks for the texts themselves and for their form in JSON. A model that spells a secret backwards or in base64 is
+//! not caught; `rawko-provider` and the bare environment of child processes keep secrets away from models.
 
 mod event;
 mod outgoing;
@@ -26,9 +26,9 @@ use rawko_provider::{Provider, REDACTED, is_worth_hiding};
 use rawko_tools::looks_like_secret;
 use serde_json::Value;
 
-pub(crate) use stream::Pieces;
+pub(crate) use stream::RedactedStream;
 
-/// A text that is kept out, and what it is, in words: "the value of `DEPLOY_TOKEN`".
+/// A secret, and a description of it: "the value of `DEPLOY_TOKEN`".
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct KnownSecret {
     pub(crate) what: String,
@@ -41,7 +41,7 @@ impl KnownSecret {
         Self { what: format!("the value of `{name}`"), text }
     }
 
-    /// What the embedding program named.
+    /// A secret that the embedding program named.
     pub(crate) fn of_program(text: String) -> Self {
         Self { what: "a secret of the program that started this run".to_owned(), text }
     }
@@ -52,7 +52,7 @@ impl KnownSecret {
 pub(crate) struct Redactor {
     /// Longest first: one may be the beginning of another.
     secrets: Vec<KnownSecret>,
-    /// Hold keys that they do not show.
+    /// They hold keys that nothing else can read.
     providers: Vec<Arc<dyn Provider>>,
 }
 
@@ -81,7 +81,7 @@ impl Redactor {
         Self { secrets, providers: providers.into_iter().collect() }
     }
 
-    /// Which secret `text` holds, in words.
+    /// The description of the secret in `text`, if there is one.
     fn found_in(&self, text: &str) -> Option<String> {
         let known = self.secrets.iter().find(|secret| text.contains(secret.text.as_str()));
         known.map(|secret| secret.what.clone()).or_else(|| {

@@ -106,7 +106,9 @@ mod tests {
         let refusal = Arc::new(redactor(&[KEY])).refusal(&call, &context).await;
         let refusal = refusal.map(|outcome| outcome.content);
         match refused_for {
-            Some(words) => assert!(refusal.as_ref().is_some_and(|said| said.contains(words)), "{refusal:?}"),
+            Some(words) => {
+                assert!(refusal.as_ref().is_some_and(|refusal| refusal.contains(words)), "{refusal:?}");
+            }
             None => assert_eq!(refusal, None, "{call:?}"),
         }
     }

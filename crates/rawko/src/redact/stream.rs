@@ -3,12 +3,12 @@
 use super::Redactor;
 
 /// The pieces of one stream. What may be the beginning of a secret is held back until it is known what follows.
-pub(crate) struct Pieces<'a> {
+pub(crate) struct RedactedStream<'a> {
     redactor: &'a Redactor,
     held: String,
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> RedactedStream<'a> {
     pub(crate) fn new(redactor: &'a Redactor) -> Self {
         Self { redactor, held: String::new() }
     }
@@ -68,7 +68,7 @@ mod tests {
 
     fn streamed(pieces: &[String]) -> String {
         let redactor = secrets();
-        let mut stream = Pieces::new(&redactor);
+        let mut stream = RedactedStream::new(&redactor);
         let mut shown: String = pieces.iter().map(|piece| stream.push(piece)).collect();
         shown.push_str(&stream.finish());
         shown
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn what_cannot_become_a_secret_is_shown_at_once() {
         let redactor = secrets();
-        let mut stream = Pieces::new(&redactor);
+        let mut stream = RedactedStream::new(&redactor);
         assert_eq!(stream.push("hello rt"), "hello ");
         assert_eq!(stream.push("x"), "rtx");
         assert_eq!(stream.push("rtzrtzrt-rtzrtzrt"), "");

@@ -1,25 +1,25 @@
 //! One record of every kind, with every field that it can have: written out in full, so that a new variant or field does
 //! not compile until it is thought of here.
 
-use rawko::core::agent::Importance;
-use rawko::core::facts::{CommandRun, DiffStat, TreeInspection, Verification};
-use rawko::core::machine::{Decision, State};
-use rawko::core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome, UseRule};
-use rawko::core::message::{Content, Image, Message, Role, StopReason, ToolCall};
-use rawko::core::request::Purpose;
-use rawko::core::session::{
-    Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Event, KeptMemory,
-    LimitKind, Note, Outcome, Override, Stamped, Status, TimerPurpose,
+use rawko::journal::{ForkedFrom, JournalHeader, StepRecord};
+use rawko_core::agent::Importance;
+use rawko_core::facts::{CommandRun, DiffStat, TreeInspection, Verification};
+use rawko_core::machine::{Decision, State};
+use rawko_core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome, UseRule};
+use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
+use rawko_core::request::Purpose;
+use rawko_core::session::{
+    Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event,
+    KeptMemory, LimitKind, Note, Outcome, Override, Stamped, Status, TimerPurpose,
 };
-use rawko::core::setup::{AgentSetup, Setup};
-use rawko::core::tool::{SeenFile, ToolAccess, ToolOutcome};
-use rawko::core::usage::Usage;
-use rawko::core::{ErrorCode, ErrorInfo, Timestamp};
-use rawko::journal::{ForkedFrom, Header, StepRecord};
+use rawko_core::setup::{AgentSetup, Setup};
+use rawko_core::tool::{SeenFile, ToolAccess, ToolOutcome};
+use rawko_core::usage::Usage;
+use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 use serde_json::json;
 
-pub(crate) fn header() -> Header {
-    Header {
+pub(crate) fn header() -> JournalHeader {
+    JournalHeader {
         format: rawko::journal::FORMAT,
         rawko: "0.1.0".into(),
         session: "records".into(),
@@ -35,17 +35,47 @@ pub(crate) fn header() -> Header {
 pub(crate) fn events() -> Vec<Stamped> {
     let mut events = vec![
         Event::TaskStarted { task: "every record".into(), setup: Box::new(setup()), shared_events: 0 },
-        Event::ModelFailed { effect: EffectId(3), error: error(), duration_ms: 12, usage: Some(usage()) },
-        Event::ToolFinished { effect: EffectId(4), outcome: outcome() },
-        Event::CheckpointTaken { effect: EffectId(5), checkpoint: "c0ffee".into() },
-        Event::CheckpointFailed { effect: EffectId(6), message: "no room".into() },
-        Event::MemoriesRecalled { effect: EffectId(12), recalled: recalled() },
-        Event::MemoryKept { effect: EffectId(13), kept: KeptMemory::Written { path: "a.md".into() } },
-        Event::MemoryKept { effect: EffectId(13), kept: KeptMemory::NotedOn { path: "a.md".into() } },
-        Event::MemoryKept { effect: EffectId(13), kept: KeptMemory::Refused { message: "full".into() } },
-        Event::TreeInspected { effect: EffectId(9), inspection: inspection() },
-        Event::TreeInspectionFailed { effect: EffectId(10), message: "no git".into() },
-        Event::VerificationFinished { effect: EffectId(11), verification: verification() },
+        Event::Answered {
+            effect: EffectId(3),
+            answer: EffectAnswer::ModelFailed { error: error(), duration_ms: 12, usage: Some(usage()) },
+        },
+        Event::Answered { effect: EffectId(4), answer: EffectAnswer::ToolFinished { outcome: outcome() } },
+        Event::Answered {
+            effect: EffectId(5),
+            answer: EffectAnswer::CheckpointTaken { checkpoint: "c0ffee".into() },
+        },
+        Event::Answered {
+            effect: EffectId(6),
+            answer: EffectAnswer::CheckpointFailed { message: "no room".into() },
+        },
+        Event::Answered {
+            effect: EffectId(12),
+            answer: EffectAnswer::MemoriesRecalled { recalled: recalled() },
+        },
+        Event::Answered {
+            effect: EffectId(13),
+            answer: EffectAnswer::MemoryKept { kept: KeptMemory::Written { path: "a.md".into() } },
+        },
+        Event::Answered {
+            effect: EffectId(13),
+            answer: EffectAnswer::MemoryKept { kept: KeptMemory::NotedOn { path: "a.md".into() } },
+        },
+        Event::Answered {
+            effect: EffectId(13),
+            answer: EffectAnswer::MemoryKept { kept: KeptMemory::Refused { message: "full".into() } },
+        },
+        Event::Answered {
+            effect: EffectId(9),
+            answer: EffectAnswer::TreeInspected { inspection: inspection() },
+        },
+        Event::Answered {
+            effect: EffectId(10),
+            answer: EffectAnswer::TreeInspectionFailed { message: "no git".into() },
+        },
+        Event::Answered {
+            effect: EffectId(11),
+            answer: EffectAnswer::VerificationFinished { verification: verification() },
+        },
         Event::SessionResumed {
             changed_files: vec!["a.txt".into(), "b/ü.txt".into()],
             verify: Some(rawko_core::setup::VerifySetup {
@@ -54,8 +84,8 @@ pub(crate) fn events() -> Vec<Stamped> {
                 found: false,
             }),
         },
-        Event::TimerFired { effect: EffectId(7) },
-        Event::EffectLost { effect: EffectId(8) },
+        Event::Answered { effect: EffectId(7), answer: EffectAnswer::TimerFired },
+        Event::Answered { effect: EffectId(8), answer: EffectAnswer::EffectLost },
         Event::OverrideRequested { command: Override::ForceAgent { agent: "tester".into() } },
         Event::OverrideRequested { command: Override::SkipStep },
         Event::OverrideRequested { command: Override::Retry },
@@ -69,31 +99,33 @@ pub(crate) fn events() -> Vec<Stamped> {
         StopReason::Refusal,
         StopReason::ContextWindow,
     ];
-    events.extend(stops.map(|stop_reason| Event::ModelReplied {
+    events.extend(stops.map(|stop_reason| Event::Answered {
         effect: EffectId(2),
-        message: message(),
-        usage: usage(),
-        stop_reason,
-        duration_ms: 900,
-        cached: false,
+        answer: EffectAnswer::ModelReplied {
+            message: message(),
+            usage: usage(),
+            stop_reason,
+            duration_ms: 900,
+            cached: false,
+        },
     }));
     for event in &events {
         // A new kind of event belongs into the list above, and changes the format.
         match event {
             Event::TaskStarted { .. }
-            | Event::ModelReplied { .. }
-            | Event::ModelFailed { .. }
-            | Event::ToolFinished { .. }
-            | Event::CheckpointTaken { .. }
-            | Event::CheckpointFailed { .. }
-            | Event::TreeInspected { .. }
-            | Event::MemoriesRecalled { .. }
-            | Event::MemoryKept { .. }
-            | Event::TreeInspectionFailed { .. }
-            | Event::VerificationFinished { .. }
+            | Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::TreeInspected { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::MemoriesRecalled { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::MemoryKept { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::TreeInspectionFailed { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::VerificationFinished { .. }, .. }
             | Event::SessionResumed { .. }
-            | Event::TimerFired { .. }
-            | Event::EffectLost { .. }
+            | Event::Answered { answer: EffectAnswer::TimerFired, .. }
+            | Event::Answered { answer: EffectAnswer::EffectLost, .. }
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
             | Event::AgentsReloaded { .. } => {}
@@ -142,6 +174,8 @@ pub(crate) fn step() -> StepRecord {
     effects.push(Effect::Recall {
         id: EffectId(7),
         agent: "developer".into(),
+        task: None,
+        step: None,
         plan: Some("fix".into()),
         history: Some("planner: planned".into()),
     });
@@ -221,7 +255,7 @@ fn notes() -> Vec<Note> {
         .into_iter()
         .zip(sources)
         .map(|(decision, source)| {
-            Note::Decided(Box::new(DecisionRecord {
+            Note::DecisionMade(Box::new(DecisionRecord {
                 point: DecisionPoint::Evaluate,
                 decision,
                 source,
@@ -248,8 +282,8 @@ fn notes() -> Vec<Note> {
     ];
     notes.extend(states.map(|to| Note::StateChanged { from: State::Selecting, to, iteration: 2 }));
     notes.push(Note::Warned { message: "w".into() });
-    notes.push(Note::CheckpointKept { iteration: 1, checkpoint: "c0ffee".into() });
-    notes.push(Note::MemoriesInjected {
+    notes.push(Note::CheckpointTaken { iteration: 1, checkpoint: "c0ffee".into() });
+    notes.push(Note::MemoriesRecalled {
         agent: "developer".into(),
         iteration: 2,
         memories: recalled().memories,
@@ -262,14 +296,19 @@ fn notes() -> Vec<Note> {
         uses: uses.into(),
         rule: UseRule::default(),
     });
-    notes.push(Note::Remembered {
+    notes.push(Note::MemoryKept {
         agent: "developer".into(),
         title: "t".into(),
         kept: KeptMemory::Written { path: "a.md".into() },
     });
-    notes.push(Note::Verified { verification: verification() });
+    notes.push(Note::VerificationFinished { verification: verification() });
     for how in [Compaction::ResultsCut, Compaction::Summarized] {
-        notes.push(Note::Compacted { agent: "developer".into(), how, before: 190_000, after: 90_000 });
+        notes.push(Note::ConversationCompacted {
+            agent: "developer".into(),
+            how,
+            before: 190_000,
+            after: 90_000,
+        });
     }
     notes.push(Note::ToolCalled {
         agent: "developer".into(),
@@ -286,21 +325,21 @@ fn notes() -> Vec<Note> {
     for note in &notes {
         // Those that are not in the list above are not recorded.
         match note {
-            Note::Decided(_)
+            Note::DecisionMade(_)
             | Note::StateChanged { .. }
             | Note::Warned { .. }
-            | Note::CheckpointKept { .. }
+            | Note::CheckpointTaken { .. }
             | Note::VerificationStarted { .. }
-            | Note::MemoriesInjected { .. }
+            | Note::MemoriesRecalled { .. }
             | Note::MemoriesUsed { .. }
-            | Note::Remembered { .. }
-            | Note::Verified { .. }
-            | Note::Compacted { .. }
+            | Note::MemoryKept { .. }
+            | Note::VerificationFinished { .. }
+            | Note::ConversationCompacted { .. }
             | Note::ToolCalled { .. }
             | Note::AgentStarted { .. }
-            | Note::ToolAnswered { .. }
+            | Note::ToolFinished { .. }
             | Note::PlanUpdated { .. }
-            | Note::Used { .. } => {}
+            | Note::TokensUsed { .. } => {}
         }
     }
     notes

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use rawko::core::machine::State;
-use rawko::core::session::Status;
-use rawko::{Cancelled, Error, cancel};
+use rawko::{Cancelled, Error, Note, RunEvent, cancel};
+use rawko_core::machine::State;
+use rawko_core::session::{Event, Status};
+use serde_json::json;
 
-use crate::trial::{Trial, check_replay, last_path, state};
+use crate::trial::{Trial, check_replay, complete, events as events_of, last_path, select, state};
 
 const PATIENCE: Duration = Duration::from_millis(60);
 
@@ -91,4 +92,57 @@ async fn a_run_leaves_no_mark_behind() {
     let trial = Trial::new();
     trial.run().await;
     assert!(!last_path(&trial).with_file_name("holder.json").exists());
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_before_it_begins_leaves_no_session() {
+    let trial = Trial::new();
+    drop(trial.rawko().run("do it").unwrap());
+    assert!(trial.store().list().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_in_mid_course_is_closed_as_cancelled() {
+    // While the arbiter is asked, and while an agent is.
+    for answers in [0, 1] {
+        let mut script = vec![select("worker"), complete()];
+        script[answers] =
+            json!({"for": if answers == 0 { "select" } else { "worker" }, "text": "", "delayMs": 600_000});
+        let trial = Trial::with(json!(script));
+        let mut run = trial.rawko().run("do it").unwrap();
+        let mut events = run.events();
+        let reached = if answers == 0 { State::Selecting } else { State::Executing };
+        let begun = async {
+            while !matches!(events.next().await, Some(RunEvent::Note(Note::StateChanged { to, .. })) if to == reached)
+            {
+            }
+        };
+        tokio::select! {
+            biased;
+            () = begun => {}
+            outcome = run.finish() => panic!("{outcome:?}"),
+        }
+        let journal = trial.journal();
+        assert_eq!(state(&journal), State::Cancelled);
+        check_replay(&journal);
+        let reasons: Vec<&String> = events_of(&journal)
+            .filter_map(|event| match event {
+                Event::CancelRequested { reason } => Some(reason),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(reasons, ["the run was dropped"]);
+        assert!(!last_path(&trial).with_file_name("holder.json").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_session_whose_resumption_is_dropped_before_it_begins_can_be_resumed() {
+    let whole = Trial::new();
+    whole.run().await;
+    let cut = whole.cut(6);
+    let before = cut.journal();
+    drop(cut.rawko().resume(Some("last")).unwrap());
+    assert_eq!(cut.journal(), before);
+    cut.rawko().resume(Some("last")).unwrap().await.unwrap();
 }

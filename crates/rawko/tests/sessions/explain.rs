@@ -1,8 +1,8 @@
 //! Decisions with everything that explains them.
 
-use rawko::core::machine::{Decision, State};
-use rawko::core::session::{DecisionPoint, DecisionSource};
 use rawko::{CallAnswer, explain};
+use rawko_core::machine::{Decision, State};
+use rawko_core::session::{DecisionPoint, DecisionSource};
 use serde_json::json;
 
 use crate::trial::{Trial, calls, complete, report, select};

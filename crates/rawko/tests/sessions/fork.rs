@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use rawko::core::Timestamp;
-use rawko::core::machine::State;
-use rawko::core::session::{DecisionSource, Effect, Event, Stamped, Status};
 use rawko::journal::{ForkedFrom, Journal, JournalWriter, JournaledEffect, Record, fold};
 use rawko::{Error, ForkOptions};
+use rawko_core::Timestamp;
+use rawko_core::machine::State;
+use rawko_core::session::{DecisionSource, Effect, EffectAnswer, Event, Stamped, Status};
 use serde_json::json;
 
 use crate::trial::{
@@ -192,7 +192,12 @@ async fn another_provider_is_asked_and_the_old_answers_stay() {
     assert!(providers(&old).iter().all(|name| name == "scripted"));
     assert!(providers(&journal).iter().all(|name| name == "other") && providers(&journal).len() > 3);
     let answers = |journal: &Journal| -> Vec<Event> {
-        events(journal).filter(|event| matches!(event, Event::ModelReplied { .. })).cloned().collect()
+        events(journal)
+            .filter(|event| {
+                matches!(event, Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. })
+            })
+            .cloned()
+            .collect()
     };
     assert!(answers(&old).starts_with(&answers(&journal)));
     let outcome = rawko.resume(Some(&fork.session)).unwrap().await.unwrap();

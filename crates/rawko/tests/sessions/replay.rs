@@ -1,9 +1,9 @@
 //! Replaying, against what was recorded and against today's configuration.
 
-use rawko::core::request::Purpose;
-use rawko::core::session::Effect;
 use rawko::journal::{JournaledEffect, Record};
-use rawko::{Difference, Replay};
+use rawko::{Replay, ReplayDifference};
+use rawko_core::request::Purpose;
+use rawko_core::session::Effect;
 
 use crate::trial::{Trial, check_replay};
 
@@ -15,7 +15,7 @@ async fn a_session_leads_to_what_it_recorded_and_is_counted() {
     check_replay(&journal);
     let Replay { counts, state, .. } = rawko::replay(&journal);
     assert_eq!((counts.requests, counts.decisions), (11, 3));
-    assert_eq!((counts.tool_calls, state), (7, rawko::core::machine::State::Complete));
+    assert_eq!((counts.tool_calls, state), (7, rawko_core::machine::State::Complete));
     let rawko = trial.rawko();
     assert_eq!(rawko.replay(&journal).unwrap().difference, None);
     // Whatever a journal lacks at its end, the rest of it replays.
@@ -63,7 +63,7 @@ async fn check(change: impl Fn(&Trial), purpose: Option<&str>, field: &str, deri
     // What was recorded does not depend on what is configured today.
     check_replay(&journal);
     let replay = trial.rawko().replay(&journal).unwrap();
-    let Difference { request, fields, .. } = replay.difference.expect(field);
+    let ReplayDifference { request, fields, .. } = replay.difference.expect(field);
     assert_eq!(request.map(|purpose| purpose.to_string()).as_deref(), purpose, "{fields:?}");
     let found = fields.iter().find(|found| found.field.starts_with(field));
     let found = found.unwrap_or_else(|| panic!("{field} is not among {fields:?}"));

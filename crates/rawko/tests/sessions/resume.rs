@@ -1,9 +1,9 @@
 //! Taking a session up wherever its journal ends.
 
-use rawko::core::machine::State;
-use rawko::core::session::Status;
 use rawko::journal::{Journal, JournalError, JournaledEffect, Record};
 use rawko::{Error, RunEvent};
+use rawko_core::machine::State;
+use rawko_core::session::{Note, Status};
 use serde_json::json;
 
 use crate::trial::{
@@ -113,12 +113,12 @@ async fn files_that_changed_meanwhile_are_named() {
         let (outcome, told) = finish(cut.rawko().resume(None).unwrap()).await;
         assert_eq!(outcome.status, Status::Claimed);
         let warned = told.iter().any(
-            |event| matches!(event, RunEvent::Warning { message } if message.contains("changed") && message.contains("a.txt")),
+            |event| matches!(event, RunEvent::Note(Note::Warned { message }) if message.contains("changed") && message.contains("a.txt")),
         );
         assert_eq!(warned, changed, "{told:?}");
         // The agent saw the file before the cut; it may edit it only as it saw it.
         let failed = told.iter().any(
-            |event| matches!(event, RunEvent::ToolResult { tool, is_error: true, .. } if tool == "Edit"),
+            |event| matches!(event, RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool == "Edit" && outcome.is_error),
         );
         assert_eq!(failed, changed, "{told:?}");
     }
@@ -126,7 +126,7 @@ async fn files_that_changed_meanwhile_are_named() {
 
 #[tokio::test]
 async fn a_journal_grants_nothing_by_itself() {
-    use rawko::core::agent::Permissions;
+    use rawko_core::agent::Permissions;
     let folder = tempfile::tempdir().unwrap();
     let script: rawko::provider::Script =
         serde_json::from_value(json!([select("developer"), report("developer"), complete()])).unwrap();
@@ -138,18 +138,27 @@ async fn a_journal_grants_nothing_by_itself() {
             .provider(std::sync::Arc::new(rawko::provider::Scripted::new(script.clone())))
             .permissions(Permissions { run, ..Permissions::default() })
     };
-    let begin =
-        |run: Option<&[&str]>| builder(run).build().unwrap().run("do it").unwrap().session_id().to_owned();
+    // A header without a task, as a process leaves it that was killed at once; a run that is dropped leaves nothing.
+    let begin = |run: Option<&[&str]>| {
+        let rawko = builder(run).build().unwrap();
+        let run = rawko.run("do it").unwrap();
+        let id = run.session_id().to_owned();
+        let path = rawko.sessions().find(&id).unwrap();
+        let header = std::fs::read(&path).unwrap();
+        drop(run);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, header).unwrap();
+        id
+    };
     let check = |recorded: Option<&[&str]>, today: Option<&[&str]>, resumes: bool| {
-        // A run that is dropped leaves a header alone; one record more is a task.
+        // One record more is a task.
         let id = begin(recorded);
         let rawko = builder(recorded).build().unwrap();
         let path = rawko.sessions().find(&id).unwrap();
         let (mut writer, _) = rawko::journal::JournalWriter::reopen(&path).unwrap();
         let setup = Box::new(rawko.setup().unwrap());
-        let event =
-            rawko::core::session::Event::TaskStarted { task: "do it".into(), setup, shared_events: 0 };
-        writer.event(&rawko::core::session::Stamped { at: rawko::core::Timestamp(1), event }).unwrap();
+        let event = rawko_core::session::Event::TaskStarted { task: "do it".into(), setup, shared_events: 0 };
+        writer.event(&rawko_core::session::Stamped { at: rawko_core::Timestamp(1), event }).unwrap();
         drop(writer);
         let resumed = builder(today).build().unwrap().resume(Some(&id));
         assert_eq!(resumed.is_ok(), resumes, "{recorded:?} {today:?}: {:?}", resumed.err());
@@ -178,8 +187,10 @@ async fn a_journal_that_leads_elsewhere_is_not_taken_up() {
     let journal = whole.journal();
     let other = Trial::new();
     let folder = other.store().folder().join("20200101-000000-000-aaaaa");
-    let header =
-        rawko::journal::Header { session: "20200101-000000-000-aaaaa".into(), ..journal.header.clone() };
+    let header = rawko::journal::JournalHeader {
+        session: "20200101-000000-000-aaaaa".into(),
+        ..journal.header.clone()
+    };
     let mut writer = rawko::journal::JournalWriter::create(&folder, &header).unwrap();
     for record in journal.records.iter().take(4) {
         match record {

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use rawko::core::machine::State;
-use rawko::core::session::Event;
-use rawko::core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use rawko::journal::{Journal, Record, SessionStore, fold, read};
 use rawko::provider::{Script, Scripted};
 use rawko::tools::{BoxFuture, Tool, ToolContext};
 use rawko::{Outcome, Rawko, RawkoBuilder, RunEvent};
+use rawko_core::machine::State;
+use rawko_core::session::{EffectAnswer, Event};
+use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use serde_json::{Value, json};
 
 /// What the counting tools did, in order.
@@ -157,7 +157,9 @@ pub(crate) fn events(journal: &Journal) -> impl Iterator<Item = &Event> {
 }
 
 pub(crate) fn answers_of_models(journal: &Journal) -> usize {
-    events(journal).filter(|event| matches!(event, Event::ModelReplied { .. })).count()
+    events(journal)
+        .filter(|event| matches!(event, Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }))
+        .count()
 }
 
 pub(crate) fn select(mode: &str) -> Value {

@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use rawko::core::Timestamp;
-use rawko::core::message::{Content, Message, Role, StopReason, ToolCall};
-use rawko::core::session::{Effect, EffectId, Event, Session, Stamped};
-use rawko::core::setup::Setup;
-use rawko::core::tool::ToolOutcome;
-use rawko::core::usage::Usage;
-use rawko::journal::{FORMAT, Header, JournalWriter, StepRecord};
+use rawko::journal::{FORMAT, JournalHeader, JournalWriter, StepRecord};
+use rawko_core::Timestamp;
+use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Session, Stamped};
+use rawko_core::setup::Setup;
+use rawko_core::tool::ToolOutcome;
+use rawko_core::usage::Usage;
 use serde_json::{Value, json};
 
 /// The instant at which made-up sessions begin.
@@ -36,7 +36,7 @@ pub(crate) fn setup(turns: u32) -> Setup {
 }
 
 /// The header of a made-up session.
-pub(crate) fn header(session: &str) -> Header {
+pub(crate) fn header(session: &str) -> JournalHeader {
     serde_json::from_value(json!({
         "format": FORMAT, "rawko": "0.1.0", "session": session, "createdAt": BEGUN,
         "task": "do it", "configDigest": "d".repeat(64),
@@ -100,13 +100,15 @@ impl Play {
         let stop_reason = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
         let usage = Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() };
         let message = Message { role: Role::Assistant, content };
-        self.give(Event::ModelReplied {
+        self.give(Event::Answered {
             effect,
-            message,
-            usage,
-            stop_reason,
-            duration_ms: 900,
-            cached: false,
+            answer: EffectAnswer::ModelReplied {
+                message,
+                usage,
+                stop_reason,
+                duration_ms: 900,
+                cached: false,
+            },
         });
     }
 
@@ -115,7 +117,7 @@ impl Play {
     pub(crate) fn answer(&mut self, content: &str) {
         let effect = self.open();
         let outcome = ToolOutcome { duration_ms: 3, ..ToolOutcome::ok(content) };
-        self.give(Event::ToolFinished { effect, outcome });
+        self.give(Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } });
     }
 
     /// The arbiter that was asked decides this.

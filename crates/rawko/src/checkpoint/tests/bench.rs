@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::checkpoint::place::UserFolders;
-use crate::checkpoint::{Changes, Checkpoints, Detail, Execute, Rewound, Span};
-use crate::journal::{FORMAT, Header};
+use crate::checkpoint::{Changes, Checkpoints, DiffDetail, Execute, Rewound, Span};
+use crate::journal::{FORMAT, JournalHeader};
 
 pub(super) const SESSION: &str = "20261122-094512-417-x7f2k";
 
@@ -156,7 +156,7 @@ impl Bench {
     pub(super) fn kept_file(&self, id: &str, name: &str) -> (&'static str, Vec<u8>) {
         let store = self.checkpoints.store().unwrap();
         let entry = store.snapshot(id).unwrap().remove(name.as_bytes()).unwrap();
-        (entry.kind.mode(), store.contents(id, &[&entry.id]).unwrap().remove(0))
+        (entry.kind.mode(), store.objects().contents(&[&entry.id]).unwrap().remove(0))
     }
 
     #[track_caller]
@@ -166,7 +166,7 @@ impl Bench {
 
     #[track_caller]
     pub(super) fn changes(&self, span: Span) -> Changes {
-        self.checkpoints.changes(span, Detail::Lines).unwrap()
+        self.checkpoints.changes(span, DiffDetail::Lines).unwrap()
     }
 
     /// Every file below the project but rawko's and git's own, with kind and content: what a rewind is about.
@@ -189,7 +189,7 @@ impl Bench {
 }
 
 /// How a journal of this project begins.
-pub(super) fn header(session: &str) -> Header {
+pub(super) fn header(session: &str) -> JournalHeader {
     serde_json::from_value(serde_json::json!({
         "format": FORMAT,
         "rawko": "0.0.0",

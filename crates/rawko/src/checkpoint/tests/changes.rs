@@ -1,7 +1,7 @@
 //! What a session or an execution changed.
 
 use super::bench::Bench;
-use crate::checkpoint::{ChangeKind, CheckpointError, Detail, Span, Until};
+use crate::checkpoint::{ChangeKind, CheckpointError, DiffDetail, Span, Until};
 
 fn told(bench: &Bench, span: Span) -> (Vec<(String, ChangeKind)>, String) {
     let changes = bench.changes(span);
@@ -23,7 +23,7 @@ fn a_session_and_each_execution() {
     assert!(patch.contains("-one\n+two\n") && patch.contains("+n\n"), "{patch}");
     assert_eq!(told(&bench, Span::Execution(1)).0, [modified]);
     assert_eq!(told(&bench, Span::Execution(3)).0, [added]);
-    let error = bench.checkpoints.changes(Span::Execution(2), Detail::Files).unwrap_err();
+    let error = bench.checkpoints.changes(Span::Execution(2), DiffDetail::Files).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("session {} has no checkpoint `2`: there are 1, 3", super::bench::SESSION)
@@ -82,7 +82,7 @@ fn the_patch_can_be_applied() {
 fn nothing_was_kept() {
     let bench = Bench::repository();
     assert_eq!(bench.end(), None);
-    let error = bench.checkpoints.changes(Span::Session, Detail::Files).unwrap_err();
+    let error = bench.checkpoints.changes(Span::Session, DiffDetail::Files).unwrap_err();
     assert!(matches!(&error, CheckpointError::Unknown { kept, .. } if kept.is_empty()), "{error}");
     assert!(error.to_string().ends_with("it changed nothing, or nothing could be kept"), "{error}");
 }

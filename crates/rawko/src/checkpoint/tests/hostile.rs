@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::bench::{Bench, SESSION};
 use crate::checkpoint::git::Git;
-use crate::checkpoint::place::{ObjectFormat, Place, UserFolders};
+use crate::checkpoint::place::{ObjectFormat, UserFolders, WorkTree};
 use crate::checkpoint::scratch::Scratch;
-use crate::checkpoint::{CheckpointError, Checkpoints, Detail, Execute, Span};
+use crate::checkpoint::{CheckpointError, Checkpoints, DiffDetail, Execute, Span};
 
 /// A repository with a program that leaves a mark when it is run.
 struct Trap {
@@ -74,10 +74,10 @@ fn walk_around(checkpoints: &Checkpoints, project: &Path) {
     checkpoints.take(1).unwrap();
     std::fs::write(project.join("tracked"), "changed\n").unwrap();
     std::fs::write(project.join("new.trap"), "new\n").unwrap();
-    checkpoints.changes(Span::Session, Detail::Lines).unwrap();
+    checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap();
     checkpoints.take(2).unwrap();
     checkpoints.take_end().unwrap();
-    let changes = checkpoints.changes(Span::Session, Detail::Lines).unwrap();
+    let changes = checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap();
     assert_eq!(
         changes.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
         ["new.trap", "tracked"]
@@ -275,7 +275,7 @@ fn a_remote_that_would_be_asked_for_what_is_missing() {
     checkpoints.recorded.insert(1, missing.to_owned());
     for result in [
         checkpoints.rewind("1", Execute::Really).map(drop),
-        checkpoints.changes(Span::Session, Detail::Lines).map(drop),
+        checkpoints.changes(Span::Session, DiffDetail::Lines).map(drop),
     ] {
         let error = result.unwrap_err();
         assert!(matches!(error, CheckpointError::Gone { .. }), "{error}");
@@ -362,7 +362,7 @@ fn a_fifo_for_an_ignore_file_makes_git_wait_but_not_for_ever() {
     let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
     rustix::fs::mknodat(rustix::fs::CWD, bench.path(".gitignore"), fifo, mode, 0).unwrap();
     let git = Git::find(std::env::var_os("PATH").as_deref(), &bench.project()).unwrap();
-    let place = Place::find(&bench.project(), Some(&git), &UserFolders::default()).unwrap();
+    let place = WorkTree::find(&bench.project(), &git, &UserFolders::default()).unwrap();
     let scratch = Scratch::new(ObjectFormat::Sha1).unwrap();
     let error = scratch
         .ask(&git, "lists the files", &scratch.objects(), &[])

@@ -2,17 +2,11 @@
 
 use super::bench::{Bench, SESSION};
 
-fn without_git() -> Bench {
-    let mut bench = Bench::plain();
-    bench.checkpoints = bench.checkpoints.clone().with_search_path("/nowhere");
-    bench
-}
-
 fn tree(bench: &Bench) -> String {
     bench.checkpoints.tree().unwrap()
 }
 
-/// Every way of keeping trees comes to the same figures.
+/// A repository and a folder come to the same figures.
 fn check(bench: &Bench) {
     bench
         .write(".gitignore", "*.log\n")
@@ -52,15 +46,10 @@ fn in_a_folder() {
     check(&Bench::plain());
 }
 
-#[test]
-fn on_a_machine_without_git() {
-    check(&without_git());
-}
-
 /// What somebody begins to ignore has not been removed.
 #[test]
 fn what_is_ignored_since_is_not_gone() {
-    for bench in [Bench::repository(), without_git()] {
+    for bench in [Bench::repository(), Bench::plain()] {
         bench.write("new.log", "x\n").take(1);
         bench.write(".gitignore", "*.log\n");
         let seen = bench.checkpoints.inspect(1).unwrap();
@@ -70,7 +59,7 @@ fn what_is_ignored_since_is_not_gone() {
 
 #[test]
 fn equal_trees_have_equal_names_and_no_others_do() {
-    for bench in [Bench::repository(), Bench::plain(), without_git()] {
+    for bench in [Bench::repository(), Bench::plain()] {
         bench.write(".gitignore", "/out/\n").write("file", "one");
         let names = |bench: &Bench| (tree(bench), tree(bench));
         let (first, again) = names(&bench);

@@ -209,7 +209,7 @@ fn a_session_that_has_only_what_another_kept_leaves_an_end_behind() {
     let id = bench.take(1);
     let sessions = SessionStore::of_project(&bench.project());
     for (session, notes) in
-        [("a-fork", vec![Note::CheckpointKept { iteration: 1, checkpoint: id }]), ("another", Vec::new())]
+        [("a-fork", vec![Note::CheckpointTaken { iteration: 1, checkpoint: id }]), ("another", Vec::new())]
     {
         let mut writer = sessions.create(&header(session)).unwrap();
         writer.step(&StepRecord::of(&[], &notes)).unwrap();

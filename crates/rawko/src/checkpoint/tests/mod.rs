@@ -9,4 +9,4 @@ mod own;
 mod places;
 mod rewinding;
 mod sharing;
-mod without_git;
+mod without_repository;

@@ -4,13 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::bench::{Bench, SESSION};
-use crate::checkpoint::{Checkpoints, Detail, Execute, Span};
-
-fn without_git() -> Bench {
-    let mut bench = Bench::plain();
-    bench.checkpoints = bench.checkpoints.clone().with_search_path("/nowhere");
-    bench
-}
+use crate::checkpoint::{Checkpoints, DiffDetail, Execute, Span};
 
 fn in_session(bench: &Bench, name: &str) -> PathBuf {
     bench.path(format!(".rawko/sessions/{SESSION}")).join(name)
@@ -28,7 +22,7 @@ fn is_refused(bench: &Bench) {
         checkpoints.take(1).map(drop),
         checkpoints.rewind("1", Execute::Really).map(drop),
         checkpoints.rewind("1", Execute::DryRun).map(drop),
-        checkpoints.changes(Span::Session, Detail::Lines).map(drop),
+        checkpoints.changes(Span::Session, DiffDetail::Lines).map(drop),
         checkpoints.list().map(drop),
         checkpoints.forget(),
     ];
@@ -64,12 +58,7 @@ fn a_session_that_leads_elsewhere() {
 
 #[test]
 fn folders_that_lead_elsewhere() {
-    for (bench, folder) in [
-        (without_git(), "names"),
-        (without_git(), "copies"),
-        (Bench::plain(), "names"),
-        (Bench::plain(), "objects"),
-    ] {
+    for (bench, folder) in [(Bench::plain(), "names"), (Bench::plain(), "objects")] {
         let elsewhere = bench.outside().join("elsewhere");
         std::fs::create_dir(&elsewhere).unwrap();
         std::fs::create_dir(in_session(&bench, "checkpoints")).unwrap();
@@ -81,47 +70,25 @@ fn folders_that_lead_elsewhere() {
 }
 
 #[test]
-fn nothing_is_written_through_a_name_or_a_copy() {
-    for bench in [Bench::plain(), without_git()] {
-        let victim = bench.outside().join("victim");
-        std::fs::write(&victim, "precious").unwrap();
-        bench.write("file", "chosen by somebody else");
-        // Where its content will be, and where that was written at first.
-        let id = "b4bf24fe102ea6f5b2a3a7dd8167bb6ab5a1a6a63cad6aa8b4a057be46e7c3c2";
-        std::fs::create_dir_all(in_session(&bench, "checkpoints/names")).unwrap();
-        std::fs::create_dir_all(in_session(&bench, "checkpoints/copies")).unwrap();
-        for name in ["new", "names/1", "names/end", "names/rewind-1", &format!("copies/{id}.new")] {
-            link(&bench, &format!("checkpoints/{name}"), victim.clone());
-        }
-        bench.take(1);
-        bench.write("file", "2").end();
-        bench.rewind("1");
-        assert_eq!(bench.read("file"), "chosen by somebody else");
-        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
-        for name in ["1", "end", "rewind-1"] {
-            let name = in_session(&bench, &format!("checkpoints/names/{name}"));
-            let found = name.symlink_metadata().unwrap();
-            assert!(found.is_file() && found.permissions().mode() & 0o777 == 0o600, "{}", name.display());
-        }
-    }
-}
-
-#[test]
-fn a_content_that_is_a_link_is_kept_anew() {
-    let bench = without_git();
-    bench.write("file", "1").take(1);
+fn nothing_is_written_through_a_name() {
+    let bench = Bench::plain();
     let victim = bench.outside().join("victim");
-    std::fs::write(&victim, "1").unwrap();
-    let copies = in_session(&bench, "checkpoints/copies");
-    for entry in std::fs::read_dir(copies).unwrap() {
-        let path = entry.unwrap().path();
-        std::fs::remove_file(&path).unwrap();
-        std::os::unix::fs::symlink(&victim, &path).unwrap();
+    std::fs::write(&victim, "precious").unwrap();
+    bench.write("file", "chosen by somebody else");
+    std::fs::create_dir_all(in_session(&bench, "checkpoints/names")).unwrap();
+    for name in ["new", "names/1", "names/end", "names/rewind-1"] {
+        link(&bench, &format!("checkpoints/{name}"), victim.clone());
     }
     bench.take(1);
     bench.write("file", "2").end();
     bench.rewind("1");
-    assert_eq!((bench.read("file").as_str(), std::fs::read(&victim).unwrap().as_slice()), ("1", &b"1"[..]));
+    assert_eq!(bench.read("file"), "chosen by somebody else");
+    assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+    for name in ["1", "end", "rewind-1"] {
+        let name = in_session(&bench, &format!("checkpoints/names/{name}"));
+        let found = name.symlink_metadata().unwrap();
+        assert!(found.is_file() && found.permissions().mode() & 0o777 == 0o600, "{}", name.display());
+    }
 }
 
 #[test]

@@ -7,10 +7,7 @@ use crate::checkpoint::Execute;
 
 /// The fork can go back after the session that it comes from is removed.
 #[track_caller]
-fn check(mut bench: Bench, search_path: Option<&str>) {
-    if let Some(path) = search_path {
-        bench.checkpoints = bench.checkpoints.clone().with_search_path(path);
-    }
+fn check(bench: Bench) {
     bench.write("dir/file", "1");
     let id = bench.take(1);
     bench.write("dir/file", "2").take(2);
@@ -18,7 +15,6 @@ fn check(mut bench: Bench, search_path: Option<&str>) {
     let source = bench.checkpoints.clone();
     let mut bench = bench.session("a-fork");
     bench.checkpoints.recorded = BTreeMap::from([(1, id)]);
-    bench.checkpoints.path = source.path.clone();
     source.share_with(&bench.checkpoints).unwrap();
     source.forget().unwrap();
     std::fs::remove_dir_all(bench.path(format!(".rawko/sessions/{SESSION}"))).unwrap();
@@ -33,15 +29,10 @@ fn check(mut bench: Bench, search_path: Option<&str>) {
 
 #[test]
 fn in_a_repository() {
-    check(Bench::repository(), None);
+    check(Bench::repository());
 }
 
 #[test]
-fn with_git_alone() {
-    check(Bench::plain(), None);
-}
-
-#[test]
-fn without_git() {
-    check(Bench::plain(), Some("/nowhere"));
+fn in_a_folder() {
+    check(Bench::plain());
 }

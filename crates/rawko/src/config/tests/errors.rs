@@ -1,12 +1,12 @@
-//! Error reports: what people see who wrote something wrong.
+//! Error reports as people see them.
 
-use super::project::Project;
+use super::project::TestProject;
 use crate::config::Overrides;
 
 /// The whole report for these files, as one snapshot named after the case.
 #[track_caller]
 fn check(case: &str, files: &[(&str, &str)]) {
-    insta::assert_snapshot!(case, Project::new(files).report());
+    insta::assert_snapshot!(case, TestProject::new(files).report());
 }
 
 fn agent(extra: &str) -> String {
@@ -141,7 +141,7 @@ fn markdown_agents() {
 
 #[test]
 fn all_errors_of_all_files_at_once() {
-    let project = Project::new(&[
+    let project = TestProject::new(&[
         ("user:config.yaml", "arbiter:\n  temprature: 1\n"),
         (
             ".rawko/config.yaml",
@@ -164,16 +164,16 @@ fn all_errors_of_all_files_at_once() {
 #[test]
 fn a_broken_file_does_not_make_others_look_wrong() {
     let agent = "name: a\nsystemPrompt: x\ntools: {allowed: [Mine]}\nprovider: {name: ours}\n";
-    let broken = Project::new(&[(".rawko/config.yaml", "tools: [\n"), (".rawko/agents/a.yaml", agent)]);
+    let broken = TestProject::new(&[(".rawko/config.yaml", "tools: [\n"), (".rawko/agents/a.yaml", agent)]);
     insta::assert_snapshot!("broken_file_alone", broken.report());
     let half = "provider:\n  ours: {type: openai, baseUrl: 'http://localhost', modle: x}\ntools:\n  - {name: Mine}\n";
-    let half = Project::new(&[(".rawko/config.yaml", half), (".rawko/agents/a.yaml", agent)]);
+    let half = TestProject::new(&[(".rawko/config.yaml", half), (".rawko/agents/a.yaml", agent)]);
     insta::assert_snapshot!("half_broken_file_alone", half.report());
 }
 
 #[test]
 fn environment_and_flags() {
-    let project = Project::new(&[])
+    let project = TestProject::new(&[])
         .env("RAWKO_PROVIDER", "clade")
         .env("RAWKO_MAX_COST", "-1")
         .env("RAWKO_ARBITER_MODE", "hybird")
@@ -184,7 +184,7 @@ fn environment_and_flags() {
 
 #[test]
 fn files_that_cannot_be_read() {
-    let project = Project::new(&[(".rawko/agents/ok.yaml", "name: ok\nsystemPrompt: x\n")]);
+    let project = TestProject::new(&[(".rawko/agents/ok.yaml", "name: ok\nsystemPrompt: x\n")]);
     project.write(".rawko/config.yaml", b"version: 1\narbiter:\n  model: \xff\xfe\n");
     project.write(".rawko/agents/utf16.yaml", b"\xff\xfen\0a\0");
     project.write(".rawko/agents/huge.yaml", vec![b'#'; 2 * 1024 * 1024]);
@@ -196,10 +196,11 @@ fn files_that_cannot_be_read() {
 #[test]
 fn what_is_no_file() {
     use std::os::unix::fs::symlink;
-    let project = Project::new(&[(".rawko/agents", "a file"), (".rawko/prompts/arbiter-select.md/x", "")]);
+    let project =
+        TestProject::new(&[(".rawko/agents", "a file"), (".rawko/prompts/arbiter-select.md/x", "")]);
     symlink(project.path().join("nowhere"), project.path().join(".rawko/config.yaml")).expect("a link");
     insta::assert_snapshot!("what_is_no_file", project.report());
-    let fifo = Project::new(&[(".rawko/memories/x", "")]);
+    let fifo = TestProject::new(&[(".rawko/memories/x", "")]);
     let path = fifo.path().join(".rawko/config.yaml");
     let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
     assert!(made.success());
@@ -220,11 +221,11 @@ fn a_bomb_of_aliases() {
 
 #[test]
 fn a_missing_config_file() {
-    insta::assert_snapshot!("missing_config_file", Project::new(&[]).config_file("absent.yaml").report());
+    insta::assert_snapshot!("missing_config_file", TestProject::new(&[]).config_file("absent.yaml").report());
 }
 
 #[test]
 fn errors_as_json() {
-    let errors = Project::new(&[(".rawko/config.yaml", "provder: 1\n")]).load().expect_err("an error");
+    let errors = TestProject::new(&[(".rawko/config.yaml", "provder: 1\n")]).load().expect_err("an error");
     insta::assert_json_snapshot!("errors_as_json", errors);
 }

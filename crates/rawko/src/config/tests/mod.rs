@@ -1,4 +1,4 @@
-//! Tests of the whole: a project in a directory of its own goes in, a configuration or a report comes out.
+//! End-to-end tests: a project in its own directory goes in, a configuration or a report comes out.
 
 mod errors;
 mod project;

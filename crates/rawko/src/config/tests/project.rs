@@ -1,4 +1,4 @@
-//! A project for one test: files, environment and flags, and nothing of the machine the test runs on.
+//! A project for one test: files, environment and flags, independent of the machine the test runs on.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::config::{ConfigErrors, LoadOptions, Loaded, Overrides, load};
 
 pub(super) const TOOLS: [&str; 8] = ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "UpdatePlan", "Report"];
 
-pub(super) struct Project {
+pub(super) struct TestProject {
     dir: TempDir,
     user: TempDir,
     env: Vec<(String, String)>,
@@ -18,7 +18,7 @@ pub(super) struct Project {
     providers: Vec<&'static str>,
 }
 
-impl Project {
+impl TestProject {
     /// Files by their path in the project, `user:config.yaml` for the user's own.
     pub(super) fn new(files: &[(&str, &str)]) -> Self {
         let project = Self {
@@ -63,7 +63,7 @@ impl Project {
         self
     }
 
-    /// A provider that the embedder brings along.
+    /// Adds a provider that the embedder registers.
     pub(super) fn provider(mut self, name: &'static str) -> Self {
         self.providers.push(name);
         self

@@ -1,10 +1,10 @@
-//! The schemas, and documents that must keep up with them.
+//! The schemas, and the documents that must match them.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::project::Project;
+use super::project::TestProject;
 use crate::config::{Config, agent_schema, config_schema, environment_variables};
 
 const DOCUMENTATION: &str = include_str!("../../../../../docs/configuration.md");
@@ -61,7 +61,7 @@ fn the_examples_of_the_documents_load() {
         let examples = examples(document);
         assert_eq!(examples.len(), count);
         let files: Vec<(&str, &str)> = examples.iter().map(|(title, text)| (*title, text.as_str())).collect();
-        let loaded = Project::new(&files).loaded();
+        let loaded = TestProject::new(&files).loaded();
         assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     }
 }
@@ -72,7 +72,7 @@ fn the_file_that_init_writes_tells_every_key() {
     let mut all = BTreeSet::new();
     keys(&schema, &mut all);
     let written = include_str!("../init/config.yaml");
-    // `longPrompt` and what is in it is for those who look prices up in the documentation.
+    // `longPrompt` and its fields are described in the documentation only.
     let left_out = ["longPrompt", "aboveTokens", "inputFactor", "outputFactor"];
     let missing: Vec<&String> = all
         .iter()

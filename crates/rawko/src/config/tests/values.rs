@@ -1,15 +1,15 @@
-//! What comes of a valid configuration, and from where.
+//! The values of a valid configuration, and their origins.
 
 use rawko_core::agent::{AgentBudget, OneOrMany, builtin_agents};
 use rawko_core::setup::{ArbiterMode, CacheUse};
 use serde_json::Value;
 
-use super::project::Project;
+use super::project::TestProject;
 use crate::config::{AgentSource, Config, Overrides, ProviderType, TimeSpan, init};
 
 /// The value and the origin of one setting, as `rawko config show` prints them.
 #[track_caller]
-fn check(project: &Project, key: &str, value: &str, origin: &str) {
+fn check(project: &TestProject, key: &str, value: &str, origin: &str) {
     let report = project.loaded().report();
     let setting = report.settings.iter().find(|setting| setting.key == key);
     let setting = setting.unwrap_or_else(|| panic!("no {key} in\n{report}"));
@@ -26,7 +26,7 @@ fn check(project: &Project, key: &str, value: &str, origin: &str) {
 
 #[test]
 fn without_any_file_the_defaults_hold() {
-    let loaded = Project::new(&[]).loaded();
+    let loaded = TestProject::new(&[]).loaded();
     let mut expected = Config::default();
     expected.provider.default = Some("claude".to_owned());
     assert_eq!(loaded.config, expected);
@@ -49,34 +49,34 @@ fn flag_before_environment_before_project_before_user_before_default() {
         ("user:config.yaml", "constraints:\n  maxIterations: 1\n  maxTokens: 7\n"),
         (".rawko/config.yaml", "# first\nconstraints:\n  maxIterations: 2\n"),
     ];
-    check(&Project::new(&[]), key, "50", "default");
-    check(&Project::new(&files[..1]), key, "1", "USER/config.yaml:2");
-    check(&Project::new(&files), key, "2", ".rawko/config.yaml:3");
-    check(&Project::new(&files).env("RAWKO_MAX_ITERATIONS", "3"), key, "3", "RAWKO_MAX_ITERATIONS");
+    check(&TestProject::new(&[]), key, "50", "default");
+    check(&TestProject::new(&files[..1]), key, "1", "USER/config.yaml:2");
+    check(&TestProject::new(&files), key, "2", ".rawko/config.yaml:3");
+    check(&TestProject::new(&files).env("RAWKO_MAX_ITERATIONS", "3"), key, "3", "RAWKO_MAX_ITERATIONS");
     let flags = Overrides { max_iterations: Some(4), ..Overrides::default() };
-    let all = Project::new(&files).env("RAWKO_MAX_ITERATIONS", "3").flags(flags);
+    let all = TestProject::new(&files).env("RAWKO_MAX_ITERATIONS", "3").flags(flags);
     check(&all, key, "4", "--max-iterations");
     check(&all, "constraints.maxTokens", "7", "USER/config.yaml:3");
     check(&all, "constraints.maxConsecutiveFailures", "3", "default");
-    check(&Project::new(&files).env("RAWKO_MAX_ITERATIONS", " "), key, "2", ".rawko/config.yaml:3");
+    check(&TestProject::new(&files).env("RAWKO_MAX_ITERATIONS", " "), key, "2", ".rawko/config.yaml:3");
 }
 
 #[test]
 fn what_verifies_has_two_forms() {
     let list = [("user:config.yaml", "verify: [make]\n"), (".rawko/config.yaml", "verify: [a, b]\n")];
     let key = "verify.commands";
-    check(&Project::new(&list), key, r#"["a","b"]"#, ".rawko/config.yaml:1");
-    check(&Project::new(&list[..1]), key, r#"["make"]"#, "USER/config.yaml:1");
+    check(&TestProject::new(&list), key, r#"["a","b"]"#, ".rawko/config.yaml:1");
+    check(&TestProject::new(&list[..1]), key, r#"["make"]"#, "USER/config.yaml:1");
     let mapping = [
         ("user:config.yaml", "verify:\n  commands: [make]\n"),
         (".rawko/config.yaml", "verify: {timeout: 5m}\n"),
     ];
-    check(&Project::new(&mapping), key, r#"["make"]"#, "USER/config.yaml:2");
-    check(&Project::new(&mapping), "verify.timeout", "5m", ".rawko/config.yaml:1");
+    check(&TestProject::new(&mapping), key, r#"["make"]"#, "USER/config.yaml:2");
+    check(&TestProject::new(&mapping), "verify.timeout", "5m", ".rawko/config.yaml:1");
     let none = Overrides { verify: Some(Vec::new()), ..Overrides::default() };
-    check(&Project::new(&list).flags(none), key, "[]", "--no-verify");
+    check(&TestProject::new(&list).flags(none), key, "[]", "--no-verify");
     let one = Overrides { verify: Some(vec!["x y".to_owned()]), ..Overrides::default() };
-    let both = Project::new(&mapping).flags(one);
+    let both = TestProject::new(&mapping).flags(one);
     check(&both, key, r#"["x y"]"#, "--verify");
     check(&both, "verify.timeout", "5m", ".rawko/config.yaml:1");
 }
@@ -85,14 +85,14 @@ fn what_verifies_has_two_forms() {
 fn a_config_file_by_name_takes_the_projects_place() {
     let files =
         [(".rawko/config.yaml", "arbiter:\n  mode: rules\n"), ("other.yaml", "arbiter:\n  maxTokens: 9\n")];
-    let project = Project::new(&files).config_file("other.yaml");
+    let project = TestProject::new(&files).config_file("other.yaml");
     check(&project, "arbiter.maxTokens", "9", "other.yaml:2");
     check(&project, "arbiter.mode", "llm", "default");
 }
 
 #[test]
 fn the_environment_has_all_of_these() {
-    let project = Project::new(&[])
+    let project = TestProject::new(&[])
         .env("RAWKO_PROVIDER", "openai")
         .env("RAWKO_MODEL", "some-model")
         .env("RAWKO_MAX_COST", "2.5")
@@ -120,21 +120,21 @@ fn the_default_provider_is_the_likely_one() {
     let one = [(".rawko/config.yaml", "provider:\n  ollama:\n    model: qwen\n")];
     let two = [(".rawko/config.yaml", "provider:\n  ollama: {model: a}\n  groq: {model: b}\n")];
     let key = "provider.default";
-    check(&Project::new(&one), key, "ollama", "default");
-    check(&Project::new(&two), key, "claude", "default");
-    check(&Project::new(&two).env("GROQ_API_KEY", "k"), key, "groq", "GROQ_API_KEY");
-    check(&Project::new(&[]).env("OPENAI_API_KEY", "k"), key, "openai", "OPENAI_API_KEY");
+    check(&TestProject::new(&one), key, "ollama", "default");
+    check(&TestProject::new(&two), key, "claude", "default");
+    check(&TestProject::new(&two).env("GROQ_API_KEY", "k"), key, "groq", "GROQ_API_KEY");
+    check(&TestProject::new(&[]).env("OPENAI_API_KEY", "k"), key, "openai", "OPENAI_API_KEY");
     check(
-        &Project::new(&[]).env("OPENAI_API_KEY", "k").env("ANTHROPIC_API_KEY", "k"),
+        &TestProject::new(&[]).env("OPENAI_API_KEY", "k").env("ANTHROPIC_API_KEY", "k"),
         key,
         "claude",
         "ANTHROPIC_API_KEY",
     );
-    check(&Project::new(&one).provider("own"), key, "own", "default");
+    check(&TestProject::new(&one).provider("own"), key, "own", "default");
     let named = [(".rawko/config.yaml", "provider:\n  default: own\n")];
-    check(&Project::new(&named).provider("own"), key, "own", ".rawko/config.yaml:2");
+    check(&TestProject::new(&named).provider("own"), key, "own", ".rawko/config.yaml:2");
     let model = Overrides { model: Some("m".to_owned()), ..Overrides::default() };
-    check(&Project::new(&one).flags(model), "provider.ollama.model", "m", "--model");
+    check(&TestProject::new(&one).flags(model), "provider.ollama.model", "m", "--model");
 }
 
 #[test]
@@ -148,7 +148,7 @@ provider:
   test: {type: scripted, script: s.yaml}
   openai: {type: claude, baseUrl: 'https://example.com'}
 ";
-    let config = Project::new(&[(".rawko/config.yaml", text)]).loaded().config;
+    let config = TestProject::new(&[(".rawko/config.yaml", text)]).loaded().config;
     let of = |name: &str| {
         let found = config.provider(name).unwrap_or_else(|| panic!("no {name}"));
         let text = |text: Option<&str>| text.unwrap_or("-").to_owned();
@@ -168,10 +168,10 @@ provider:
     assert!(config.provider("test").and_then(|found| found.settings()).is_none());
 }
 
-/// Which variable's key a provider of this configuration is sent.
+/// The variable whose key is sent to a provider of this configuration.
 #[track_caller]
 fn check_key(config: &str, environment: &[(&str, &str)], provider: &str, expected: Option<&str>) {
-    let project = Project::new(&[(".rawko/config.yaml", config)]);
+    let project = TestProject::new(&[(".rawko/config.yaml", config)]);
     let project = environment.iter().fold(project, |project, (name, value)| project.env(name, value));
     let config = project.loaded().config;
     let found = config.provider(provider).unwrap_or_else(|| panic!("no {provider}"));
@@ -182,7 +182,7 @@ fn check_key(config: &str, environment: &[(&str, &str)], provider: &str, expecte
 fn a_server_without_api_key_env_is_sent_no_key() {
     let keys = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k"), ("GROQ_API_KEY", "k")];
     let of = |config: &str, provider, expected| check_key(config, &keys, provider, expected);
-    // The known servers at their own addresses.
+    // Presets at their own addresses.
     of("version: 1\n", "openai", Some("OPENAI_API_KEY"));
     of("provider: {openai: {baseUrl: 'https://API.openai.com/v1/'}}\n", "openai", Some("OPENAI_API_KEY"));
     of("provider: {fast: {preset: groq}}\n", "fast", Some("GROQ_API_KEY"));
@@ -193,7 +193,7 @@ fn a_server_without_api_key_env_is_sent_no_key() {
     of("provider: {openai: {baseUrl: 'http://api.openai.com/v1'}}\n", "openai", None);
     of("provider: {claude: {baseUrl: 'https://gateway.example'}}\n", "claude", None);
     of("provider: {fast: {preset: groq, baseUrl: 'https://gateway.example'}}\n", "fast", None);
-    // What is said holds.
+    // `apiKeyEnv` wins.
     of("provider: {mine: {type: openai, baseUrl: 'http://h/v1', apiKeyEnv: MINE}}\n", "mine", Some("MINE"));
     of("provider: {openai: {apiKeyEnv: null}}\n", "openai", None);
     of("provider: {openai: {apiKeyEnv: }}\n", "openai", None);
@@ -207,18 +207,18 @@ fn a_key_goes_along_where_the_environment_moves_its_server() {
     check_key("version: 1\n", &moved, "claude", Some("ANTHROPIC_API_KEY"));
     check_key("version: 1\n", &moved, "openai", None);
     check_key("version: 1\n", &with_key, "openai", Some("OPENAI_API_KEY"));
-    // What a file says of the key holds, and what it says of the address does not.
+    // A file's `apiKeyEnv` holds, and its address does not.
     check_key("provider: {claude: {apiKeyEnv: null}}\n", &moved, "claude", None);
     check_key("provider: {claude: {apiKeyEnv: OTHER}}\n", &moved, "claude", Some("OTHER"));
     check_key("provider: {claude: {baseUrl: 'https://h'}}\n", &moved, "claude", Some("ANTHROPIC_API_KEY"));
     check_key("provider: {openai: {type: claude}}\n", &with_key, "openai", None);
-    let project = Project::new(&[]).env(moved[0].0, moved[0].1);
+    let project = TestProject::new(&[]).env(moved[0].0, moved[0].1);
     check(&project, "provider.claude.apiKeyEnv", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL");
 }
 
 #[test]
 fn byte_order_marks_and_line_ends_do_not_matter() {
-    let project = Project::new(&[
+    let project = TestProject::new(&[
         (".rawko/config.yaml", "\u{feff}version: \"1\"\r\narbiter:\r\n  mode: rules\r\n"),
         (".rawko/agents/a.md", "\u{feff}---\r\nname: a\r\n---\r\n\r\n# A\r\n\r\nHelp.\r\n"),
         (".rawko/agents/b.yaml", "name: b\r\nsystemPrompt: |\r\n  one\r\n  two\r\n"),
@@ -233,13 +233,13 @@ fn byte_order_marks_and_line_ends_do_not_matter() {
 #[test]
 fn empty_keys_count_as_absent() {
     let text = "provider:\narbiter:\n  model:\nconstraints:\n  maxTokens: ~\npermissions:\n";
-    let loaded = Project::new(&[(".rawko/config.yaml", text)]).loaded();
+    let loaded = TestProject::new(&[(".rawko/config.yaml", text)]).loaded();
     assert_eq!(loaded.config.constraints, Config::default().constraints);
 }
 
 #[test]
 fn a_projects_agent_replaces_the_built_in_one() {
-    let project = Project::new(&[
+    let project = TestProject::new(&[
         (
             ".rawko/agents/planner.md",
             "---\nname: planner\ntools: {allowed: [Read]}\n---\n# P\n\n## When to Use\n- first\n- always\n\n## System Prompt\nPlan.\n\n## Notes\nnone\n",
@@ -260,39 +260,39 @@ fn a_projects_agent_replaces_the_built_in_one() {
 
 #[test]
 fn templates_are_the_projects_own() {
-    let loaded = Project::new(&[(".rawko/prompts/arbiter-evaluate.md", "Judge {task}")]).loaded();
+    let loaded = TestProject::new(&[(".rawko/prompts/arbiter-evaluate.md", "Judge {task}")]).loaded();
     assert_eq!(loaded.templates.evaluate.as_deref(), Some("Judge {task}"));
     assert_eq!(loaded.templates.select, None);
 }
 
 #[test]
 fn misnamed_files_are_told() {
-    let loaded = Project::new(&[(".rawko/config.yml", "version: 1")]).loaded();
+    let loaded = TestProject::new(&[(".rawko/config.yml", "version: 1")]).loaded();
     assert_eq!(loaded.warnings.len(), 1);
     assert!(loaded.warnings[0].to_string().contains("rename it"), "{}", loaded.warnings[0]);
 }
 
 #[test]
 fn memory_settings_are_read_without_a_word() {
-    let project = Project::new(&[
+    let project = TestProject::new(&[
         (".rawko/config.yaml", "memory:\n  maxInjected: 3\n"),
         (".rawko/agents/a.yaml", "name: a\nsystemPrompt: x\nmemory: {scoreBonus: 2}\n"),
     ]);
     let loaded = project.loaded();
     assert_eq!(loaded.config.memory.max_injected, 3);
     assert_eq!(loaded.agents["a"].config.memory.score_bonus, Some(2.0));
-    assert_eq!(loaded.config.memory.extract, None, "it is decided by the folder");
+    assert_eq!(loaded.config.memory.extract, None, "the folder decides");
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
 
 #[test]
 fn denials_add_up() {
-    let project = Project::new(&[
+    let project = TestProject::new(&[
         ("user:config.yaml", "permissions:\n  deny: [.env]\n"),
         (".rawko/config.yaml", "permissions:\n  deny: [secrets, .env]\n"),
     ]);
     check(&project, "permissions.deny", r#"[".env","secrets"]"#, ".rawko/config.yaml:2");
-    let emptied = Project::new(&[
+    let emptied = TestProject::new(&[
         ("user:config.yaml", "permissions:\n  deny: [.env]\n"),
         (".rawko/config.yaml", "permissions:\n  deny: []\n"),
     ]);
@@ -301,7 +301,7 @@ fn denials_add_up() {
 
 #[test]
 fn what_init_writes_changes_nothing() {
-    let project = Project::new(&[]);
+    let project = TestProject::new(&[]);
     let before = project.loaded();
     let done = init(project.path()).expect("init");
     assert_eq!(done.created.len(), 7, "{done:?}");
@@ -325,7 +325,7 @@ fn what_init_writes_changes_nothing() {
 
 #[test]
 fn changes_of_the_files_are_noticed() {
-    let project = Project::new(&[
+    let project = TestProject::new(&[
         (".rawko/config.yaml", "version: 1\n"),
         (".rawko/agents/a.yaml", "name: a\nsystemPrompt: x\n"),
     ]);
@@ -348,7 +348,7 @@ fn changes_of_the_files_are_noticed() {
 
 #[test]
 fn the_report_is_text_and_json() {
-    let project = Project::new(&[(
+    let project = TestProject::new(&[(
         ".rawko/config.yaml",
         "arbiter:\n  model: small\ntools:\n  - {name: T, description: d, command: [x]}\n",
     )])
@@ -358,7 +358,7 @@ fn the_report_is_text_and_json() {
     insta::assert_json_snapshot!("report_json", report.settings[..2]);
 }
 
-/// Prints how long loading takes, and holds it to a bound that only a mistake in the order of growth would break: the
+/// Prints how long loading takes, and checks it against a limit that only a mistake in the order of growth would break: the
 /// times that matter are a hundredth of it.
 #[test]
 fn a_hostile_file_is_judged_in_time() {
@@ -373,7 +373,7 @@ fn a_hostile_file_is_judged_in_time() {
         (".rawko/config.yaml", deep),
         (".rawko/agents/a.yaml", strangers),
     ] {
-        let project = Project::new(&[(name, &text)]);
+        let project = TestProject::new(&[(name, &text)]);
         let before = std::time::Instant::now();
         let errors = project.load().expect_err("errors").errors;
         let took = before.elapsed();
@@ -382,10 +382,10 @@ fn a_hostile_file_is_judged_in_time() {
     }
 }
 
-/// What `.rawko/config.yaml` makes of the arbiter's cache: whether choices and judgements may come from it.
+/// Checks which of the arbiter's questions the cache may answer under this `.rawko/config.yaml`.
 #[track_caller]
 fn check_cache(file: &str, flags: Overrides, expected: (bool, bool)) {
-    let loaded = Project::new(&[(".rawko/config.yaml", file)]).flags(flags).loaded();
+    let loaded = TestProject::new(&[(".rawko/config.yaml", file)]).flags(flags).loaded();
     let CacheUse { select, evaluate } = loaded.config.arbiter.cache.into();
     assert_eq!((select, evaluate), expected, "{file}");
 }
@@ -405,7 +405,7 @@ fn the_arbiters_cache_is_for_both_questions_or_for_each() {
 #[test]
 fn an_agent_may_have_a_budget_of_its_own() {
     let file = "name: a\nsystemPrompt: s\nbudget: {maxIterations: 2, maxTokens: 9000, maxCostUsd: 0.5, maxDuration: 1h30m}\n";
-    let loaded = Project::new(&[(".rawko/agents/a.yaml", file)]).loaded();
+    let loaded = TestProject::new(&[(".rawko/agents/a.yaml", file)]).loaded();
     let expected = AgentBudget {
         max_iterations: Some(2),
         max_tokens: Some(9_000),
@@ -414,13 +414,13 @@ fn an_agent_may_have_a_budget_of_its_own() {
     };
     assert_eq!(loaded.agents["a"].config.budget, expected);
     let wrong = file.replace("2, maxTokens: 9000", "0, maxTokens: none").replace("1h30m", "long");
-    let report = Project::new(&[(".rawko/agents/a.yaml", &wrong)]).report();
+    let report = TestProject::new(&[(".rawko/agents/a.yaml", &wrong)]).report();
     for part in ["budget.maxIterations", "budget.maxTokens", "budget.maxDuration"] {
         assert!(report.contains(part), "{part} is missing in\n{report}");
     }
 }
 
-/// No error: what is not refused, what is nobody's choice, and what only an unknown server can judge.
+/// No errors: accepted temperatures, rawko's default, and unknown servers.
 #[test]
 fn temperatures_that_are_taken() {
     for text in [
@@ -432,7 +432,7 @@ fn temperatures_that_are_taken() {
         "provider: {mine: {type: openai, baseUrl: 'http://localhost:1/v1', model: gpt-5, temperature: 0.5}}",
         "provider: {claude: {model: claude-sonnet-9, temperature: 0.5}}",
     ] {
-        let project = Project::new(&[(".rawko/config.yaml", text)]);
+        let project = TestProject::new(&[(".rawko/config.yaml", text)]);
         assert_eq!(project.load().map_err(|errors| errors.to_string()).err(), None, "{text}");
     }
 }
@@ -442,10 +442,10 @@ fn a_temperature_is_judged_by_the_models_of_the_agents_too() {
     let config = "provider: {claude: {model: claude-haiku-4-5, temperature: 0.7}}";
     let agent = "name: helper\nsystemPrompt: Help.\nprovider: {model: claude-sonnet-5-5}\n";
     let files = [(".rawko/config.yaml", config), (".rawko/agents/helper.yaml", agent)];
-    let report = Project::new(&files).report();
-    let told = "the model `claude-sonnet-5-5` (of the agent `helper`) takes none";
-    assert!(report.contains(told) && report.contains(".rawko/config.yaml:1:"), "{report}");
+    let report = TestProject::new(&files).report();
+    let expected = "the model `claude-sonnet-5-5` (of the agent `helper`) accepts no temperature";
+    assert!(report.contains(expected) && report.contains(".rawko/config.yaml:1:"), "{report}");
     // A flag can name the model too.
-    let project = Project::new(&[(".rawko/config.yaml", config)]).env("RAWKO_MODEL", "claude-opus-5-5");
-    assert!(project.report().contains("`claude-opus-5-5` takes none"), "{}", project.report());
+    let project = TestProject::new(&[(".rawko/config.yaml", config)]).env("RAWKO_MODEL", "claude-opus-5-5");
+    assert!(project.report().contains("`claude-opus-5-5` accepts no temperature"), "{}", project.report());
 }

@@ -1,9 +1,12 @@
 //! The transcript as one HTML page: no script, nothing loaded from anywhere, every text escaped.
 
 use rawko_core::machine::Plan;
+use rawko_core::message::ToolCall;
+use rawko_core::session::Note;
+use rawko_core::tool::ToolOutcome;
 
 use super::text;
-use super::transcript::{Entry, Happening, ToolAnswer, Transcript};
+use super::transcript::{Transcript, TranscriptEvent};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -12,7 +15,7 @@ impl Transcript {
     #[must_use]
     pub fn to_html(&self) -> String {
         let title = escape(&text::line(&self.header.session));
-        let mut page = Page(format!(
+        let mut page = HtmlPage(format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n<title>Session {title}</title>\n\
@@ -29,25 +32,25 @@ impl Transcript {
             page.plan(plan);
         }
         page.0.push_str("<h2>Transcript</h2>\n");
-        for entry in &self.entries {
-            page.entry(entry);
+        for (at, entry) in self.entries.iter().enumerate() {
+            page.entry(&entry.event, self.result_of(at));
         }
         page.0.push_str("</body>\n</html>\n");
         page.0
     }
 }
 
-struct Page(String);
+struct HtmlPage(String);
 
-impl Page {
+impl HtmlPage {
     /// An element that holds nothing but text.
     fn block(&mut self, element: &str, text: &str) {
         self.0.push_str(&format!("<{element}>{}</{element}>\n", escape(text)));
     }
 
-    /// A line that begins with a word of ours.
-    fn told(&mut self, word: &str, rest: &str) {
-        self.0.push_str(&format!("<p><b>{}</b> {}</p>\n", escape(word), escape(&text::line(rest))));
+    /// A line that begins with a label.
+    fn labelled(&mut self, label: &str, rest: &str) {
+        self.0.push_str(&format!("<p><b>{}</b> {}</p>\n", escape(label), escape(&text::line(rest))));
     }
 
     fn facts(&mut self, transcript: &Transcript) {
@@ -80,63 +83,85 @@ impl Page {
         self.0.push_str("</ul>\n");
     }
 
-    fn entry(&mut self, entry: &Entry) {
-        match &entry.what {
-            Happening::Decided { point, decision, source, rejected } => {
-                let by = text::decided_by(*point, *source);
-                let what = text::decision(decision);
-                self.told("Decision", &format!("({by}): {what} — {}", decision.reason()));
-                for reason in rejected {
-                    self.told("Rejected", &format!("an answer could not be used: {reason}"));
-                }
-            }
-            Happening::AgentStarted { agent, iteration, continued } => {
-                let goes_on = if *continued { ", going on" } else { "" };
-                self.block("h3", &format!("Iteration {iteration}: {}{goes_on}", text::line(agent)));
-            }
-            Happening::Said { agent, text } => {
-                self.told(&format!("{}:", text::line(agent)), "");
+    fn entry(&mut self, event: &TranscriptEvent, result: Option<&ToolOutcome>) {
+        match event {
+            TranscriptEvent::ModelReplied { agent, text } => {
+                self.labelled(&format!("{}:", text::line(agent)), "");
                 self.block("blockquote", &text::words(text));
             }
-            Happening::ToolCalled { tool, input, allowed, rule, answer, .. } => {
-                self.call(tool, &text::arguments(tool, input), *allowed, rule, answer.as_ref());
+            TranscriptEvent::ModelFailed { error } => {
+                self.labelled("Error", &format!("{}: {}", error.code, error.message));
             }
-            Happening::PlanChanged { agent, plan } => {
-                self.told("Plan", &format!("of {agent}:"));
-                self.plan(plan);
+            TranscriptEvent::SessionResumed => {
+                self.labelled("Resumed:", "another process resumed the session");
             }
-            Happening::CheckpointKept { iteration, checkpoint } => {
-                self.told("Kept", &format!("the tree before iteration {iteration}: {checkpoint}"));
+            TranscriptEvent::CancelRequested { reason } => self.labelled("Asked to stop:", reason),
+            TranscriptEvent::OverrideRequested { command } => {
+                self.labelled("By hand:", &text::overridden(command));
             }
-            Happening::ModelFailed { error } => {
-                self.told("Error", &format!("{}: {}", error.code, error.message));
+            TranscriptEvent::AgentsReloaded => {
+                self.labelled("Reloaded:", "the configuration was read again");
             }
-            Happening::Warned { message } => self.told("Warning:", message),
-            Happening::Recalled { agent, titles } => self.told("Remembered:", &text::recalled(agent, titles)),
-            Happening::Remembered { agent, title, kept } => {
-                self.told("Learned:", &text::remembered(agent, title, kept));
-            }
-            Happening::Verified { verification } => self.told("Verification:", &text::verified(verification)),
-            Happening::Compacted { agent, how, before, after } => {
-                self.told("Shortened:", &text::compacted(agent, *how, *before, *after));
-            }
-            Happening::Resumed => self.told("Resumed:", "another process took the session up"),
-            Happening::CancelRequested { reason } => self.told("Asked to stop:", reason),
-            Happening::Overridden { command } => self.told("By hand:", &text::overridden(command)),
-            Happening::AgentsReloaded => self.told("Reloaded:", "the configuration was read again"),
+            TranscriptEvent::Note(note) => self.note(note, result),
         }
     }
 
-    fn call(&mut self, tool: &str, input: &str, allowed: bool, rule: &str, answer: Option<&ToolAnswer>) {
-        let tool = escape(&text::line(tool));
-        let came = escape(&text::answer(allowed, answer));
-        self.0.push_str(&format!("<details><summary><b>{tool}</b>: {came}</summary>\n"));
-        self.block("pre", input);
-        if !allowed {
-            self.told("Rule:", rule);
+    fn note(&mut self, note: &Note, result: Option<&ToolOutcome>) {
+        match note {
+            Note::DecisionMade(record) => {
+                let by = text::decided_by(record.point, record.source);
+                let what = text::decision(&record.decision);
+                self.labelled("Decision", &format!("({by}): {what} — {}", record.decision.reason()));
+                for reason in &record.rejected {
+                    self.labelled("Rejected", &format!("an answer could not be used: {reason}"));
+                }
+            }
+            Note::AgentStarted { agent, iteration, continued } => {
+                let continued = if *continued { ", continued" } else { "" };
+                self.block("h3", &format!("Iteration {iteration}: {}{continued}", text::line(agent)));
+            }
+            Note::ToolCalled { agent: _, call, allowed, rule } => {
+                self.call(call, *allowed, rule, result);
+            }
+            Note::PlanUpdated { agent, plan } => {
+                self.labelled("Plan", &format!("of {agent}:"));
+                self.plan(plan);
+            }
+            Note::CheckpointTaken { iteration, checkpoint } => {
+                self.labelled("Checkpoint", &format!("before iteration {iteration}: {checkpoint}"));
+            }
+            Note::Warned { message } => self.labelled("Warning:", message),
+            Note::MemoriesRecalled { agent, iteration: _, memories } => {
+                self.labelled("Memories:", &text::recalled(agent, memories));
+            }
+            Note::MemoryKept { agent, title, kept } => {
+                self.labelled("Learned:", &text::learned(agent, title, kept));
+            }
+            Note::VerificationFinished { verification } => {
+                self.labelled("Verification:", &text::verified(verification));
+            }
+            Note::ConversationCompacted { agent, how, before, after } => {
+                self.labelled("Shortened:", &text::compacted(agent, *how, *before, *after));
+            }
+            // A call's result is shown with the call. The others are for programs.
+            Note::ToolFinished { .. }
+            | Note::StateChanged { .. }
+            | Note::MemoriesUsed { .. }
+            | Note::VerificationStarted { .. }
+            | Note::TokensUsed { .. } => {}
         }
-        if let Some(answer) = answer.filter(|answer| !answer.output.is_empty()) {
-            self.block("pre", &text::of_tool(&answer.output));
+    }
+
+    fn call(&mut self, call: &ToolCall, allowed: bool, rule: &str, result: Option<&ToolOutcome>) {
+        let tool = escape(&text::line(&call.name));
+        let summary = escape(&text::result(allowed, result));
+        self.0.push_str(&format!("<details><summary><b>{tool}</b>: {summary}</summary>\n"));
+        self.block("pre", &text::arguments(call));
+        if !allowed {
+            self.labelled("Rule:", rule);
+        }
+        if let Some(result) = result.filter(|result| !result.content.is_empty()) {
+            self.block("pre", &text::of_tool(&result.content));
         }
         self.0.push_str("</details>\n");
     }

@@ -1,15 +1,18 @@
 //! The transcript as Markdown. What comes from outside stands in fences that it cannot close, in quotes, or escaped.
 
 use rawko_core::machine::Plan;
+use rawko_core::message::ToolCall;
+use rawko_core::session::Note;
+use rawko_core::tool::ToolOutcome;
 
 use super::text;
-use super::transcript::{Entry, Happening, ToolAnswer, Transcript};
+use super::transcript::{Transcript, TranscriptEvent};
 
 impl Transcript {
     /// As Markdown, for people.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MarkdownPage::default();
         page.paragraph(&format!("# Session {}", escape(&self.header.session)));
         page.paragraph(&quote(&text::words(&self.task)));
         page.paragraph(&self.facts());
@@ -22,8 +25,8 @@ impl Transcript {
             page.paragraph(&steps(plan));
         }
         page.paragraph("## Transcript");
-        for entry in &self.entries {
-            page.entry(entry);
+        for (at, entry) in self.entries.iter().enumerate() {
+            page.entry(&entry.event, self.result_of(at));
         }
         page.0
     }
@@ -48,9 +51,9 @@ impl Transcript {
 }
 
 #[derive(Default)]
-struct Page(String);
+struct MarkdownPage(String);
 
-impl Page {
+impl MarkdownPage {
     fn paragraph(&mut self, text: &str) {
         if !self.0.is_empty() {
             self.0.push('\n');
@@ -59,75 +62,86 @@ impl Page {
         self.0.push('\n');
     }
 
-    fn entry(&mut self, entry: &Entry) {
-        match &entry.what {
-            Happening::Decided { point, decision, source, rejected } => {
-                self.paragraph(&format!(
-                    "**Decision** ({}): {} — {}",
-                    text::decided_by(*point, *source),
-                    escape(&text::decision(decision)),
-                    escape(decision.reason())
-                ));
-                for reason in rejected {
-                    self.paragraph(&format!("- an answer could not be used: {}", escape(reason)));
-                }
-            }
-            Happening::AgentStarted { agent, iteration, continued } => {
-                let goes_on = if *continued { ", going on" } else { "" };
-                self.paragraph(&format!("### Iteration {iteration}: {}{goes_on}", escape(agent)));
-            }
-            Happening::Said { agent, text } => {
+    fn entry(&mut self, event: &TranscriptEvent, result: Option<&ToolOutcome>) {
+        match event {
+            TranscriptEvent::ModelReplied { agent, text } => {
                 self.paragraph(&format!("**{}:**", escape(agent)));
                 self.paragraph(&quote(&text::words(text)));
             }
-            Happening::ToolCalled { tool, input, allowed, rule, answer, .. } => {
-                self.call(tool, &text::arguments(tool, input), *allowed, rule, answer.as_ref());
-            }
-            Happening::PlanChanged { agent, plan } => {
-                self.paragraph(&format!("**Plan** of {}:", escape(agent)));
-                self.paragraph(&steps(plan));
-            }
-            Happening::CheckpointKept { iteration, checkpoint } => self.paragraph(&format!(
-                "*The tree before iteration {iteration} is kept: {}*",
-                escape(checkpoint)
-            )),
-            Happening::ModelFailed { error } => {
+            TranscriptEvent::ModelFailed { error } => {
                 self.paragraph(&format!("**Error** {}: {}", error.code, escape(&error.message)));
             }
-            Happening::Warned { message } => self.paragraph(&format!("**Warning:** {}", escape(message))),
-            Happening::Recalled { agent, titles } => {
-                self.paragraph(&format!("**Remembered:** {}", escape(&text::recalled(agent, titles))));
-            }
-            Happening::Remembered { agent, title, kept } => {
-                self.paragraph(&format!("**Learned:** {}", escape(&text::remembered(agent, title, kept))));
-            }
-            Happening::Verified { verification } => {
-                self.paragraph(&format!("**Verification:** {}", escape(&text::verified(verification))));
-            }
-            Happening::Compacted { agent, how, before, after } => {
-                self.paragraph(&format!("*{}*", escape(&text::compacted(agent, *how, *before, *after))));
-            }
-            Happening::Resumed => self.paragraph("*Another process took the session up.*"),
-            Happening::CancelRequested { reason } => {
+            TranscriptEvent::SessionResumed => self.paragraph("*Another process resumed the session.*"),
+            TranscriptEvent::CancelRequested { reason } => {
                 self.paragraph(&format!("**Asked to stop:** {}", escape(reason)));
             }
-            Happening::Overridden { command } => {
+            TranscriptEvent::OverrideRequested { command } => {
                 self.paragraph(&format!("*{}*", escape(&text::overridden(command))));
             }
-            Happening::AgentsReloaded => self.paragraph("*The configuration was read again.*"),
+            TranscriptEvent::AgentsReloaded => self.paragraph("*The configuration was read again.*"),
+            TranscriptEvent::Note(note) => self.note(note, result),
         }
     }
 
-    fn call(&mut self, tool: &str, input: &str, allowed: bool, rule: &str, answer: Option<&ToolAnswer>) {
-        let came = text::answer(allowed, answer);
-        // Markup around the fences: they are Markdown again behind a blank line.
-        self.paragraph(&format!("<details><summary><b>{}</b>: {came}</summary>", escape(tool)));
-        self.paragraph(&fence(input));
+    fn note(&mut self, note: &Note, result: Option<&ToolOutcome>) {
+        match note {
+            Note::DecisionMade(record) => {
+                self.paragraph(&format!(
+                    "**Decision** ({}): {} — {}",
+                    text::decided_by(record.point, record.source),
+                    escape(&text::decision(&record.decision)),
+                    escape(record.decision.reason())
+                ));
+                for reason in &record.rejected {
+                    self.paragraph(&format!("- an answer could not be used: {}", escape(reason)));
+                }
+            }
+            Note::AgentStarted { agent, iteration, continued } => {
+                let continued = if *continued { ", continued" } else { "" };
+                self.paragraph(&format!("### Iteration {iteration}: {}{continued}", escape(agent)));
+            }
+            Note::ToolCalled { agent: _, call, allowed, rule } => {
+                self.call(call, *allowed, rule, result);
+            }
+            Note::PlanUpdated { agent, plan } => {
+                self.paragraph(&format!("**Plan** of {}:", escape(agent)));
+                self.paragraph(&steps(plan));
+            }
+            Note::CheckpointTaken { iteration, checkpoint } => {
+                self.paragraph(&format!("*Checkpoint before iteration {iteration}: {}*", escape(checkpoint)));
+            }
+            Note::Warned { message } => self.paragraph(&format!("**Warning:** {}", escape(message))),
+            Note::MemoriesRecalled { agent, iteration: _, memories } => {
+                self.paragraph(&format!("**Memories:** {}", escape(&text::recalled(agent, memories))));
+            }
+            Note::MemoryKept { agent, title, kept } => {
+                self.paragraph(&format!("**Learned:** {}", escape(&text::learned(agent, title, kept))));
+            }
+            Note::VerificationFinished { verification } => {
+                self.paragraph(&format!("**Verification:** {}", escape(&text::verified(verification))));
+            }
+            Note::ConversationCompacted { agent, how, before, after } => {
+                self.paragraph(&format!("*{}*", escape(&text::compacted(agent, *how, *before, *after))));
+            }
+            // A call's result is shown with the call. The others are for programs.
+            Note::ToolFinished { .. }
+            | Note::StateChanged { .. }
+            | Note::MemoriesUsed { .. }
+            | Note::VerificationStarted { .. }
+            | Note::TokensUsed { .. } => {}
+        }
+    }
+
+    fn call(&mut self, call: &ToolCall, allowed: bool, rule: &str, result: Option<&ToolOutcome>) {
+        let summary = text::result(allowed, result);
+        // Markup around the fences: after a blank line it is Markdown again.
+        self.paragraph(&format!("<details><summary><b>{}</b>: {summary}</summary>", escape(&call.name)));
+        self.paragraph(&fence(&text::arguments(call)));
         if !allowed {
             self.paragraph(&format!("Rule: {}", escape(rule)));
         }
-        if let Some(answer) = answer.filter(|answer| !answer.output.is_empty()) {
-            self.paragraph(&fence(&text::of_tool(&answer.output)));
+        if let Some(result) = result.filter(|result| !result.content.is_empty()) {
+            self.paragraph(&fence(&text::of_tool(&result.content)));
         }
         self.paragraph("</details>");
     }

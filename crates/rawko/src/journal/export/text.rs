@@ -1,25 +1,27 @@
-//! Words that both readable forms share, and text made plain: bounded, and without what could act on a terminal.
+//! Phrases that HTML and Markdown share. All text is bounded and free of control codes.
 
 use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, StepStatus};
+use rawko_core::memory::RecalledMemory;
+use rawko_core::message::ToolCall;
 use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory, Outcome, Override};
 use rawko_core::text::keep_ends;
+use rawko_core::tool::ToolOutcome;
 use serde_json::Value;
 
-use super::transcript::ToolAnswer;
-use crate::journal::Header;
+use crate::journal::JournalHeader;
 
 /// Bytes of a tool's output or arguments that are shown: the beginning and the end.
 const SHOWN_OF_TOOLS: usize = 6_000;
-/// Bytes of an agent's words that are shown.
+/// Bytes of an agent's text that are shown.
 const SHOWN_OF_WORDS: usize = 20_000;
 
-/// What a tool or its caller gave, as it is shown.
+/// A tool's arguments or output, as it is shown.
 pub(super) fn of_tool(text: &str) -> String {
     plain(&keep_ends(text, SHOWN_OF_TOOLS))
 }
 
-/// What an agent said, as it is shown.
+/// An agent's text, as it is shown.
 pub(super) fn words(text: &str) -> String {
     plain(&keep_ends(text, SHOWN_OF_WORDS))
 }
@@ -56,11 +58,11 @@ pub(super) fn plain(text: &str) -> String {
     shown
 }
 
-/// What was decided.
+/// The decision in a few words.
 pub(super) fn decision(decision: &Decision) -> String {
     match decision {
         Decision::SelectMode { mode, .. } => format!("next: {}", line(mode)),
-        Decision::Continue { .. } => "the same agent goes on".to_owned(),
+        Decision::Continue { .. } => "the same agent continues".to_owned(),
         Decision::Retry { .. } => "try again".to_owned(),
         Decision::Complete { .. } => "done".to_owned(),
     }
@@ -76,96 +78,96 @@ pub(super) fn decided_by(point: DecisionPoint, source: DecisionSource) -> String
         DecisionSource::Llm => "by the model",
         DecisionSource::Rule => "by rule",
         DecisionSource::Fallback => "by rule, the model gave no usable answer",
-        DecisionSource::Cache => "by an answer given before",
+        DecisionSource::Cache => "from the decision cache",
         DecisionSource::Human => "by the user",
     };
     format!("{point}, {source}")
 }
 
-/// What the verification commands brought.
+/// The results of the verification commands.
 pub(super) fn verified(verification: &Verification) -> String {
-    let told = verification.runs.iter().map(|run| {
-        let how = run.exit_code.map_or_else(|| "did not end".to_owned(), |code| format!("exit {code}"));
+    let runs = verification.runs.iter().map(|run| {
+        let how = run.exit_code.map_or_else(|| "did not finish".to_owned(), |code| format!("exit {code}"));
         format!("{}: {how}", line(&run.command))
     });
-    let told: Vec<String> = told.collect();
+    let runs: Vec<String> = runs.collect();
     let tree = verification.tree.as_deref().map(|tree| format!(" (tree {})", line(tree))).unwrap_or_default();
-    format!("{}{tree}", told.join("; "))
+    format!("{}{tree}", runs.join("; "))
 }
 
-/// What an agent was given of earlier runs.
-pub(super) fn recalled(agent: &str, titles: &[String]) -> String {
-    let titles: Vec<String> = titles.iter().map(|title| line(title)).collect();
+/// The memories of earlier runs that an agent was given.
+pub(super) fn recalled(agent: &str, memories: &[RecalledMemory]) -> String {
+    let titles: Vec<String> = memories.iter().map(|memory| line(&memory.title)).collect();
     format!("{} was given: {}", line(agent), titles.join("; "))
 }
 
-/// What was learned, and what became of it.
-pub(super) fn remembered(agent: &str, title: &str, kept: &KeptMemory) -> String {
+/// What an agent learned, and where it was kept.
+pub(super) fn learned(agent: &str, title: &str, kept: &KeptMemory) -> String {
     let what = match kept {
         KeptMemory::Written { path } => format!("kept as {}", line(path)),
-        KeptMemory::NotedOn { path } => format!("known already, noted on {}", line(path)),
+        KeptMemory::NotedOn { path } => format!("already known, added to {}", line(path)),
         KeptMemory::Refused { message } => format!("not kept: {}", line(message)),
     };
     format!("{} ({}): {what}", line(title), line(agent))
 }
 
-/// How a conversation was made shorter.
+/// How a conversation was shortened.
 pub(super) fn compacted(agent: &str, how: Compaction, before: u64, after: u64) -> String {
     let what = match how {
         Compaction::ResultsCut => "old tool results were cut",
-        Compaction::Summarized => "its middle was summed up",
+        Compaction::Summarized => "its middle was summarized",
     };
     format!("{}: {what}, about {before} to {after} tokens", line(agent))
 }
 
-/// How somebody intervened.
+/// An override in words.
 pub(super) fn overridden(command: &Override) -> String {
     match command {
-        Override::ForceAgent { agent } => format!("the user had {} work next", line(agent)),
-        Override::SkipStep => "the user left the current step out".to_owned(),
-        Override::Retry => "the user had the agent try again".to_owned(),
+        Override::ForceAgent { agent } => format!("the user made {} work next", line(agent)),
+        Override::SkipStep => "the user skipped the current step".to_owned(),
+        Override::Retry => "the user made the agent try again".to_owned(),
     }
 }
 
-/// The arguments of a call: a command as it was typed, anything else as JSON.
-pub(super) fn arguments(tool: &str, input: &Value) -> String {
-    match (tool, input.get("command").and_then(Value::as_str)) {
+/// The arguments of a call: a command as text, anything else as JSON.
+pub(super) fn arguments(call: &ToolCall) -> String {
+    match (call.name.as_str(), call.input.get("command").and_then(Value::as_str)) {
         ("Bash", Some(command)) => of_tool(command),
-        _ => of_tool(&serde_json::to_string_pretty(input).unwrap_or_default()),
+        _ => of_tool(&serde_json::to_string_pretty(&call.input).unwrap_or_default()),
     }
 }
 
-/// What came of a call, in a few words.
-pub(super) fn answer(allowed: bool, answer: Option<&ToolAnswer>) -> String {
-    let Some(answer) = answer else { return "never answered".to_owned() };
+/// The result of a call in a few words.
+pub(super) fn result(allowed: bool, result: Option<&ToolOutcome>) -> String {
+    let Some(result) = result else { return "never answered".to_owned() };
     let mut parts = Vec::new();
-    match (allowed, answer.exit_code, answer.is_error) {
+    match (allowed, result.exit_code, result.is_error) {
         (false, ..) => parts.push("denied".to_owned()),
         (true, Some(code), _) => parts.push(format!("exit {code}")),
         (true, None, true) => parts.push("failed".to_owned()),
         (true, None, false) => parts.push("ok".to_owned()),
     }
-    parts.push(match answer.output.lines().count() {
+    parts.push(match result.content.lines().count() {
         1 => "1 line".to_owned(),
         lines => format!("{lines} lines"),
     });
-    if answer.images > 0 {
-        parts.push(format!("{} picture(s)", answer.images));
+    if !result.images.is_empty() {
+        parts.push(format!("{} picture(s)", result.images.len()));
     }
-    parts.push(format!("{} ms", answer.duration_ms));
+    parts.push(format!("{} ms", result.duration_ms));
     parts.join(", ")
 }
 
-/// Where a session comes from, if it is a fork.
-pub(super) fn origin(header: &Header) -> Option<(&'static str, String)> {
+/// The session that this one is a fork of.
+pub(super) fn origin(header: &JournalHeader) -> Option<(&'static str, String)> {
     let from = header.forked_from.as_ref()?;
     Some(("Forked from", line(&format!("{}, record {}", from.session, from.record))))
 }
 
-/// Facts of the end, each with its name.
+/// Facts about the outcome, each with its name.
 pub(super) fn facts(outcome: &Outcome) -> Vec<(&'static str, String)> {
-    let cost = outcome.cost_usd.map_or("not known".to_owned(), |usd| format!("${usd:.4}"));
-    let estimated = if outcome.usage.estimated { " (in part estimated)" } else { "" };
+    let cost = outcome.cost_usd.map_or("unknown".to_owned(), |usd| format!("${usd:.4}"));
+    let estimated = if outcome.usage.estimated { " (partly estimated)" } else { "" };
     let mut facts = vec![
         ("Status", outcome.status.as_str().to_owned()),
         ("Iterations", outcome.iterations.to_string()),
@@ -174,11 +176,10 @@ pub(super) fn facts(outcome: &Outcome) -> Vec<(&'static str, String)> {
         ("Duration", format!("{:.1} s", std::time::Duration::from_millis(outcome.duration_ms).as_secs_f64())),
     ];
     if let Some(shared) = &outcome.shared {
-        let cost = shared.cost_usd.map_or("cost not known".to_owned(), |usd| format!("${usd:.4}"));
+        let cost = shared.cost_usd.map_or("an unknown cost".to_owned(), |usd| format!("${usd:.4}"));
         let (iterations, tokens) = (shared.iterations, shared.usage.total_tokens());
-        let text = format!(
-            "{iterations} of the iterations, and {tokens} tokens and {cost} that are not counted here"
-        );
+        let text =
+            format!("{iterations} of the iterations, {tokens} tokens and {cost}, which are not counted here");
         facts.push(("Shared", text));
     }
     if !outcome.files_modified.is_empty() {
@@ -190,7 +191,7 @@ pub(super) fn facts(outcome: &Outcome) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// How far a step of the plan is.
+/// A mark for the status of a step.
 pub(super) fn mark(status: StepStatus) -> &'static str {
     match status {
         StepStatus::Pending => "[ ]",

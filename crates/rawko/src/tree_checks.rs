@@ -1,43 +1,34 @@
-//! Finding out what the run's claims are worth: looking at the tree, running the verification commands.
+//! Checking a run's claims: comparing the tree with the checkpoints, running the verification commands.
 //!
-//! Both are performed here and judged in the core. What is found out is what was seen: a tree whose name is not known,
-//! or that the commands themselves changed, is reported as such.
+//! Both are performed here and judged in the core. A tree whose digest is not known, or that the commands themselves
+//! changed, is reported as such.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rawko_core::facts::{CommandRun, Verification};
-use rawko_core::session::{EffectId, Event};
+use rawko_core::session::EffectAnswer;
 
-use crate::driver::{Signal, Signals};
 use crate::perform::Performer;
 
 impl Performer {
-    /// Compares the tree with what was kept, and reports.
-    pub(crate) async fn inspect_tree(self: Arc<Self>, effect: EffectId, iteration: u32, signals: Signals) {
+    /// Compares the tree with the checkpoints.
+    pub(crate) async fn inspect_tree(&self, iteration: u32) -> EffectAnswer {
         let checkpoints = self.checkpoints.clone();
         let inspected = tokio::task::spawn_blocking(move || checkpoints.inspect(iteration)).await;
-        let event = match inspected {
-            Ok(Ok(inspection)) => Event::TreeInspected { effect, inspection },
-            Ok(Err(error)) => Event::TreeInspectionFailed { effect, message: error.to_string() },
-            Err(error) => Event::TreeInspectionFailed { effect, message: error.to_string() },
-        };
-        let _ = signals.send(Signal::Happened(event));
+        match inspected {
+            Ok(Ok(inspection)) => EffectAnswer::TreeInspected { inspection },
+            Ok(Err(error)) => EffectAnswer::TreeInspectionFailed { message: error.to_string() },
+            Err(error) => EffectAnswer::TreeInspectionFailed { message: error.to_string() },
+        }
     }
 
-    /// Runs the verification commands, and reports.
-    pub(crate) async fn verify(
-        self: Arc<Self>,
-        effect: EffectId,
-        commands: Vec<String>,
-        timeout_ms: u64,
-        signals: Signals,
-    ) {
-        // A job that an agent left running could write behind the commands' back.
+    /// Runs the verification commands.
+    pub(crate) async fn verify(&self, commands: &[String], timeout_ms: u64) -> EffectAnswer {
+        // A job that an agent left running could write while the commands run.
         self.interrupt();
         let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
-        let verification = self.prove(&commands, Duration::from_millis(timeout_ms)).await;
-        let _ = signals.send(Signal::Happened(Event::VerificationFinished { effect, verification }));
+        let verification = self.prove(commands, Duration::from_millis(timeout_ms)).await;
+        EffectAnswer::VerificationFinished { verification }
     }
 
     /// Commands that change the tree (a lock file that was out of date) are run a second time, on the tree that they
@@ -65,7 +56,7 @@ impl Performer {
         Verification { runs, tree: tree.filter(|_| after.is_some()), tree_changed }
     }
 
-    /// Names the tree as it is; nothing where it cannot be read.
+    /// The digest of the tree as it is; `None` if it cannot be read.
     async fn tree(&self) -> Option<String> {
         let checkpoints = self.checkpoints.clone();
         tokio::task::spawn_blocking(move || checkpoints.tree()).await.ok()?.ok()

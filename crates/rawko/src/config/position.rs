@@ -1,24 +1,24 @@
-//! Places in a text: line, column and width, for people.
+//! Positions in a text: line, column and width.
 
 use serde::Serialize;
 
-/// Where something stands in a file. Lines and columns count from 1, columns in characters.
+/// Where a value is in a file. Lines and columns count from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Place {
+pub struct Position {
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// How many characters of that line it covers; at least 1.
+    /// Width on that line in characters, at least 1.
     #[serde(skip)]
     pub width: usize,
 }
 
-impl Place {
+impl Position {
     /// The first character of a text.
     pub const START: Self = Self { line: 1, column: 1, width: 1 };
 
-    /// The same place in a text that has `lines` more lines before it.
+    /// The same position, `lines` lines further down.
     pub(super) fn down(self, lines: usize) -> Self {
         Self { line: self.line + lines, ..self }
     }

@@ -1,7 +1,7 @@
-//! Commands that verify a project of a usual kind, found by looking at it (`spec/tools-and-permissions.md`).
+//! Finds the commands that verify a project, by the files of common build tools (`docs/spec/tools-and-permissions.md`).
 //!
-//! Owns what counts as a sign of which command. Only the project's own folder is looked at, nothing is run, and no more
-//! than the beginning of a file is read. A command whose program is not there proves nothing: it is left out and named.
+//! Owns which file means which command. Only the project's own folder is looked at, nothing is run, and only the
+//! beginning of a file is read. A command whose program is not installed is reported and not used.
 
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -19,31 +19,34 @@ const MAX_ENTRIES: usize = 2_000;
 /// What `npm init` writes where there are no tests.
 const NO_TESTS: &str = "no test specified";
 
-/// A command that verifies the project, and what says so.
+/// A command that verifies the project, and the file that names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundCommand {
     /// The command line.
     pub command: String,
-    /// The file that says so, relative to the project.
+    /// That file, relative to the project.
     pub because: String,
-    /// A program that it needs and that is not there: it is not run then.
+    /// A program that it needs and that is not installed. The command is not run then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
 
 /// Looks at the project. Programs are looked for in `path`, separated as in `PATH`.
 pub(crate) fn look(project: &Path, path: Option<&OsStr>) -> Vec<FoundCommand> {
-    let place = Place { project, path };
-    [place.cargo(), place.package(), place.pytest(), place.go(), place.make()].into_iter().flatten().collect()
+    let detector = Detector { project, path };
+    [detector.cargo(), detector.package(), detector.pytest(), detector.go(), detector.make()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
-struct Place<'a> {
+struct Detector<'a> {
     project: &'a Path,
     path: Option<&'a OsStr>,
 }
 
-impl Place<'_> {
+impl Detector<'_> {
     fn cargo(&self) -> Option<FoundCommand> {
         self.is_file("Cargo.toml").then(|| self.found("cargo test", "Cargo.toml", &[&["cargo"]]))
     }
@@ -67,8 +70,8 @@ impl Place<'_> {
 
     fn pytest(&self) -> Option<FoundCommand> {
         let because = self.sign_of_pytest()?;
-        // As a module, so that the project's own packages are found. That there is a program of it says that it is
-        // installed at all.
+        // As a module, so that the project's own packages are found. A program of that name shows that pytest is
+        // installed.
         let python =
             if self.is_program("python3") || !self.is_program("python") { "python3" } else { "python" };
         let command = format!("{python} -m pytest -q");
@@ -128,7 +131,7 @@ impl Place<'_> {
         self.project.join(name).metadata().is_ok_and(|found| found.is_file())
     }
 
-    /// The beginning of a regular file: nobody waits for a FIFO.
+    /// The beginning of a regular file: a FIFO is not waited for.
     fn read(&self, name: &str) -> Option<String> {
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).ok()?;
         let path = self.project.join(name);
@@ -183,14 +186,14 @@ mod tests {
             options.write(true).create_new(true).open(bin.join(name)).unwrap();
         }
         let found = look(&project, Some(bin.as_os_str()));
-        let told: Vec<String> = found
+        let seen: Vec<String> = found
             .into_iter()
             .map(|found| match found.missing {
                 None => format!("{}: {}", found.because, found.command),
                 Some(missing) => format!("-{missing} {}: {}", found.because, found.command),
             })
             .collect();
-        assert_eq!(told, expected, "{files:?}");
+        assert_eq!(seen, expected, "{files:?}");
     }
 
     #[track_caller]
