@@ -1,14 +1,12 @@
-//! The command line as clap describes it, and what it takes for a task.
-//!
-//! Owns the top level: options that every command has, the list of commands, and the rule that words which begin with
-//! no command are a task. A single word is none: whoever types `rawko login` expects a command, not a run that costs
-//! money and changes files. What a command's own options are stands with the command.
+//! The top level of the command line: the options of every command, the list of commands, and the rule that words are a
+//! task if they do not begin with a command. A single word is not a task: someone who types `rawko login` expects a
+//! command, not a run that costs money and changes files. Each command's own options are in its module.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
-use rawko::core::text::truncate;
+use rawko_core::text::truncate;
 
 use crate::commands::{
     agents, arbiter, cancel, completions, config, demo, diff, doctor, explain, fork, init, machine, memory,
@@ -18,8 +16,7 @@ use crate::console::ColorChoice;
 use crate::failure::Failure;
 use crate::output::quoted;
 
-/// Carries a software task from a sentence to a verified change with several LLM agents under an explicit state
-/// machine
+/// Runs several LLM agents under a state machine, from a task in one sentence to a verified change
 #[derive(Debug, Parser)]
 #[command(
     name = "rawko",
@@ -30,17 +27,17 @@ use crate::output::quoted;
     after_help = AFTER_HELP
 )]
 pub(crate) struct Cli {
-    /// What every command takes.
+    /// Options of every command.
     #[command(flatten)]
-    pub(crate) global: Global,
-    /// What is to be done.
+    pub(crate) global: GlobalArgs,
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 const AFTER_HELP: &str = "\
 Examples:
-  rawko demo                                 a whole run in a throw-away project, without a key
+  rawko demo                                 a whole run in a temporary project, without a key
   rawko \"add a --version flag\"               run a task in this folder
   rawko run --help                           the options of a run
   rawko --output json - < task.md            the task from standard input, the result as JSON
@@ -52,16 +49,16 @@ Exit status:
 /// Characters of an unknown word that an error shows.
 const MAX_WORD_CHARS: usize = 60;
 
-/// Options that every command takes.
+/// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Global {
+pub(crate) struct GlobalArgs {
     /// Work in this folder instead of the current one
     #[arg(long, short = 'C', global = true, value_name = "DIR", help_heading = "Global options")]
     pub(crate) cwd: Option<PathBuf>,
     /// Read this file instead of .rawko/config.yaml [env: RAWKO_CONFIG]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
-    /// Use colours: auto, always or never [env: RAWKO_COLOR, NO_COLOR, CLICOLOR_FORCE]
+    /// Use colors: auto, always or never [env: RAWKO_COLOR, NO_COLOR, CLICOLOR_FORCE]
     #[arg(long, global = true, value_name = "WHEN", value_enum, help_heading = "Global options")]
     #[arg(hide_possible_values = true)]
     pub(crate) color: Option<ColorChoice>,
@@ -70,68 +67,68 @@ pub(crate) struct Global {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a task (the word `run` may be left out)
-    Run(run::Arguments),
-    /// Go on with a session that was interrupted
-    Resume(resume::Arguments),
-    /// Derive a session again from its journal, and tell the first difference
-    Replay(replay::Arguments),
-    /// Make a new session of an old one: another way, or another task
-    Fork(fork::Arguments),
-    /// Why a session went the way it went
-    Explain(explain::Arguments),
-    /// End a session, wherever it runs
-    Cancel(cancel::Arguments),
-    /// What a session or one of its executions changed in the folder
-    Diff(diff::Arguments),
-    /// Bring the files back that an execution found
-    Rewind(rewind::Arguments),
-    /// Show a whole run in a throw-away project, without a key
-    Demo(demo::Arguments),
-    /// Write .rawko/ with a configuration and the agents, to be edited
-    Init(init::Arguments),
-    /// Check providers, keys, git and sandbox, each with what to do
-    Doctor(doctor::Arguments),
+    /// Run a task (you can leave out the word `run`)
+    Run(run::RunArgs),
+    /// Continue an interrupted session
+    Resume(resume::ResumeArgs),
+    /// Derive a session again from its journal, and show the first difference
+    Replay(replay::ReplayArgs),
+    /// Start a new session from an old one, with the same or another task
+    Fork(fork::ForkArgs),
+    /// Explain the decisions of a session
+    Explain(explain::ExplainArgs),
+    /// Stop a running session
+    Cancel(cancel::CancelArgs),
+    /// Show what a session or one of its executions changed
+    Diff(diff::DiffArgs),
+    /// Restore the files as they were before an execution
+    Rewind(rewind::RewindArgs),
+    /// Show a whole run in a temporary project, without a key
+    Demo(demo::DemoArgs),
+    /// Write a .rawko/ folder with a configuration and the agents, for you to edit
+    Init(init::InitArgs),
+    /// Check providers, keys, git and the sandbox, and say what to do
+    Doctor(doctor::DoctorArgs),
     /// Trust this folder's configuration
-    Trust(trust::Arguments),
-    /// The agents that can be selected
+    Trust(trust::TrustArgs),
+    /// List, show and check the agents
     #[command(subcommand)]
-    Agents(agents::Action),
-    /// The configuration and where each value comes from
+    Agents(agents::AgentsCommand),
+    /// Show and check the configuration, and where each value comes from
     #[command(subcommand)]
-    Config(config::Action),
-    /// Runs of this folder, past and present
+    Config(config::ConfigCommand),
+    /// List, show, export, repair and remove the sessions of this folder
     #[command(subcommand)]
-    Sessions(sessions::Action),
-    /// What earlier runs found out, and what of it an agent would be told
+    Sessions(sessions::SessionsCommand),
+    /// What earlier runs learned, and which of it agents would get
     #[command(subcommand)]
-    Memory(memory::Action),
-    /// The tools, and who may use them
+    Memory(memory::MemoryCommand),
+    /// List tools, check who may use them, and call one
     #[command(subcommand)]
-    Tools(tools::Action),
-    /// Where model answers come from
+    Tools(tools::ToolsCommand),
+    /// List and check the providers and their models
     #[command(subcommand)]
-    Providers(providers::Action),
-    /// The arbiter on its own, tried on labelled situations
+    Providers(providers::ProvidersCommand),
+    /// Evaluate the arbiter on labelled situations
     #[command(subcommand)]
-    Arbiter(arbiter::Action),
-    /// The state machine on its own
+    Arbiter(arbiter::ArbiterCommand),
+    /// Simulate and export the state machine
     #[command(subcommand)]
-    Machine(machine::Action),
+    Machine(machine::MachineCommand),
     /// Print a completion script for a shell
-    Completions(completions::Arguments),
+    Completions(completions::CompletionsArgs),
 }
 
-/// The arguments with `run` put in where it was left out.
+/// The arguments, with `run` inserted where it was left out.
 ///
 /// # Errors
-/// Where the words are no command and no task: almost a command, or a single word.
+/// If the words are neither a command nor a task: a misspelt command, or a single word.
 pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     let cli = Cli::command();
     match first_words(&cli, arguments.get(1..).unwrap_or_default()) {
-        First::Help => return Ok(arguments),
-        First::Nothing => {}
-        First::Words { word, rest } => {
+        FirstWord::Help => return Ok(arguments),
+        FirstWord::Nothing => {}
+        FirstWord::Words { word, rest } => {
             if cli.find_subcommand(&word).is_some() || word == "help" {
                 return Ok(arguments);
             }
@@ -145,17 +142,17 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>
     Ok(arguments)
 }
 
-/// What stands first, besides options.
-enum First {
-    /// Nothing but options, or what follows is said not to be a command.
+/// The first word that is not an option.
+enum FirstWord {
+    /// Only options, or a `--` before the first word.
     Nothing,
-    /// No word, and somebody asks what there is.
+    /// No word, but `--help` or `--version`.
     Help,
-    /// A word, and the words behind it.
+    /// A word, and the words after it.
     Words { word: String, rest: Vec<String> },
 }
 
-fn first_words(cli: &clap::Command, arguments: &[OsString]) -> First {
+fn first_words(cli: &clap::Command, arguments: &[OsString]) -> FirstWord {
     let takes_value = |flag: &str| {
         let of_run = cli.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
         let mut all = cli.get_arguments().chain(of_run);
@@ -173,11 +170,11 @@ fn first_words(cli: &clap::Command, arguments: &[OsString]) -> First {
     while let Some(argument) = rest.next() {
         let text = argument.to_string_lossy();
         match text.as_ref() {
-            "--" if words.is_empty() => return First::Nothing,
+            "--" if words.is_empty() => return FirstWord::Nothing,
             "--" => words.extend(rest.by_ref().map(|word| word.to_string_lossy().into_owned())),
             "-h" | "--help" | "-V" | "--version" => asks = true,
-            // The task from standard input.
-            "-" if words.is_empty() => return First::Nothing,
+            // The task comes from standard input.
+            "-" if words.is_empty() => return FirstWord::Nothing,
             flag if flag.starts_with('-') && flag != "-" => {
                 only_help = false;
                 let joined = flag.contains('=') || (!flag.starts_with("--") && flag.len() > 2);
@@ -190,13 +187,13 @@ fn first_words(cli: &clap::Command, arguments: &[OsString]) -> First {
     }
     let mut words = words.into_iter();
     match words.next() {
-        Some(word) => First::Words { word, rest: words.collect() },
-        None if asks && only_help => First::Help,
-        None => First::Nothing,
+        Some(word) => FirstWord::Words { word, rest: words.collect() },
+        None if asks && only_help => FirstWord::Help,
+        None => FirstWord::Nothing,
     }
 }
 
-/// The command that was probably meant, where the words look like one. A sentence is never taken for a command.
+/// The command that was probably meant. A sentence is never taken for a command.
 fn misspelt(cli: &clap::Command, word: &str, rest: &[String]) -> Option<String> {
     let near = |command: &clap::Command, word: &str| {
         let candidates = command.get_subcommands().map(clap::Command::get_name);
@@ -214,15 +211,14 @@ fn misspelt(cli: &clap::Command, word: &str, rest: &[String]) -> Option<String> 
     }
 }
 
-/// Whether `text` is a single word: more likely a command that does not exist than a task, which would cost money and
-/// change files.
+/// Whether `text` is a single word: then it is more likely a wrong command than a task.
 fn is_one_word(text: &str) -> bool {
     let text = text.trim();
     !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || is_of_unspaced_script(c))
 }
 
-/// Whether `c` belongs to a script that puts no spaces between words, so that a whole sentence looks like one: Thai, Lao,
-/// Burmese, Khmer, Japanese and Chinese.
+/// Whether `c` belongs to a script without spaces between words, where a sentence looks like one word: Thai, Lao, Burmese,
+/// Khmer, Japanese and Chinese.
 fn is_of_unspaced_script(c: char) -> bool {
     matches!(
         c,
@@ -235,14 +231,14 @@ fn is_of_unspaced_script(c: char) -> bool {
     )
 }
 
-/// That `word` is no command, with what was probably meant, and how to run the same line as a task.
+/// The error for an unknown command, with the command that was probably meant and the same line as a task.
 fn no_command(word: &str, meant: Option<&str>, arguments: &[OsString]) -> Failure {
     let line = arguments.iter().skip(1).map(|argument| quoted(&argument.to_string_lossy()));
     let as_task = format!("rawko run {}", line.collect::<Vec<_>>().join(" "));
     let hint = match meant {
         Some(meant) => format!("did you mean `{meant}`?\nto run it as a task: {as_task}"),
         None => format!(
-            "a single word is not taken for a task; to run it all the same: {as_task}\nall commands: rawko --help"
+            "a single word is not run as a task; to run it anyway: {as_task}\nall commands: rawko --help"
         ),
     };
     Failure::usage(format!("there is no command `{}`", truncate(word.trim(), MAX_WORD_CHARS))).with_hint(hint)
@@ -259,8 +255,8 @@ mod tests {
             (Ok(got), Ok(expected)) => {
                 assert_eq!(got[1..], expected.iter().map(OsString::from).collect::<Vec<_>>());
             }
-            (Err(Failure::Told(told)), Err(part)) => {
-                let shown = format!("{told:?}");
+            (Err(Failure::Report(report)), Err(part)) => {
+                let shown = format!("{report:?}");
                 assert!(shown.contains(part), "{shown} lacks {part}");
             }
             (got, _) => panic!("{line:?}: {got:?}"),
@@ -296,15 +292,15 @@ mod tests {
 
     #[test]
     fn a_single_unknown_word_is_no_task() {
-        check(&["login"], Err("to run it all the same: rawko run login"));
+        check(&["login"], Err("to run it anyway: rawko run login"));
         check(&["login "], Err("there is no command `login`"));
         check(&["https://example.com/issues/5"], Err("rawko run https://example.com/issues/5"));
         check(&["später"], Err("rawko run 'später'"));
         check(&["it's"], Err(r"rawko run 'it'\\''s'"));
-        // What was typed beside it stays in the line that runs it.
+        // The options stay in the suggested line.
         check(&["--dry-run", "fix", "--model", "m"], Err("rawko run --dry-run fix --model m"));
         check(&["login", "--json"], Err("there is no command `login`"));
-        // Said to be a task.
+        // Explicitly a task.
         check(&["run", "login"], Ok(&["run", "login"]));
         check(&["--", "login"], Ok(&["run", "--", "login"]));
         check(&["--quiet", "--", "login"], Ok(&["run", "--quiet", "--", "login"]));
@@ -315,7 +311,7 @@ mod tests {
         check(&["fix", "--model", "m", "it"], Ok(&["run", "fix", "--model", "m", "it"]));
         // A whole sentence.
         check(&["修复登录错误"], Ok(&["run", "修复登录错误"]));
-        // None at all: that no task was given is for `run` to say.
+        // No task at all: `run` reports it.
         check(&[" "], Ok(&["run", " "]));
     }
 

@@ -1,6 +1,5 @@
-//! Standard output and standard error: writing to them, and whether they take colours.
-//!
-//! Owns the decision on colour: `--color`, then `NO_COLOR`, then `CLICOLOR_FORCE`, then whether a person looks on.
+//! Standard output and standard error, and whether they use colors: by `--color`, then `NO_COLOR`, then `CLICOLOR_FORCE`,
+//! then whether the output is a terminal.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -11,7 +10,7 @@ use crate::output::{Paint, escape_json};
 /// `--color`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// Where a terminal shows it.
+    /// Only on a terminal.
     #[default]
     Auto,
     /// Always.
@@ -40,22 +39,22 @@ impl Console {
         }
     }
 
-    /// Colours for standard output.
+    /// Colors for standard output.
     pub(crate) fn paint(&self) -> Paint {
         Paint::new(self.output_color)
     }
 
-    /// Colours for standard error.
+    /// Colors for standard error.
     pub(crate) fn error_paint(&self) -> Paint {
         Paint::new(self.error_color)
     }
 
-    /// Whether a person watches standard error on a terminal that can be drawn on.
+    /// Whether standard error is a terminal with a movable cursor.
     pub(crate) fn is_watched(&self) -> bool {
         self.error_is_terminal
     }
 
-    /// Writes `text` to standard output as it is, at once. Text from outside has been made harmless by the caller.
+    /// Writes `text` to standard output and flushes it. The caller has removed control codes from foreign text.
     pub(crate) fn write(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
@@ -67,7 +66,7 @@ impl Console {
         self.write(&format!("{text}\n"))
     }
 
-    /// Writes `value` to standard output as JSON that people can read.
+    /// Writes `value` to standard output as indented JSON.
     pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
         self.line(&escape_json(serde_json::to_string_pretty(value)?))
     }

@@ -6,46 +6,46 @@ use rawko::config::{user_cache_dir, user_config_dir, user_data_dir, user_state_d
 
 /// The environment as it was at the start.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Environment;
+pub(crate) struct ProcessEnv;
 
-impl Environment {
-    /// A variable's text; `None` where it is not set, empty, or not text.
+impl ProcessEnv {
+    /// A variable's value; `None` if it is not set, blank, or not UTF-8.
     pub(crate) fn var(self, name: &str) -> Option<String> {
         std::env::var(name).ok().filter(|value| !value.trim().is_empty())
     }
 
-    /// Where programs are looked for.
+    /// The folders in `PATH`.
     pub(crate) fn search_path(self) -> Vec<PathBuf> {
         std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
     }
 
-    /// Whether a program of this name can be found.
+    /// The program with this name in `PATH`, if there is one.
     pub(crate) fn program(self, name: &str) -> Option<PathBuf> {
         self.search_path().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
     }
 
     /// The user's home folder.
     pub(crate) fn home(self) -> Option<PathBuf> {
-        // Without the variable, what the system's list of users says.
+        // Without the variable, the system's user database has it.
         self.var("HOME").map(PathBuf::from).or_else(std::env::home_dir)
     }
 
-    /// `$XDG_CACHE_HOME/rawko`, where the arbiter's decisions are remembered.
+    /// `$XDG_CACHE_HOME/rawko`, which holds the decision cache.
     pub(crate) fn cache_dir(self) -> Option<PathBuf> {
         user_cache_dir(&|name| self.var(name))
     }
 
-    /// `$XDG_CONFIG_HOME/rawko`, where the user's own `config.yaml` is.
+    /// `$XDG_CONFIG_HOME/rawko`, which holds the user's own `config.yaml`.
     pub(crate) fn config_dir(self) -> Option<PathBuf> {
         user_config_dir(&|name| self.var(name))
     }
 
-    /// `$XDG_DATA_HOME/rawko`, where the model for the meaning of memories is.
+    /// `$XDG_DATA_HOME/rawko`, which holds the model for semantic memory search.
     pub(crate) fn data_dir(self) -> Option<PathBuf> {
         user_data_dir(&|name| self.var(name))
     }
 
-    /// `$XDG_STATE_HOME/rawko`, where it is remembered which folders are trusted.
+    /// `$XDG_STATE_HOME/rawko`, which holds the list of trusted folders.
     pub(crate) fn state_dir(self) -> Option<PathBuf> {
         user_state_dir(&|name| self.var(name))
     }

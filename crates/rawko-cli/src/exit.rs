@@ -1,12 +1,12 @@
-//! Exit statuses: the only place that knows their numbers (`spec/cli.md`).
+//! Exit statuses and their numbers (`docs/spec/cli.md`).
 
 use std::process::ExitCode;
 
-use rawko::core::ErrorCode;
-use rawko::core::ErrorInfo;
-use rawko::core::session::Status;
+use rawko_core::ErrorCode;
+use rawko_core::ErrorInfo;
+use rawko_core::session::Status;
 
-/// How the program ends.
+/// An exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     Limited,
     /// The provider failed, or there is no usable key.
     Provider,
-    /// The folder's configuration asks for what only a trusted folder may have.
+    /// The folder's configuration needs trust.
     Untrusted,
     /// Stopped by the user.
     Cancelled,
@@ -39,7 +39,7 @@ impl Exit {
         }
     }
 
-    /// How a run that ended like this ends the program.
+    /// The exit status for a run that ended like this.
     pub(crate) fn of_run(status: Status, error: Option<&ErrorInfo>) -> Self {
         match status {
             Status::Verified | Status::Claimed => Self::Success,
@@ -49,7 +49,7 @@ impl Exit {
         }
     }
 
-    /// How a failure that nobody could mend ends the program.
+    /// The exit status for an error that ended a run.
     pub(crate) fn of_error(error: &ErrorInfo) -> Self {
         match error.code {
             ErrorCode::RateLimited
@@ -59,7 +59,7 @@ impl Exit {
             | ErrorCode::ContextLengthExceeded
             | ErrorCode::InvalidRequest
             | ErrorCode::ModelUnavailable => Self::Provider,
-            // A deadline can be a tool's or an agent's; it is the provider's where one is named.
+            // A timeout can be a tool's or an agent's. It is the provider's if the error names one.
             ErrorCode::Timeout | ErrorCode::Unknown if error.provider.is_some() => Self::Provider,
             ErrorCode::ConfigError => Self::Usage,
             ErrorCode::BudgetExceeded | ErrorCode::Stalled => Self::Limited,

@@ -1,6 +1,5 @@
-//! What went wrong in a command, as it is told to a person: what failed, and what to try.
-//!
-//! The only place where an error becomes text, hint and exit status.
+//! Why a command failed, for people: what failed, and what to try. The only place where an error becomes text, hint and exit
+//! status.
 
 use std::io;
 
@@ -13,24 +12,24 @@ use crate::output::clean;
 /// Why a command could not do its work.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something to tell.
-    Told(Told),
-    /// Nobody reads standard output any more: there is nobody to tell, and nothing to complain about.
+    /// An error to report.
+    Report(FailureReport),
+    /// The reader of standard output is gone. That is not an error.
     PipeClosed,
 }
 
-/// The words of a failure.
+/// The parts of an error report.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct FailureReport {
     exit: Exit,
     message: String,
     hint: Option<String>,
 }
 
 impl Failure {
-    /// A failure that ends the program in `exit`. The message says what failed and where.
+    /// A failure with this exit status. The message says what failed and where.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self::Told(Told { exit, message: message.into(), hint: None })
+        Self::Report(FailureReport { exit, message: message.into(), hint: None })
     }
 
     /// A command line or a configuration that cannot be used.
@@ -38,56 +37,56 @@ impl Failure {
         Self::new(Exit::Usage, message)
     }
 
-    /// The same with what to try.
+    /// Adds a hint: what to try.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        if let Self::Told(told) = &mut self {
-            told.hint = Some(hint.into());
+        if let Self::Report(report) = &mut self {
+            report.hint = Some(hint.into());
         }
         self
     }
 
-    /// How the program ends.
+    /// The exit status.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Told(told) => told.exit,
+            Self::Report(report) => report.exit,
             Self::PipeClosed => Exit::Success,
         }
     }
 
-    /// What failed, in words.
+    /// What failed.
     pub(crate) fn message(&self) -> &str {
         match self {
-            Self::Told(told) => &told.message,
+            Self::Report(report) => &report.message,
             Self::PipeClosed => "the reader of the output is gone",
         }
     }
 
-    /// Tells it on standard error.
-    pub(crate) fn tell(&self, console: &Console) {
-        let Self::Told(told) = self else { return };
+    /// Writes the report to standard error.
+    pub(crate) fn report(&self, console: &Console) {
+        let Self::Report(report) = self else { return };
         let paint = console.error_paint();
-        let message = clean(&told.message);
-        // A report of several findings comes with its own headings.
+        let message = clean(&report.message);
+        // Some messages have a heading of their own.
         let mut text = match message.strip_prefix("error: ") {
             Some(rest) => format!("{} {}\n", paint.error("error:"), rest.trim_end()),
             None => format!("{} {}\n", paint.error("error:"), message.trim_end()),
         };
-        if let Some(hint) = &told.hint {
+        if let Some(hint) = &report.hint {
             let indented = clean(hint).trim_end().replace('\n', "\n      ");
             text.push_str(&format!("{} {indented}\n", paint.hint("hint:")));
         }
-        // Where standard error is gone too, the exit status is all that can still be said.
+        // If standard error is closed too, only the exit status is left.
         let _ = console.write_error(&text);
     }
 }
 
 impl From<io::Error> for Failure {
-    /// Of writing to standard output: everything else is turned into words where it happens.
+    /// For errors of writing to standard output. All other I/O errors are described where they happen.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::PipeClosed,
             _ => Self::new(Exit::Failed, format!("cannot write to standard output: {error}"))
-                .with_hint("check the disk or the program that the output goes to"),
+                .with_hint("check the disk or the program that reads the output"),
         }
     }
 }
@@ -100,7 +99,7 @@ impl From<rawko::Error> for Failure {
             E::EmptyTask => crate::commands::run::no_task(),
             E::Project { path, source } => {
                 Self::usage(format!("cannot work in {}: {source}", path.display()))
-                    .with_hint("name a folder that exists with --cwd DIR, or change into it")
+                    .with_hint("name an existing folder with --cwd DIR")
             }
             E::Config(_) => Self::usage(message),
             E::Setup { message, hint } => Self::usage(message).with_hint(hint),
@@ -113,15 +112,14 @@ impl From<rawko::Error> for Failure {
             E::Untrusted { folder: _, claims } => {
                 let claims: Vec<String> = claims.iter().map(|claim| format!("\n  {claim}")).collect();
                 Self::new(Exit::Untrusted, format!("{message}:{}", claims.concat())).with_hint(
-                    "read what it asks for; then trust the folder as it is now with `rawko trust`, \
-                     or this one run with --yes",
+                    "read these settings, then trust the folder with `rawko trust`, or this one run with --yes",
                 )
             }
             E::UntrustedJournal { session, reasons: _ } => Self::new(Exit::Untrusted, message).with_hint(format!(
-                "read what it holds with `rawko sessions show {session}`; then take it at its word with --yes"
+                "read it with `rawko sessions show {session}`, then use --yes to trust it"
             )),
             E::Trust(_) => Self::new(Exit::Untrusted, message)
-                .with_hint("while that file cannot be read no folder is trusted; --yes trusts this one run"),
+                .with_hint("no folder is trusted while that file cannot be read; --yes trusts this one run"),
             E::Journal(error) => of_journal(&error, message),
             E::NewestNotResumed { session, source, older } => {
                 let hint = to_resume_newest(&session, &source);
@@ -131,44 +129,44 @@ impl From<rawko::Error> for Failure {
                 })
             }
             E::Diverged { session, divergence: _ } => Self::new(Exit::Failed, message).with_hint(format!(
-                "`rawko replay {session}` tells the difference; with the rawko that recorded it, it goes on; \
-                 `rawko fork {session} --at N` begins anew from a record before the difference"
+                "`rawko replay {session}` shows the difference; resume the session with the rawko that recorded it, or \
+                 start a new one from a record before the difference: rawko fork {session} --at N"
             )),
             E::StillHeld { pid, .. } => Self::new(Exit::Failed, message).with_hint(match pid {
                 Some(pid) => format!("wait longer with --wait TIME, or end it at once: kill -KILL {pid}"),
-                None => "it could not be found, or belongs to somebody else: end it where it runs".to_owned(),
+                None => "its process was not found, or belongs to another user: end it where it runs".to_owned(),
             }),
             E::Interrupted => Self::new(Exit::Failed, message),
-            // The SDK may learn of failures that this version has no advice for.
+            // An error of a newer SDK, for which this version has no hint.
             _ => Self::new(Exit::Failed, message),
         }
     }
 }
 
-/// What to do about a journal. Damage says itself what repairs it.
+/// Adds a hint to a journal error. A damage report already names the repair command.
 fn of_journal(error: &JournalError, message: String) -> Failure {
     match error {
         JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => Failure::usage(message),
         JournalError::Locked { .. } => Failure::new(Exit::Failed, message)
-            .with_hint("wait until it has ended, or end it: rawko cancel ID"),
+            .with_hint("wait until it has ended, or stop it: rawko cancel ID"),
         JournalError::Io { .. } => Failure::new(Exit::Failed, message)
-            .with_hint("check the disk and the rights of .rawko/sessions; `rawko doctor` looks at both"),
+            .with_hint("check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both"),
         _ => Failure::new(Exit::Failed, message),
     }
 }
 
-/// What to try where the newest session cannot be resumed.
+/// The hint if the newest session cannot be resumed.
 fn to_resume_newest(session: &str, error: &JournalError) -> String {
     match error {
         JournalError::Locked { .. } => {
-            format!("wait until it has ended, or end it: rawko cancel {session}")
+            format!("wait until it has ended, or stop it: rawko cancel {session}")
         }
         JournalError::Newer { .. } => format!("install a newer rawko, then: rawko resume {session}"),
         JournalError::Damaged { seq: 0, .. } | JournalError::Missing { .. } => {
-            format!("nothing of it can be kept; remove it: rawko sessions rm {session}")
+            format!("nothing in it can be recovered; remove it: rawko sessions rm {session}")
         }
         JournalError::Damaged { .. } | JournalError::Blob { .. } => {
-            format!("copy its sound records into a new session: rawko sessions repair {session}")
+            format!("copy its intact records into a new session: rawko sessions repair {session}")
         }
         _ => format!("see what is wrong with it: rawko sessions show {session}"),
     }

@@ -1,13 +1,12 @@
-//! Folders that are no project unless somebody says so: the home folder, what holds it, and the root of the file system.
+//! Folders that are too wide for a project: the home folder, its ancestors and the root of the file system.
 //!
-//! Whoever types a task right after opening a terminal is in the home folder, and agents may read and write all of the
-//! project. A choice is needed first: `--cwd`, or a configuration in the folder, which only `rawko init` or a person puts
-//! there; runs leave nothing but `.rawko/sessions`. That a home folder is a git work tree is no choice: people keep their
-//! dotfiles so.
+//! A new terminal opens in the home folder, and agents may read and write the whole project. So a run there needs an
+//! explicit choice: `--cwd`, or a configuration in the folder, which only `rawko init` or a person creates (runs create only
+//! `.rawko/sessions`). A git work tree is not such a choice, because people keep their dotfiles in one.
 
 use std::path::Path;
 
-/// What a folder is that holds more than a project.
+/// Why a folder is too wide for a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooWide {
     /// The root of the file system.
@@ -19,12 +18,12 @@ pub(crate) enum TooWide {
 }
 
 impl TooWide {
-    /// What `folder` is; `None` where it may be a project. Both paths are free of links.
+    /// Why `folder` is too wide; `None` if it may be a project. Links in both paths are resolved.
     pub(crate) fn of(folder: &Path, home: Option<&Path>) -> Option<Self> {
         let too_wide = match home {
             _ if folder.parent().is_none() => Self::Root,
             Some(home) if home == folder => Self::Home,
-            // A checkout may hold the home folder that a build gave itself; nobody keeps /home in git.
+            // A build may have its home folder inside a checkout, but /home itself is not kept in git.
             Some(home) if home.starts_with(folder) && !folder.join(".git").exists() => Self::AboveHome,
             Some(_) | None => return None,
         };
@@ -34,7 +33,7 @@ impl TooWide {
         (!is_configured).then_some(too_wide)
     }
 
-    /// What it is, in words.
+    /// The reason in words.
     pub(crate) fn described(self, folder: &Path) -> String {
         let folder = folder.display();
         match self {

@@ -1,11 +1,9 @@
-//! The `rawko` command line: arguments in, one command, an exit status out.
-//!
-//! Owns everything that a terminal is: options, colours, progress, errors as text, exit statuses, signals. It decides
-//! nothing about a run; what it shows is a projection of the SDK's events.
+//! The `rawko` command line: options, colors, progress, error messages, exit statuses and signals. It decides nothing about
+//! a run; what it shows is a projection of the SDK's events.
 
 mod arguments;
-mod choices;
 mod commands;
+mod config_args;
 mod console;
 mod demo;
 mod environment;
@@ -14,11 +12,11 @@ mod failure;
 mod home;
 mod output;
 mod privacy;
-mod proving;
 mod reporters;
+mod run_args;
+mod running_totals;
 mod signals;
-mod so_far;
-mod telling;
+mod verify_args;
 mod watch;
 mod workspace;
 
@@ -34,7 +32,7 @@ use crate::commands::{
     machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::{ColorChoice, Console};
-use crate::environment::Environment;
+use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
@@ -42,7 +40,7 @@ use crate::workspace::Workspace;
 
 fn main() -> ExitCode {
     privacy::close();
-    let environment = Environment;
+    let environment = ProcessEnv;
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let (console, color_error) = console_for(&arguments, environment);
     let result = match color_error {
@@ -52,13 +50,13 @@ fn main() -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            failure.tell(&console);
+            failure.report(&console);
             failure.exit().into()
         }
     }
 }
 
-fn carry_out(arguments: Vec<OsString>, environment: Environment, console: &Console) -> Result<Exit, Failure> {
+fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Console) -> Result<Exit, Failure> {
     let cli = match Cli::try_parse_from(arguments::with_command(arguments)?) {
         Ok(cli) => cli,
         Err(error) => return of_clap(&error, console),
@@ -100,12 +98,13 @@ fn of_clap(error: &clap::Error, console: &Console) -> Result<Exit, Failure> {
         }
         _ => {
             let colored = console.error_paint().is_on();
-            // The exit status still says it where standard error is gone.
+            // If standard error is closed, the exit status still says it.
             let _ = console.write_error(&if colored { text.ansi().to_string() } else { text.to_string() });
             if let Some(word) = stray_word(error) {
                 let hint = console.error_paint().hint("hint:");
-                let line =
-                    format!("{hint} `{word}` is no part of this command; a task in words: rawko run \"…\"\n");
+                let line = format!(
+                    "{hint} `{word}` is not an argument of this command; to run a task: rawko run \"…\"\n"
+                );
                 let _ = console.write_error(&line);
             }
             Ok(Exit::Usage)
@@ -113,37 +112,37 @@ fn of_clap(error: &clap::Error, console: &Console) -> Result<Exit, Failure> {
     }
 }
 
-/// A word where a command takes none: probably of a task that begins with a command's name.
+/// A word where a command takes none: probably from a task that begins with a command's name.
 fn stray_word(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_word = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
     is_word.then(|| clean_line(word))
 }
 
-/// The outputs, decided before the arguments are parsed: errors about them are coloured too.
-fn console_for(arguments: &[OsString], environment: Environment) -> (Console, Option<Failure>) {
-    let mut said = environment.var("RAWKO_COLOR").map(|text| (text, "RAWKO_COLOR"));
+/// The outputs. Decided before the arguments are parsed, because errors about these may be colored.
+fn console_for(arguments: &[OsString], environment: ProcessEnv) -> (Console, Option<Failure>) {
+    let mut given = environment.var("RAWKO_COLOR").map(|text| (text, "RAWKO_COLOR"));
     let mut rest = arguments.iter().skip(1).map(|argument| argument.to_string_lossy());
     while let Some(argument) = rest.next() {
         match argument.as_ref() {
             "--" => break,
-            "--color" => said = rest.next().map(|text| (text.into_owned(), "--color")),
+            "--color" => given = rest.next().map(|text| (text.into_owned(), "--color")),
             other => {
                 if let Some(text) = other.strip_prefix("--color=") {
-                    said = Some((text.to_owned(), "--color"));
+                    given = Some((text.to_owned(), "--color"));
                 }
             }
         }
     }
-    let choice = match said.as_ref().map(|(text, _)| text.as_str()) {
+    let choice = match given.as_ref().map(|(text, _)| text.as_str()) {
         None | Some("auto") => Some(ColorChoice::Auto),
         Some("always") => Some(ColorChoice::Always),
         Some("never") => Some(ColorChoice::Never),
         Some(_) => None,
     };
     let console = Console::new(choice.unwrap_or_default(), |name| environment.var(name));
-    // A wrong `--color` is clap's to tell; nobody but us reads the variable.
-    let wrong = said.filter(|(_, from)| choice.is_none() && *from == "RAWKO_COLOR");
+    // clap reports a wrong `--color`, but does not read the variable.
+    let wrong = given.filter(|(_, from)| choice.is_none() && *from == "RAWKO_COLOR");
     let failure = wrong.map(|(text, from)| {
         Failure::usage(format!("{from} is `{text}`"))
             .with_hint("set it to auto, always or never, or unset it")

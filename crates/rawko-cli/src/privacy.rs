@@ -1,15 +1,15 @@
-//! Keeps this process's own memory and environment to itself.
+//! Hides this process's memory and environment from other processes of the same user.
 //!
-//! Provider keys come in the environment, and `/proc/PID/environ` shows it to every process of the same user: to the
-//! commands that agents run, too. A process that may not be dumped shows it to nobody but a tracer with privileges.
-//! Where the system has no such switch nothing is done, and nothing is claimed.
+//! Provider keys are in the environment, and every process of the same user can read `/proc/PID/environ`, including the
+//! commands that agents run. Only a privileged process can read that of a process that is not dumpable. On systems without
+//! this switch nothing is done.
 
-/// Closes this process to others of the same user. Children are not affected: a new program opens itself again.
+/// Makes this process not dumpable. Children are not affected: `exec` resets the flag.
 pub(crate) fn close() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // It has no way to fail that anything could be done about.
+        // If it fails, there is nothing to do about it.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }

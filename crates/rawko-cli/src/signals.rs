@@ -1,19 +1,19 @@
-//! Ctrl-C and its kin: the first one asks for a clean end, the second one does not wait.
+//! Ctrl-C and similar signals: the first one asks for a clean end, the second one ends at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// The signals that ask for the end.
-pub(crate) struct Signals {
+/// The signals that stop a run.
+pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
-impl Signals {
-    /// Listens from now on; the process does not end by these signals any more.
+impl StopSignals {
+    /// Starts listening. These signals no longer end the process by themselves.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind)

@@ -1,4 +1,4 @@
-//! Where a command works: the folder, its configuration, the user's directories, the outputs.
+//! What every command works with: the folder, its configuration, the environment, the outputs.
 
 use std::path::{Path, PathBuf};
 
@@ -6,45 +6,45 @@ use rawko::config::{ConfigErrors, TrustStore};
 use rawko::journal::SessionStore;
 use rawko::{DecisionCache, Rawko, RawkoBuilder};
 
-use crate::arguments::Global;
+use crate::arguments::GlobalArgs;
 use crate::console::Console;
-use crate::environment::Environment;
+use crate::environment::ProcessEnv;
 use crate::failure::Failure;
 use crate::home::TooWide;
 use crate::output::{clean, quoted};
 
-/// The surroundings of a command.
+/// The folder, environment and outputs of a command.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     /// The outputs.
     pub(crate) console: Console,
     /// The process's environment.
-    pub(crate) environment: Environment,
+    pub(crate) environment: ProcessEnv,
     folder: PathBuf,
-    /// Whether somebody named the folder, instead of happening to be in it.
+    /// Whether the folder was given by `--cwd`.
     is_named: bool,
     config: Option<PathBuf>,
 }
 
 impl Workspace {
-    /// The surroundings that options and environment say.
-    pub(crate) fn new(environment: Environment, console: Console, global: Global) -> Self {
+    /// From the options and the environment.
+    pub(crate) fn new(environment: ProcessEnv, console: Console, global: GlobalArgs) -> Self {
         let config = global.config.or_else(|| environment.var("RAWKO_CONFIG").map(PathBuf::from));
         let is_named = global.cwd.is_some();
         let folder = global.cwd.unwrap_or_else(|| PathBuf::from("."));
         Self { console, environment, folder, is_named, config }
     }
 
-    /// The project that the folder belongs to: the nearest folder above it with a `.rawko`, up to the root of its
-    /// repository; the folder itself where there is none. A home folder is found so only if it is [configured as a
-    /// project](TooWide): what an earlier run left there does not make everything below part of it.
+    /// The project that the folder belongs to: the nearest ancestor with a `.rawko`, up to the root of the repository, or
+    /// else the folder itself. A home folder counts only if it is [configured as a project](TooWide): sessions of an earlier
+    /// run do not make everything below it part of a project.
     ///
     /// # Errors
-    /// Where the folder is not there.
+    /// If the folder does not exist.
     pub(crate) fn project(&self) -> Result<PathBuf, Failure> {
         let folder = self.folder.canonicalize().map_err(|error| {
             Failure::usage(format!("cannot work in {}: {error}", self.folder.display()))
-                .with_hint("name a folder that exists with --cwd DIR, or change into it")
+                .with_hint("name an existing folder with --cwd DIR")
         })?;
         let home = self.home();
         for above in folder.ancestors() {
@@ -59,21 +59,21 @@ impl Workspace {
         Ok(folder)
     }
 
-    /// The user's home folder, free of links; `None` where there is none.
+    /// The user's home folder with links resolved, if there is one.
     fn home(&self) -> Option<PathBuf> {
         self.environment.home()?.canonicalize().ok()
     }
 
-    /// What the project is, where it holds more than a project should and nobody named it.
+    /// Why the project is too wide, unless it was named by `--cwd`.
     pub(crate) fn too_wide(&self) -> Option<(TooWide, PathBuf)> {
         let project = self.project().ok().filter(|_| !self.is_named)?;
         Some((TooWide::of(&project, self.home().as_deref())?, project))
     }
 
-    /// Holds whoever is about to have agents work here to a choice, where the folder holds more than a project.
+    /// Refuses a run in a folder that is too wide for a project.
     ///
     /// # Errors
-    /// In the home folder, above it and at the root, where nobody named the folder.
+    /// In the home folder, above it and at the root, unless `--cwd` names the folder.
     pub(crate) fn check_project_is_chosen(&self) -> Result<(), Failure> {
         let Some((too_wide, project)) = self.too_wide() else { return Ok(()) };
         let message =
@@ -81,15 +81,15 @@ impl Workspace {
         Err(Failure::usage(message).with_hint(choose(&project)))
     }
 
-    /// The folder that is worked in.
+    /// The working folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Begins to build the SDK's entry for this folder.
+    /// A builder for this folder.
     pub(crate) fn builder(&self) -> RawkoBuilder {
         let environment = self.environment;
-        // A folder that is not there is the SDK's to complain about.
+        // If the folder does not exist, the SDK reports it.
         let project = self.project().unwrap_or_else(|_| self.folder.clone());
         let mut builder =
             Rawko::builder().project(project).folder(&self.folder).env(move |name| environment.var(name));
@@ -108,13 +108,13 @@ impl Workspace {
         builder
     }
 
-    /// The configuration, to be looked at: no program of it is run and no address of it reached, so that trust is no
-    /// question. What somebody should know of it is said on standard error.
+    /// Loads the configuration only to read it. No program in it is run and no address reached, so trust is not needed.
+    /// Warnings go to standard error.
     pub(crate) fn inspect(&self) -> Result<Rawko, Failure> {
         self.inspect_or_errors()?.map_err(|errors| rawko::Error::Config(errors).into())
     }
 
-    /// The same, where errors of the configuration are themselves of interest.
+    /// The same, but returns configuration errors.
     pub(crate) fn inspect_or_errors(&self) -> Result<Result<Rawko, ConfigErrors>, Failure> {
         match self.builder().trusted(true).build() {
             Ok(rawko) => {
@@ -126,19 +126,19 @@ impl Workspace {
         }
     }
 
-    /// The configuration, to be acted on.
+    /// Loads the configuration to act on it, which may need trust.
     pub(crate) fn open(&self) -> Result<Rawko, Failure> {
         let rawko = self.builder().build()?;
         self.warn(&rawko);
         Ok(rawko)
     }
 
-    /// The sessions of this folder. Needs no configuration, and thus no sound one.
+    /// The sessions of this folder. Does not load the configuration.
     pub(crate) fn sessions(&self) -> Result<SessionStore, Failure> {
         Ok(SessionStore::of_project(&self.project()?))
     }
 
-    /// Says what loading the configuration warned of.
+    /// Writes the configuration's warnings to standard error.
     pub(crate) fn warn(&self, rawko: &Rawko) {
         let paint = self.console.error_paint();
         for warning in &rawko.config().warnings {
@@ -148,11 +148,11 @@ impl Workspace {
     }
 }
 
-/// How to choose a project, where `folder` would be one by accident.
+/// The hint for a folder that is too wide.
 pub(crate) fn choose(folder: &Path) -> String {
     format!(
-        "change into your project (cd your/project), or name it: --cwd DIR\n\
-         if you mean this folder: --cwd {}",
+        "change to your project (cd your/project), or name it: --cwd DIR\n\
+         to use this folder anyway: --cwd {}",
         quoted(&folder.to_string_lossy())
     )
 }

@@ -1,4 +1,4 @@
-//! What the server is to answer, and how well-behaved it is to be about it.
+//! The answers that the server sends, and how it delivers them.
 
 use std::time::Duration;
 
@@ -11,47 +11,47 @@ use serde_json::Value;
 pub enum Answer {
     /// A message of the model.
     Say(Box<Say>),
-    /// An HTTP status that is no success.
-    Refuse(Refusal),
-    /// These bytes as the whole HTTP response, whatever they are; then the connection is closed.
+    /// An HTTP error.
+    Refuse(ErrorResponse),
+    /// These bytes as the whole HTTP response; then the connection is closed.
     Raw(Vec<u8>),
-    /// Nothing at all: the connection is closed.
+    /// No response: the connection is closed.
     HangUp,
-    /// Nothing at all: the connection is held until the client leaves.
+    /// No response: the connection is kept open until the client closes it.
     Silence,
 }
 
-/// A message of the model and its delivery.
+/// A message of the model, and how it is delivered.
 #[derive(Debug, Clone, Default)]
 pub struct Say {
     /// Reasoning.
     pub thinking: String,
-    /// Tokens that the reasoning takes from the room of the answer. Where the request leaves it no more than these, the
-    /// answer is cut off before its first word. None where the request turns thinking off.
+    /// Tokens used for reasoning, which count against the request's limit. If the limit is not larger, the answer is cut off
+    /// before its first word. Ignored if the request turns thinking off.
     pub thinking_tokens: u64,
-    /// Proof of the reasoning, where the wire has one. Where it is empty, the server signs as the real service does, so
-    /// that it knows the block again when it comes back.
+    /// Signature of the reasoning, if the wire has one. If empty, the server signs as the real service does, and so
+    /// recognises the block when it comes back.
     pub signature: String,
-    /// Encrypted reasoning, where the wire has it.
+    /// Encrypted reasoning, if the wire has it.
     pub redacted: String,
     /// Text.
     pub text: String,
     /// Tool calls.
     pub calls: Vec<AnswerCall>,
-    /// The input for the tool that the request forces, or for the only one it offers; else it is said as text.
+    /// The input of the tool that the request forces, or of the only one it offers; otherwise sent as text.
     pub decision: Option<Value>,
-    /// What it consumed.
+    /// The usage that it reports.
     pub usage: Usage,
-    /// Why it ends; from the content where absent.
+    /// Why it ends; decided by the content if absent.
     pub stop: Option<StopReason>,
-    /// How it travels.
+    /// How it is delivered.
     pub delivery: Delivery,
 }
 
 /// A tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerCall {
-    /// Its id; the server counts where absent.
+    /// Its id; generated if absent.
     pub id: Option<String>,
     /// The tool.
     pub name: String,
@@ -61,82 +61,82 @@ pub struct AnswerCall {
 
 /// An HTTP error.
 #[derive(Debug, Clone, Default)]
-pub struct Refusal {
+pub struct ErrorResponse {
     /// The status.
     pub status: u16,
-    /// The error type; also the code where the wire has one.
+    /// The error type; also the code if the wire has one.
     pub kind: String,
-    /// What the server says.
+    /// The server's message.
     pub message: String,
-    /// A body to send as it is, instead of one made of the above.
+    /// A body to send instead of one made of the fields above.
     pub body: Option<String>,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Vec<(String, String)>,
 }
 
-/// How an answer travels.
+/// How an answer is delivered.
 #[derive(Debug, Clone, Default)]
 pub struct Delivery {
-    /// Before anything is sent.
+    /// Delay before anything is sent.
     pub delay: Duration,
-    /// How the bytes are cut up; each piece is flushed by itself.
-    pub pieces: Pieces,
-    /// Between the pieces.
+    /// How the bytes are split; each piece is flushed on its own.
+    pub pieces: Chunking,
+    /// Pause between the pieces.
     pub pause: Duration,
     /// Where the connection breaks.
     pub cut: Option<Cut>,
-    /// Whether, where it breaks, the connection is held open in silence instead.
+    /// Keeps the connection open in silence where it would break.
     pub stall: bool,
-    /// How the end of the body is marked.
+    /// How the end of the body is shown.
     pub framing: Framing,
     /// How lines end.
     pub line_end: LineEnd,
-    /// Sent before everything and between all events, as they are.
+    /// Sent before everything and between all events, unchanged.
     pub noise: Vec<String>,
-    /// Text goes on until the client leaves.
+    /// Sends text until the client closes the connection.
     pub endless: bool,
-    /// The end mark of the wire is left out.
+    /// Leaves out the end marker of the wire.
     pub no_end_mark: bool,
-    /// Usage is left out: the server does not count.
+    /// Leaves out usage, as a server does that counts no tokens.
     pub uncounted: bool,
-    /// One JSON object instead of a stream.
+    /// Sends one JSON object instead of a stream.
     pub whole: bool,
-    /// A byte order mark comes first.
+    /// Sends a byte order mark first.
     pub byte_order_mark: bool,
-    /// Instead of `text/event-stream`.
+    /// The content type instead of `text/event-stream`.
     pub content_type: Option<String>,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Vec<(String, String)>,
 }
 
-/// How the bytes of an answer are cut up.
+/// How the bytes of an answer are split.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Pieces {
-    /// By event.
+pub enum Chunking {
+    /// One piece for each event.
     #[default]
     Events,
-    /// All in one.
+    /// All in one piece.
     Whole,
-    /// Every so many bytes.
+    /// Pieces of this many bytes.
     Every(usize),
 }
 
 /// Where a connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// After so many bytes of the body.
+    /// After this many bytes of the body.
     Bytes(usize),
-    /// After so many events.
+    /// After this many events.
     Events(usize),
 }
 
-/// How the end of a body is marked.
+/// How the end of a body is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// By chunks: a cut is visible to HTTP.
+    /// By chunked encoding: HTTP detects a cut.
     #[default]
     Chunked,
-    /// By closing the connection: a cut looks like an end.
+    /// By closing the connection: a cut looks like the end.
     UntilClose,
 }
 
@@ -174,7 +174,12 @@ impl Answer {
     /// An HTTP error with a message in the form of the wire.
     #[must_use]
     pub fn refuse(status: u16, kind: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Refuse(Refusal { status, kind: kind.into(), message: message.into(), ..Refusal::default() })
+        Self::Refuse(ErrorResponse {
+            status,
+            kind: kind.into(),
+            message: message.into(),
+            ..ErrorResponse::default()
+        })
     }
 
     /// 529.
@@ -201,7 +206,7 @@ impl Answer {
         Self::refuse(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum")
     }
 
-    /// The same with a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let header = (name.into(), value.into());
@@ -213,7 +218,7 @@ impl Answer {
         self
     }
 
-    /// The same message, delivered so. Nothing happens to answers that are no message.
+    /// Sets the delivery of a message. Does nothing for other answers.
     #[must_use]
     pub fn delivered(mut self, delivery: Delivery) -> Self {
         if let Self::Say(say) = &mut self {
@@ -224,13 +229,13 @@ impl Answer {
 }
 
 impl Say {
-    /// The same with a further tool call.
+    /// Adds a tool call.
     #[must_use]
     pub fn with_call(self, name: impl Into<String>, input: &Value) -> Self {
         self.with_raw_call(name, input.to_string())
     }
 
-    /// The same with a further tool call, whose arguments need not be JSON.
+    /// Adds a tool call whose arguments need not be JSON.
     #[must_use]
     pub fn with_raw_call(mut self, name: impl Into<String>, input: impl Into<String>) -> Self {
         self.calls.push(AnswerCall { id: None, name: name.into(), input: input.into() });

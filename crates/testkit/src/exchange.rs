@@ -1,4 +1,4 @@
-//! What the server was asked, and what became of it.
+//! The requests that the server received, and how they ended.
 
 use std::time::Instant;
 
@@ -13,12 +13,12 @@ pub enum Wire {
     OpenAi,
 }
 
-/// Who is asking, as far as a request shows it.
+/// Who sent a request, as far as it shows that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
-    /// The arbiter, for the next agent.
+    /// The arbiter, to select the next agent.
     Select,
-    /// The arbiter, about the last execution.
+    /// The arbiter, to evaluate the last execution.
     Evaluate,
     /// An agent.
     Agent,
@@ -33,35 +33,35 @@ pub struct Asked {
     pub path: String,
     /// The headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body as it came.
+    /// The body as received.
     pub body: Vec<u8>,
-    /// The body as JSON; null where it is none.
+    /// The body as JSON; null if it is not JSON.
     pub json: Value,
-    /// The wire, by the path.
+    /// The wire, by its path.
     pub wire: Wire,
-    /// When all of it had arrived.
+    /// When it was received completely.
     pub arrived: Instant,
-    /// Which connection it came over, counted from 1.
+    /// Number of its connection, from 1.
     pub connection: u64,
-    /// Its number among all requests, counted from 0.
+    /// Its number among all requests, from 0.
     pub number: usize,
 }
 
 /// A request and the end of its answer.
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    /// What was asked.
+    /// The request.
     pub asked: Asked,
     /// When the last byte of the answer was written.
     pub answered: Option<Instant>,
-    /// The client closed the connection before that.
+    /// Whether the client closed the connection before that.
     pub client_left: bool,
 }
 
 /// The name of the arbiter's tool.
 const DECIDE: &str = "decide";
 
-/// The heading that only the arbiter's question about an execution has.
+/// A heading that only the arbiter's evaluation request contains.
 const LAST_EXECUTION: &str = "## Last execution";
 
 impl Asked {
@@ -77,14 +77,14 @@ impl Asked {
         self.json.get("model").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The tool that must be called.
+    /// The tool that the model must call.
     #[must_use]
     pub fn forced_tool(&self) -> Option<&str> {
         let choice = self.json.get("tool_choice")?;
         choice.get("name").or_else(|| choice.pointer("/function/name")).and_then(Value::as_str)
     }
 
-    /// The tools on offer.
+    /// The tools that the request offers.
     #[must_use]
     pub fn tool_names(&self) -> Vec<&str> {
         self.json
@@ -96,7 +96,7 @@ impl Asked {
             .collect()
     }
 
-    /// The tool a decision is a call of: the forced one, or the only one on offer.
+    /// The tool that takes a decision: the forced one, or the only one offered.
     #[must_use]
     pub fn decision_tool(&self) -> Option<&str> {
         self.forced_tool().or_else(|| match self.tool_names().as_slice() {
@@ -128,7 +128,7 @@ impl Asked {
         self.messages().last().and_then(|m| m.get("content")).map(text_of).unwrap_or_default()
     }
 
-    /// Who asks.
+    /// Who sent it.
     #[must_use]
     pub fn who(&self) -> Who {
         if self.decision_tool() != Some(DECIDE) {
@@ -139,8 +139,8 @@ impl Asked {
         if self.messages().iter().any(asks) { Who::Evaluate } else { Who::Select }
     }
 
-    /// Whether a script's `for` means the one who asks: `select`, `evaluate`, or a name that stands in the system
-    /// prompt of an agent.
+    /// Whether the `for` of a script's reply matches: `select`, `evaluate`, or a name that occurs in the system prompt of an
+    /// agent.
     #[must_use]
     pub fn is_for(&self, wanted: &str) -> bool {
         match (self.who(), wanted) {
@@ -152,7 +152,7 @@ impl Asked {
     }
 }
 
-/// All texts in a content, one after the other.
+/// All texts of a content, joined.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -1,9 +1,9 @@
-//! As much of HTTP/1.1 as a test server needs: requests with a length, bytes out as they are.
+//! The part of HTTP/1.1 that a test server needs: reads requests with a length, writes bytes unchanged.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::TcpStream;
 
-/// A request as it came.
+/// A request as received.
 pub(crate) struct Incoming {
     pub(crate) method: String,
     pub(crate) path: String,
@@ -11,7 +11,7 @@ pub(crate) struct Incoming {
     pub(crate) body: Vec<u8>,
 }
 
-/// The next request on a connection; `None` where the client has closed it.
+/// The next request on a connection; `None` if the client has closed it.
 pub(crate) fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Incoming>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

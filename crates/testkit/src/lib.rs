@@ -1,10 +1,10 @@
 //! Test support: a scripted model server on loopback.
 //!
-//! [`ModelServer`] speaks Anthropic's Messages API and Chat Completions over real HTTP/1.1 from the same [`Answer`]s,
-//! and misbehaves on request: it cuts, stalls, drips, splits bytes anywhere, and sends what no server should. It keeps
-//! everything it was sent ([`Exchange`]), for tests to look at. Before its own answers it plays the refusals that the
-//! real services document ([`service`]), so that no test passes with a request that they would refuse. It runs on threads of its own, so that tests without
-//! an async runtime can use it, and ends with the value that started it. Not published, and no part of the product.
+//! [`ModelServer`] speaks Anthropic's Messages API and Chat Completions over real HTTP/1.1, both from the same
+//! [`Answer`]s. It can misbehave: break off, stall, split bytes anywhere, and send what no server should. It records every
+//! request as an [`Exchange`]. First it refuses what the real services refuse ([`service`]), so that no test passes with a
+//! request that they would not accept. It runs on threads of its own, so tests need no async runtime, and ends when it is
+//! dropped. Not published, and not part of the product.
 //!
 //! ```
 //! use testkit::{Answer, ModelServer};
@@ -17,14 +17,27 @@ mod answer;
 mod exchange;
 mod http;
 mod picture;
+mod render;
 mod script;
 mod send;
 mod server;
 pub mod service;
-mod speak;
 
-pub use answer::{Answer, AnswerCall, Cut, Delivery, Framing, LineEnd, Pieces, Refusal, Say};
+pub use answer::{Answer, AnswerCall, Chunking, Cut, Delivery, ErrorResponse, Framing, LineEnd, Say};
 pub use exchange::{Asked, Exchange, Who, Wire};
 pub use picture::{in_base64, jpeg, png};
 pub use script::ScriptedBehaviour;
 pub use server::ModelServer;
+
+/// Says that a test checks nothing here, and why. `.ci/run` sets `RAWKO_NO_SKIP`, which makes it a failure.
+///
+/// # Panics
+/// Where `RAWKO_NO_SKIP` is set.
+#[track_caller]
+#[allow(clippy::panic)]
+pub fn skip(reason: &str) {
+    if std::env::var_os("RAWKO_NO_SKIP").is_some() {
+        panic!("skipped, which RAWKO_NO_SKIP forbids: {reason}");
+    }
+    eprintln!("SKIPPED, nothing was checked: {reason}");
+}

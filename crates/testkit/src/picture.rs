@@ -8,7 +8,7 @@ use image::{ImageFormat, RgbImage};
 /// A valid PNG of this size, of one colour.
 ///
 /// # Panics
-/// Where it cannot be encoded, which does not happen in memory.
+/// If it cannot be encoded, which does not happen in memory.
 #[must_use]
 pub fn png(width: u32, height: u32) -> Vec<u8> {
     encoded(width, height, ImageFormat::Png)
@@ -17,13 +17,13 @@ pub fn png(width: u32, height: u32) -> Vec<u8> {
 /// A valid JPEG of this size, of one colour.
 ///
 /// # Panics
-/// Where it cannot be encoded, which does not happen in memory.
+/// If it cannot be encoded, which does not happen in memory.
 #[must_use]
 pub fn jpeg(width: u32, height: u32) -> Vec<u8> {
     encoded(width, height, ImageFormat::Jpeg)
 }
 
-/// Bytes as a request holds them.
+/// Bytes in base64, as in a request.
 #[must_use]
 pub fn in_base64(bytes: &[u8]) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)

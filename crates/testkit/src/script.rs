@@ -1,26 +1,26 @@
-//! Scripts of the `scripted` provider, played over HTTP.
+//! Plays scripts of the `scripted` provider over HTTP.
 
 use std::time::Duration;
 
 use rawko_core::error::ErrorCode;
-use rawko_provider::scripted::{Player, Reply, Script, ScriptedError};
+use rawko_provider::scripted::{Script, ScriptPlayer, ScriptedError, ScriptedReply};
 use serde_json::Value;
 
-use crate::answer::{Answer, AnswerCall, Delivery, Refusal, Say};
+use crate::answer::{Answer, AnswerCall, Delivery, ErrorResponse, Say};
 use crate::exchange::{Asked, Who};
 
 /// Plays a script: a behaviour for [`crate::ModelServer::start`].
 #[derive(Debug)]
-pub struct ScriptedBehaviour(Player);
+pub struct ScriptedBehaviour(ScriptPlayer);
 
 impl ScriptedBehaviour {
-    /// At the beginning of `script`.
+    /// Starts at the beginning of `script`.
     #[must_use]
     pub fn new(script: Script) -> Self {
-        Self(Player::new(script))
+        Self(ScriptPlayer::new(script))
     }
 
-    /// The answer to a request. A script that has run out is a 400, which nobody asks again.
+    /// The answer to a request. After the end of the script this is a 400, which clients do not retry.
     pub fn answer(&mut self, asked: &Asked) -> Answer {
         let whom = match asked.who() {
             Who::Select => "select",
@@ -34,7 +34,7 @@ impl ScriptedBehaviour {
     }
 }
 
-fn from_reply(reply: Reply) -> Answer {
+fn from_reply(reply: ScriptedReply) -> Answer {
     if let Some(error) = reply.error {
         return Answer::Refuse(refusal(error));
     }
@@ -59,7 +59,7 @@ fn from_reply(reply: Reply) -> Answer {
     .into()
 }
 
-fn refusal(error: ScriptedError) -> Refusal {
+fn refusal(error: ScriptedError) -> ErrorResponse {
     let (status, kind) = match error.code {
         ErrorCode::RateLimited => (429, "rate_limit_error"),
         ErrorCode::Overloaded => (529, "overloaded_error"),
@@ -78,5 +78,5 @@ fn refusal(error: ScriptedError) -> Refusal {
     };
     let message = if error.message.is_empty() { format!("scripted {}", error.code) } else { error.message };
     let wait = error.retry_after_ms.map(|ms| ("retry-after-ms".to_owned(), ms.to_string()));
-    Refusal { status, kind: kind.to_owned(), message, body: None, headers: wait.into_iter().collect() }
+    ErrorResponse { status, kind: kind.to_owned(), message, body: None, headers: wait.into_iter().collect() }
 }

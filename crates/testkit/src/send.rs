@@ -1,63 +1,64 @@
-//! The delivery of one answer over one connection.
+//! Delivers one answer over one connection.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::answer::{Answer, Cut, Delivery, Framing, LineEnd, Pieces, Say};
+use crate::answer::{Answer, Chunking, Cut, Delivery, Framing, LineEnd, Say};
 use crate::exchange::Asked;
 use crate::http;
-use crate::speak::{self, Speech};
+use crate::render::{self, RenderedAnswer};
 
-/// How often a thread that waits looks whether the server is to end.
+/// How often a waiting thread checks whether the server is stopping.
 const TICK: Duration = Duration::from_millis(5);
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// Whole; the connection can be used again.
+pub(crate) enum SendOutcome {
+    /// Completely; the connection can be used again.
     Kept,
-    /// As told, with the connection closed.
+    /// As configured; the connection is closed.
     Closed,
     /// The client closed the connection first.
     ClientLeft,
 }
 
-/// A connection being answered on.
+/// A connection on which an answer is sent.
 pub(crate) struct Sender<'a> {
     pub(crate) stream: &'a TcpStream,
     pub(crate) stop: &'a AtomicBool,
 }
 
 impl Sender<'_> {
-    pub(crate) fn send(&self, answer: &Answer, asked: &Asked) -> Outcome {
+    pub(crate) fn send(&self, answer: &Answer, asked: &Asked) -> SendOutcome {
         match answer {
             Answer::Say(say) => self.say(say, asked),
             Answer::Refuse(refusal) => {
-                let body = speak::refusal(refusal, asked.wire);
+                let body = render::refusal(refusal, asked.wire);
                 let kind = if body.starts_with('<') { "text/html" } else { "application/json" };
                 self.write(
                     &http::response(refusal.status, kind, &refusal.headers, body.as_bytes()),
-                    Outcome::Kept,
+                    SendOutcome::Kept,
                 )
             }
-            Answer::Raw(bytes) => self.write(bytes, Outcome::Closed),
-            Answer::HangUp => Outcome::Closed,
+            Answer::Raw(bytes) => self.write(bytes, SendOutcome::Closed),
+            Answer::HangUp => SendOutcome::Closed,
             Answer::Silence => self.hold(),
         }
     }
 
-    fn say(&self, say: &Say, asked: &Asked) -> Outcome {
+    fn say(&self, say: &Say, asked: &Asked) -> SendOutcome {
         let delivery = &say.delivery;
         if !self.wait(delivery.delay) {
-            return Outcome::ClientLeft;
+            return SendOutcome::ClientLeft;
         }
-        let speech = Speech::new(say, asked);
+        let rendered = RenderedAnswer::new(say, asked);
         if delivery.whole {
             let kind = delivery.content_type.as_deref().unwrap_or("application/json");
-            let body = speech.whole(asked.wire).to_string();
-            return self.write(&http::response(200, kind, &delivery.headers, body.as_bytes()), Outcome::Kept);
+            let body = rendered.whole(asked.wire).to_string();
+            return self
+                .write(&http::response(200, kind, &delivery.headers, body.as_bytes()), SendOutcome::Kept);
         }
         let kind = delivery.content_type.as_deref().unwrap_or("text/event-stream");
         let mut head = http::head(200, kind, &delivery.headers);
@@ -66,51 +67,53 @@ impl Sender<'_> {
             Framing::UntilClose => b"connection: close\r\n\r\n",
         };
         head.extend_from_slice(framing);
-        if self.write(&head, Outcome::Kept) == Outcome::ClientLeft {
-            return Outcome::ClientLeft;
+        if self.write(&head, SendOutcome::Kept) == SendOutcome::ClientLeft {
+            return SendOutcome::ClientLeft;
         }
-        for (at, piece) in body_pieces(&speech, asked, delivery).iter().enumerate() {
+        for (at, piece) in body_pieces(&rendered, asked, delivery).iter().enumerate() {
             let paused = at == 0 || self.wait(delivery.pause);
-            if !paused || self.write(&framed(piece, delivery.framing), Outcome::Kept) == Outcome::ClientLeft {
-                return Outcome::ClientLeft;
+            if !paused
+                || self.write(&framed(piece, delivery.framing), SendOutcome::Kept) == SendOutcome::ClientLeft
+            {
+                return SendOutcome::ClientLeft;
             }
         }
-        self.end(&speech, asked, delivery)
+        self.end(&rendered, asked, delivery)
     }
 
-    fn end(&self, speech: &Speech<'_>, asked: &Asked, delivery: &Delivery) -> Outcome {
+    fn end(&self, rendered: &RenderedAnswer<'_>, asked: &Asked, delivery: &Delivery) -> SendOutcome {
         if delivery.endless {
-            let more = format!("{}\n", speech.more_text(asked.wire));
+            let more = format!("{}\n", rendered.more_text(asked.wire));
             while self.wait(delivery.pause.max(Duration::from_millis(1))) {
-                if self.write(&framed(more.as_bytes(), delivery.framing), Outcome::Kept)
-                    == Outcome::ClientLeft
+                if self.write(&framed(more.as_bytes(), delivery.framing), SendOutcome::Kept)
+                    == SendOutcome::ClientLeft
                 {
                     break;
                 }
             }
-            return Outcome::ClientLeft;
+            return SendOutcome::ClientLeft;
         }
         match (delivery.cut, delivery.stall, delivery.framing) {
             (_, true, _) => self.hold(),
-            (Some(_), false, _) | (None, false, Framing::UntilClose) => Outcome::Closed,
-            (None, false, Framing::Chunked) => self.write(http::LAST_CHUNK, Outcome::Kept),
+            (Some(_), false, _) | (None, false, Framing::UntilClose) => SendOutcome::Closed,
+            (None, false, Framing::Chunked) => self.write(http::LAST_CHUNK, SendOutcome::Kept),
         }
     }
 
-    fn write(&self, bytes: &[u8], then: Outcome) -> Outcome {
+    fn write(&self, bytes: &[u8], then: SendOutcome) -> SendOutcome {
         match (&mut &*self.stream).write_all(bytes) {
             Ok(()) => then,
-            Err(_) => Outcome::ClientLeft,
+            Err(_) => SendOutcome::ClientLeft,
         }
     }
 
-    /// Waits until the client closes the connection, or the server ends.
-    fn hold(&self) -> Outcome {
+    /// Waits until the client closes the connection or the server stops.
+    fn hold(&self) -> SendOutcome {
         while self.wait(TICK) {}
-        Outcome::ClientLeft
+        SendOutcome::ClientLeft
     }
 
-    /// Waits so long; `false` as soon as the client has left or the server ends.
+    /// Waits for this time; returns `false` as soon as the client has closed the connection or the server stops.
     fn wait(&self, time: Duration) -> bool {
         let end = std::time::Instant::now() + time;
         loop {
@@ -124,7 +127,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Listens for that long: a client that waits for an answer says nothing, one that left has closed.
+    /// Reads for this time: a client that waits for its answer sends nothing, and one that left has closed the connection.
     fn client_has_left(&self, time: Duration) -> bool {
         if self.stream.set_read_timeout(Some(time)).is_err() {
             return true;
@@ -146,14 +149,14 @@ fn framed(piece: &[u8], framing: Framing) -> Vec<u8> {
     }
 }
 
-/// The body as it is to arrive: noise in its places, lines ended, cut up and cut off.
-fn body_pieces(speech: &Speech<'_>, asked: &Asked, delivery: &Delivery) -> Vec<Vec<u8>> {
-    let mut events = speech.events(asked.wire);
+/// The pieces of the body: with noise inserted, line ends converted, split and cut off.
+fn body_pieces(rendered: &RenderedAnswer<'_>, asked: &Asked, delivery: &Delivery) -> Vec<Vec<u8>> {
+    let mut events = rendered.events(asked.wire);
     if delivery.no_end_mark || delivery.endless {
         events.pop();
     }
     if delivery.endless {
-        // Without the end of the message too: it goes on.
+        // The answer goes on, so the end of the message is left out too.
         events.retain(|e| {
             !e.contains("message_delta")
                 && !e.contains("\"finish_reason\":\"")
@@ -182,9 +185,9 @@ fn body_pieces(speech: &Speech<'_>, asked: &Asked, delivery: &Delivery) -> Vec<V
         body.truncate(count);
     }
     match delivery.pieces {
-        Pieces::Events if !matches!(delivery.cut, Some(Cut::Bytes(_))) => blocks,
-        Pieces::Events | Pieces::Whole => vec![body],
-        Pieces::Every(size) => body.chunks(size.max(1)).map(<[u8]>::to_vec).collect(),
+        Chunking::Events if !matches!(delivery.cut, Some(Cut::Bytes(_))) => blocks,
+        Chunking::Events | Chunking::Whole => vec![body],
+        Chunking::Every(size) => body.chunks(size.max(1)).map(<[u8]>::to_vec).collect(),
     }
     .into_iter()
     .filter(|piece| !piece.is_empty())

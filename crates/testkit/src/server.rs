@@ -1,4 +1,4 @@
-//! The server: a thread that accepts, and one for each connection.
+//! The server: one thread accepts, and one more serves each connection.
 
 use std::io::{self, BufReader};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,51 +12,51 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::exchange::{Asked, Exchange, Wire};
 use crate::http;
-use crate::send::{Outcome, Sender};
+use crate::send::{SendOutcome, Sender};
 use crate::service;
 
 type Behaviour = Box<dyn FnMut(&Asked) -> Answer + Send>;
 
-/// A model server on loopback. Ends when dropped.
+/// A model server on loopback. Stops when dropped.
 pub struct ModelServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     accepting: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct ServerState {
     behaviour: Mutex<Behaviour>,
     exchanges: Mutex<Vec<Exchange>>,
     changed: Condvar,
     stop: AtomicBool,
     connections: AtomicU64,
-    /// Every connection, to be closed at the end.
+    /// All connections, to be closed at the end.
     open: Mutex<Vec<TcpStream>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl ModelServer {
-    /// A server whose answers `behaviour` gives, one request after the other.
+    /// Starts a server that answers each request with the result of `behaviour`.
     ///
     /// # Panics
-    /// Where loopback has no free port: no test can go on without it.
+    /// If loopback has no free port.
     #[must_use]
     #[allow(clippy::expect_used)]
     pub fn start(behaviour: impl FnMut(&Asked) -> Answer + Send + 'static) -> Self {
         Self::try_start("127.0.0.1:0", behaviour).expect("a free port on loopback")
     }
 
-    /// A server at `address`.
+    /// Starts a server at `address`.
     ///
     /// # Errors
-    /// Where nothing can listen there.
+    /// If nothing can listen there.
     pub fn try_start(
         address: &str,
         behaviour: impl FnMut(&Asked) -> Answer + Send + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             behaviour: Mutex::new(Box::new(behaviour)),
             exchanges: Mutex::default(),
             changed: Condvar::new(),
@@ -72,7 +72,7 @@ impl ModelServer {
         Ok(Self { address, shared, accepting: Some(accepting) })
     }
 
-    /// A server that gives these answers in order, and 400 when they are used up.
+    /// Starts a server that gives these answers in order, and 400 after the last.
     #[must_use]
     pub fn sequence(answers: impl IntoIterator<Item = Answer>) -> Self {
         let mut answers: std::collections::VecDeque<Answer> = answers.into_iter().collect();
@@ -106,25 +106,25 @@ impl ModelServer {
         }
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What happened so far, in the order in which the requests arrived.
+    /// All exchanges so far, in order of arrival.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange> {
         lock(&self.shared.exchanges).clone()
     }
 
-    /// What was asked so far.
+    /// All requests so far.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.exchanges().into_iter().map(|exchange| exchange.asked).collect()
     }
 
-    /// Waits until what happened is as `is_so` wants it; `false` where that takes longer than `limit`.
+    /// Waits until `is_so` returns `true` for the exchanges; returns `false` after `limit`.
     #[must_use]
     pub fn wait_until(&self, limit: Duration, is_so: impl Fn(&[Exchange]) -> bool) -> bool {
         let end = Instant::now() + limit;
@@ -163,7 +163,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, shared: &Arc<ServerState>) {
     for stream in listener.incoming() {
         if shared.stop.load(Ordering::Relaxed) {
             return;
@@ -185,21 +185,26 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 /// Answers requests on a connection until one side closes it.
-fn serve(stream: &TcpStream, connection: u64, shared: &Shared) {
+fn serve(stream: &TcpStream, connection: u64, shared: &ServerState) {
     let _ = stream.set_nodelay(true);
     if let Ok(copy) = stream.try_clone() {
         let mut reader = BufReader::new(copy);
         while let Ok(Some(incoming)) = http::read_request(&mut reader) {
-            if answer(stream, incoming, connection, shared) != Outcome::Kept {
+            if answer(stream, incoming, connection, shared) != SendOutcome::Kept {
                 break;
             }
         }
     }
-    // Copies of the socket are elsewhere: dropping this one would not close it.
+    // Other copies of the socket exist, so dropping this one would not close it.
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-fn answer(stream: &TcpStream, incoming: http::Incoming, connection: u64, shared: &Shared) -> Outcome {
+fn answer(
+    stream: &TcpStream,
+    incoming: http::Incoming,
+    connection: u64,
+    shared: &ServerState,
+) -> SendOutcome {
     let sender = Sender { stream, stop: &shared.stop };
     let path = incoming.path.split('?').next().unwrap_or_default();
     let wire = match path {
@@ -234,7 +239,7 @@ fn answer(stream: &TcpStream, incoming: http::Incoming, connection: u64, shared:
     };
     let outcome = sender.send(&answer, &asked);
     if let Some(exchange) = lock(&shared.exchanges).get_mut(number) {
-        exchange.client_left = outcome == Outcome::ClientLeft;
+        exchange.client_left = outcome == SendOutcome::ClientLeft;
         exchange.answered = (!exchange.client_left).then(Instant::now);
     }
     shared.changed.notify_all();

@@ -1,4 +1,4 @@
-//! The model server itself: what it says, what it records, and that it goes away.
+//! The model server itself: what it sends, what it records, and that it stops.
 
 #![allow(clippy::expect_used)]
 
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use testkit::{Answer, Cut, Delivery, Framing, ModelServer, Say, ScriptedBehaviour, Who, Wire};
 
-/// Posts a body and gives the whole response.
+/// Posts a body and returns the whole response.
 fn post(address: &str, path: &str, body: &Value) -> String {
     let body = body.to_string();
     let mut stream = TcpStream::connect(address).expect("a connection");

@@ -1,4 +1,4 @@
-//! The refusals of the services: each rule refuses what it is about, and a request in order passes all of them.
+//! The refusals of the services: each rule refuses its own violation, and a valid request passes them all.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -26,7 +26,7 @@ fn asked(wire: Wire, model: &str, messages: Value) -> Asked {
     }
 }
 
-/// The refusal has this status and these words; no refusal where there are none.
+/// Checks that the refusal has this status and contains this text; or that there is none.
 #[track_caller]
 fn check(wire: Wire, model: &str, messages: Value, expected: Option<(u16, &str)>) {
     let shown = messages.to_string();

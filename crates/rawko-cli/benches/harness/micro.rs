@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use rawko::core::agent::builtin_agents;
-use rawko::core::arbiter::{RunFacts, Sources, Tally, Templates, evaluate_input, select_input};
-use rawko::core::facts::DiffStat;
-use rawko::core::machine::{AgentResult, Decision, Limits, Machine, MachineEvent};
-use rawko::core::session::{EffectId, Event, Stamped};
-use rawko::core::tool::ToolOutcome;
-use rawko::core::{ErrorCode, ErrorInfo, Timestamp};
-use rawko::journal::{FORMAT, Header, SessionStore};
+use rawko::journal::{FORMAT, JournalHeader, SessionStore};
+use rawko_core::agent::builtin_agents;
+use rawko_core::arbiter::{HistoryStatistics, RunFacts, Sources, Templates, evaluate_input, select_input};
+use rawko_core::facts::DiffStat;
+use rawko_core::machine::{AgentResult, Decision, Limits, Machine, MachineEvent};
+use rawko_core::session::{EffectAnswer, EffectId, Event, Stamped};
+use rawko_core::tool::ToolOutcome;
+use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 
 /// What was measured of one length of history.
 pub(crate) struct Length {
@@ -32,7 +32,7 @@ fn prompts(entries: usize) -> f64 {
         max_iterations: u32::MAX,
         max_consecutive_failures: u32::MAX,
     });
-    let mut tally = Tally::default();
+    let mut statistics = HistoryStatistics::default();
     let select = || Decision::SelectMode {
         mode: "developer".to_owned(),
         reason: "it is the developer's turn".to_owned(),
@@ -56,7 +56,7 @@ fn prompts(entries: usize) -> f64 {
             MachineEvent::AgentSelected { decision: select() },
         ] {
             let _ = machine.apply(Timestamp(entry * 10), &event);
-            tally.update(&machine.context().history);
+            statistics.update(&machine.context().history);
         }
     }
     assert!(machine.context().history.len() >= entries, "{} entries", machine.context().history.len());
@@ -74,7 +74,7 @@ fn prompts(entries: usize) -> f64 {
         context: machine.context(),
         draft: None,
         limits: machine.limits(),
-        tally: &tally,
+        statistics: &statistics,
         tokens_used: 5,
         facts: &facts,
         now: Timestamp(entries as u64 * 10),
@@ -89,7 +89,7 @@ fn prompts(entries: usize) -> f64 {
 
 fn append(records: usize) -> f64 {
     let folder = tempfile::tempdir().unwrap();
-    let header = Header {
+    let header = JournalHeader {
         format: FORMAT,
         rawko: String::new(),
         session: "bench".to_owned(),
@@ -102,7 +102,10 @@ fn append(records: usize) -> f64 {
     };
     let mut writer = SessionStore::at(folder.path().to_owned()).create(&header).unwrap();
     let outcome = ToolOutcome::ok("a line of a file\n".repeat(120));
-    let stamped = Stamped { at: Timestamp(1), event: Event::ToolFinished { effect: EffectId(1), outcome } };
+    let stamped = Stamped {
+        at: Timestamp(1),
+        event: Event::Answered { effect: EffectId(1), answer: EffectAnswer::ToolFinished { outcome } },
+    };
     for _ in 0..records {
         writer.event(&stamped).unwrap();
     }

@@ -1,10 +1,10 @@
-//! `rawko agents`: who can be selected, and what each of them is.
+//! `rawko agents`: the agents that can be selected.
 
 use clap::Subcommand;
 use rawko::Rawko;
 use rawko::config::LoadedAgent;
-use rawko::core::agent::{AgentConfig, BashFilter};
-use rawko::core::text::truncate;
+use rawko_core::agent::{AgentConfig, BashFilter};
+use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -12,24 +12,24 @@ use crate::failure::Failure;
 use crate::output::{Paint, Table, clean, clean_line, indent};
 use crate::workspace::Workspace;
 
-/// What to do with the agents.
+/// Subcommands of `rawko agents`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Action {
-    /// List them
+pub(crate) enum AgentsCommand {
+    /// List the agents
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show one of them whole
+    /// Show an agent with its prompt
     Show {
-        /// Its name
+        /// The agent's name
         name: String,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Check their files
+    /// Check the agents' files
     Check {
         /// Print JSON
         #[arg(long)]
@@ -37,24 +37,24 @@ pub(crate) enum Action {
     },
 }
 
-/// Carries the action out.
-pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, action: &AgentsCommand) -> Result<Exit, Failure> {
     let console = &workspace.console;
     let rawko = match (action, workspace.inspect_or_errors()?) {
         (_, Ok(rawko)) => rawko,
-        (Action::Check { json: true }, Err(errors)) => {
+        (AgentsCommand::Check { json: true }, Err(errors)) => {
             console.json(&json!({ "valid": false, "errors": errors.errors }))?;
             return Ok(Exit::Usage);
         }
         (_, Err(errors)) => return Err(rawko::Error::Config(errors).into()),
     };
     match action {
-        Action::List { json: true } => {
+        AgentsCommand::List { json: true } => {
             let agents: Vec<Value> = rawko.config().agents.values().map(entry).collect();
             console.json(&agents)?;
         }
-        Action::List { json: false } => console.write(&table(&rawko, console.paint()))?,
-        Action::Show { name, json } => {
+        AgentsCommand::List { json: false } => console.write(&table(&rawko, console.paint()))?,
+        AgentsCommand::Show { name, json } => {
             let agent = find(&rawko, name)?;
             if *json {
                 console.json(&json!({ "source": agent.source.to_string(), "agent": agent.config }))?;
@@ -62,15 +62,15 @@ pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failur
                 console.write(&page(agent, console.paint()))?;
             }
         }
-        Action::Check { json: true } => {
+        AgentsCommand::Check { json: true } => {
             let config = rawko.config();
             let names: Vec<&String> = config.agents.keys().collect();
             console.json(&json!({ "valid": true, "agents": names, "warnings": config.warnings }))?;
         }
-        Action::Check { json: false } => {
+        AgentsCommand::Check { json: false } => {
             let agents = &rawko.config().agents;
             let own = agents.values().filter(|agent| agent.source.to_string() != "built in").count();
-            console.line(&format!("{} agents are sound, {own} of them this folder's own", agents.len()))?;
+            console.line(&format!("{} agents are valid, {own} of them from this folder", agents.len()))?;
         }
     }
     Ok(Exit::Success)
@@ -81,7 +81,7 @@ pub(crate) fn find<'a>(rawko: &'a Rawko, name: &str) -> Result<&'a LoadedAgent, 
     let agents = &rawko.config().agents;
     agents.get(name).ok_or_else(|| {
         let known: Vec<&str> = agents.keys().map(String::as_str).collect();
-        let nearest = rawko::core::policy::nearest_name(name, &known);
+        let nearest = rawko_core::policy::nearest_name(name, &known);
         let hint = match nearest {
             Some(near) => format!("did you mean `{near}`? The agents are: {}", known.join(", ")),
             None => format!("the agents are: {}", known.join(", ")),

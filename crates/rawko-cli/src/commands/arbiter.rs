@@ -1,65 +1,65 @@
-//! `rawko arbiter`: the arbiter on its own, tried on labelled situations.
+//! `rawko arbiter`: evaluates the arbiter on labelled situations.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use rawko::core::arbiter::{Situation, parse_situations};
-use rawko::core::setup::ArbiterMode;
 use rawko::{EvaluationMode, EvaluationOptions, EvaluationReport, FailedAnswer, Rawko, Share, WrongAnswer};
+use rawko_core::arbiter::{Situation, parse_situations};
+use rawko_core::setup::ArbiterMode;
 
-use crate::choices::amount;
+use crate::config_args::amount;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, Table, about, clean_line, cost, duration, tokens};
-use crate::signals::Signals;
+use crate::signals::StopSignals;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
-/// Most bytes of a file of situations: some ten thousand of them.
+/// Maximum bytes of a file of situations: some ten thousand of them.
 const LONGEST_FILE: u64 = 256 * 1024 * 1024;
-/// Most bytes of a prompt's template.
+/// Maximum bytes of a prompt template.
 const LONGEST_TEMPLATE: u64 = 1024 * 1024;
-/// Lines that are told of what is wrong with a file.
+/// Maximum number of errors shown for a file.
 const MOST_ERRORS: usize = 20;
 
-/// What to do with the arbiter.
+/// Subcommands of `rawko arbiter`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Action {
-    /// Try it on labelled situations, and tell how often it is right
-    Eval(Evaluation),
+pub(crate) enum ArbiterCommand {
+    /// Evaluate the arbiter on labelled situations: accuracy, cost, latency
+    Eval(ArbiterEvalArgs),
 }
 
 /// Options of `rawko arbiter eval`.
 #[derive(Debug, Args)]
-pub(crate) struct Evaluation {
+pub(crate) struct ArbiterEvalArgs {
     /// The situations, one JSON object a line; `-` for standard input
     file: PathBuf,
-    /// Who decides; arbiter.mode of the configuration where this is not given
+    /// Who decides; by default `arbiter.mode` of the configuration
     #[arg(long, value_enum)]
-    mode: Option<Mode>,
-    /// Ask this provider
+    mode: Option<EvalMode>,
+    /// Use this provider
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// Ask this model
+    /// Use this model
     #[arg(long)]
     model: Option<String>,
-    /// Take arbiter-select.md and arbiter-evaluate.md from this folder, where they are there
+    /// Use arbiter-select.md and arbiter-evaluate.md from this folder, if it has them
     #[arg(long, value_name = "DIR")]
     prompts: Option<PathBuf>,
-    /// Try each situation so many times
+    /// Evaluate each situation this many times
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
-    /// Try only the first so many situations
+    /// Evaluate only the first N situations
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Most cost of all questions together, in US dollars
+    /// Maximum cost of all model calls together, in US dollars
     #[arg(long, value_name = "USD", value_parser = amount)]
     max_cost: Option<f64>,
-    /// Put so many questions at a time
+    /// Number of model calls at the same time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     concurrency: u8,
-    /// Exit with 1 where the share of acceptable decisions is lower, like 0.9
+    /// Exit with 1 if the share of acceptable decisions is lower, like 0.9
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_accuracy: Option<f64>,
     /// Print JSON
@@ -69,18 +69,18 @@ pub(crate) struct Evaluation {
 
 /// Who decides.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Mode {
-    /// A model, with the fallback where it gives no usable answer
+enum EvalMode {
+    /// A model; the fallback rules if it gives no usable answer
     Llm,
-    /// The rules where they are certain, else a model
+    /// The rules where they are certain, otherwise a model
     Hybrid,
-    /// The rules, with the fallback where they say nothing
+    /// The rules; the fallback rules where they do not decide
     Rules,
-    /// What holds where a model gives no usable answer
+    /// Only the fallback rules
     Fallback,
 }
 
-impl Mode {
+impl EvalMode {
     fn of_sdk(self) -> EvaluationMode {
         match self {
             Self::Llm => EvaluationMode::Arbiter(ArbiterMode::Llm),
@@ -91,21 +91,21 @@ impl Mode {
     }
 }
 
-/// Carries the action out.
-pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, action: &ArbiterCommand) -> Result<Exit, Failure> {
     match action {
-        Action::Eval(evaluation) => eval(workspace, evaluation),
+        ArbiterCommand::Eval(evaluation) => eval(workspace, evaluation),
     }
 }
 
-fn eval(workspace: &Workspace, arguments: &Evaluation) -> Result<Exit, Failure> {
+fn eval(workspace: &Workspace, arguments: &ArbiterEvalArgs) -> Result<Exit, Failure> {
     let mut situations = situations(&arguments.file)?;
     if let Some(limit) = arguments.limit {
         situations.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     }
     let options = options(arguments)?;
-    // Without a model nothing of the configuration is acted on, so that trust is no question.
-    let rawko = match arguments.mode.map(Mode::of_sdk) {
+    // Without a model nothing in the configuration is acted on, so trust is not needed.
+    let rawko = match arguments.mode.map(EvalMode::of_sdk) {
         Some(mode) if !mode.asks() => workspace.inspect()?,
         Some(_) | None => workspace.open()?,
     };
@@ -117,7 +117,7 @@ fn eval(workspace: &Workspace, arguments: &Evaluation) -> Result<Exit, Failure> 
         };
         let name = evaluation.model.as_ref().map_or("", |model| &model.provider);
         return Err(Failure::new(exit, format!("provider `{name}`: {} ({})", error.message, error.code))
-            .with_hint("`rawko providers check` tells more; --mode rules asks no model"));
+            .with_hint("`rawko providers check` shows more; --mode rules asks no model"));
     }
     let report = evaluation.report(&situations);
     let console = &workspace.console;
@@ -138,14 +138,14 @@ async fn evaluate(
     situations: &[Situation],
     options: &EvaluationOptions,
 ) -> Result<rawko::Evaluation, Failure> {
-    let mut signals = Signals::listen()?;
+    let mut signals = StopSignals::listen()?;
     tokio::select! {
         evaluation = rawko.evaluate(situations, options) => Ok(evaluation?),
         _ = signals.next() => Err(Failure::new(Exit::Cancelled, "interrupted")),
     }
 }
 
-fn options(arguments: &Evaluation) -> Result<EvaluationOptions, Failure> {
+fn options(arguments: &ArbiterEvalArgs) -> Result<EvaluationOptions, Failure> {
     let template = |name: &str| -> Result<Option<String>, Failure> {
         let Some(folder) = &arguments.prompts else { return Ok(None) };
         let path = folder.join(name);
@@ -153,12 +153,11 @@ fn options(arguments: &Evaluation) -> Result<EvaluationOptions, Failure> {
     };
     let (select, evaluate) = (template("arbiter-select.md")?, template("arbiter-evaluate.md")?);
     if let Some(folder) = arguments.prompts.as_ref().filter(|_| select.is_none() && evaluate.is_none()) {
-        let message =
-            format!("{}: there is neither arbiter-select.md nor arbiter-evaluate.md in it", folder.display());
+        let message = format!("{} has neither arbiter-select.md nor arbiter-evaluate.md", folder.display());
         return Err(Failure::usage(message).with_hint("name the folder that holds your prompts"));
     }
     Ok(EvaluationOptions {
-        mode: arguments.mode.map(Mode::of_sdk),
+        mode: arguments.mode.map(EvalMode::of_sdk),
         provider: arguments.provider.clone(),
         model: arguments.model.clone(),
         select_template: select,
@@ -177,7 +176,7 @@ fn situations(file: &Path) -> Result<Vec<Situation>, Failure> {
             lines.push(format!("and {} more", errors.len() - MOST_ERRORS));
         }
         Failure::usage(format!("{}: {}", file.display(), lines.join("\n")))
-            .with_hint("docs/arbiter.md describes the form; `rawko sessions export --situations` writes it")
+            .with_hint("docs/arbiter.md describes the format; `rawko sessions export --situations` writes it")
     })
 }
 
@@ -250,11 +249,11 @@ fn text(report: &EvaluationReport, paint: Paint) -> String {
             out.push_str(&format!("{} of {} {what}\n", share.right, share.of));
         }
     };
-    agreement(report.agreement.repeats, "situations were decided alike in every repetition");
-    agreement(report.agreement.recorded, "decisions are those that were recorded");
+    agreement(report.agreement.repeats, "situations were decided the same way each time");
+    agreement(report.agreement.recorded, "decisions match the recorded ones");
     if report.not_tried > 0 {
         let line = format!(
-            "{} questions were not put: the money was used up, or the provider refuses them",
+            "{} questions were not asked: the budget was used up, or the provider refuses them",
             report.not_tried
         );
         out.push_str(&format!("{}\n", paint.warning(&line)));
@@ -283,10 +282,10 @@ fn wrong(answer: &WrongAnswer, paint: Paint) -> String {
         clean_line(&answer.expected.join(" or ")),
     );
     if !answer.reason.is_empty() {
-        text.push_str(&format!("      it says: {}\n", clean_line(&answer.reason)));
+        text.push_str(&format!("      reason: {}\n", clean_line(&answer.reason)));
     }
     if let Some(why) = &answer.why {
-        text.push_str(&format!("      label:   {}\n", clean_line(why)));
+        text.push_str(&format!("      label:  {}\n", clean_line(why)));
     }
     text
 }

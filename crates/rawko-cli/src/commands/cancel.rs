@@ -1,4 +1,4 @@
-//! `rawko cancel ID`: ends a session, wherever it runs.
+//! `rawko cancel ID`: stops a running session.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use rawko::config::TimeSpan;
 use rawko::{Cancelled, Outcome};
 use serde_json::json;
 
-use crate::choices::time_span;
+use crate::config_args::time_span;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::workspace::Workspace;
 
-/// Enough for tools that are given their grace, and then ended.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Long enough for tools to end by themselves, or to be killed after their grace period.
+const DEFAULT_WAIT: Duration = Duration::from_secs(15);
 
 /// Options of `rawko cancel`.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Arguments {
-    /// Its id, or the beginning or end of it; `last` is the latest
+pub(crate) struct CancelArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest
     id: String,
-    /// Wait this long for its end, like 90s or 5m; a number alone is seconds [default: 15s]
+    /// Wait this long for the session to end, like 90s or 5m; a number alone is seconds [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     wait: Option<TimeSpan>,
     /// Print JSON
@@ -29,13 +29,13 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Ends the session.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
-    let patience = arguments.wait.map_or(PATIENCE, |wait| Duration::from_millis(wait.as_ms()));
+/// Stops the session.
+pub(crate) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit, Failure> {
+    let wait = arguments.wait.map_or(DEFAULT_WAIT, |wait| Duration::from_millis(wait.as_ms()));
     let store = workspace.sessions()?;
     let path = store.find(&arguments.id).map_err(rawko::Error::from)?;
     let id = path.parent().and_then(|folder| folder.file_name()).unwrap_or_default().to_string_lossy();
-    let cancelled = rawko::cancel(&store, &id, patience)?;
+    let cancelled = rawko::cancel(&store, &id, wait)?;
     let console = &workspace.console;
     if arguments.json {
         let (how, outcome, pid) = match &cancelled {
@@ -54,13 +54,13 @@ fn text(id: &str, cancelled: &Cancelled) -> String {
     let end = |outcome: &Outcome| outcome.status.as_str();
     match cancelled {
         Cancelled::AlreadyEnded(outcome) => {
-            format!("session {id} had ended before: {}", end(outcome))
+            format!("session {id} had already ended: {}", end(outcome))
         }
         Cancelled::Closed(outcome) => {
-            format!("no process works on session {id}; its journal is closed: {}", end(outcome))
+            format!("session {id} was not running; its journal is closed: {}", end(outcome))
         }
         Cancelled::Stopped { pid, outcome } => {
-            format!("process {pid} was asked to end, and did; session {id}: {}", end(outcome))
+            format!("stopped process {pid}; session {id}: {}", end(outcome))
         }
     }
 }

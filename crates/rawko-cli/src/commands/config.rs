@@ -1,4 +1,4 @@
-//! `rawko config`: what holds, where each value comes from, and what a file may say.
+//! `rawko config`: the current values, where each comes from, and the schema of the files.
 
 use clap::{Subcommand, ValueEnum};
 use rawko::Rawko;
@@ -10,16 +10,16 @@ use crate::failure::Failure;
 use crate::output::clean;
 use crate::workspace::Workspace;
 
-/// What to do with the configuration.
+/// Subcommands of `rawko config`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Action {
-    /// Print each value with where it came from
+pub(crate) enum ConfigCommand {
+    /// Print each value and where it comes from
     Show {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Check all files; every error of every file is told at once
+    /// Check all files and report all errors at once
     Check {
         /// Print JSON
         #[arg(long)]
@@ -28,9 +28,9 @@ pub(crate) enum Action {
     /// Print the JSON Schema of a file, for editors
     Schema {
         /// Which file
-        #[arg(value_enum, default_value_t = File::Config)]
-        file: File,
-        /// Print JSON, which a schema always is
+        #[arg(value_enum, default_value_t = SchemaFile::Config)]
+        file: SchemaFile,
+        /// Accepted for consistency: a schema is always JSON
         #[arg(long)]
         json: bool,
     },
@@ -38,18 +38,18 @@ pub(crate) enum Action {
 
 /// Files that have a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum File {
+pub(crate) enum SchemaFile {
     /// config.yaml
     Config,
     /// An agent in YAML
     Agent,
 }
 
-/// Carries the action out.
-pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, action: &ConfigCommand) -> Result<Exit, Failure> {
     let console = &workspace.console;
     match action {
-        Action::Show { json } => {
+        ConfigCommand::Show { json } => {
             let report = workspace.inspect()?.settings();
             if *json {
                 console.json(&report)?;
@@ -58,12 +58,12 @@ pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failur
             }
             Ok(Exit::Success)
         }
-        Action::Check { json } => check(workspace, *json),
-        Action::Schema { file: File::Config, json: _ } => {
+        ConfigCommand::Check { json } => check(workspace, *json),
+        ConfigCommand::Schema { file: SchemaFile::Config, json: _ } => {
             console.json(&config_schema())?;
             Ok(Exit::Success)
         }
-        Action::Schema { file: File::Agent, json: _ } => {
+        ConfigCommand::Schema { file: SchemaFile::Agent, json: _ } => {
             console.json(&agent_schema())?;
             Ok(Exit::Success)
         }
@@ -92,12 +92,12 @@ fn check(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
         }))?;
         return Ok(Exit::Success);
     }
-    let mut text = format!("the configuration is sound: {} agents\n", config.agents.len());
+    let mut text = format!("the configuration is valid: {} agents\n", config.agents.len());
     if !claims.is_empty() {
         text.push_str(if trusted {
-            "It asks for what only a trusted folder gets, and is trusted:\n"
+            "These settings need trust, and the folder is trusted:\n"
         } else {
-            "It asks for what only a trusted folder gets, and is not trusted (`rawko trust`):\n"
+            "These settings need trust, and the folder is not trusted (`rawko trust`):\n"
         });
         for claim in claims {
             text.push_str(&format!("  {}\n", clean(&claim.to_string())));
@@ -107,7 +107,7 @@ fn check(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Whether this folder's configuration is trusted as it is now. What cannot be read trusts nothing.
+/// Whether this folder's configuration is trusted as it is now. A trust store that cannot be read trusts nothing.
 pub(crate) fn is_trusted(workspace: &Workspace, rawko: &Rawko) -> bool {
     let Ok(store) = super::trust::store(workspace) else { return false };
     let Some(digest) = rawko.config().project_digest.as_deref() else { return false };

@@ -1,34 +1,34 @@
-//! `rawko demo`: a whole run in a throw-away project, with answers from a script in the place of a model's.
+//! `rawko demo`: a whole run in a temporary project, with scripted answers instead of a model's.
 
 use std::sync::Arc;
 
 use clap::Args;
-use rawko::core::session::Status;
 use rawko::provider::Scripted;
 use rawko::{Rawko, RunEvent};
+use rawko_core::session::Status;
 use serde_json::json;
 
-use crate::demo::{Project, TASK, TEST_COMMAND, TestRun, script};
+use crate::demo::{DemoProject, TASK, TEST_COMMAND, TestRun, script};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, clean, indent};
-use crate::reporters::{Detail, Format, Summary};
-use crate::telling::{exit_of, follow};
+use crate::reporters::{OutputFormat, Summary, Verbosity};
+use crate::run_args::{exit_of, follow};
 use crate::workspace::Workspace;
 
-/// How long the script thinks where somebody watches: long enough to be followed.
+/// Delay before each scripted answer on a terminal, so that a person can follow.
 const PACE_MS: u64 = 50;
 
 /// Options of `rawko demo`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// Leave the project behind, to look around in it
+pub(crate) struct DemoArgs {
+    /// Keep the project folder afterwards
     #[arg(long)]
     keep: bool,
-    /// Tell rules, latencies and the tools' output too
+    /// Also show rules, latencies and tool output
     #[arg(long, short, conflicts_with = "quiet")]
     verbose: bool,
-    /// Tell nothing but the result
+    /// Show only the result
     #[arg(long, short)]
     quiet: bool,
     /// Print JSON
@@ -37,22 +37,22 @@ pub(crate) struct Arguments {
 }
 
 /// Shows a run.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
+pub(crate) fn run(workspace: &Workspace, arguments: &DemoArgs) -> Result<Exit, Failure> {
     let console = &workspace.console;
     let paint = console.paint();
-    let project = Project::create()?;
+    let project = DemoProject::create()?;
     let before = project.test()?;
     if !arguments.json {
         console.write(&opening(&project, &before, paint))?;
     }
-    let detail = match (arguments.quiet || arguments.json, arguments.verbose) {
-        (true, _) => Detail::Quiet,
-        (false, true) => Detail::Verbose,
-        (false, false) => Detail::Normal,
+    let verbosity = match (arguments.quiet || arguments.json, arguments.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (false, true) => Verbosity::Verbose,
+        (false, false) => Verbosity::Normal,
     };
-    let watched = console.is_watched() && detail != Detail::Quiet;
+    let watched = console.is_watched() && verbosity != Verbosity::Quiet;
     let script = script(if watched { PACE_MS } else { 0 })?;
-    // The user's own configuration and environment have no part in this.
+    // The user's own configuration and environment are not used.
     let rawko = Rawko::builder()
         .project(project.folder())
         .env(|_| None)
@@ -62,7 +62,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
         .build()?;
     let run = rawko.run(TASK)?;
     let journal = run.journal_path().display().to_string();
-    let ended = follow(workspace, run, Format::Text, detail)?;
+    let ended = follow(workspace, run, OutputFormat::Text, verbosity)?;
     let after = project.test()?;
     let diff = project.diff()?;
     let exit = match exit_of(&ended.finished, false) {
@@ -89,31 +89,31 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
         text.push_str(&summary.facts(paint));
     }
     text.push_str(&format!("\n{}\n{}\n", paint.strong("git diff"), colored(&diff, paint)));
-    text.push_str(&format!("{}\n{}\n", paint.strong("The tests, run once more"), tests(&after, paint)));
+    text.push_str(&format!("{}\n{}\n", paint.strong("The tests afterwards"), tests(&after, paint)));
     if let Some(folder) = folder {
-        text.push_str(&format!("The project stays in {}\n\n", folder.display()));
+        text.push_str(&format!("The project is kept in {}\n\n", folder.display()));
     }
     text.push_str(CLOSING);
     console.write(&text)?;
     if let Some(failure) = ended.broken {
-        failure.tell(console);
+        failure.report(console);
     }
     Ok(exit)
 }
 
 const CLOSING: &str = "\
-The model's answers came from a script. To have a real model do real work:
+The model's answers came from a script. To use a real model:
   export ANTHROPIC_API_KEY=…        or another provider: rawko providers list
   cd your-project
   rawko \"fix the failing test\"      a model on this machine: --provider ollama --model NAME
 ";
 
-fn opening(project: &Project, before: &TestRun, paint: Paint) -> String {
+fn opening(project: &DemoProject, before: &TestRun, paint: Paint) -> String {
     format!(
         "{}\n\
          A small project with a bug is in {}.\n\
          The model's answers are scripted: no key, no network, no cost. Everything else is real: the state\n\
-         machine, the agents and their rights, the tools, the edits and the tests.\n\n\
+         machine, the agents and their permissions, the tools, the edits and the tests.\n\n\
          {}\n{}\n",
         paint.strong("rawko demo"),
         project.folder().display(),
@@ -136,13 +136,13 @@ fn tests(run: &TestRun, paint: Paint) -> String {
     format!("  $ bash tests/run.sh\n{}\n  {exit}\n", indent(&lines.join("\n"), 2))
 }
 
-/// How the run ended, and what the demonstration itself knows beyond that: it ran the tests.
+/// How the run ended, and whether the tests, which the demo ran itself, agree.
 fn verdict(finished: &RunEvent, after: &TestRun, paint: Paint) -> String {
-    let verified = matches!(finished, RunEvent::SessionFinished { status: Status::Verified, .. });
+    let verified = finished.outcome().is_some_and(|outcome| outcome.status == Status::Verified);
     let text = match (verified, after.is_green()) {
-        (true, true) => paint.good("Verified: the agents say that it is done, and the tests agree"),
-        (true, false) => paint.bad("The run ended as verified, but the tests disagree"),
-        (false, _) => paint.bad("The run did not come to a verified end"),
+        (true, true) => paint.good("Verified: the agents say the task is done, and the tests pass"),
+        (true, false) => paint.bad("The run ended as verified, but the tests fail"),
+        (false, _) => paint.bad("The run did not end as verified"),
     };
     format!("{text}\n\n")
 }

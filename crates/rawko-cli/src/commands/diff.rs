@@ -1,9 +1,11 @@
-//! `rawko diff ID`: what a session or one of its executions changed in the folder.
+//! `rawko diff ID`: shows what a session or one of its executions changed in the folder.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::Args;
-use rawko::checkpoint::{ChangeKind, Changes, CheckpointError, Checkpoints, Detail, FileChange, Span, Until};
+use rawko::checkpoint::{
+    ChangeKind, Changes, CheckpointError, Checkpoints, DiffDetail, FileChange, Span, Until,
+};
 use rawko::journal::{SessionStore, read};
 use serde_json::json;
 
@@ -14,27 +16,27 @@ use crate::workspace::Workspace;
 
 /// Options of `rawko diff`.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
-    /// The session: its id, or the beginning or end of it; `last` is the latest
+pub(crate) struct DiffArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest
     #[arg(default_value = "last")]
     id: String,
-    /// Only what this execution changed, by its number
+    /// Show only what this execution changed, by its number
     #[arg(long, value_name = "N")]
     execution: Option<u32>,
-    /// Name the files and count their lines, without the lines
+    /// List the files with their line counts, without the lines
     #[arg(long)]
     stat: bool,
-    /// Print JSON: the files, without the lines
+    /// Print the list of files as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Compares.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
+/// Shows the changes.
+pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, Failure> {
     let (session, checkpoints) = checkpoints(workspace, &arguments.id)?;
     let span = arguments.execution.map_or(Span::Session, Span::Execution);
     let lines = !arguments.stat && !arguments.json;
-    let changes = checkpoints.changes(span, if lines { Detail::Lines } else { Detail::Files })?;
+    let changes = checkpoints.changes(span, if lines { DiffDetail::Lines } else { DiffDetail::Files })?;
     let console = &workspace.console;
     if arguments.json {
         let to = match &changes.to {
@@ -50,7 +52,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
         }))?;
         return Ok(Exit::Success);
     }
-    // Standard output is the patch and nothing else: it can be applied.
+    // Standard output holds only the patch, so that it can be applied.
     let paint = console.error_paint();
     let mut notice = paint.faint(&clean_line(&heading(&session, &changes)));
     notice.push('\n');
@@ -86,7 +88,7 @@ fn heading(session: &str, changes: &Changes) -> String {
     format!("{session}: {count} files differ, from before execution {} to {to}", changes.from.name)
 }
 
-/// Every file with its lines, and all of them together.
+/// Every file with its line counts.
 fn stat(files: &[FileChange], paint: Paint) -> String {
     let mut text = String::new();
     for file in files {
@@ -109,7 +111,7 @@ fn stat(files: &[FileChange], paint: Paint) -> String {
     text
 }
 
-/// A terminal gets colours and no escape sequences; a pipe or a file gets every byte.
+/// A terminal gets colors and no escape sequences; a pipe or a file gets every byte.
 fn patch(bytes: &[u8], paint: Paint) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if !out.is_terminal() {
@@ -141,13 +143,12 @@ impl From<CheckpointError> for Failure {
         let message = error.to_string();
         match error {
             CheckpointError::Unknown { .. } => {
-                Self::usage(message).with_hint("`rawko rewind ID --list` shows what was kept of a session")
+                Self::usage(message).with_hint("`rawko rewind ID --list` shows the checkpoints of a session")
             }
             CheckpointError::BadSession { .. } => Self::usage(message),
-            CheckpointError::Git { .. } | CheckpointError::TooSlow { .. } => {
-                Self::new(Exit::Failed, message).with_hint("`rawko doctor` checks git; what was kept stays")
-            }
-            // The other messages say themselves what to try.
+            CheckpointError::Git { .. } | CheckpointError::TooSlow { .. } => Self::new(Exit::Failed, message)
+                .with_hint("`rawko doctor` checks git; the checkpoints are not affected"),
+            // The other messages already say what to try.
             _ => Self::new(Exit::Failed, message),
         }
     }

@@ -1,51 +1,51 @@
-//! `rawko doctor`: whether everything is there that a run needs, and what to do where it is not.
+//! `rawko doctor`: checks whether everything that a run needs is there, and says what to do if not.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::Args;
 use rawko::config::ProviderType;
-use rawko::{Rawko, Verifying};
+use rawko::{Rawko, VerificationPlan};
 use rustix::fs::{Access, access};
 use serde::Serialize;
 use serde_json::json;
 
 use super::config::is_trusted;
-use super::providers::{self, Key};
-use crate::environment::Environment;
+use super::providers::{self, ProviderKey};
+use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, clean, clean_line, indent, wrap};
 use crate::workspace::{Workspace, choose};
 
-/// Where the words of a finding begin.
+/// Column where the text of a finding begins.
 const MARGIN: usize = 23;
-/// How wide they run.
+/// Width of that text.
 const WIDTH: usize = 76;
 
 /// Options of `rawko doctor`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// How one thing is.
+/// The result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Health {
-    /// As it should be.
+    /// Nothing to do.
     Ok,
-    /// Worth knowing; runs work.
+    /// Runs work, with a drawback.
     Warning,
     /// Runs do not work.
     Problem,
 }
 
-/// One finding.
+/// One check: what was found and what to do about it.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct DoctorFinding {
     name: &'static str,
     health: Health,
     detail: String,
@@ -53,7 +53,7 @@ struct Finding {
     fix: Option<String>,
 }
 
-impl Finding {
+impl DoctorFinding {
     fn ok(name: &'static str, detail: impl Into<String>) -> Self {
         Self { name, health: Health::Ok, detail: detail.into(), fix: None }
     }
@@ -67,8 +67,8 @@ impl Finding {
     }
 }
 
-/// Looks at everything.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
+/// Runs all checks.
+pub(crate) fn run(workspace: &Workspace, arguments: &DoctorArgs) -> Result<Exit, Failure> {
     let findings = examine(workspace);
     let problems = findings.iter().filter(|finding| finding.health == Health::Problem).count();
     let console = &workspace.console;
@@ -82,7 +82,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
     Ok(if problems == 0 { Exit::Success } else { Exit::Failed })
 }
 
-fn examine(workspace: &Workspace) -> Vec<Finding> {
+fn examine(workspace: &Workspace) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     match workspace.builder().trusted(true).build() {
         Ok(rawko) => {
@@ -96,8 +96,8 @@ fn examine(workspace: &Workspace) -> Vec<Finding> {
             findings.push(sandbox(&rawko));
         }
         Err(error) => {
-            let fix = "mend what is listed, then `rawko config check`";
-            findings.push(Finding::problem("configuration", error.to_string(), fix));
+            let fix = "fix these errors, then run `rawko config check`";
+            findings.push(DoctorFinding::problem("configuration", error.to_string(), fix));
             findings.push(folder(workspace, workspace.folder()));
             findings.push(git(workspace.environment, workspace.folder()));
             findings.push(bash());
@@ -106,59 +106,61 @@ fn examine(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-fn configuration(rawko: &Rawko) -> Finding {
+fn configuration(rawko: &Rawko) -> DoctorFinding {
     let config = rawko.config();
     let agents = config.agents.len();
     match config.warnings.as_slice() {
-        [] => Finding::ok("configuration", format!("sound, {agents} agents")),
+        [] => DoctorFinding::ok("configuration", format!("valid, {agents} agents")),
         warnings => {
-            let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-            Finding::warning("configuration", told.join("\n"), "see `rawko config check`")
+            let texts: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+            DoctorFinding::warning("configuration", texts.join("\n"), "see `rawko config check`")
         }
     }
 }
 
-fn trust(workspace: &Workspace, rawko: &Rawko) -> Finding {
+fn trust(workspace: &Workspace, rawko: &Rawko) -> DoctorFinding {
     let claims = rawko.config().claims.len();
     if claims == 0 {
-        return Finding::ok("trust", "this folder asks for nothing that needs trust");
+        return DoctorFinding::ok("trust", "this folder's configuration needs no trust");
     }
     if is_trusted(workspace, rawko) {
-        return Finding::ok("trust", "this folder's configuration is trusted as it is now");
+        return DoctorFinding::ok("trust", "this folder's configuration is trusted");
     }
     let detail =
-        format!("this folder's configuration asks for {claims} thing(s) that need trust, and is not trusted");
-    Finding::problem("trust", detail, "read it (`rawko config check`), then `rawko trust`")
+        format!("this folder's configuration has {claims} setting(s) that need trust, and is not trusted");
+    DoctorFinding::problem("trust", detail, "read them (`rawko config check`), then run `rawko trust`")
 }
 
-/// The provider that runs use, and which others could be used.
-fn models(workspace: &Workspace, rawko: &Rawko) -> Vec<Finding> {
+/// The default provider, and others that have a key.
+fn models(workspace: &Workspace, rawko: &Rawko) -> Vec<DoctorFinding> {
     let config = &rawko.config().config;
     let name = config.default_provider();
     let environment = workspace.environment;
     let others: Vec<String> = providers::all(rawko)
         .iter()
-        .filter(|other| other.name != name && matches!(Key::of(other, environment), Key::Set(_)))
+        .filter(|other| {
+            other.name != name && matches!(ProviderKey::of(other, environment), ProviderKey::Set(_))
+        })
         .map(|other| other.name.clone())
         .collect();
     let Some(provider) = config.provider(name) else {
         let fix = "name one: --provider NAME (`rawko providers list`)";
-        return vec![Finding::problem("provider", format!("there is no provider `{name}`"), fix)];
+        return vec![DoctorFinding::problem("provider", format!("there is no provider `{name}`"), fix)];
     };
     let mut findings = Vec::new();
-    findings.push(match Key::of(&provider, environment) {
-        Key::Set(variable) => Finding::ok("provider", format!("`{name}`, key in {variable}")),
-        Key::NotSent if provider.kind == ProviderType::Scripted => {
-            Finding::ok("provider", format!("`{name}`, answers from a script"))
+    findings.push(match ProviderKey::of(&provider, environment) {
+        ProviderKey::Set(variable) => DoctorFinding::ok("provider", format!("`{name}`, key in {variable}")),
+        ProviderKey::NotSent if provider.kind == ProviderType::Scripted => {
+            DoctorFinding::ok("provider", format!("`{name}`, scripted answers"))
         }
-        Key::NotSent => Finding::ok(
+        ProviderKey::NotSent => DoctorFinding::ok(
             "provider",
             format!(
-                "`{name}` is sent no key; if it needs one, name its variable in `apiKeyEnv`. \
+                "`{name}`, no key is sent; if it needs one, name its variable in `apiKeyEnv`. \
                  To try it: `rawko providers check {name}`"
             ),
         ),
-        Key::Missing(variable) => Finding::problem(
+        ProviderKey::Missing(variable) => DoctorFinding::problem(
             "provider",
             format!("`{name}` needs a key, and {variable} is not set"),
             format!("export {variable}=…, or use another provider: --provider NAME (`rawko providers list`); a model on this machine: --provider ollama"),
@@ -166,21 +168,21 @@ fn models(workspace: &Workspace, rawko: &Rawko) -> Vec<Finding> {
     });
     if let Err(error) = rawko.setup() {
         let fix = "name a model: --model MODEL, or `model` in the configuration";
-        findings.push(Finding::problem("model", error.to_string(), fix));
+        findings.push(DoctorFinding::problem("model", error.to_string(), fix));
     } else if let Err(error) = rawko.check_secrets() {
-        let fix = "take it out: it would be sent to a model and kept in the journal";
-        findings.push(Finding::problem("secrets", error.to_string(), fix));
+        let fix = "remove it: it would be sent to a model and stored in the journal";
+        findings.push(DoctorFinding::problem("secrets", error.to_string(), fix));
     }
     if !others.is_empty() {
-        findings.push(Finding::ok("other keys", others.join(", ")));
+        findings.push(DoctorFinding::ok("other keys", others.join(", ")));
     }
     findings
 }
 
-/// What would prove that a task is done, and who says so.
-fn verification(rawko: &Rawko) -> Finding {
+/// The verification commands, and where they come from.
+fn verification(rawko: &Rawko) -> DoctorFinding {
     const NAME: &str = "verification";
-    let Verifying { commands, origin, found, .. } = rawko.verifying();
+    let VerificationPlan { commands, origin, found, .. } = rawko.verification_plan();
     let listed = commands.iter().map(|command| format!("`{}`", clean_line(command)));
     let listed = listed.collect::<Vec<_>>().join(", ");
     let missing: Vec<String> = found
@@ -190,99 +192,95 @@ fn verification(rawko: &Rawko) -> Finding {
             Some(format!("{} suggests `{}`, but there is no {program} in PATH", found.because, found.command))
         })
         .collect();
-    let claimed = "a run ends as claimed: no command proves that it is done";
+    let claimed = "runs can only end as claimed";
     match (origin, commands.is_empty(), missing.is_empty()) {
-        (Some(origin), false, _) => Finding::ok(NAME, format!("{listed}, said by {origin}")),
-        (Some(origin), true, _) => Finding::ok(NAME, format!("turned off by {origin}: {claimed}")),
+        (Some(origin), false, _) => DoctorFinding::ok(NAME, format!("{listed}, set by {origin}")),
+        (Some(origin), true, _) => DoctorFinding::ok(NAME, format!("turned off by {origin}: {claimed}")),
         (None, false, true) => {
             let signs: Vec<&str> = found.iter().map(|found| found.because.as_str()).collect();
-            Finding::ok(NAME, format!("{listed}, found by {}", signs.join(", ")))
+            DoctorFinding::ok(NAME, format!("{listed}, found by {}", signs.join(", ")))
         }
         (None, false, false) => {
             let detail = format!("{listed}, found in the project; {}", missing.join("; "));
-            Finding::warning(
+            DoctorFinding::warning(
                 NAME,
                 detail,
-                "install what is missing, or say what verifies: `verify:` in .rawko/config.yaml",
+                "install what is missing, or set `verify:` in .rawko/config.yaml",
             )
         }
         (None, true, false) => {
             let detail = format!("{}: {claimed}", missing.join("; "));
-            Finding::warning(
-                NAME,
-                detail,
-                "install it, or say what verifies: `verify:` in .rawko/config.yaml",
-            )
+            DoctorFinding::warning(NAME, detail, "install it, or set `verify:` in .rawko/config.yaml")
         }
         (None, true, true) => {
-            let detail = format!("nothing was found that verifies this project: {claimed}");
-            Finding::warning(
+            let detail = format!("no verification command was found: {claimed}");
+            DoctorFinding::warning(
                 NAME,
                 detail,
-                "say what does: `verify: [COMMAND]` in .rawko/config.yaml, or --verify CMD",
+                "set `verify: [COMMAND]` in .rawko/config.yaml, or use --verify CMD",
             )
         }
     }
 }
 
-/// Whether a run may work here, and sessions can be kept: looked at on the nearest folder that is there, so that nothing
-/// is written.
-fn folder(workspace: &Workspace, project: &Path) -> Finding {
+/// Whether a run may work here and can store sessions. Checks the nearest existing folder, so that nothing is written.
+fn folder(workspace: &Workspace, project: &Path) -> DoctorFinding {
     if let Some((too_wide, project)) = workspace.too_wide() {
-        return Finding::problem("folder", too_wide.described(&project), choose(&project));
+        return DoctorFinding::problem("folder", too_wide.described(&project), choose(&project));
     }
     let sessions = project.join(".rawko").join("sessions");
     let nearest = sessions.ancestors().find(|path| path.exists()).unwrap_or(project);
     match access(nearest, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => Finding::ok("folder", format!("{} can be written", nearest.display())),
-        Err(error) => Finding::problem(
+        Ok(()) => DoctorFinding::ok("folder", format!("{} can be written", nearest.display())),
+        Err(error) => DoctorFinding::problem(
             "folder",
             format!("{} cannot be written: {}", nearest.display(), std::io::Error::from(error)),
-            "run rawko in a folder of your own, or give yourself the right to write there",
+            "run rawko in a folder of your own, or give yourself write permission",
         ),
     }
 }
 
-fn git(environment: Environment, project: &Path) -> Finding {
+fn git(environment: ProcessEnv, project: &Path) -> DoctorFinding {
     if environment.program("git").is_none() {
-        let fix = "install git: without it nobody sees what a run changed";
-        return Finding::warning("git", "git is not found in PATH", fix);
+        let fix = "install git: `rawko diff`, `rawko rewind` and verified results need it";
+        return DoctorFinding::warning("git", "git is not found in PATH", fix);
     }
-    // Asked outside of the folder: its own configuration has no say in this.
+    // Run outside of the folder, so that the folder's git configuration is not used.
     let version = Command::new("git").arg("--version").current_dir("/").stdin(Stdio::null()).output();
     let version =
         version.map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned()).unwrap_or_default();
     if project.ancestors().any(|folder| folder.join(".git").exists()) {
-        Finding::ok("git", format!("{version}, and this is a git work tree"))
+        DoctorFinding::ok("git", format!("{version}, and this is a git work tree"))
     } else {
-        let fix = "`git init` and commit before a run: then every change can be seen and taken back";
-        Finding::warning("git", format!("{version}, but this is no git work tree"), fix)
+        let fix = "run `git init` and commit before a run to see its changes in git too; `rawko diff` and `rawko rewind` \
+                   work without";
+        DoctorFinding::warning("git", format!("{version}, but this is not a git work tree"), fix)
     }
 }
 
-/// The bash that the tool runs, which is not looked for in `PATH`.
-fn bash() -> Finding {
+/// The bash that the Bash tool runs. It is not searched in `PATH`.
+fn bash() -> DoctorFinding {
     match rawko::tools::shell() {
-        Ok(path) => Finding::ok("bash", path),
+        Ok(path) => DoctorFinding::ok("bash", path),
         Err(error) => {
-            Finding::problem("bash", error.to_string(), "install bash: agents run commands with it")
+            DoctorFinding::problem("bash", error.to_string(), "install bash: agents run commands with it")
         }
     }
 }
 
-fn sandbox(rawko: &Rawko) -> Finding {
-    let confined = "file tools are confined to what the permissions name";
+fn sandbox(rawko: &Rawko) -> DoctorFinding {
+    let confined = "file tools can only reach what the permissions allow";
     match rawko.degraded().as_slice() {
-        [] => Finding::ok("sandbox", confined),
-        missing => Finding::warning(
+        [] => DoctorFinding::ok("sandbox", confined),
+        missing => DoctorFinding::warning(
             "sandbox",
             format!("{confined}, but {}", missing.join("; ")),
-            "run rawko in a container or as a user of its own where that matters; narrow `bashFilter` and `permissions`",
+            "if that matters, run rawko in a container or as a separate user; narrow `bashFilter` and `permissions`",
         ),
     }
 }
 
-fn page(findings: &[Finding], problems: usize, paint: Paint) -> String {
+fn page(findings: &[DoctorFinding], problems: usize, paint: Paint) -> String {
     let mut text = String::new();
     for finding in findings {
         let mark = match finding.health {

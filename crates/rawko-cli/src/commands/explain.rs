@@ -1,12 +1,12 @@
-//! `rawko explain ID [N]`: why a run went the way it went, decision by decision.
+//! `rawko explain ID [N]`: explains a session decision by decision.
 
 use clap::Args;
-use rawko::core::machine::Decision;
-use rawko::core::message::{Content, Message, Role};
-use rawko::core::session::{DecisionPoint, DecisionSource, Note};
-use rawko::core::text::truncate;
 use rawko::journal::{Journal, JournaledEffect, Record, read};
 use rawko::{CallAnswer, ExplainedCall, Explanation, explain};
+use rawko_core::machine::Decision;
+use rawko_core::message::{Content, Message, Role};
+use rawko_core::session::{DecisionPoint, DecisionSource, Note};
+use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -16,13 +16,13 @@ use crate::workspace::Workspace;
 
 /// Options of `rawko explain`.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Arguments {
-    /// Its id, or the beginning or end of it; `last` is the latest
+pub(crate) struct ExplainArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest
     #[arg(default_value = "last")]
     id: String,
-    /// Which decision; a list of all where left out
+    /// Number of a decision; without it, list all decisions
     number: Option<usize>,
-    /// Tell what this record of the journal is, a denied call say
+    /// Show this record of the journal, and why it is there
     #[arg(long, value_name = "N", conflicts_with = "number")]
     record: Option<u64>,
     /// Print JSON
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 }
 
 /// Explains the session.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
+pub(crate) fn run(workspace: &Workspace, arguments: &ExplainArgs) -> Result<Exit, Failure> {
     let path = workspace.sessions()?.find(&arguments.id).map_err(rawko::Error::from)?;
     let journal = read(&path).map_err(rawko::Error::from)?;
     if let Some(seq) = arguments.record {
@@ -54,7 +54,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
     if arguments.json {
         console.json(chosen)?;
     } else {
-        console.write(&told(chosen, decisions.len(), console.paint()))?;
+        console.write(&details(chosen, decisions.len(), console.paint()))?;
     }
     Ok(Exit::Success)
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
 fn list(journal: &Journal, decisions: &[Explanation], paint: Paint) -> String {
     let session = clean_line(&journal.header.session);
     if decisions.is_empty() {
-        return format!("session {session} holds no decision yet\n");
+        return format!("session {session} has no decisions yet\n");
     }
     let mut table = Table::new(&["#", "RECORD", "STATE", "DECISION", "SOURCE", "COST", "REASON"]);
     for one in decisions {
@@ -76,14 +76,14 @@ fn list(journal: &Journal, decisions: &[Explanation], paint: Paint) -> String {
             truncate(&clean_line(one.decision.reason()), 60),
         ]);
     }
-    format!("{}\nmore about one: rawko explain {session} NUMBER\n", table.render(paint))
+    format!("{}\nfor details: rawko explain {session} NUMBER\n", table.render(paint))
 }
 
-/// One decision, for people.
-pub(crate) fn told(one: &Explanation, of: usize, paint: Paint) -> String {
+/// One decision in full.
+pub(crate) fn details(one: &Explanation, of: usize, paint: Paint) -> String {
     let point = match one.point {
         DecisionPoint::Select => "who works next",
-        DecisionPoint::Evaluate => "how it goes on",
+        DecisionPoint::Evaluate => "how the run continues",
     };
     let title = format!("Decision {} of {of}: {}", one.number, decision(&one.decision));
     let mut text = format!("{}\n{}\n\n", paint.strong(&title), indent(&clean(one.decision.reason()), 2));
@@ -105,15 +105,15 @@ pub(crate) fn told(one: &Explanation, of: usize, paint: Paint) -> String {
         text.push_str(&asked(at, call, one.calls.len(), paint));
     }
     if let Some(input) = &one.input {
-        text.push_str(&section("What the arbiter was told, as data", &pretty(input), paint));
+        text.push_str(&section("The arbiter's input", &pretty(input), paint));
     }
-    text.push_str(&format!("\n{}\n{}", paint.strong("What else was possible"), alternatives(one, paint)));
+    text.push_str(&format!("\n{}\n{}", paint.strong("Alternatives"), alternatives(one, paint)));
     text
 }
 
 fn used(one: &Explanation) -> String {
     match one.calls.len() {
-        0 => "nothing: no model was asked".to_owned(),
+        0 => "no model was asked".to_owned(),
         calls => format!(
             "{calls} model call(s), {}{} tokens in, {} out, {}",
             about(&one.usage),
@@ -124,32 +124,30 @@ fn used(one: &Explanation) -> String {
     }
 }
 
-/// A question and its answer; of a question put again, what is new in it.
+/// A model call and its answer. For a repeated call, only the new message.
 fn asked(at: usize, call: &ExplainedCall, of: usize, paint: Paint) -> String {
     let to = format!("{} ({})", clean_line(&call.model), clean_line(&call.provider));
     let mut text = String::new();
     if at == 0 {
-        text.push_str(&section(
-            &format!("What the arbiter saw: system prompt, to {to}"),
-            &call.system,
-            paint,
-        ));
-        text.push_str(&section("What the arbiter saw: the question", &said(&call.messages), paint));
+        text.push_str(&section(&format!("System prompt, to {to}"), &call.system, paint));
+        text.push_str(&section("Question", &transcript(&call.messages), paint));
     } else {
         let last: Vec<_> = call.messages.iter().rev().take(1).cloned().collect();
         let title = format!("Asked again, {} of {of}, to {to}", at + 1);
-        text.push_str(&section(&title, &said(&last), paint));
+        text.push_str(&section(&title, &transcript(&last), paint));
     }
     let (title, words) = match &call.answer {
         CallAnswer::Replied { message, duration_ms, .. } => {
-            (format!("What it answered, after {}", duration(*duration_ms)), content(message))
+            (format!("Answer, after {}", duration(*duration_ms)), content(message))
         }
         CallAnswer::Failed { error, duration_ms } => (
             format!("The call failed, after {}", duration(*duration_ms)),
             format!("{}: {}", error.code, error.message),
         ),
-        CallAnswer::Lost => ("No answer".to_owned(), "the process that asked was gone".to_owned()),
-        CallAnswer::Dropped => ("No answer".to_owned(), "the question was dropped".to_owned()),
+        CallAnswer::Lost => {
+            ("No answer".to_owned(), "the process ended before the answer was recorded".to_owned())
+        }
+        CallAnswer::Dropped => ("No answer".to_owned(), "the run stopped waiting for it".to_owned()),
     };
     text.push_str(&section(&title, &words, paint));
     if let Some(why) = &call.rejected {
@@ -174,12 +172,12 @@ fn alternatives(one: &Explanation, paint: Paint) -> String {
         (None, _) => {}
         (Some(rules), _) => {
             let same = if rules.kind() == one.decision.kind() && decision(rules) == decision(&one.decision) {
-                "the same"
+                "the same decision"
             } else {
                 "another decision"
             };
             text.push_str(&format!(
-                "  the rules would have taken {same}: {} ({})\n",
+                "  the rules would have made {same}: {} ({})\n",
                 decision(rules),
                 truncate(&clean_line(rules.reason()), 120)
             ));
@@ -188,7 +186,7 @@ fn alternatives(one: &Explanation, paint: Paint) -> String {
     text
 }
 
-/// What a record of the journal is.
+/// Shows a record of the journal.
 fn record(workspace: &Workspace, journal: &Journal, seq: u64, as_json: bool) -> Result<Exit, Failure> {
     let known = journal.records.len();
     let found = match seq {
@@ -199,7 +197,7 @@ fn record(workspace: &Workspace, journal: &Journal, seq: u64, as_json: bool) -> 
                 Record::Event(event) => {
                     (json!(event), format!("{}, at {}", event.event.name(), event.at.to_rfc3339()))
                 }
-                Record::Step(step) => (json!(step), format!("what record {} led to", seq - 1)),
+                Record::Step(step) => (json!(step), format!("the step that follows record {}", seq - 1)),
             })
         }),
     };
@@ -222,7 +220,7 @@ fn record(workspace: &Workspace, journal: &Journal, seq: u64, as_json: bool) -> 
     Ok(Exit::Success)
 }
 
-/// Where a record comes from, and what in it needs a reason.
+/// Where a record comes from, and the reasons that it holds.
 fn reasons(journal: &Journal, seq: usize) -> Vec<String> {
     let Some(record) = seq.checked_sub(1).and_then(|at| journal.records.get(at)) else { return Vec::new() };
     match record {
@@ -231,7 +229,7 @@ fn reasons(journal: &Journal, seq: usize) -> Vec<String> {
             let issued = journal.records.iter().enumerate().take(seq).find_map(|(at, record)| match record {
                 Record::Step(step) => step.effects.iter().find_map(|one| {
                     let (id, what) = issued(one)?;
-                    (id == effect).then(|| format!("answers {effect}: {what}, begun by record {}", at + 1))
+                    (id == effect).then(|| format!("answers {effect}: {what}, issued in record {}", at + 1))
                 }),
                 Record::Event(_) => None,
             });
@@ -246,20 +244,20 @@ fn reasons(journal: &Journal, seq: usize) -> Vec<String> {
                     clean_line(rule)
                 )),
                 Note::Warned { message } => Some(format!("warned: {}", clean_line(message))),
-                Note::Decided(record) => Some(format!("decided: {}", decision(&record.decision))),
+                Note::DecisionMade(record) => Some(format!("decided: {}", decision(&record.decision))),
                 Note::StateChanged { from, to, .. } => Some(format!("state: {from} -> {to}")),
                 _ => None,
             });
             let begun =
-                step.effects.iter().filter_map(issued).map(|(id, what)| format!("begins {id}: {what}"));
+                step.effects.iter().filter_map(issued).map(|(id, what)| format!("issues {id}: {what}"));
             notes.chain(begun).collect()
         }
     }
 }
 
-/// An effect that is answered, in words.
-fn issued(effect: &JournaledEffect) -> Option<(rawko::core::session::EffectId, String)> {
-    use rawko::core::session::{Effect, TimerPurpose};
+/// An effect that awaits an answer, in words.
+fn issued(effect: &JournaledEffect) -> Option<(rawko_core::session::EffectId, String)> {
+    use rawko_core::session::{Effect, TimerPurpose};
     match effect {
         JournaledEffect::RunTool { id, agent, call, rule, .. } => Some((
             *id,
@@ -274,7 +272,7 @@ fn issued(effect: &JournaledEffect) -> Option<(rawko::core::session::EffectId, S
             let id = effect.awaits_answer()?;
             let what = match effect {
                 Effect::CallModel { purpose, model, .. } => {
-                    format!("a question of `{}` to {}", clean_line(&purpose.to_string()), clean_line(model))
+                    format!("a request for `{}` to {}", clean_line(&purpose.to_string()), clean_line(model))
                 }
                 Effect::RunTool { call, .. } => clean_line(&call.name),
                 Effect::TakeCheckpoint { iteration, .. } => {
@@ -282,10 +280,10 @@ fn issued(effect: &JournaledEffect) -> Option<(rawko::core::session::EffectId, S
                 }
                 Effect::Recall { agent, .. } => format!("a search of the memories for {}", clean_line(agent)),
                 Effect::Remember { draft, .. } => {
-                    format!("a memory to be kept: {}", clean_line(&draft.title))
+                    format!("storing a memory: {}", clean_line(&draft.title))
                 }
                 Effect::InspectTree { iteration, .. } => {
-                    format!("a look at the tree after execution {iteration}")
+                    format!("an inspection of the tree after execution {iteration}")
                 }
                 Effect::Verify { commands, .. } => {
                     format!("the verification commands: {}", clean_line(&commands.join("; ")))
@@ -305,7 +303,7 @@ fn section(title: &str, body: &str, paint: Paint) -> String {
     format!("\n{}\n{}\n", paint.strong(title), indent(clean(body).trim_end(), 2))
 }
 
-fn said(messages: &[std::sync::Arc<Message>]) -> String {
+fn transcript(messages: &[std::sync::Arc<Message>]) -> String {
     let several = messages.len() > 1;
     let parts = messages.iter().map(|message| match (several, message.role) {
         (false, _) => content(message),
@@ -315,7 +313,7 @@ fn said(messages: &[std::sync::Arc<Message>]) -> String {
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// A message as it is: text as text, everything else as JSON.
+/// A message: text as text, everything else as JSON.
 fn content(message: &Message) -> String {
     let parts = message.content.iter().map(|part| match part {
         Content::Text { text } => text.clone(),
@@ -337,8 +335,8 @@ fn source(source: DecisionSource) -> &'static str {
     match source {
         DecisionSource::Llm => "model",
         DecisionSource::Rule => "rules",
-        DecisionSource::Fallback => "rules, for want of a usable answer",
-        DecisionSource::Cache => "an answer given before",
+        DecisionSource::Fallback => "rules, no usable answer",
+        DecisionSource::Cache => "cache",
         DecisionSource::Human => "user",
     }
 }

@@ -1,53 +1,53 @@
-//! `rawko fork ID`: makes a new session of an old one.
+//! `rawko fork ID`: starts a new session from an old one.
 
 use clap::Args;
-use rawko::core::session::Shared;
 use rawko::{Fork, ForkOptions, Rawko, Run};
+use rawko_core::session::Shared;
 
-use crate::choices::{Allow, Overriding};
+use crate::config_args::{OverrideArgs, PermissionArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{clean_line, cost, counted, tokens};
-use crate::reporters::{Detail, Format};
-use crate::telling::Telling;
+use crate::reporters::{OutputFormat, Verbosity};
+use crate::run_args::SharedRunArgs;
 use crate::workspace::Workspace;
 
 /// Options of `rawko fork`.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Arguments {
-    /// Its id, or the beginning or end of it; `last` is the latest
+pub(crate) struct ForkArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest
     id: String,
-    /// Share this many records (`rawko explain` numbers them); as many as possible if left out. With --task: take the
+    /// Share this many records (`rawko explain` numbers them); by default as many as possible. With --task: use the
     /// setup as it was at this record
     #[arg(long, value_name = "N")]
     at: Option<u64>,
-    /// Start this task instead, with the setup of that session and nothing else of it
+    /// Start this task instead, and share only the setup of the old session
     #[arg(long, value_name = "TEXT")]
     task: Option<String>,
-    /// Only make the session: `rawko resume` goes on with it
+    /// Only create the session; `rawko resume` continues it
     #[arg(long)]
     no_run: bool,
     #[command(flatten)]
-    telling: Telling,
+    shared: SharedRunArgs,
     #[command(flatten)]
-    overriding: Overriding,
-    /// Take this folder's configuration and the session's journal at their word this once
+    overrides: OverrideArgs,
+    /// Trust this folder's configuration and the session's journal this once
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    allow: Allow,
+    permissions: PermissionArgs,
 }
 
 /// Forks the session.
-pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Exit, Failure> {
-    let Arguments { id, at, task, no_run, telling, overriding, yes, allow } = arguments;
+pub(crate) fn run(workspace: &Workspace, arguments: ForkArgs) -> Result<Exit, Failure> {
+    let ForkArgs { id, at, task, no_run, shared, overrides, yes, permissions } = arguments;
     let another_task = task.is_some();
     let options = ForkOptions { at, task };
-    let detail = telling.detail();
+    let verbosity = shared.verbosity();
     let make = || -> Result<(Rawko, Fork), Failure> {
-        let builder = overriding.builder(workspace).permissions(allow.permissions()).trusted(yes);
-        let rawko = telling.proving.over(builder).build()?;
-        if detail != Detail::Quiet {
+        let builder = overrides.builder(workspace).permissions(permissions.permissions()).trusted(yes);
+        let rawko = shared.verify.apply(builder).build()?;
+        if verbosity != Verbosity::Quiet {
             workspace.warn(&rawko);
         }
         let fork = rawko.fork(&id, &options)?;
@@ -55,29 +55,29 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Exit, F
     };
     if no_run {
         let (_, fork) = make()?;
-        match telling.format(workspace)? {
-            Format::Text => workspace.console.write(&text(&fork, another_task))?,
-            Format::Json | Format::StreamJson => workspace.console.json_line(&fork)?,
+        match shared.format(workspace)? {
+            OutputFormat::Text => workspace.console.write(&text(&fork, another_task))?,
+            OutputFormat::Json | OutputFormat::StreamJson => workspace.console.json_line(&fork)?,
         }
         return Ok(Exit::Success);
     }
-    telling.carry(workspace, false, || -> Result<Run, Failure> {
+    shared.carry(workspace, false, || -> Result<Run, Failure> {
         workspace.check_project_is_chosen()?;
         let (rawko, fork) = make()?;
-        if detail != Detail::Quiet {
+        if verbosity != Verbosity::Quiet {
             let _ = workspace.console.write_error(&text(&fork, another_task));
         }
         Ok(rawko.resume(Some(&fork.session))?)
     })
 }
 
-/// What was made, and what it shares.
+/// The new session, and what it shares.
 fn text(fork: &Fork, another_task: bool) -> String {
     let (session, old) = (clean_line(&fork.session), clean_line(&fork.from.session));
     if another_task {
         return format!(
             "session {session} starts this task with the setup of {old}: agents, models, permissions, limits\n\
-             nothing else is shared: no decision, no plan, no conversation, no cost\n"
+             nothing else is shared: no decisions, no plan, no conversation, no cost\n"
         );
     }
     let mut text = format!("session {session} shares {} with {old}\n", counted(fork.from.record, "record"));
@@ -100,7 +100,7 @@ fn text(fork: &Fork, another_task: bool) -> String {
         ));
     }
     if let Some(why) = &fork.not_shared {
-        text.push_str(&format!("its checkpoints go when {old} is removed: {}\n", clean_line(why)));
+        text.push_str(&format!("removing {old} also removes its checkpoints: {}\n", clean_line(why)));
     }
     text
 }

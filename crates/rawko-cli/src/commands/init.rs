@@ -1,4 +1,4 @@
-//! `rawko init`: writes `.rawko/` to be edited.
+//! `rawko init`: writes a `.rawko/` folder for you to edit.
 
 use clap::Args;
 use serde_json::json;
@@ -10,19 +10,19 @@ use crate::workspace::Workspace;
 
 /// Options of `rawko init`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// Print what was done as JSON
+pub(crate) struct InitArgs {
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Writes what is not there yet.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
-    // A configuration makes a project of any folder.
+/// Writes the files that do not exist yet.
+pub(crate) fn run(workspace: &Workspace, arguments: &InitArgs) -> Result<Exit, Failure> {
+    // A configuration would turn any folder into a project.
     workspace.check_project_is_chosen()?;
     let done = rawko::config::init(workspace.folder()).map_err(|error| {
         Failure::new(Exit::Failed, format!("cannot write {error}"))
-            .with_hint("check the rights of the folder, or name another one with --cwd DIR")
+            .with_hint("check the permissions of the folder, or name another one with --cwd DIR")
     })?;
     let console = &workspace.console;
     if arguments.json {
@@ -36,7 +36,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
     }
     for path in &done.kept {
         let shown = clean_line(&path.to_string_lossy());
-        text.push_str(&format!("{} {shown} (there already, left as it was)\n", paint.faint("kept   ")));
+        text.push_str(&format!("{} {shown} (exists, not changed)\n", paint.faint("kept   ")));
     }
     text.push_str(&format!(
         "\n{} edit .rawko/config.yaml and .rawko/agents/, then `rawko config check`\n",

@@ -5,48 +5,48 @@ use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use rawko::core::machine::{Limits, Simulator, export};
+use rawko_core::machine::{Limits, Simulator, export};
 
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
-/// Most bytes of one event. More is no event, but a file that is something else.
+/// Maximum bytes of one event. A longer line means that the file holds something else.
 const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 
-/// What to do with the machine.
+/// Subcommands of `rawko machine`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Action {
+pub(crate) enum MachineCommand {
     /// Read events as JSON lines and print state, context and effects after each
-    Simulate(Simulation),
+    Simulate(SimulateArgs),
     /// Print the machine as a diagram or as an XState configuration
     Export {
-        /// The form
-        #[arg(long, value_enum, default_value_t = Format::Mermaid)]
-        format: Format,
+        /// The output format
+        #[arg(long, value_enum, default_value_t = MachineFormat::Mermaid)]
+        format: MachineFormat,
     },
 }
 
 /// Options of `rawko machine simulate`.
 #[derive(Debug, Args)]
-pub(crate) struct Simulation {
-    /// The file of events; `-` or nothing for standard input
+pub(crate) struct SimulateArgs {
+    /// File of events; standard input if it is `-` or missing
     file: Option<PathBuf>,
-    /// Names of the agents that can be selected, separated by commas
+    /// Names of the agents that can be selected, comma-separated
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     agents: Option<Vec<String>>,
-    /// Most executions of agents
+    /// Maximum number of agent executions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_iterations: Option<u32>,
-    /// Failures in a row after which the run fails
+    /// The run fails after this many failures in a row
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_consecutive_failures: Option<u32>,
 }
 
-/// Forms of the machine.
+/// Formats of the exported machine.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum MachineFormat {
     /// A Mermaid state diagram
     Mermaid,
     /// A configuration for XState v5, as JSON
@@ -55,14 +55,14 @@ pub(crate) enum Format {
     Dot,
 }
 
-/// Carries the action out.
-pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, action: &MachineCommand) -> Result<Exit, Failure> {
     let console = &workspace.console;
     match action {
-        Action::Simulate(simulation) => simulate(workspace, simulation),
-        Action::Export { format: Format::Mermaid } => write(console, &export::mermaid()),
-        Action::Export { format: Format::Dot } => write(console, &export::dot()),
-        Action::Export { format: Format::Xstate } => {
+        MachineCommand::Simulate(simulation) => simulate(workspace, simulation),
+        MachineCommand::Export { format: MachineFormat::Mermaid } => write(console, &export::mermaid()),
+        MachineCommand::Export { format: MachineFormat::Dot } => write(console, &export::dot()),
+        MachineCommand::Export { format: MachineFormat::Xstate } => {
             let config = export::xstate().map_err(|error| {
                 Failure::new(Exit::Failed, format!("cannot write the machine as JSON: {error}"))
             })?;
@@ -76,7 +76,7 @@ fn write(console: &Console, text: &str) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn simulate(workspace: &Workspace, simulation: &Simulation) -> Result<Exit, Failure> {
+fn simulate(workspace: &Workspace, simulation: &SimulateArgs) -> Result<Exit, Failure> {
     let defaults = Limits::default();
     let agents = simulation.agents.as_ref().map(|names| {
         names.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
@@ -102,7 +102,7 @@ fn simulate(workspace: &Workspace, simulation: &Simulation) -> Result<Exit, Fail
     }
 }
 
-/// Line by line, each answer printed before the next line is read: somebody may be typing.
+/// Reads line by line, and prints each answer before it reads the next line, for interactive use.
 fn feed(
     console: &Console,
     simulator: &mut Simulator,
@@ -122,7 +122,7 @@ fn feed(
         }
         if read as u64 == LONGEST_LINE {
             return Err(Failure::usage(format!(
-                "line {number} of {name} is longer than 16 MiB: it is no event"
+                "line {number} of {name} is longer than 16 MiB, so it is not an event"
             )));
         }
         let text = std::str::from_utf8(&line)
@@ -132,7 +132,7 @@ fn feed(
             Ok(Some(step)) => console.json_line(&step)?,
             Err(error) => {
                 return Err(Failure::usage(format!("{name}: {error}"))
-                    .with_hint("the lines before it were taken; docs/machine.md lists the events"));
+                    .with_hint("the lines before it were applied; docs/machine.md lists the events"));
             }
         }
     }

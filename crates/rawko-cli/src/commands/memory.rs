@@ -1,4 +1,4 @@
-//! `rawko memory`: what earlier runs found out, and what of it an agent would be told.
+//! `rawko memory`: what earlier runs found out, and what of it an agent would be given.
 
 mod add;
 mod check;
@@ -6,16 +6,17 @@ mod edit;
 mod list;
 mod matching;
 mod retire;
+mod review;
 mod show;
 mod stats;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Subcommand;
-use rawko::core::Timestamp;
-use rawko::core::agent::Importance;
-use rawko::core::memory::{Header, Kind, Memory, Reason, Severity, reference_key, referred_keys};
 use rawko::memory::{FOLDER, MemoryStore, Report, WriteError};
+use rawko_core::Timestamp;
+use rawko_core::agent::Importance;
+use rawko_core::memory::{Header, Kind, Memory, Reason, Severity, reference_key, referred_keys};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -25,7 +26,7 @@ use crate::workspace::Workspace;
 
 /// What to do with the memories.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Action {
+pub(crate) enum MemoryCommand {
     /// List them
     List {
         /// Print JSON
@@ -40,10 +41,10 @@ pub(crate) enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Say which of them an agent would be told for a task, and why
-    Match(matching::Arguments),
+    /// Say which of them an agent would be given for a task, and why each
+    Match(matching::MatchArgs),
     /// Write a new one
-    Add(add::Arguments),
+    Add(add::AddArgs),
     /// Open one of them in $VISUAL or $EDITOR, and check it afterwards
     Edit {
         /// Its path, its file's name or its title
@@ -58,32 +59,35 @@ pub(crate) enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Say how often each was told to an agent, and whether it helped
+    /// Say how often agents were given each, and whether it helped
     Stats {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Let one of them be told no more; its file stays
-    Retire(retire::Arguments),
+    /// Retire one: agents are not given it any more, and its file stays
+    Retire(retire::RetireArgs),
+    /// Keep or reject what runs have proposed
+    Review(review::ReviewArgs),
 }
 
 /// Carries the action out.
-pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+pub(crate) fn run(workspace: &Workspace, action: &MemoryCommand) -> Result<Exit, Failure> {
     let store = MemoryStore::of_project(&workspace.project()?);
-    // `check` tells it as what it finds.
-    if let (Some(obstacle), false) = (store.obstacle(), matches!(action, Action::Check { .. })) {
+    // `check` reports it as a finding.
+    if let (Some(obstacle), false) = (store.obstacle(), matches!(action, MemoryCommand::Check { .. })) {
         return Err(refused(WriteError::Folder(Box::new(obstacle))));
     }
     match action {
-        Action::List { json } => list::list(workspace, &store, *json),
-        Action::Show { name, json } => show::show(workspace, &store, name, *json),
-        Action::Match(arguments) => matching::run(workspace, &store, arguments),
-        Action::Add(arguments) => add::add(workspace, &store, arguments),
-        Action::Edit { name, json } => edit::edit(workspace, &store, name, *json),
-        Action::Check { json } => check::check(workspace, &store, *json),
-        Action::Stats { json } => stats::stats(workspace, &store, *json),
-        Action::Retire(arguments) => retire::retire(workspace, &store, arguments),
+        MemoryCommand::List { json } => list::list(workspace, &store, *json),
+        MemoryCommand::Show { name, json } => show::show(workspace, &store, name, *json),
+        MemoryCommand::Match(arguments) => matching::run(workspace, &store, arguments),
+        MemoryCommand::Add(arguments) => add::add(workspace, &store, arguments),
+        MemoryCommand::Edit { name, json } => edit::edit(workspace, &store, name, *json),
+        MemoryCommand::Check { json } => check::check(workspace, &store, *json),
+        MemoryCommand::Stats { json } => stats::stats(workspace, &store, *json),
+        MemoryCommand::Retire(arguments) => retire::retire(workspace, &store, arguments),
+        MemoryCommand::Review(arguments) => review::review(workspace, &store, arguments),
     }
 }
 
@@ -153,7 +157,7 @@ fn refused(error: WriteError) -> Failure {
     }
 }
 
-/// What to do where a memory that is not told should take the place of another.
+/// What to do where a memory that is not given should take the place of another.
 fn what_else(path: &str, reason: &Reason, instead: Option<&str>) -> String {
     match (reason, instead) {
         (_, Some(instead)) => format!("name what is told in its place: --superseded-by {instead}"),
@@ -163,13 +167,13 @@ fn what_else(path: &str, reason: &Reason, instead: Option<&str>) -> String {
         (Reason::Expired { .. }, None) => format!(
             "remove or change its `expiresAt` first: rawko memory edit {path}\nor name another with --superseded-by"
         ),
-        (Reason::NoPlace { .. } | Reason::TooUnimportant | Reason::NoMatch, None) => {
+        (Reason::NoPlace { .. } | Reason::TooUnimportant | Reason::TooWeak | Reason::NoMatch, None) => {
             "name another with --superseded-by".to_owned()
         }
     }
 }
 
-/// Tells on standard error what somebody should mend.
+/// Prints on standard error what should be repaired.
 fn warn(workspace: &Workspace, reports: &[Report]) {
     if reports.is_empty() {
         return;
@@ -180,7 +184,7 @@ fn warn(workspace: &Workspace, reports: &[Report]) {
         [one] => format!("1 finding in {FOLDER}: {}: {}", clean(&one.path), clean(&one.message)),
         many => format!("{} findings in {FOLDER}", many.len()),
     };
-    // Where standard error is gone nobody reads it.
+    // A closed standard error is no failure.
     let _ = workspace
         .console
         .write_error(&format!("{} {line} (`rawko memory check` tells more)\n", paint.warning("warning:")));

@@ -1,43 +1,43 @@
-//! `rawko providers`: where model answers can come from, and whether they do.
+//! `rawko providers`: lists providers and checks that they answer.
 
 use std::collections::BTreeSet;
 
 use clap::Subcommand;
 use rawko::Rawko;
 use rawko::config::{ProviderType, ResolvedProvider};
-use rawko::core::ErrorInfo;
 use rawko::provider::ModelInfo;
 use rawko::provider::preset::PRESETS;
+use rawko_core::ErrorInfo;
 use serde_json::{Value, json};
 
-use crate::environment::Environment;
+use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Table, clean_line};
-use crate::signals::Signals;
+use crate::signals::StopSignals;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
-/// What to do with the providers.
+/// Subcommands of `rawko providers`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Action {
-    /// List them, with their keys' variables and whether those are set
+pub(crate) enum ProvidersCommand {
+    /// List the providers, and whether their keys are set
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Reach one of them, and look whether it takes the key and serves the model
+    /// Check that a provider answers, accepts the key and serves the model
     Check {
-        /// Its name; the one that runs use by default
+        /// The provider's name; by default the one that runs use
         name: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the models that one of them serves
+    /// List the models that a provider serves
     Models {
-        /// Its name; the one that runs use by default
+        /// The provider's name; by default the one that runs use
         name: Option<String>,
         /// Print JSON
         #[arg(long)]
@@ -45,29 +45,29 @@ pub(crate) enum Action {
     },
 }
 
-/// Carries the action out.
-pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, action: &ProvidersCommand) -> Result<Exit, Failure> {
     match action {
-        Action::List { json } => list(workspace, *json),
-        Action::Check { name, json } => check(workspace, name.as_deref(), *json),
-        Action::Models { name, json } => models(workspace, name.as_deref(), *json),
+        ProvidersCommand::List { json } => list(workspace, *json),
+        ProvidersCommand::Check { name, json } => check(workspace, name.as_deref(), *json),
+        ProvidersCommand::Models { name, json } => models(workspace, name.as_deref(), *json),
     }
 }
 
-/// The key that a run sends to a provider, as far as it may be told.
+/// Whether a run sends a key to a provider, and from which variable. Never holds the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Key {
-    /// None.
+pub(crate) enum ProviderKey {
+    /// No key is sent.
     NotSent,
-    /// The one in this variable.
+    /// The key in this variable.
     Set(String),
-    /// The one in this variable, which is not set: a run does not begin.
+    /// The key in this variable, which is not set: a run cannot begin.
     Missing(String),
 }
 
-impl Key {
-    /// Of that provider. The key itself is not kept.
-    pub(crate) fn of(provider: &ResolvedProvider, environment: Environment) -> Self {
+impl ProviderKey {
+    /// Looks up the provider's key.
+    pub(crate) fn of(provider: &ResolvedProvider, environment: ProcessEnv) -> Self {
         match provider.key_env() {
             None => Self::NotSent,
             Some(variable) if environment.var(variable).is_some() => Self::Set(variable.to_owned()),
@@ -84,7 +84,7 @@ impl Key {
     }
 }
 
-/// All providers: the configured ones, and those known without configuration.
+/// All providers: the configured ones and the presets.
 pub(crate) fn all(rawko: &Rawko) -> Vec<ResolvedProvider> {
     let config = &rawko.config().config;
     let configured = config.provider.named.keys().map(String::as_str);
@@ -102,7 +102,7 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
         let entries: Vec<Value> = providers
             .iter()
             .map(|provider| {
-                let key = Key::of(provider, workspace.environment);
+                let key = ProviderKey::of(provider, workspace.environment);
                 json!({
                     "name": provider.name,
                     "type": provider.kind,
@@ -112,9 +112,9 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
                     "baseUrl": provider.base_url().map(shown_address),
                     "apiKeyEnv": provider.key_env(),
                     "keySet": match key {
-                        Key::NotSent => Value::Null,
-                        Key::Set(_) => Value::Bool(true),
-                        Key::Missing(_) => Value::Bool(false),
+                        ProviderKey::NotSent => Value::Null,
+                        ProviderKey::Set(_) => Value::Bool(true),
+                        ProviderKey::Missing(_) => Value::Bool(false),
                     },
                 })
             })
@@ -128,15 +128,15 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
         table.row(vec![
             format!("{}{}", clean_line(&provider.name), if is_default { " *" } else { "" }),
             clean_line(provider.model().unwrap_or("-")),
-            Key::of(provider, workspace.environment).text(),
+            ProviderKey::of(provider, workspace.environment).text(),
             provider.base_url().map_or_else(|| "-".to_owned(), |url| clean_line(&shown_address(url))),
         ]);
     }
-    console.write(&format!("{}\n* the one that runs use by default\n", table.render(console.paint())))?;
+    console.write(&format!("{}\n* default\n", table.render(console.paint())))?;
     Ok(Exit::Success)
 }
 
-/// An address without what may be secret in it: credentials, and whatever follows a question mark.
+/// An address without its possible secrets: credentials and the query string.
 fn shown_address(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = match url.split_once("://") {
@@ -150,24 +150,24 @@ fn shown_address(url: &str) -> String {
     }
 }
 
-/// The provider in question, and the models that it serves.
+/// The provider with this name, and the models that it serves.
 fn ask(workspace: &Workspace, name: Option<&str>) -> Result<(ResolvedProvider, Vec<ModelInfo>), Failure> {
     let rawko = workspace.open()?;
     let config = &rawko.config().config;
     let name = name.unwrap_or_else(|| config.default_provider());
     let known = config.provider(name).ok_or_else(|| {
         let names: Vec<String> = all(&rawko).into_iter().map(|provider| provider.name).collect();
-        let near = rawko::core::policy::nearest_name(name, &names);
+        let near = rawko_core::policy::nearest_name(name, &names);
         let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         Failure::usage(format!("there is no provider `{name}`"))
-            .with_hint(format!("{near}`rawko providers list` shows those there are"))
+            .with_hint(format!("{near}`rawko providers list` shows all providers"))
     })?;
     if known.kind == ProviderType::Scripted {
         return Ok((known, Vec::new()));
     }
     let provider = rawko.provider(name)?;
     let models = block_on(async {
-        let mut signals = Signals::listen()?;
+        let mut signals = StopSignals::listen()?;
         tokio::select! {
             models = provider.list_models() => models.map_err(|error| refused(name, &error)),
             _ = signals.next() => Err(Failure::new(Exit::Cancelled, "interrupted")),
@@ -183,7 +183,7 @@ fn refused(name: &str, error: &ErrorInfo) -> Failure {
     };
     let status = error.status.map(|status| format!(", HTTP {status}")).unwrap_or_default();
     Failure::new(exit, format!("provider `{name}`: {} ({}{status})", error.message, error.code))
-        .with_hint("check the key, the address and the connection; `rawko providers list` shows what is used")
+        .with_hint("check the key, the address and the connection; `rawko providers list` shows the settings")
 }
 
 fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
@@ -195,7 +195,7 @@ fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exi
         other => other?,
     };
     let wanted = provider.model();
-    // Some servers list nothing, or take names that they do not list.
+    // Some servers list no models, or accept names that they do not list.
     let listed = wanted.map(|wanted| models.iter().any(|model| model.id == wanted));
     let console = &workspace.console;
     if as_json {
@@ -217,10 +217,10 @@ fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exi
     let paint = console.paint();
     let text = match (provider.kind, listed, wanted) {
         (ProviderType::Scripted, ..) => {
-            format!("{} `{name}` answers from a script: nothing to reach\n", paint.good("ok"))
+            format!("{} `{name}` has scripted answers: there is no server to check\n", paint.good("ok"))
         }
         (_, Some(false), Some(wanted)) => format!(
-            "{} {answers} and lists {} models, but `{}` is none of them: rawko providers models {name}\n",
+            "{} {answers} and lists {} models, but not `{}`: rawko providers models {name}\n",
             paint.warning("careful"),
             models.len(),
             clean_line(wanted)

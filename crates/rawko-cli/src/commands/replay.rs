@@ -1,44 +1,44 @@
-//! `rawko replay ID`: derives a session again from its journal, and tells the first difference, field by field.
+//! `rawko replay ID`: derives a session again from its journal, and shows the first difference, field by field.
 
 use clap::Args;
 use rawko::Replay;
 use rawko::journal::read;
 use serde_json::{Value, json};
 
-use crate::choices::Choices;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, clean_line, difference};
+use crate::output::{Paint, clean_line, field_difference};
 use crate::workspace::Workspace;
 
 /// Options of `rawko replay`.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Arguments {
-    /// Its id, or the beginning or end of it; `last` is the latest
+pub(crate) struct ReplayArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest
     #[arg(default_value = "last")]
     id: String,
-    /// Compare with what today's configuration and prompts would ask, not with what was recorded
+    /// Compare the record with what the current configuration and prompts would ask
     #[arg(long)]
     with_current: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    choices: Choices,
+    config: ConfigArgs,
 }
 
 /// Replays the session.
-pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Exit, Failure> {
-    let Arguments { id, with_current, json, choices } = arguments;
-    if !with_current && choices != Choices::default() {
-        return Err(Failure::usage("what a session was recorded with is in its journal")
+pub(crate) fn run(workspace: &Workspace, arguments: ReplayArgs) -> Result<Exit, Failure> {
+    let ReplayArgs { id, with_current, json, config } = arguments;
+    if !with_current && config != ConfigArgs::default() {
+        return Err(Failure::usage("the settings of a recorded session are in its journal")
             .with_hint("to compare it with other settings, add --with-current"));
     }
     let path = workspace.sessions()?.find(&id).map_err(rawko::Error::from)?;
     let journal = read(&path).map_err(rawko::Error::from)?;
     let replay = if with_current {
-        // Nothing is run and nobody is asked, so that trust is no question.
-        let rawko = choices.builder(workspace).trusted(true).build()?;
+        // Nothing is run and no model is asked, so trust is not needed.
+        let rawko = config.builder(workspace).trusted(true).build()?;
         workspace.warn(&rawko);
         rawko.replay(&journal)?
     } else {
@@ -70,37 +70,37 @@ fn text(replay: &Replay, with_current: bool, paint: Paint) -> String {
     match &replay.difference {
         None => {
             let words = if with_current {
-                "today's configuration asks, allows and decides the same"
+                "the current configuration asks, allows and decides the same"
             } else {
-                "everything is as it was recorded"
+                "everything matches the record"
             };
             let (matches, state) = (paint.good(words), replay.state);
             text.push_str(&format!("{session}: {matches}\n{counted}; the machine is in {state}\n"));
         }
-        Some(found) => {
+        Some(difference) => {
             let words = if with_current {
-                "today's configuration goes another way"
+                "the current configuration differs"
             } else {
-                "what is derived is not what was recorded"
+                "the replay differs from the record"
             };
             text.push_str(&format!("{session}: {}\n", paint.bad(words)));
-            let whose = found
+            let whose = difference
                 .request
                 .as_ref()
                 .map(|purpose| format!(", in the request of `{}`", clean_line(&purpose.to_string())));
             text.push_str(&format!(
-                "record {}, what {} leads to{}; the same until then: {counted}\n",
-                found.record,
-                clean_line(&found.after),
+                "record {}, after {}{}; the same up to there: {counted}\n",
+                difference.record,
+                clean_line(&difference.after),
                 whose.unwrap_or_default()
             ));
-            for field in &found.fields {
-                text.push_str(&difference(field, paint));
+            for field in &difference.fields {
+                text.push_str(&field_difference(field, paint));
             }
-            if !with_current && found.fields.iter().any(|field| field.field.ends_with(".digest")) {
+            if !with_current && difference.fields.iter().any(|field| field.field.ends_with(".digest")) {
                 text.push_str(&format!(
                     "A digest stands for a request's system prompt, tools and messages: rawko {} builds them \
-                     otherwise than rawko {}, which recorded this.\n",
+                     differently from rawko {}, which recorded this session.\n",
                     env!("CARGO_PKG_VERSION"),
                     clean_line(&replay.recorded_by)
                 ));
@@ -109,7 +109,7 @@ fn text(replay: &Replay, with_current: bool, paint: Paint) -> String {
     }
     if replay.torn_bytes > 0 {
         text.push_str(&format!(
-            "the last record is incomplete and has no part in this: {} bytes\n",
+            "the last record is incomplete and was left out: {} bytes\n",
             replay.torn_bytes
         ));
     }

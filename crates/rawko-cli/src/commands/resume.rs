@@ -1,40 +1,40 @@
-//! `rawko resume [ID]`: goes on with a session where its journal ends.
+//! `rawko resume [ID]`: continues a session where its journal ends.
 
 use clap::Args;
 use rawko::Run;
 
-use crate::choices::Allow;
+use crate::config_args::PermissionArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reporters::Detail;
-use crate::telling::Telling;
+use crate::reporters::Verbosity;
+use crate::run_args::SharedRunArgs;
 use crate::workspace::Workspace;
 
 /// Options of `rawko resume`.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Arguments {
-    /// Its id, or the beginning or end of it; without one, the newest session that has not ended
+pub(crate) struct ResumeArgs {
+    /// Session id, or the beginning or end of it; by default the newest session that has not ended
     id: Option<String>,
     #[command(flatten)]
-    telling: Telling,
-    /// Take this folder's configuration and the session's journal at their word this once
+    shared: SharedRunArgs,
+    /// Trust this folder's configuration and the session's journal this once
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    allow: Allow,
+    permissions: PermissionArgs,
 }
 
 /// Resumes the session.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
-    arguments.telling.carry(workspace, false, || prepare(workspace, arguments))
+pub(crate) fn run(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Exit, Failure> {
+    arguments.shared.carry(workspace, false, || prepare(workspace, arguments))
 }
 
-fn prepare(workspace: &Workspace, arguments: &Arguments) -> Result<Run, Failure> {
+fn prepare(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Run, Failure> {
     workspace.check_project_is_chosen()?;
     let builder =
-        workspace.builder().trusted(arguments.yes).permissions(arguments.allow.clone().permissions());
-    let rawko = arguments.telling.proving.over(builder).build()?;
-    if arguments.telling.detail() != Detail::Quiet {
+        workspace.builder().trusted(arguments.yes).permissions(arguments.permissions.clone().permissions());
+    let rawko = arguments.shared.verify.apply(builder).build()?;
+    if arguments.shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);
     }
     Ok(rawko.resume(arguments.id.as_deref())?)

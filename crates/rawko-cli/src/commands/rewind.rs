@@ -1,4 +1,4 @@
-//! `rawko rewind ID --to N`: brings the files back that an execution found.
+//! `rawko rewind ID --to N`: restores the files as they were before an execution.
 
 use clap::Args;
 use rawko::checkpoint::{Execute, Rewound};
@@ -12,16 +12,16 @@ use crate::workspace::Workspace;
 
 /// Options of `rawko rewind`.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
-    /// The session: its id, or the beginning or end of it; `last` is the latest
+pub(crate) struct RewindArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest
     id: String,
-    /// Before which execution, by its number; or a name of `rawko rewind ID --list`
+    /// Restore the files as they were before this execution, by its number; or a name from --list
     #[arg(long, value_name = "N", required_unless_present = "list")]
     to: Option<String>,
-    /// Tell what would be done, and do nothing
+    /// Show what would be restored, without changing anything
     #[arg(long)]
     dry_run: bool,
-    /// Tell what was kept of the session, and do nothing
+    /// List the checkpoints of the session
     #[arg(long, conflicts_with_all = ["to", "dry_run"])]
     list: bool,
     /// Print JSON
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 }
 
 /// Rewinds the files.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
+pub(crate) fn run(workspace: &Workspace, arguments: &RewindArgs) -> Result<Exit, Failure> {
     let (session, checkpoints) = diff::checkpoints(workspace, &arguments.id)?;
     let Some(to) = &arguments.to else {
         return list(workspace, &checkpoints, arguments.json);
@@ -41,7 +41,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
     if arguments.json {
         console.json(&json!({"session": session, "dryRun": arguments.dry_run, "rewound": rewound}))?;
     } else {
-        console.write(&told(&session, &rewound, arguments.dry_run))?;
+        console.write(&text(&session, &rewound, arguments.dry_run))?;
     }
     Ok(if rewound.left_alone.is_empty() { Exit::Success } else { Exit::Failed })
 }
@@ -56,7 +56,7 @@ fn list(
     if as_json {
         console.json(&kept)?;
     } else if kept.is_empty() {
-        console.line("nothing was kept: the session changed nothing, or its journal says why")?;
+        console.line("no checkpoints: the session changed nothing, or its journal says why")?;
     }
     for kept in kept.iter().filter(|_| !as_json) {
         console.line(&clean_line(&format!("{:<10} {}", kept.name, kept.id)))?;
@@ -64,7 +64,7 @@ fn list(
     Ok(Exit::Success)
 }
 
-fn told(session: &str, rewound: &Rewound, dry_run: bool) -> String {
+fn text(session: &str, rewound: &Rewound, dry_run: bool) -> String {
     let would = |done: &str, would: &str| if dry_run { would.to_owned() } else { done.to_owned() };
     let mut text = String::new();
     for (verb, paths) in [
@@ -76,7 +76,7 @@ fn told(session: &str, rewound: &Rewound, dry_run: bool) -> String {
         }
     }
     for left in &rewound.left_alone {
-        text.push_str(&format!("left as it is: {} ({})\n", clean_line(&left.path), clean_line(&left.why)));
+        text.push_str(&format!("not restored: {} ({})\n", clean_line(&left.path), clean_line(&left.why)));
     }
     let count = rewound.restored.len() + rewound.removed.len();
     let place = match rewound.to.name.parse::<u32>() {
@@ -84,9 +84,11 @@ fn told(session: &str, rewound: &Rewound, dry_run: bool) -> String {
         Err(_) => format!("of `{}` of {session}", clean_line(&rewound.to.name)),
     };
     text.push_str(&match (count, dry_run) {
-        (0, _) if rewound.left_alone.is_empty() => format!("all files are as they were {place}\n"),
-        (_, true) => format!("{count} files would be as {place}; nothing was done\n"),
-        (_, false) => format!("{count} files are as {place} now\n"),
+        (0, _) if rewound.left_alone.is_empty() => format!("no file differs from the checkpoint {place}\n"),
+        (_, true) => {
+            format!("{count} files would be restored to the checkpoint {place}; nothing was changed\n")
+        }
+        (_, false) => format!("restored {count} files to the checkpoint {place}\n"),
     });
     if let Some(before) = &rewound.before {
         text.push_str(&format!("to undo: rawko rewind {session} --to {}\n", before.name));

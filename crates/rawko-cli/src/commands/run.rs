@@ -1,73 +1,73 @@
-//! `rawko [run] TASK`: carries a task to its end and says how it ended.
+//! `rawko [run] TASK`: carries out a task.
 
 use std::io::Read as _;
 
 use clap::Args;
 use rawko::Run;
 
-use crate::choices::Choices;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reporters::Detail;
-use crate::telling::Telling;
+use crate::reporters::Verbosity;
+use crate::run_args::SharedRunArgs;
 use crate::workspace::Workspace;
 
-/// Most bytes of a task from standard input.
+/// Maximum bytes of a task from standard input.
 const LONGEST_TASK: u64 = 1024 * 1024;
 
 /// Options of `rawko run`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(override_usage = "rawko [run] [OPTIONS] TASK...\n       rawko [run] [OPTIONS] -")]
-pub(crate) struct Arguments {
-    /// What is to be done, in words; `-` reads it from standard input
+pub(crate) struct RunArgs {
+    /// The task, in words; `-` reads it from standard input
     #[arg(value_name = "TASK")]
     task: Vec<String>,
     #[command(flatten)]
-    telling: Telling,
-    /// Have this agent begin, without asking the arbiter
+    shared: SharedRunArgs,
+    /// Start with this agent, without asking the arbiter
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The first decision and a look around by an agent that can change nothing
+    /// Make only the first decision, and run the agent without write access
     #[arg(long)]
     dry_run: bool,
-    /// Take this folder's configuration at its word in this run, trusted or not
+    /// Trust this folder's configuration for this run
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    choices: Choices,
+    config: ConfigArgs,
 }
 
-/// There is nothing to do.
+/// The error for an empty task.
 pub(crate) fn no_task() -> Failure {
     Failure::usage("no task was given").with_hint(
-        "say in words what is to be done: rawko \"add a --version flag\"\n\
+        "describe the task: rawko \"add a --version flag\"\n\
          see a whole run without a key: rawko demo\n\
          see all commands and options: rawko --help",
     )
 }
 
 /// Runs the task.
-pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Exit, Failure> {
-    let telling = arguments.telling.clone();
-    telling.carry(workspace, arguments.dry_run, || prepare(workspace, arguments))
+pub(crate) fn run(workspace: &Workspace, arguments: RunArgs) -> Result<Exit, Failure> {
+    let shared = arguments.shared.clone();
+    shared.carry(workspace, arguments.dry_run, || prepare(workspace, arguments))
 }
 
-fn prepare(workspace: &Workspace, arguments: Arguments) -> Result<Run, Failure> {
-    let Arguments { task: words, telling, agent, dry_run, yes, choices } = arguments;
+fn prepare(workspace: &Workspace, arguments: RunArgs) -> Result<Run, Failure> {
+    let RunArgs { task: words, shared, agent, dry_run, yes, config } = arguments;
     let task = task(&words)?;
     workspace.check_project_is_chosen()?;
-    let mut builder = choices.builder(workspace).dry_run(dry_run).trusted(yes);
+    let mut builder = config.builder(workspace).dry_run(dry_run).trusted(yes);
     if let Some(agent) = agent {
         builder = builder.first_agent(agent);
     }
-    let rawko = telling.proving.over(builder).build()?;
-    if telling.detail() != Detail::Quiet {
+    let rawko = shared.verify.apply(builder).build()?;
+    if shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);
     }
     Ok(rawko.run(&task)?)
 }
 
-/// The task in one piece.
+/// The task as one text.
 fn task(words: &[String]) -> Result<String, Failure> {
     let text = match words {
         [only] if only == "-" => {
@@ -78,8 +78,9 @@ fn task(words: &[String]) -> Result<String, Failure> {
                     .with_hint("pipe it in: echo \"add a test\" | rawko -")
             })?;
             if bytes.len() as u64 > LONGEST_TASK {
-                return Err(Failure::usage("the task on standard input is longer than 1 MiB")
-                    .with_hint("put the material into a file of the project, and name it in the task"));
+                return Err(Failure::usage("the task on standard input is longer than 1 MiB").with_hint(
+                    "put the material into a file of the project, and name the file in the task",
+                ));
             }
             String::from_utf8(bytes).map_err(|_| {
                 Failure::usage("the task on standard input is not UTF-8 text")

@@ -1,4 +1,4 @@
-//! `rawko sessions`: runs of this folder, past and present, as their journals tell them.
+//! `rawko sessions`: past and running sessions of this folder, read from their journals.
 
 mod export;
 mod list;
@@ -15,54 +15,54 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
-/// What to do with the sessions.
+/// Subcommands of `rawko sessions`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Action {
-    /// List them, the latest last
+pub(crate) enum SessionsCommand {
+    /// List the sessions, the latest last
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Tell one of them again, from its journal
+    /// Show the events of a session
     Show {
-        /// Its id, or the beginning or end of it; `last` is the latest
+        /// Session id, or the beginning or end of it; `last` is the latest
         #[arg(default_value = "last")]
         id: String,
-        /// Tell rules, latencies, cache hits and the tools' output too
+        /// Also show rules, latencies, cache hits and tool output
         #[arg(long, short)]
         verbose: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print one of them as a document: task, decisions, what agents said and did, outcome
-    Export(export::Arguments),
-    /// Copy what is sound of a damaged one into a new session
-    Repair(repair::Arguments),
-    /// Remove sessions that nobody is running, with all that is kept of them
-    Rm(rm::Arguments),
+    /// Print a session as a document: task, decisions, what agents wrote and did, outcome
+    Export(export::ExportArgs),
+    /// Copy the intact records of a damaged session into a new one
+    Repair(repair::RepairArgs),
+    /// Remove sessions that are not running, with their checkpoints
+    Rm(rm::RmArgs),
 }
 
-/// Carries the action out.
-pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, action: &SessionsCommand) -> Result<Exit, Failure> {
     let folder = workspace.project()?;
     let store = SessionStore::of_project(&folder);
     match action {
-        Action::List { json } => list::list(workspace, &store, *json),
-        Action::Show { id, verbose, json } => show::show(workspace, &store, id, *verbose, *json),
-        Action::Export(arguments) => export::export(workspace, &store, arguments),
-        Action::Repair(arguments) => repair::repair(workspace, &store, arguments),
-        Action::Rm(arguments) => rm::rm(workspace, &folder, &store, arguments),
+        SessionsCommand::List { json } => list::list(workspace, &store, *json),
+        SessionsCommand::Show { id, verbose, json } => show::show(workspace, &store, id, *verbose, *json),
+        SessionsCommand::Export(arguments) => export::export(workspace, &store, arguments),
+        SessionsCommand::Repair(arguments) => repair::repair(workspace, &store, arguments),
+        SessionsCommand::Rm(arguments) => rm::rm(workspace, &folder, &store, arguments),
     }
 }
 
-/// The journal of the session that `id` means.
+/// The journal of the session with this id.
 fn find(store: &SessionStore, id: &str) -> Result<PathBuf, Failure> {
     store.find(id).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// A journal that cannot be read, with what to do about it.
+/// The failure for a journal that cannot be read, with a hint.
 fn broken(error: JournalError) -> Failure {
     Failure::from(rawko::Error::from(error))
 }

@@ -1,4 +1,4 @@
-//! `rawko tools`: what there is, who may use it, and a single call without a model.
+//! `rawko tools`: lists the tools, checks who may use them, and makes single calls without a model.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,48 +6,48 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use rawko::Rawko;
 use rawko::config::LoadedAgent;
-use rawko::core::agent::Permissions;
-use rawko::core::message::ToolCall;
-use rawko::core::policy::{
+use rawko::tools::{ToolContext, ToolRegistry};
+use rawko_core::agent::Permissions;
+use rawko_core::message::ToolCall;
+use rawko_core::policy::{
     CONTROL_TOOLS, Verdict, call_verdict, effective_permissions, is_control_tool, listed_programs,
     tool_verdict,
 };
-use rawko::core::tool::ToolAccess;
-use rawko::tools::{ToolContext, ToolRegistry};
+use rawko_core::tool::ToolAccess;
 use serde_json::{Value, json};
 
 use super::agents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Table, clean, clean_line, quoted};
-use crate::signals::Signals;
+use crate::signals::StopSignals;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
-/// Most bytes of a file of arguments.
+/// Maximum bytes of a file of arguments.
 const LONGEST_INPUT: u64 = 16 * 1024 * 1024;
 
-/// What to do with the tools.
+/// Subcommands of `rawko tools`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Action {
-    /// List them
+pub(crate) enum ToolsCommand {
+    /// List the tools
     List {
-        /// Say what this agent may use
+        /// Show what this agent may use
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Say whether an agent may use a tool or run a command, and which rule decides; nothing is run
-    Check(Question),
-    /// Run a tool as an agent would, with its rights
-    Call(Call),
+    /// Check whether an agent may use a tool or run a command, and by which rule; nothing is run
+    Check(ToolsCheckArgs),
+    /// Call a tool with an agent's permissions
+    Call(ToolsCallArgs),
 }
 
 /// Options of `rawko tools check`.
 #[derive(Debug, Args)]
-pub(crate) struct Question {
+pub(crate) struct ToolsCheckArgs {
     /// The agent
     #[arg(long, value_name = "NAME")]
     agent: String,
@@ -60,36 +60,36 @@ pub(crate) struct Question {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// A shell command, behind `--`
+    /// A shell command, after `--`
     #[arg(last = true)]
     command: Vec<String>,
 }
 
 /// Options of `rawko tools call`.
 #[derive(Debug, Args)]
-pub(crate) struct Call {
+pub(crate) struct ToolsCallArgs {
     /// The tool
     name: String,
-    /// The agent that calls
+    /// The agent whose permissions apply
     #[arg(long, value_name = "NAME")]
     agent: String,
-    /// Its arguments: JSON, or @FILE
+    /// Arguments of the tool, as JSON or @FILE
     #[arg(long, value_name = "JSON", default_value = "{}")]
     input: String,
-    /// Take this folder's configuration at its word, trusted or not
+    /// Trust this folder's configuration for this call
     #[arg(long, short)]
     yes: bool,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Carries the action out.
-pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<Exit, Failure> {
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, action: &ToolsCommand) -> Result<Exit, Failure> {
     match action {
-        Action::List { agent, json } => list(workspace, agent.as_deref(), *json),
-        Action::Check(question) => check(workspace, question),
-        Action::Call(call) => carry_out(workspace, call),
+        ToolsCommand::List { agent, json } => list(workspace, agent.as_deref(), *json),
+        ToolsCommand::Check(question) => check(workspace, question),
+        ToolsCommand::Call(call) => carry_out(workspace, call),
     }
 }
 
@@ -103,7 +103,7 @@ fn list(workspace: &Workspace, agent: Option<&str>, as_json: bool) -> Result<Exi
     let registry = rawko.tools()?;
     let known = names(&registry);
     let mut specs = registry.specs();
-    specs.extend(rawko::core::agent::control_tools());
+    specs.extend(rawko_core::agent::control_tools());
     let verdict = |tool: &str| agent.map(|agent| tool_verdict(&agent.config, tool, &known));
     let console = &workspace.console;
     if as_json {
@@ -146,22 +146,22 @@ fn list(workspace: &Workspace, agent: Option<&str>, as_json: bool) -> Result<Exi
 fn first_sentence(text: &str) -> String {
     let line = clean_line(text);
     let end = line.find(". ").map_or(line.len(), |at| at + 1);
-    rawko::core::text::truncate(&line[..end], 90)
+    rawko_core::text::truncate(&line[..end], 90)
 }
 
-fn check(workspace: &Workspace, question: &Question) -> Result<Exit, Failure> {
+fn check(workspace: &Workspace, arguments: &ToolsCheckArgs) -> Result<Exit, Failure> {
     let rawko = workspace.inspect()?;
-    let agent = agents::find(&rawko, &question.agent)?;
+    let agent = agents::find(&rawko, &arguments.agent)?;
     let registry = rawko.tools()?;
-    let (tool, input) = match question.command.as_slice() {
-        [] => (question.tool.as_str(), question.input.as_deref().map(parse).transpose()?),
+    let (tool, input) = match arguments.command.as_slice() {
+        [] => (arguments.tool.as_str(), arguments.input.as_deref().map(parse).transpose()?),
         [line] => ("Bash", Some(json!({ "command": line }))),
         words => {
             let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             ("Bash", Some(json!({ "command": quoted.join(" ") })))
         }
     };
-    // Without arguments the question is about the tool alone.
+    // Without arguments only the tool is checked.
     let verdict = match &input {
         None => tool_verdict(&agent.config, tool, &names(&registry)),
         Some(input) => both_walls(&rawko, agent, &registry, &tool_call(tool, input.clone())),
@@ -169,7 +169,7 @@ fn check(workspace: &Workspace, question: &Question) -> Result<Exit, Failure> {
     let places = rawko.config().places_of_rule(&agent.config.name, verdict.rule());
     let console = &workspace.console;
     let exit = if verdict.is_allowed() { Exit::Success } else { Exit::Failed };
-    if question.json {
+    if arguments.json {
         let mut entry =
             json!({ "agent": agent.config.name, "tool": tool, "input": input, "configuredAt": places });
         if let (Value::Object(entry), Value::Object(verdict)) = (&mut entry, json!(verdict)) {
@@ -189,7 +189,7 @@ fn check(workspace: &Workspace, question: &Question) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// The verdict of the policy, which judges the request, and then of the tool, which looks at the real paths.
+/// The verdict of the policy on the request, and then of the tool on the real paths.
 fn both_walls(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, call: &ToolCall) -> Verdict {
     let verdict = policy_verdict(rawko, agent, registry, call);
     if !verdict.is_allowed() || is_control_tool(&call.name) {
@@ -217,7 +217,7 @@ fn parse(text: &str) -> Result<Value, Failure> {
     })
 }
 
-fn carry_out(workspace: &Workspace, call: &Call) -> Result<Exit, Failure> {
+fn carry_out(workspace: &Workspace, call: &ToolsCallArgs) -> Result<Exit, Failure> {
     let rawko = workspace.builder().trusted(call.yes).build()?;
     workspace.warn(&rawko);
     let agent = agents::find(&rawko, &call.agent)?;
@@ -227,7 +227,7 @@ fn carry_out(workspace: &Workspace, call: &Call) -> Result<Exit, Failure> {
     };
     if is_control_tool(&call.name) {
         return Err(Failure::usage(format!(
-            "`{}` is a control tool: it means something inside a run alone",
+            "`{}` is a control tool, which only works inside a run",
             call.name
         ))
         .with_hint("`rawko tools list` shows the others"));
@@ -240,10 +240,10 @@ fn carry_out(workspace: &Workspace, call: &Call) -> Result<Exit, Failure> {
             .with_hint(format!("`rawko tools list --agent {}` shows what it may use", agent.config.name)));
     }
     let outcome = block_on(async {
-        let mut signals = Signals::listen()?;
+        let mut signals = StopSignals::listen()?;
         tokio::select! {
             outcome = registry.call(&request.name, request.input, &context) => Ok(Some(outcome)),
-            // Dropping the call ends it, its processes included.
+            // Dropping the call ends it and its processes.
             _ = signals.next() => Ok(None),
         }
     })?;

@@ -1,4 +1,4 @@
-//! `rawko trust`: trusts this folder's configuration as it is now, or no longer.
+//! `rawko trust`: trusts this folder's configuration as it is now, or revokes the trust.
 
 use clap::Args;
 use rawko::config::{TrustError, TrustStore};
@@ -11,17 +11,17 @@ use crate::workspace::Workspace;
 
 /// Options of `rawko trust`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// Trust it no longer
+pub(crate) struct TrustArgs {
+    /// Revoke the trust
     #[arg(long)]
     revoke: bool,
-    /// Print what was done as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Trusts, or trusts no longer.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, Failure> {
+/// Trusts the configuration, or revokes the trust.
+pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, Failure> {
     let store = store(workspace)?;
     let rawko = workspace.inspect()?;
     let (console, folder) = (&workspace.console, rawko.project());
@@ -39,33 +39,33 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<Exit, 
     }
     let shown = clean_line(&folder.to_string_lossy());
     let mut text = match (arguments.revoke, trusted) {
-        (true, _) => format!("{shown} is trusted no longer.\n"),
-        (false, true) => format!("{shown} is trusted, with its configuration as it is now.\n"),
-        (false, false) => format!("{shown} has no configuration of its own: there is nothing to trust.\n"),
+        (true, _) => format!("{shown} is no longer trusted.\n"),
+        (false, true) => format!("{shown} is trusted with its current configuration.\n"),
+        (false, false) => format!("{shown} has no configuration, so there is nothing to trust.\n"),
     };
     if !claims.is_empty() {
-        text.push_str("What it asks for that only a trusted folder gets:\n");
+        text.push_str("These settings need trust:\n");
         for claim in claims {
             text.push_str(&format!("  {}\n", clean(&claim.to_string())));
         }
     }
     if trusted {
-        text.push_str("A change of these files ends the trust. `rawko trust --revoke` takes it back.\n");
+        text.push_str("Changing these files ends the trust. To revoke it: rawko trust --revoke\n");
     }
     console.write(&text)?;
     Ok(Exit::Success)
 }
 
-/// Where trust is kept.
+/// The store of trusted folders.
 pub(crate) fn store(workspace: &Workspace) -> Result<TrustStore, Failure> {
     let directory = workspace.environment.state_dir().ok_or_else(|| {
-        Failure::usage("there is no place to keep what is trusted: neither XDG_STATE_HOME nor HOME is set")
+        Failure::usage("cannot store which folders are trusted: neither XDG_STATE_HOME nor HOME is set")
             .with_hint("set HOME; or trust a single run with --yes")
     })?;
     Ok(TrustStore::new(&directory))
 }
 
 fn refused(error: TrustError) -> Failure {
-    Failure::new(Exit::Failed, format!("cannot keep what is trusted: {error}"))
-        .with_hint("check the rights of that file and its folder")
+    Failure::new(Exit::Failed, format!("cannot store the trust: {error}"))
+        .with_hint("check the permissions of that file and its folder")
 }

@@ -1,10 +1,8 @@
-//! The demonstration's project and the answers that stand in for a model.
-//!
-//! Owns the throw-away project with its bug, and the script. The run itself is like any other: real machine, real
-//! tools, real rights, real tests.
+//! The demo's temporary project with a bug, and the scripted answers. The run itself is like any other: the state machine,
+//! tools, permissions and tests are real.
 
 mod project;
 mod script;
 
-pub(crate) use project::{Project, TEST_COMMAND, TestRun};
+pub(crate) use project::{DemoProject, TEST_COMMAND, TestRun};
 pub(crate) use script::{TASK, script};

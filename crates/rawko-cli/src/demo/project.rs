@@ -1,4 +1,4 @@
-//! A small project with a failing test, in a folder of its own, under git.
+//! A small git project with a failing test, in a temporary folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ const FILES: [(&str, &str); 3] = [
 /// Runs the project's tests.
 pub(crate) const TEST_COMMAND: &str = "bash tests/run.sh";
 
-/// The project. Its folder goes with it.
+/// The demo project. Dropping it deletes its folder.
 #[derive(Debug)]
-pub(crate) struct Project {
+pub(crate) struct DemoProject {
     folder: TempDir,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Project {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TestRun {
-    /// How it ended; absent where a signal ended it.
+    /// Exit code; absent if a signal ended it.
     pub(crate) exit_code: Option<i32>,
     /// What it printed.
     pub(crate) output: String,
@@ -43,7 +43,7 @@ impl TestRun {
     }
 }
 
-impl Project {
+impl DemoProject {
     /// Writes the project and commits it.
     pub(crate) fn create() -> Result<Self, Failure> {
         let cannot_write = |error: std::io::Error| {
@@ -62,7 +62,7 @@ impl Project {
         Ok(project)
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -85,7 +85,7 @@ impl Project {
         self.git(&["diff", "--no-ext-diff", "--no-color"])
     }
 
-    /// Leaves the folder behind, and says where it is.
+    /// Keeps the folder, and returns its path.
     pub(crate) fn keep(self) -> PathBuf {
         self.folder.keep()
     }
@@ -114,16 +114,16 @@ impl Project {
             return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
         }
         let name = arguments.first().copied().unwrap_or_default();
-        let said = String::from_utf8_lossy(&done.stderr);
+        let stderr = String::from_utf8_lossy(&done.stderr);
         Err(Failure::new(
             Exit::Failed,
-            format!("git {name} failed in {}: {}", self.folder().display(), said.trim()),
+            format!("git {name} failed in {}: {}", self.folder().display(), stderr.trim()),
         )
-        .with_hint("`rawko doctor` looks at git"))
+        .with_hint("`rawko doctor` checks git"))
     }
 }
 
 fn missing(program: &str, error: &std::io::Error) -> Failure {
     Failure::usage(format!("cannot start {program}: {error}"))
-        .with_hint(format!("the demonstration needs {program}: install it, and see to it that PATH finds it"))
+        .with_hint(format!("the demo needs {program}: install it, and make sure that it is in PATH"))
 }

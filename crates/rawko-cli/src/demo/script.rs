@@ -1,8 +1,8 @@
-//! What the model would say. Only words and decisions: every call is carried out by the real tools, and every test
-//! result is what the test really printed.
+//! The scripted answers of the demo. Only text and decisions are scripted: real tools run every call, and every test result
+//! is real.
 
-use rawko::core::ErrorInfo;
 use rawko::provider::Script;
+use rawko_core::ErrorInfo;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// The task of the demonstration.
 pub(crate) const TASK: &str = "The tests of slugify.sh fail. Find out why and fix it.";
 
-/// The answers, each after `delay_ms` of thinking.
+/// The answers, each after a delay of `delay_ms`.
 pub(crate) fn script(delay_ms: u64) -> Result<Script, Failure> {
     let mut replies = answers();
     for reply in &mut replies {
@@ -20,7 +20,7 @@ pub(crate) fn script(delay_ms: u64) -> Result<Script, Failure> {
         }
     }
     serde_json::from_value(Value::Array(replies)).map_err(|error| {
-        let error = ErrorInfo::new(rawko::core::ErrorCode::ConfigError, error.to_string());
+        let error = ErrorInfo::new(rawko_core::ErrorCode::ConfigError, error.to_string());
         Failure::new(Exit::Failed, format!("the demonstration's script is broken: {error}"))
     })
 }
@@ -70,7 +70,7 @@ fn arbiter() -> Vec<Value> {
         decide("select", next("planner", "There is no plan yet.")),
         decide("evaluate", next("developer", "The plan stands; its first step is a change of the code.")),
         decide("evaluate", next("tester", "The change is made; now it has to be seen to work.")),
-        decide("evaluate", next("reviewer", "All tests pass; somebody else should read the change.")),
+        decide("evaluate", next("reviewer", "All tests pass; another agent should review the change.")),
         decide(
             "evaluate",
             json!({

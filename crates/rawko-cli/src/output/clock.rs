@@ -1,12 +1,12 @@
-//! The clock of the person who looks on.
+//! Local time for people.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;
-use rawko::core::Timestamp;
+use rawko_core::Timestamp;
 
-/// Tells instants in the local time zone. The zone is read when it is needed: few runs need it.
+/// Formats times in the local time zone. The zone is read only when needed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     now: fn() -> Timestamp,
@@ -14,23 +14,23 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// The system's clock and time zone (`TZ`, `/etc/localtime`); UTC where the system does not say.
+    /// The system's clock and time zone (`TZ`, `/etc/localtime`), or UTC if it has none.
     pub(crate) fn local() -> Self {
         Self { now: system_now, zone: TimeZone::system }
     }
 
-    /// One that stands still, in UTC.
+    /// A clock that stands still, in UTC.
     #[cfg(test)]
     pub(crate) fn standing(now: fn() -> Timestamp) -> Self {
         Self { now, zone: || TimeZone::UTC }
     }
 
-    /// This instant.
+    /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         (self.now)()
     }
 
-    /// The time of day, `14:32:10`; with the date where it is not today.
+    /// The time of day, `14:32:10`; with the date if it is not today.
     pub(crate) fn time(&self, at: Timestamp) -> String {
         match (self.zoned(at), self.zoned(self.now())) {
             (Some(at), Some(now)) if at.date() == now.date() => at.strftime("%H:%M:%S").to_string(),

@@ -1,4 +1,4 @@
-//! Two values of one field, shown by where they differ.
+//! Shows where two values of one field differ.
 
 use rawko::journal::FieldDifference;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::{Paint, clean};
 
 /// Lines of each side that are shown.
 const LINES: usize = 12;
-/// Lines before the first difference that are shown, to find the place by.
+/// Lines shown before the first difference.
 const BEFORE: usize = 2;
 /// Characters of a line that are shown.
 const CHARS: usize = 240;
@@ -15,8 +15,8 @@ const CHARS: usize = 240;
 const LEAD: usize = 60;
 
 /// A field and its two values: `-` was recorded, `+` follows today.
-pub(crate) fn difference(found: &FieldDifference, paint: Paint) -> String {
-    let (was, is) = (words(&found.recorded), words(&found.derived));
+pub(crate) fn field_difference(found: &FieldDifference, paint: Paint) -> String {
+    let (was, is) = (text_of(&found.recorded), text_of(&found.derived));
     let (was, is): (Vec<&str>, Vec<&str>) = (was.lines().collect(), is.lines().collect());
     let same_start = was.iter().zip(&is).take_while(|(a, b)| a == b).count();
     let (was_rest, is_rest) =
@@ -32,7 +32,7 @@ pub(crate) fn difference(found: &FieldDifference, paint: Paint) -> String {
     for line in was.iter().take(same_start).skip(same_start.saturating_sub(BEFORE)) {
         text.push_str(&format!("    {}\n", paint.faint(&clean(&window(line, 0)))));
     }
-    // Of a pair of long lines, the place where they part is shown.
+    // Of two long lines, the part around their first difference is shown.
     let lead = match (was_only.first(), is_only.first()) {
         (Some(a), Some(b)) => a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count(),
         _ => 0,
@@ -55,7 +55,7 @@ fn side(lines: &[&str], mark: &str, lead: usize, paint: impl Fn(&str) -> String)
     text
 }
 
-/// The part of a line from this character on, and marks where something is left out.
+/// The part of a line from this character on, with marks where it was cut.
 fn window(line: &str, from: usize) -> String {
     let count = line.chars().count();
     if count <= CHARS {
@@ -63,12 +63,12 @@ fn window(line: &str, from: usize) -> String {
     }
     let shown: String = line.chars().skip(from).take(CHARS).collect();
     let before = if from > 0 { "…" } else { "" };
-    let behind = if from + CHARS < count { "…" } else { "" };
-    format!("{before}{shown}{behind}")
+    let after = if from + CHARS < count { "…" } else { "" };
+    format!("{before}{shown}{after}")
 }
 
-/// A text as it is, anything else as JSON, a line a field.
-fn words(value: &Value) -> String {
+/// A text as it is, anything else as indented JSON.
+fn text_of(value: &Value) -> String {
     match value {
         Value::Null => "(nothing)".to_owned(),
         Value::String(text) if text.is_empty() => "(an empty text)".to_owned(),
@@ -85,7 +85,7 @@ mod tests {
     #[track_caller]
     fn check(was: Value, is: Value, expected: &str) {
         let found = FieldDifference { field: "f".into(), recorded: was, derived: is };
-        assert_eq!(difference(&found, Paint::new(false)), expected);
+        assert_eq!(field_difference(&found, Paint::new(false)), expected);
     }
 
     #[test]
@@ -98,19 +98,19 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_at_the_place_where_they_part() {
+    fn long_texts_are_cut_around_the_first_difference() {
         let (was, is) = (format!("{}a{}", "x".repeat(500), "y".repeat(500)), "x".repeat(500));
         let found = FieldDifference { field: "f".into(), recorded: json!(was), derived: json!(is) };
-        let text = difference(&found, Paint::new(false));
+        let text = field_difference(&found, Paint::new(false));
         assert!(text.contains("  - …xxx") && text.contains("xay") && text.contains("y…\n"), "{text}");
         let many = |word: &str| json!((0..50).map(|n| format!("{word}{n}\n")).collect::<String>());
         let found = FieldDifference { field: "f".into(), recorded: many("a"), derived: many("b") };
-        let text = difference(&found, Paint::new(false));
+        let text = field_difference(&found, Paint::new(false));
         assert!(text.contains("  - … 38 more lines") && text.lines().count() == 27, "{text}");
     }
 
     #[test]
-    fn nothing_wild_reaches_the_terminal() {
+    fn no_control_code_reaches_the_terminal() {
         check(json!("a\u{1b}[2J"), json!("b"), "f\n  - a\n  + b\n");
     }
 }

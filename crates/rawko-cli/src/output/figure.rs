@@ -1,6 +1,6 @@
 //! Numbers for people: lengths of time, tokens, money.
 
-use rawko::core::Usage;
+use rawko_core::Usage;
 
 /// `450 ms`, `3.2 s`, `2 m 05 s`, `1 h 02 m`.
 pub(crate) fn duration(ms: u64) -> String {
@@ -22,12 +22,12 @@ pub(crate) fn tokens(count: u64) -> String {
     }
 }
 
-/// Stands before figures of this usage: nothing where they were counted, `about ` where some are estimates.
+/// Prefix for the figures of a usage: `about ` if some are estimates, otherwise nothing.
 pub(crate) fn about(usage: &Usage) -> &'static str {
     if usage.estimated { "about " } else { "" }
 }
 
-/// `$0.0042`, `$1.25`, or that it is not known.
+/// `$0.0042`, `$1.25` or `cost unknown`.
 pub(crate) fn cost(usd: Option<f64>) -> String {
     match usd {
         None => "cost unknown".to_owned(),

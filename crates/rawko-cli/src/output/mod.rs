@@ -9,7 +9,7 @@ mod sanitize;
 mod table;
 
 pub(crate) use clock::Clock;
-pub(crate) use difference::difference;
+pub(crate) use difference::field_difference;
 pub(crate) use figure::{about, cost, counted, duration, tokens};
 pub(crate) use paint::Paint;
 pub(crate) use quoted::quoted;

@@ -1,6 +1,6 @@
-//! Words for a shell.
+//! Shell quoting.
 
-/// A word as a shell reads it back, quoted where it has to be.
+/// A word as a shell reads it back, quoted if needed.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,13 +1,12 @@
-//! Text from outside, made harmless for a terminal.
+//! Removes control codes from text that comes from models, tools, files and servers.
 //!
-//! What models, tools, files and servers say may hold escape sequences that recolour, overwrite, retitle or reorder
-//! what a person sees. Owns their removal, also where a sequence is split over several pieces of a stream. It changes
-//! nothing else: line breaks, tabs and every printable character stay.
+//! Escape sequences could recolor, overwrite, retitle or reorder what a person sees. They are removed even if a sequence
+//! is split over several pieces of a stream. Line breaks, tabs and all printable characters stay.
 
 use std::borrow::Cow;
 
-/// Most characters of a string sequence (title, clipboard, …) that are swallowed before the text is believed again:
-/// one that is never closed must not hide the rest of a session.
+/// Maximum characters of a string sequence (title, clipboard, …) that are dropped. One that is never closed must not hide
+/// the rest of a session.
 const LONGEST_STRING: u32 = 4_096;
 /// The same for a control sequence; real ones have a dozen characters.
 const LONGEST_CONTROL: u32 = 64;
@@ -18,25 +17,25 @@ pub(crate) struct Sanitizer {
     within: Within,
 }
 
-/// What the text so far has begun and not ended.
+/// The sequence that the text so far has not ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Within {
     #[default]
     Text,
-    /// Behind ESC.
+    /// After ESC.
     Escape,
-    /// Behind ESC and an intermediate character, e.g. the choice of a character set.
+    /// After ESC and an intermediate character, e.g. the choice of a character set.
     Intermediate,
     /// In a control sequence (CSI).
     Control { read: u32 },
     /// In a string (OSC, DCS, SOS, PM, APC).
     String { read: u32 },
-    /// Behind an ESC in a string, which may be the first half of its terminator.
+    /// After an ESC in a string, which may be the first half of its terminator.
     StringEscape { read: u32 },
 }
 
 impl Sanitizer {
-    /// Appends to `out` what of `piece` may be shown.
+    /// Appends the printable part of `piece` to `out`.
     pub(crate) fn push(&mut self, piece: &str, out: &mut String) {
         for c in piece.chars() {
             self.within = self.step(c, out);

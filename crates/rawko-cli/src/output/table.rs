@@ -1,4 +1,4 @@
-//! Columns, indents and lines that must fit.
+//! Columns, indents and lines of limited width.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -16,7 +16,7 @@ impl Table {
         Self { rows: vec![headings.iter().map(|h| (*h).to_owned()).collect()] }
     }
 
-    /// Appends a row. Cells are harmless already, one line each, and hold no colours.
+    /// Appends a row. Cells are single lines without control codes or colors.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
@@ -48,7 +48,7 @@ impl Table {
     }
 }
 
-/// `text` with every line behind `by` blanks.
+/// `text` with every line indented by `by` spaces.
 pub(crate) fn indent(text: &str, by: usize) -> String {
     let margin = " ".repeat(by);
     let lines: Vec<String> = text
@@ -81,7 +81,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> String {
     wrapped
 }
 
-/// The beginning of `line` that fits into `columns`, with `…` where something is missing.
+/// The beginning of `line` that fits into `columns`, with `…` if it was cut.
 pub(crate) fn fit(line: &str, columns: usize) -> String {
     if line.width() <= columns {
         return line.to_owned();

@@ -1,19 +1,17 @@
-//! A few lines at the bottom of a terminal that change, under text that stays.
-//!
-//! Owns the drawing: what stays is written above, the changing lines are redrawn below it, and each change is one
-//! write, so that nothing flickers. It knows nothing of runs.
+//! A few changing lines at the bottom of a terminal, below text that stays. Each change is one write, so that nothing
+//! flickers.
 
 use std::io::{self, Write};
 
 use crate::output::{Paint, fit};
 
-/// Columns where nobody can say.
+/// Columns if the terminal does not say.
 const DEFAULT_COLUMNS: u16 = 80;
 
-/// Reads the width of the terminal; called at each drawing, since people resize windows.
+/// Reads the width of the terminal. Called at each redraw, because windows are resized.
 pub(super) type Columns = Box<dyn Fn() -> u16 + Send>;
 
-/// The width of the terminal behind standard error.
+/// The width of the terminal at standard error.
 pub(super) fn stderr_size() -> Columns {
     Box::new(|| match rustix::termios::tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_col > 0 => size.ws_col,
@@ -21,7 +19,7 @@ pub(super) fn stderr_size() -> Columns {
     })
 }
 
-/// The changing lines and the writer they are drawn on.
+/// The changing lines and their writer.
 pub(super) struct Live<W> {
     out: W,
     columns: Columns,
@@ -36,13 +34,13 @@ impl<W: Write> Live<W> {
         Self { out, columns, paint, lines: Vec::new(), drawn: 0 }
     }
 
-    /// Writes `text`, which stays, and keeps the changing lines below it. Colours in it are ours.
+    /// Writes `text`, which stays, above the changing lines. It may hold our own colors.
     pub(super) fn print(&mut self, text: &str) -> io::Result<()> {
         let body = format!("{}\n", text.strip_suffix('\n').unwrap_or(text));
         self.redraw(&body)
     }
 
-    /// Shows these lines, harmless and without colours, in the place of those that were shown.
+    /// Replaces the changing lines. They hold no control codes or colors.
     pub(super) fn show(&mut self, lines: Vec<String>) -> io::Result<()> {
         if lines == self.lines && self.drawn == lines.len() {
             return Ok(());
@@ -51,7 +49,7 @@ impl<W: Write> Live<W> {
         self.redraw("")
     }
 
-    /// Takes the changing lines away.
+    /// Removes the changing lines.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         self.lines.clear();
         if self.drawn == 0 {
@@ -61,7 +59,7 @@ impl<W: Write> Live<W> {
     }
 
     fn redraw(&mut self, above: &str) -> io::Result<()> {
-        // Terminals that know this mode show the frame at once; the others ignore it.
+        // Synchronized output: terminals that support it show the frame at once, others ignore it.
         let mut frame = String::from("\u{1b}[?2026h");
         frame.push_str(&self.erasure());
         frame.push_str(above);
@@ -70,7 +68,7 @@ impl<W: Write> Live<W> {
             if at > 0 {
                 frame.push('\n');
             }
-            // One column stays free: some terminals wrap as soon as the last one is written.
+            // Some terminals wrap when the last column is written, so it stays free.
             frame.push_str(&self.paint.faint(&fit(line, columns.saturating_sub(1))));
         }
         frame.push_str("\u{1b}[?2026l");
@@ -79,7 +77,7 @@ impl<W: Write> Live<W> {
         self.out.flush()
     }
 
-    /// From the end of the last drawn line to the beginning of the first, and everything below it gone.
+    /// Moves to the beginning of the first drawn line and clears everything from there.
     fn erasure(&self) -> String {
         match self.drawn {
             0 => String::new(),
@@ -90,7 +88,7 @@ impl<W: Write> Live<W> {
 }
 
 #[cfg(test)]
-pub(super) mod screen {
+pub(super) mod testing {
     //! A terminal small enough to be obviously right.
 
     /// What is on the screen after `bytes`: enough of a terminal for what this crate writes, and a panic for more.
@@ -143,20 +141,20 @@ pub(super) mod screen {
 
 #[cfg(test)]
 mod tests {
-    use super::screen::screen;
+    use super::testing::screen;
     use super::*;
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum LiveStep {
         Print(String),
         Show(Vec<String>),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<LiveStep>> {
         let step = prop_oneof![
-            "[a-z]{0,30}".prop_map(Step::Print),
-            prop::collection::vec("[A-Z]{1,30}", 0..4).prop_map(Step::Show),
+            "[a-z]{0,30}".prop_map(LiveStep::Print),
+            prop::collection::vec("[A-Z]{1,30}", 0..4).prop_map(LiveStep::Show),
         ];
         prop::collection::vec(step, 0..20)
     }
@@ -169,11 +167,11 @@ mod tests {
             let (mut printed, mut shown) = (Vec::new(), Vec::new());
             for step in steps {
                 match step {
-                    Step::Print(text) => {
+                    LiveStep::Print(text) => {
                         live.print(&text).unwrap();
                         printed.push(text);
                     }
-                    Step::Show(lines) => {
+                    LiveStep::Show(lines) => {
                         live.show(lines.clone()).unwrap();
                         shown = lines;
                     }

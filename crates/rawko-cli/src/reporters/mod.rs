@@ -1,7 +1,5 @@
-//! Reporters: each turns the one stream of a run's events into something to look at or to read by program.
-//!
-//! None of them decides anything, and none holds the run back. Progress goes to standard error, results to standard
-//! output.
+//! Reporters: each turns a run's events into output for people or programs. Progress goes to standard error, results to
+//! standard output.
 
 mod json;
 mod live;
@@ -13,7 +11,7 @@ mod summary;
 mod terminal;
 
 #[cfg(test)]
-mod recorded;
+mod recorded_tests;
 
 use std::io;
 
@@ -31,63 +29,73 @@ pub(crate) use terminal::Terminal;
 
 /// A consumer of a run's events.
 pub(crate) trait Reporter {
-    /// Takes one event. An error means that nobody reads what it writes.
-    fn tell(&mut self, event: &RunEvent) -> io::Result<()>;
+    /// Reports one event. An error means that the output cannot be written.
+    fn event(&mut self, event: &RunEvent) -> io::Result<()>;
 
-    /// Something that is no event of the run: that it is being stopped, say.
+    /// Reports something that is not an event of the run, such as that it is being stopped.
     fn notice(&mut self, _text: &str) -> io::Result<()> {
         Ok(())
     }
 
-    /// Whether [`Reporter::tick`] is to be called while nothing happens.
+    /// Whether [`Reporter::tick`] must be called between events.
     fn is_animated(&self) -> bool {
         false
     }
 
-    /// Time has passed.
+    /// Redraws after some time.
     fn tick(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Leaves the terminal as a shell expects it. Called at every end, also an abrupt one.
+    /// Restores the terminal. Called at every end, also after a second signal.
     fn close(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// How much is told.
+/// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Detail {
-    /// Nothing but errors and the result.
+pub(crate) enum Verbosity {
+    /// Only errors and the result.
     Quiet,
-    /// What happens.
+    /// Progress.
     Normal,
-    /// Rules, latencies, cache hits and tool output too.
+    /// Also rules, latencies, cache hits and tool output.
     Verbose,
 }
 
-/// Form of a run's output.
+/// The output format of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// Progress for people, and a summary
     #[default]
     Text,
     /// One JSON object at the end
     Json,
-    /// One JSON object a line for everything that happens
+    /// One JSON object a line for every event
     StreamJson,
 }
 
-/// The reporter for this form, detail and place.
-pub(crate) fn reporter(console: Console, format: Format, detail: Detail) -> Box<dyn Reporter + Send> {
+/// The reporter for this format, verbosity and console.
+pub(crate) fn reporter(
+    console: Console,
+    format: OutputFormat,
+    verbosity: Verbosity,
+) -> Box<dyn Reporter + Send> {
     let clock = Clock::local();
-    match (format, detail) {
-        (Format::Json, _) => Box::new(Json::new(console, detail, clock)),
-        (Format::StreamJson, _) => Box::new(StreamJson::new(console)),
-        (Format::Text, Detail::Quiet) => Box::new(Quiet::new(console)),
-        (Format::Text, _) if console.is_watched() => {
-            Box::new(Terminal::new(console.error_paint(), detail, clock, io::stderr(), live::stderr_size()))
+    match (format, verbosity) {
+        (OutputFormat::Json, _) => Box::new(Json::new(console, verbosity, clock)),
+        (OutputFormat::StreamJson, _) => Box::new(StreamJson::new(console)),
+        (OutputFormat::Text, Verbosity::Quiet) => Box::new(Quiet::new(console)),
+        (OutputFormat::Text, _) if console.is_watched() => Box::new(Terminal::new(
+            console.error_paint(),
+            verbosity,
+            clock,
+            io::stderr(),
+            live::stderr_size(),
+        )),
+        (OutputFormat::Text, _) => {
+            Box::new(Plain::new(console.error_paint(), verbosity, clock, io::stderr()))
         }
-        (Format::Text, _) => Box::new(Plain::new(console.error_paint(), detail, clock, io::stderr())),
     }
 }

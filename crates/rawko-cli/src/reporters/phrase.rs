@@ -1,13 +1,15 @@
-//! Events as short phrases, in one place for all who show them to people. Everything they quote is made harmless.
+//! Short phrases for events, shared by the reporters. All quoted text is free of control codes.
 
 use rawko::RunEvent;
-use rawko::core::facts::{CommandRun, Verification};
-use rawko::core::machine::{Decision, Plan, PlanStep, StepStatus};
-use rawko::core::memory::{MemoryUse, RecalledMemory};
-use rawko::core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory};
-use rawko::core::text::truncate;
-use rawko::core::{ErrorInfo, Timestamp, Usage};
 use rawko::journal::ForkedFrom;
+use rawko_core::facts::{CommandRun, Verification};
+use rawko_core::machine::{Decision, Plan, PlanStep, StepStatus};
+use rawko_core::memory::{MemoryUse, RecalledMemory};
+use rawko_core::message::ToolCall;
+use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory};
+use rawko_core::text::truncate;
+use rawko_core::tool::ToolOutcome;
+use rawko_core::{ErrorInfo, Timestamp, Usage};
 use serde_json::Value;
 
 use crate::output::{Clock, about, clean, clean_line, cost, duration, tokens};
@@ -21,7 +23,7 @@ const TREE_CHARS: usize = 12;
 /// Lines of a tool's output that `--verbose` shows.
 const HEAD_LINES: usize = 12;
 
-/// The argument that tells most about a call: `bash tests/run.sh` of a `Bash`, the file of an `Edit`.
+/// The argument that says most about a call: `bash tests/run.sh` of a `Bash`, the file of an `Edit`.
 pub(super) fn arguments(tool: &str, input: &Value) -> String {
     let text = |key: &str| input.get(key).and_then(Value::as_str);
     let shown = match tool {
@@ -32,9 +34,9 @@ pub(super) fn arguments(tool: &str, input: &Value) -> String {
             Some(place) => format!("{pattern} in {place}"),
             None => pattern.to_owned(),
         }),
-        "Report" => text("summary").map(|said| match text("outcome") {
-            Some(outcome) => format!("{outcome}: {said}"),
-            None => said.to_owned(),
+        "Report" => text("summary").map(|summary| match text("outcome") {
+            Some(outcome) => format!("{outcome}: {summary}"),
+            None => summary.to_owned(),
         }),
         "UpdatePlan" => {
             input.get("steps").and_then(Value::as_array).map(|steps| format!("{} steps", steps.len()))
@@ -48,23 +50,32 @@ pub(super) fn arguments(tool: &str, input: &Value) -> String {
     truncate(&clean_line(&shown), ARGUMENT_CHARS)
 }
 
-/// Which session begins, and where it comes from.
+/// The session, and whether it is a fork or resumed.
 pub(super) fn session(session: &str, resumed: bool, forked_from: Option<&ForkedFrom>) -> String {
     match (forked_from, resumed) {
-        (Some(from), true) => format!("{session} (forked from {}) goes on", clean_line(&from.session)),
+        (Some(from), true) => format!("{session} (forked from {}) resumed", clean_line(&from.session)),
         (Some(from), false) => format!("{session} (forked from {})", clean_line(&from.session)),
-        (None, true) => format!("{session} goes on"),
+        (None, true) => format!("{session} resumed"),
         (None, false) => session.to_owned(),
     }
 }
 
-/// A tool as it may be shown, and its arguments behind it.
-pub(super) fn call(tool: &str, input: &Value) -> (String, String) {
-    (clean_line(tool), arguments(tool, input))
+/// A call's tool and its arguments, as they are shown.
+pub(super) fn call(call: &ToolCall) -> (String, String) {
+    (clean_line(&call.name), arguments(&call.name, &call.input))
 }
 
-/// What came of a call: `exit 1, 12 lines, 35 ms`.
-pub(super) fn result(output: &str, is_error: bool, exit_code: Option<i32>, duration_ms: u64) -> String {
+/// Whether a call failed, or the program that it ran.
+pub(super) fn failed(outcome: &ToolOutcome) -> bool {
+    outcome.is_error || outcome.exit_code.is_some_and(|code| code != 0)
+}
+
+/// The result of a call: `exit 1, 12 lines, 35 ms`.
+pub(super) fn result(outcome: &ToolOutcome) -> String {
+    figures(&outcome.content, outcome.is_error, outcome.exit_code, outcome.duration_ms)
+}
+
+fn figures(output: &str, is_error: bool, exit_code: Option<i32>, duration_ms: u64) -> String {
     let mut parts = Vec::new();
     match (exit_code, is_error) {
         (Some(code), _) => parts.push(format!("exit {code}")),
@@ -80,16 +91,16 @@ pub(super) fn result(output: &str, is_error: bool, exit_code: Option<i32>, durat
     parts.join(", ")
 }
 
-/// The line of an output that says most: the last one of a failure that says anything.
-pub(super) fn telling_line(output: &str) -> Option<String> {
-    // What Bash appends about its end is told as such already.
-    let says_something =
+/// The last line of an output that has any words in it. For a failure it usually says most.
+pub(super) fn last_line(output: &str) -> Option<String> {
+    // The exit code that Bash appends is shown already.
+    let has_words =
         |line: &String| line.chars().any(char::is_alphanumeric) && !line.starts_with("[exit code ");
-    let line = output.lines().rev().map(clean_line).find(says_something)?;
+    let line = output.lines().rev().map(clean_line).find(has_words)?;
     Some(truncate(&line, ARGUMENT_CHARS))
 }
 
-/// The first lines of an output, and how many there are behind them.
+/// The first lines of an output, and how many more there are.
 pub(super) fn head(output: &str) -> String {
     let shown: Vec<&str> = output.lines().take(HEAD_LINES).collect();
     let left = output.lines().count().saturating_sub(HEAD_LINES);
@@ -100,28 +111,28 @@ pub(super) fn head(output: &str) -> String {
     }
 }
 
-/// What was decided: `planner`, `planner goes on`, `done`.
+/// The decision: `next: planner`, `the same agent continues`, `done`.
 pub(super) fn decision(decision: &Decision) -> String {
     match decision {
         Decision::SelectMode { mode, .. } => format!("next: {}", clean_line(mode)),
-        Decision::Continue { .. } => "the same agent goes on".to_owned(),
+        Decision::Continue { .. } => "the same agent continues".to_owned(),
         Decision::Retry { .. } => "try again".to_owned(),
         Decision::Complete { .. } => "done".to_owned(),
     }
 }
 
-/// Why it was decided.
+/// The reason for the decision.
 pub(super) fn reason(decision: &Decision) -> String {
     truncate(&clean_line(decision.reason()), REASON_CHARS)
 }
 
-/// Who decided.
+/// Where the decision came from.
 pub(super) fn source(source: DecisionSource) -> &'static str {
     match source {
         DecisionSource::Llm => "by the model",
         DecisionSource::Rule => "by rule",
         DecisionSource::Fallback => "by rule, the model gave no usable answer",
-        DecisionSource::Cache => "by an answer given before",
+        DecisionSource::Cache => "from the decision cache",
         DecisionSource::Human => "by you",
     }
 }
@@ -134,13 +145,13 @@ pub(super) fn point(point: DecisionPoint) -> &'static str {
     }
 }
 
-/// How far a plan is: `2/5`.
+/// The settled steps of a plan: `2/5`.
 pub(super) fn progress(plan: &Plan) -> String {
     let settled = plan.steps.iter().filter(|step| step.is_settled()).count();
     format!("{settled}/{}", plan.steps.len())
 }
 
-/// A mark for how far a step is.
+/// A mark for the status of a step.
 pub(super) fn mark(step: &PlanStep) -> &'static str {
     match step.status {
         StepStatus::Pending => "[ ]",
@@ -156,7 +167,7 @@ pub(super) fn step(step: &PlanStep) -> String {
     truncate(&clean_line(&step.description), ARGUMENT_CHARS)
 }
 
-/// A failure with all that is known of it.
+/// An error with everything known about it.
 pub(super) fn error(error: &ErrorInfo) -> String {
     let mut text = format!("{}: {}", error.code, clean(&error.message));
     let mut known = Vec::new();
@@ -169,8 +180,8 @@ pub(super) fn error(error: &ErrorInfo) -> String {
     text
 }
 
-/// What is waited for: `for claude until 14:32:10 (10 m 00 s), then attempt 2; rate_limited: slow down`. Empty for an
-/// event that is no wait.
+/// What the run waits for: `for claude until 14:32:10 (10 m 00 s), then attempt 2; rate_limited: slow down`. Empty for
+/// any other event.
 pub(super) fn waiting(event: &RunEvent, clock: Clock) -> String {
     let RunEvent::Waiting { reason, message, provider, until, after_ms, attempt } = event else {
         return String::new();
@@ -183,7 +194,7 @@ pub(super) fn waiting(event: &RunEvent, clock: Clock) -> String {
     )
 }
 
-/// Who is waited for, and until when: `for claude until 14:32:10`.
+/// Which provider the run waits for, and until when: `for claude until 14:32:10`.
 pub(super) fn waited_for(provider: Option<&str>, until: Timestamp, clock: Clock) -> String {
     let until = clock.time(until);
     match provider {
@@ -192,10 +203,10 @@ pub(super) fn waited_for(provider: Option<&str>, until: Timestamp, clock: Clock)
     }
 }
 
-/// What came of one verification command: `cargo test: exit 0, 12 lines, 35 ms`.
+/// The result of one verification command: `cargo test: exit 0, 12 lines, 35 ms`.
 pub(super) fn command_run(run: &CommandRun) -> String {
-    let result = result(&run.output, run.exit_code.is_none(), run.exit_code, run.duration_ms);
-    format!("{}: {result}", commands(std::slice::from_ref(&run.command)))
+    let figures = figures(&run.output, run.exit_code.is_none(), run.exit_code, run.duration_ms);
+    format!("{}: {figures}", commands(std::slice::from_ref(&run.command)))
 }
 
 /// Command lines, as they may be shown.
@@ -204,47 +215,49 @@ pub(super) fn commands(commands: &[String]) -> String {
     shown.join(", ")
 }
 
-/// What a verification comes to.
+/// The result of a verification.
 pub(super) fn verdict(verification: &Verification) -> String {
     match (verification.passed(), &verification.tree) {
         (false, _) => "not verified: a command failed".to_owned(),
-        (true, None) => "passed, but the tree they ran on could not be read: not verified".to_owned(),
+        (true, None) => {
+            "not verified: the commands passed, but the tree they ran on could not be read".to_owned()
+        }
         (true, Some(_)) if verification.tree_changed => {
-            "passed, but they change the tree whenever they run: not verified".to_owned()
+            "not verified: the commands passed, but they change the tree on each run".to_owned()
         }
         (true, Some(tree)) => format!("verified on tree {}", short_tree(tree)),
     }
 }
 
-/// A tree's name, as long as people need it.
+/// A tree's name, shortened.
 pub(super) fn short_tree(tree: &str) -> String {
     clean_line(tree).trim_start_matches("copy-").chars().take(TREE_CHARS).collect()
 }
 
-/// How a conversation was made shorter.
+/// How a conversation was shortened.
 pub(super) fn compaction(how: Compaction, before: u64, after: u64) -> String {
     let how = match how {
         Compaction::ResultsCut => "old tool results were cut",
-        Compaction::Summarized => "its middle was summarised",
+        Compaction::Summarized => "its middle was summarized",
     };
     format!("{how}: about {} tokens, {} before", tokens(after), tokens(before))
 }
 
-/// What an agent is told of earlier runs: `2 memories: Tokens live an hour; Mail is queued`.
-pub(super) fn told(memories: &[RecalledMemory]) -> String {
+/// The memories that an agent gets: `2 memories: Tokens live an hour; Mail is queued`.
+pub(super) fn memories(memories: &[RecalledMemory]) -> String {
     let titles: Vec<String> = memories.iter().map(|one| title(&one.title)).collect();
     let word = if memories.len() == 1 { "memory" } else { "memories" };
     format!("{} {word}: {}", memories.len(), titles.join("; "))
 }
 
-/// Which memories an execution spoke of or followed, by their files; `None` where it was none.
+/// The files of the memories that an execution cited or followed; `None` where there are none.
 pub(super) fn used(uses: &[MemoryUse]) -> Option<String> {
     let used: Vec<String> =
         uses.iter().filter(|one| one.cited || one.touched).map(|one| clean_line(&one.path)).collect();
     (!used.is_empty()).then(|| used.join(", "))
 }
 
-/// What became of something that was learned.
+/// What an agent learned, and where it was kept.
 pub(super) fn kept(learned: &str, kept: &KeptMemory) -> String {
     let (learned, folder) = (title(learned), rawko::memory::FOLDER);
     match kept {
@@ -284,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_shown_by_what_tells_most() {
+    fn a_call_is_shown_by_its_main_argument() {
         check("Bash", &json!({"command": "cargo test\n--all"}), "cargo test --all");
         check("Edit", &json!({"file_path": "src/a.rs", "old_string": "x"}), "src/a.rs");
         check("Grep", &json!({"pattern": "fn main", "path": "src"}), "fn main in src");
@@ -301,15 +314,15 @@ mod tests {
     }
 
     #[test]
-    fn memories_are_told_in_a_line() {
+    fn memories_are_listed_in_a_line() {
         let memory = |title: &str| RecalledMemory {
             path: "a.md".to_owned(),
             title: title.to_owned(),
             score: 1.0,
             files: Vec::new(),
         };
-        assert_eq!(told(&[memory("Mail\u{1b}[2J\nis queued")]), "1 memory: Mail is queued");
-        assert_eq!(told(&[memory("A"), memory("B")]), "2 memories: A; B");
+        assert_eq!(memories(&[memory("Mail\u{1b}[2J\nis queued")]), "1 memory: Mail is queued");
+        assert_eq!(memories(&[memory("A"), memory("B")]), "2 memories: A; B");
         let path = || "a.md".to_owned();
         for (what, expected) in [
             (KeptMemory::Written { path: path() }, "learned: T (.rawko/memories/a.md)"),
@@ -321,11 +334,11 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_counted_and_its_last_words_are_quoted() {
-        assert_eq!(result("a\nb", false, Some(0), 12), "exit 0, 2 lines, 12 ms");
-        assert_eq!(result("", true, None, 12), "failed, 12 ms");
-        assert_eq!(telling_line("FAIL: 1\n\n---\n[exit code 1]"), Some("FAIL: 1".to_owned()));
-        assert_eq!(telling_line("\n"), None);
+    fn a_result_is_counted_and_its_last_line_is_quoted() {
+        assert_eq!(figures("a\nb", false, Some(0), 12), "exit 0, 2 lines, 12 ms");
+        assert_eq!(figures("", true, None, 12), "failed, 12 ms");
+        assert_eq!(last_line("FAIL: 1\n\n---\n[exit code 1]"), Some("FAIL: 1".to_owned()));
+        assert_eq!(last_line("\n"), None);
         assert!(head(&"line\n".repeat(20)).ends_with("line\n… 8 more lines"));
     }
 }

@@ -1,27 +1,28 @@
-//! Progress where no terminal is: one plain line for every happening, without a control code.
+//! Progress where there is no terminal: one plain line for each event, without control codes.
 
 use std::io::{self, Write};
 
 use rawko::RunEvent;
-use rawko::core::agent::UPDATE_PLAN;
-use rawko::core::facts::Verification;
-use rawko::core::policy::is_control_tool;
+use rawko_core::agent::UPDATE_PLAN;
+use rawko_core::facts::Verification;
+use rawko_core::policy::is_control_tool;
+use rawko_core::session::Note;
 
-use super::{Detail, Reporter, phrase};
+use super::{Reporter, Verbosity, phrase};
 use crate::output::{Clock, Paint, Sanitizer, clean, clean_line};
 
-/// Tells events as lines.
+/// Writes each event as a line.
 pub(crate) struct Plain<W> {
     paint: Paint,
-    detail: Detail,
+    verbosity: Verbosity,
     clock: Clock,
     out: W,
-    speech: Speech,
+    partial: TextLine,
 }
 
 /// A model's text until its line is complete.
 #[derive(Debug, Default)]
-struct Speech {
+struct TextLine {
     agent: String,
     sanitizer: Sanitizer,
     line: String,
@@ -29,8 +30,8 @@ struct Speech {
 
 impl<W: Write> Plain<W> {
     /// To `out`.
-    pub(crate) fn new(paint: Paint, detail: Detail, clock: Clock, out: W) -> Self {
-        Self { paint, detail, clock, out, speech: Speech::default() }
+    pub(crate) fn new(paint: Paint, verbosity: Verbosity, clock: Clock, out: W) -> Self {
+        Self { paint, verbosity, clock, out, partial: TextLine::default() }
     }
 
     fn line(&mut self, text: &str) -> io::Result<()> {
@@ -38,41 +39,41 @@ impl<W: Write> Plain<W> {
     }
 
     fn verbose(&self) -> bool {
-        self.detail == Detail::Verbose
+        self.verbosity == Verbosity::Verbose
     }
 
-    /// The arbiter's text is its decision, which is told anyway.
+    /// The arbiter's text is its decision, which is shown anyway.
     fn is_shown(&self, agent: &str) -> bool {
         self.verbose() || !matches!(agent, "select" | "evaluate")
     }
 
-    fn say(&mut self, agent: &str, text: &str) -> io::Result<()> {
-        if self.speech.agent != agent {
-            self.end_speech()?;
-            self.speech.agent = agent.to_owned();
+    fn text(&mut self, agent: &str, text: &str) -> io::Result<()> {
+        if self.partial.agent != agent {
+            self.end_text()?;
+            self.partial.agent = agent.to_owned();
         }
-        self.speech.sanitizer.push(text, &mut self.speech.line);
-        while let Some(end) = self.speech.line.find('\n') {
-            let rest = self.speech.line.split_off(end + 1);
-            let line = std::mem::replace(&mut self.speech.line, rest);
-            self.spoken(line.trim_end())?;
+        self.partial.sanitizer.push(text, &mut self.partial.line);
+        while let Some(end) = self.partial.line.find('\n') {
+            let rest = self.partial.line.split_off(end + 1);
+            let line = std::mem::replace(&mut self.partial.line, rest);
+            self.text_line(line.trim_end())?;
         }
         Ok(())
     }
 
-    fn end_speech(&mut self) -> io::Result<()> {
-        let Speech { line, .. } = &mut self.speech;
+    fn end_text(&mut self) -> io::Result<()> {
+        let TextLine { line, .. } = &mut self.partial;
         let line = std::mem::take(line);
-        self.spoken(line.trim_end())?;
-        self.speech = Speech::default();
+        self.text_line(line.trim_end())?;
+        self.partial = TextLine::default();
         Ok(())
     }
 
-    fn spoken(&mut self, line: &str) -> io::Result<()> {
+    fn text_line(&mut self, line: &str) -> io::Result<()> {
         if line.is_empty() {
             return Ok(());
         }
-        let text = format!("{}: {line}", clean_line(&self.speech.agent));
+        let text = format!("{}: {line}", clean_line(&self.partial.agent));
         self.line(&text)
     }
 
@@ -81,9 +82,9 @@ impl<W: Write> Plain<W> {
             let mut line = format!("verify< {}", phrase::command_run(run));
             if !run.passed()
                 && !self.verbose()
-                && let Some(told) = phrase::telling_line(&run.output)
+                && let Some(last) = phrase::last_line(&run.output)
             {
-                line.push_str(&format!(": {told}"));
+                line.push_str(&format!(": {last}"));
             }
             self.line(&line)?;
             if self.verbose() {
@@ -95,8 +96,7 @@ impl<W: Write> Plain<W> {
         self.line(&format!("verification: {}", phrase::verdict(verification)))
     }
 
-    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
-        let verbose = self.verbose();
+    fn show_event(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
             RunEvent::SessionStarted {
                 session,
@@ -111,7 +111,7 @@ impl<W: Write> Plain<W> {
             } => {
                 let session = phrase::session(session, *resumed, forked_from.as_ref());
                 self.line(&format!("session {session}: {}", clean_line(task)))?;
-                if verbose {
+                if self.verbose() {
                     self.line(&format!(
                         "  at {}, agents {}",
                         at.to_rfc3339(),
@@ -120,34 +120,55 @@ impl<W: Write> Plain<W> {
                     self.line(&format!("  journal {}", clean_line(journal)))?;
                 }
                 for missing in degraded {
-                    let word = self.paint.warning("not enforced:");
-                    self.line(&format!("{word} {}", clean_line(missing)))?;
+                    let label = self.paint.warning("careful:");
+                    self.line(&format!("{label} {}", clean_line(missing)))?;
                 }
                 Ok(())
             }
-            RunEvent::StateChanged { from, to, iteration } => {
+            RunEvent::TextDelta { agent, text } if self.is_shown(agent) => self.text(agent, text),
+            RunEvent::TextDelta { .. } => Ok(()),
+            RunEvent::Waiting { .. } => {
+                let label = self.paint.warning("waiting:");
+                self.line(&format!("{label} {}", phrase::waiting(event, self.clock)))
+            }
+            RunEvent::Error { error } => {
+                let label = self.paint.error("error:");
+                self.line(&format!("{label} {}", phrase::error(error)))
+            }
+            RunEvent::SessionFinished { outcome, .. } => {
+                let (status, iterations) = (outcome.status.as_str(), outcome.iterations);
+                self.line(&format!("session ended: {status} after {iterations} iterations"))
+            }
+            RunEvent::Note(note) => self.note(note),
+            // An event of a newer SDK, which this version cannot describe.
+            _ => Ok(()),
+        }
+    }
+
+    fn note(&mut self, note: &Note) -> io::Result<()> {
+        let verbose = self.verbose();
+        match note {
+            Note::StateChanged { from, to, iteration } => {
                 self.line(&format!("state: {from} -> {to} (iteration {iteration})"))
             }
-            RunEvent::Decision { point, decision, source, latency_ms } => {
-                let mut by = phrase::source(*source).to_owned();
+            Note::DecisionMade(record) => {
+                let mut by = phrase::source(record.source).to_owned();
                 if verbose {
-                    by.push_str(&format!(", {}, {latency_ms} ms", phrase::point(*point)));
+                    by.push_str(&format!(", {}, {} ms", phrase::point(record.point), record.latency_ms));
                 }
                 self.line(&format!(
                     "decision: {} ({by}): {}",
-                    phrase::decision(decision),
-                    phrase::reason(decision)
+                    phrase::decision(&record.decision),
+                    phrase::reason(&record.decision)
                 ))
             }
-            RunEvent::AgentStarted { agent, iteration, continued } => {
-                let how = if *continued { "goes on" } else { "starts" };
+            Note::AgentStarted { agent, iteration, continued } => {
+                let how = if *continued { "continues" } else { "starts" };
                 self.line(&format!("agent: {} {how} (iteration {iteration})", clean_line(agent)))
             }
-            RunEvent::TextDelta { agent, text } if self.is_shown(agent) => self.say(agent, text),
-            RunEvent::TextDelta { .. } => Ok(()),
-            RunEvent::ToolCall { tool, allowed: true, .. } if tool == UPDATE_PLAN && !verbose => Ok(()),
-            RunEvent::ToolCall { agent, tool, input, allowed, rule, id: _ } => {
-                let (tool, arguments) = phrase::call(tool, input);
+            Note::ToolCalled { call, allowed: true, .. } if call.name == UPDATE_PLAN && !verbose => Ok(()),
+            Note::ToolCalled { agent, call, allowed, rule } => {
+                let (tool, arguments) = phrase::call(call);
                 let mut line = format!("{}> {tool} {arguments}", clean_line(agent)).trim_end().to_owned();
                 if !allowed {
                     line.push_str(&format!(" {}", self.paint.bad("denied")));
@@ -157,105 +178,85 @@ impl<W: Write> Plain<W> {
                 }
                 self.line(&line)
             }
-            RunEvent::ToolResult { tool, is_error: false, .. } if is_control_tool(tool) && !verbose => Ok(()),
-            RunEvent::ToolResult {
-                agent,
-                tool,
-                output,
-                is_error,
-                exit_code,
-                duration_ms,
-                files_modified,
-                id: _,
-            } => {
-                let result = phrase::result(output, *is_error, *exit_code, *duration_ms);
+            Note::ToolFinished { tool, outcome, .. }
+                if is_control_tool(tool) && !outcome.is_error && !verbose =>
+            {
+                Ok(())
+            }
+            Note::ToolFinished { agent, call_id: _, tool, outcome } => {
+                let result = phrase::result(outcome);
                 let mut line = format!("{}< {}: {result}", clean_line(agent), clean_line(tool));
-                if !verbose && (*is_error || exit_code.is_some_and(|code| code != 0)) {
-                    line.push_str(
-                        &phrase::telling_line(output).map(|l| format!(": {l}")).unwrap_or_default(),
-                    );
+                if !verbose && phrase::failed(outcome) {
+                    let last = phrase::last_line(&outcome.content);
+                    line.push_str(&last.map(|last| format!(": {last}")).unwrap_or_default());
                 }
-                if !files_modified.is_empty() {
-                    line.push_str(&format!(", wrote {}", clean_line(&files_modified.join(", "))));
+                if !outcome.files_modified.is_empty() {
+                    line.push_str(&format!(", wrote {}", clean_line(&outcome.files_modified.join(", "))));
                 }
                 self.line(&line)?;
                 if verbose {
-                    for line in phrase::head(output).lines() {
+                    for line in phrase::head(&outcome.content).lines() {
                         self.line(&format!("  | {line}"))?;
                     }
                 }
                 Ok(())
             }
-            RunEvent::PlanUpdated { agent, plan } => {
+            Note::PlanUpdated { agent, plan } => {
                 self.line(&format!("plan: {} done (by {})", phrase::progress(plan), clean_line(agent)))?;
                 for step in &plan.steps {
                     self.line(&format!("  {} {}. {}", phrase::mark(step), step.index, phrase::step(step)))?;
                 }
                 Ok(())
             }
-            RunEvent::VerificationStarted { commands } => {
+            Note::VerificationStarted { commands } => {
                 self.line(&format!("verifying: {}", phrase::commands(commands)))
             }
-            RunEvent::VerificationFinished { passed: _, verification } => self.verified(verification),
-            RunEvent::ContextCompacted { agent, how, before, after } => {
+            Note::VerificationFinished { verification } => self.verified(verification),
+            Note::ConversationCompacted { agent, how, before, after } => {
                 let how = phrase::compaction(*how, *before, *after);
                 self.line(&format!("context: {}: {how}", clean_line(agent)))
             }
-            RunEvent::MemoryInjected { agent, memories, iteration: _ } => {
-                self.line(&format!("memory: {} is told {}", clean_line(agent), phrase::told(memories)))
+            Note::MemoriesRecalled { agent, memories, iteration: _ } => {
+                self.line(&format!("memory: {} gets {}", clean_line(agent), phrase::memories(memories)))
             }
-            RunEvent::MemoryUsed { agent, uses, iteration: _ } if verbose => match phrase::used(uses) {
+            Note::MemoriesUsed { agent, uses, .. } => match phrase::used(uses).filter(|_| verbose) {
                 Some(used) => self.line(&format!("memory: {} used {used}", clean_line(agent))),
                 None => Ok(()),
             },
-            RunEvent::MemoryUsed { .. } => Ok(()),
-            RunEvent::MemoryKept { agent, title, kept } => {
+            Note::MemoryKept { agent, title, kept } => {
                 self.line(&format!("memory: {} {}", clean_line(agent), phrase::kept(title, kept)))
             }
-            RunEvent::Usage { agent, usage, total, cost_usd } if verbose => self.line(&format!(
+            Note::TokensUsed { agent, usage, total, cost_usd, effect: _ } if verbose => self.line(&format!(
                 "usage: {}: {}",
                 clean_line(agent),
                 phrase::usage(usage, total, *cost_usd)
             )),
-            RunEvent::Usage { .. } => Ok(()),
-            RunEvent::Waiting { .. } => {
-                let word = self.paint.warning("waiting:");
-                self.line(&format!("{word} {}", phrase::waiting(event, self.clock)))
+            Note::TokensUsed { .. } | Note::CheckpointTaken { .. } => Ok(()),
+            Note::Warned { message } => {
+                let label = self.paint.warning("warning:");
+                self.line(&format!("{label} {}", clean(message)))
             }
-            RunEvent::Warning { message } => {
-                let word = self.paint.warning("warning:");
-                self.line(&format!("{word} {}", clean(message)))
-            }
-            RunEvent::Error { error } => {
-                let word = self.paint.error("error:");
-                self.line(&format!("{word} {}", phrase::error(error)))
-            }
-            RunEvent::SessionFinished { status, iterations, .. } => {
-                self.line(&format!("session ended: {} after {iterations} iterations", status.as_str()))
-            }
-            // An event of a newer SDK: nothing is known of it that could be said.
-            _ => Ok(()),
         }
     }
 }
 
 impl<W: Write> Reporter for Plain<W> {
-    fn tell(&mut self, event: &RunEvent) -> io::Result<()> {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         if !matches!(event, RunEvent::TextDelta { .. }) {
-            self.end_speech()?;
+            self.end_text()?;
         }
-        self.event(event)?;
+        self.show_event(event)?;
         self.out.flush()
     }
 
     fn notice(&mut self, text: &str) -> io::Result<()> {
-        self.end_speech()?;
+        self.end_text()?;
         self.line(text)?;
         self.out.flush()
     }
 
     fn close(&mut self) -> io::Result<()> {
-        self.end_speech()?;
+        self.end_text()?;
         self.out.flush()
     }
 }

@@ -1,4 +1,4 @@
-//! `--quiet`: nothing but what ends the run.
+//! `--quiet`: only the error that ends a run.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::Reporter;
 use crate::console::Console;
 use crate::output::clean;
 
-/// Tells errors that the run ends with.
+/// Writes the error that the run ends with.
 pub(crate) struct Quiet {
     console: Console,
 }
@@ -21,12 +21,15 @@ impl Quiet {
 }
 
 impl Reporter for Quiet {
-    fn tell(&mut self, event: &RunEvent) -> io::Result<()> {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
-            RunEvent::SessionFinished { error: Some(error), .. } => {
-                let word = self.console.error_paint().error("error:");
-                self.console.write_error(&format!("{word} {}: {}\n", error.code, clean(&error.message)))
-            }
+            RunEvent::SessionFinished { outcome, .. } => match &outcome.error {
+                Some(error) => {
+                    let label = self.console.error_paint().error("error:");
+                    self.console.write_error(&format!("{label} {}: {}\n", error.code, clean(&error.message)))
+                }
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }

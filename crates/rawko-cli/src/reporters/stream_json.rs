@@ -20,7 +20,7 @@ impl StreamJson {
 }
 
 impl Reporter for StreamJson {
-    fn tell(&mut self, event: &RunEvent) -> io::Result<()> {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         self.console.json_line(event)
     }
 }

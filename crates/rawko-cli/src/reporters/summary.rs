@@ -1,47 +1,49 @@
-//! The end of a run in words: the truth about how it ended, what came of it, and what to do next.
+//! The summary at the end of a run: how it ended, its figures, and what to do next.
 
 use rawko::Explanation;
-use rawko::core::session::Status;
-use rawko::core::{ErrorCode, ErrorInfo, Usage};
 use rawko::{Outcome, RunEvent};
+use rawko_core::session::Status;
+use rawko_core::{ErrorCode, ErrorInfo, Usage};
 
 use super::phrase;
 use crate::commands::explain;
 use crate::output::{Paint, about, clean, clean_line, cost, duration, indent, tokens};
 
-/// Everything that the end of a run says.
+/// The parts of a summary.
 #[derive(Debug, Clone)]
 pub(crate) struct Summary {
     /// The session's id.
     pub(crate) session: String,
-    /// Where the journal is; `None` where none is left behind.
+    /// Path of the journal; `None` if it was deleted.
     pub(crate) journal: Option<String>,
     /// How the run ended.
     pub(crate) outcome: Outcome,
-    /// Whether it was only a rehearsal.
+    /// Whether it was a dry run.
     pub(crate) dry_run: bool,
-    /// Of a dry run: what it decided, with the exact input and prompt.
+    /// The decisions of a dry run, with the exact input and prompt.
     pub(crate) decisions: Vec<Explanation>,
 }
 
 impl Summary {
-    /// The summary of a run whose last event this is; `None` for any other event.
+    /// The summary for a run's last event; `None` for any other event.
     pub(crate) fn of(event: &RunEvent, journal: Option<String>, dry_run: bool) -> Option<Self> {
-        let outcome = event.outcome()?;
-        let RunEvent::SessionFinished { session, decisions, .. } = event.clone() else { return None };
-        Some(Self { session, journal: journal.filter(|_| !dry_run), outcome, dry_run, decisions })
+        let RunEvent::SessionFinished { session, outcome, decisions, .. } = event.clone() else {
+            return None;
+        };
+        let journal = journal.filter(|_| !dry_run);
+        Some(Self { session, journal, outcome: *outcome, dry_run, decisions })
     }
 
     /// As text for people.
     pub(crate) fn text(&self, paint: Paint) -> String {
         let next = self.next().replace('\n', "\n      ");
         let of = self.decisions.len();
-        let first = self.decisions.first().map(|one| format!("{}\n", explain::told(one, of, paint)));
+        let first = self.decisions.first().map(|one| format!("{}\n", explain::details(one, of, paint)));
         let first = first.unwrap_or_default();
         format!("{first}{}\n\n{}\n{} {next}\n", self.title(paint), self.facts(paint), paint.hint("next:"))
     }
 
-    /// What the agents say, and the figures.
+    /// The agents' summary, and the figures.
     pub(crate) fn facts(&self, paint: Paint) -> String {
         let outcome = &self.outcome;
         let mut text = String::new();
@@ -49,7 +51,7 @@ impl Summary {
         if !summary.is_empty() {
             text.push_str(&format!("{}\n\n", indent(&summary, 2)));
         }
-        // What commands changed nobody recorded: nothing is claimed of it.
+        // Changes made by commands are not recorded, so they are not listed.
         let files = match outcome.files_modified.as_slice() {
             [] => "none by Write and Edit".to_owned(),
             files => clean_line(&files.join(", ")),
@@ -62,10 +64,10 @@ impl Summary {
             ("Time:", duration(outcome.duration_ms)),
             ("Session:", clean_line(&self.session)),
         ];
-        // What a fork shares was charged to the session that it comes from.
+        // The original session was charged for what a fork shares.
         if let Some(shared) = outcome.shared.filter(|shared| shared.usage.total_tokens() > 0) {
             let (tokens, cost) = (tokens(shared.usage.total_tokens()), cost(shared.cost_usd));
-            rows.push(("Shared:", format!("{tokens} tokens, {cost}: not counted above")));
+            rows.push(("Shared:", format!("{tokens} tokens, {cost}, not counted above")));
         }
         if let Some(journal) = &self.journal {
             rows.push(("Journal:", clean_line(journal)));
@@ -82,7 +84,7 @@ impl Summary {
                 paint.strong("Dry run: this is how it would begin")
             }
             Status::Claimed if self.outcome.iterations == 0 => {
-                paint.warning("Claimed done without any work (nothing verified it)")
+                paint.warning("Claimed done without any work (not verified)")
             }
             Status::Verified => paint.good(&self.proof()),
             Status::Claimed => paint.good(&format!("Claimed done ({})", self.why_claimed())),
@@ -92,7 +94,7 @@ impl Summary {
         }
     }
 
-    /// What proves it, in words.
+    /// Which commands verified it.
     fn proof(&self) -> String {
         let Some(verification) = &self.outcome.verification else { return "Verified".to_owned() };
         let commands: Vec<String> = verification.runs.iter().map(|run| run.command.clone()).collect();
@@ -102,54 +104,54 @@ impl Summary {
         format!("Verified: {commands} exited with 0{each} on tree {tree}")
     }
 
-    /// Why it is no more than a claim.
+    /// Why the run is only claimed to be done.
     fn why_claimed(&self) -> &'static str {
         match &self.outcome.verification {
-            None => "nothing verified it",
+            None => "not verified",
             Some(verification) if verification.tree_changed => {
-                "its checks passed, but they change the tree whenever they run"
+                "the checks passed, but they change the tree on each run"
             }
-            Some(_) => "its checks passed, but the tree they ran on could not be read",
+            Some(_) => "the checks passed, but the tree they ran on could not be read",
         }
     }
 
-    /// What to do now.
+    /// What to do next.
     fn next(&self) -> String {
         let Outcome { status, files_modified, error, .. } = &self.outcome;
         let wrote = !files_modified.is_empty();
         if self.dry_run {
-            return "nothing was changed; run it without --dry-run to have it done".to_owned();
+            return "nothing was changed; run it again without --dry-run".to_owned();
         }
         match status {
-            Status::Verified => "look at the change (`git diff`) and commit it".to_owned(),
+            Status::Verified => "review the change (`git diff`) and commit it".to_owned(),
             Status::Claimed if self.outcome.verification.as_ref().is_some_and(|it| it.tree_changed) => {
-                "let the checks leave the tree as they find it: have git ignore what they make".to_owned()
+                "let git ignore the files that the checks create, so that they leave the tree unchanged".to_owned()
             }
             Status::Claimed if wrote => {
-                "look at the change (`git diff`) and run your checks: that it is done is what the agents say, \
-                 and no command has proven it (--verify CMD would)"
+                "review the change (`git diff`) and run your checks: the agents say it is done, but no command \
+                 verified it (use --verify CMD)"
                     .to_owned()
             }
             Status::Claimed => {
-                "no file was written with Write or Edit: read the summary, and see with `git status` whether a \
+                "no file was written with Write or Edit: read the summary, and check with `git status` whether a \
                  command changed something"
                     .to_owned()
             }
             Status::Limited => {
-                let kept = if wrote { "what was written so far is in the folder; " } else { "" };
+                let kept = if wrote { "the changes so far are in the folder; " } else { "" };
                 format!("{kept}raise the limit (--max-iterations, --max-cost, --timeout) or split the task, and run it again")
             }
             Status::Cancelled if wrote => {
-                "what was written until then stays: look at it with `git diff`, or run the task again".to_owned()
+                "the changes so far are in the folder: review them with `git diff`, or run the task again".to_owned()
             }
             Status::Cancelled => {
-                "no file was written with Write or Edit; see with `git status` whether a command changed \
+                "no file was written with Write or Edit; check with `git status` whether a command changed \
                  something, or run the task again"
                     .to_owned()
             }
             Status::Failed => {
                 let advice = advice(error.as_ref());
-                format!("{advice}\nwhat was tried: rawko sessions show {}", self.session)
+                format!("{advice}\nto see what was tried: rawko sessions show {}", self.session)
             }
         }
     }
@@ -216,7 +218,7 @@ fn advice(error: Option<&ErrorInfo>) -> String {
              (rawko config show)"
                 .to_owned()
         }
-        ErrorCode::ConfigError => "mend the configuration: rawko config check, rawko config show".to_owned(),
+        ErrorCode::ConfigError => "fix the configuration: rawko config check, rawko config show".to_owned(),
         ErrorCode::PermissionError => {
             "see what the agents may do: rawko tools check --agent NAME -- COMMAND, rawko config show"
                 .to_owned()

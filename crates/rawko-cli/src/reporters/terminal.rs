@@ -1,45 +1,48 @@
-//! Progress for a person at a terminal: what happened stays above, what is happening is in the last lines.
+//! Progress at a terminal: past events scroll up, and the last lines show the current state.
 
 use std::io::{self, Write};
 use std::time::Instant;
 
 use rawko::RunEvent;
-use rawko::core::Timestamp;
-use rawko::core::Usage;
-use rawko::core::agent::UPDATE_PLAN;
-use rawko::core::facts::Verification;
-use rawko::core::machine::{Plan, StepStatus};
-use rawko::core::policy::is_control_tool;
+use rawko_core::Timestamp;
+use rawko_core::Usage;
+use rawko_core::agent::UPDATE_PLAN;
+use rawko_core::facts::Verification;
+use rawko_core::machine::{Plan, StepStatus};
+use rawko_core::message::ToolCall;
+use rawko_core::policy::is_control_tool;
+use rawko_core::session::Note;
+use rawko_core::tool::ToolOutcome;
 
 use super::live::{Columns, Live};
-use super::{Detail, Reporter, phrase};
+use super::{Reporter, Verbosity, phrase};
 use crate::output::{Clock, Paint, Sanitizer, about, clean, clean_line, cost, duration, indent, tokens};
 
-/// Frames of the mark that turns while something is waited for.
+/// Frames of the spinner.
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Tells events on a terminal.
+/// Shows events on a terminal.
 pub(crate) struct Terminal<W> {
     paint: Paint,
-    detail: Detail,
+    verbosity: Verbosity,
     clock: Clock,
     live: Live<W>,
     begun: Instant,
     frame: usize,
-    now: Now,
+    now: StatusLine,
     sanitizer: Sanitizer,
     /// The line of a model's text that is not complete yet.
     partial: String,
 }
 
-/// What the last lines say.
+/// The state that the last lines show.
 #[derive(Debug, Default)]
-struct Now {
-    /// Who or what is at work.
+struct StatusLine {
+    /// The running agent, or the state of the machine.
     doing: String,
-    /// What is waited for, and until when.
+    /// What the run waits for, and until when.
     wait: Option<(String, Timestamp)>,
-    /// The calls that are not answered yet, oldest first: the provider's id and a phrase.
+    /// The open tool calls, oldest first: the provider's id and a phrase.
     calls: Vec<(String, String)>,
     iteration: u32,
     used: Usage,
@@ -49,23 +52,23 @@ struct Now {
 }
 
 impl<W: Write> Terminal<W> {
-    /// On `out`, whose width `columns` tells.
-    pub(crate) fn new(paint: Paint, detail: Detail, clock: Clock, out: W, columns: Columns) -> Self {
+    /// Writes to `out`; `columns` gives its width.
+    pub(crate) fn new(paint: Paint, verbosity: Verbosity, clock: Clock, out: W, columns: Columns) -> Self {
         Self {
             paint,
-            detail,
+            verbosity,
             clock,
             live: Live::new(out, columns, paint),
             begun: Instant::now(),
             frame: 0,
-            now: Now::default(),
+            now: StatusLine::default(),
             sanitizer: Sanitizer::default(),
             partial: String::new(),
         }
     }
 
     fn verbose(&self) -> bool {
-        self.detail == Detail::Verbose
+        self.verbosity == Verbosity::Verbose
     }
 
     fn show(&mut self) -> io::Result<()> {
@@ -95,16 +98,16 @@ impl<W: Write> Terminal<W> {
         self.live.show(lines)
     }
 
-    /// What is waited for, and for how many milliseconds more.
+    /// What the run waits for, and the milliseconds left.
     fn wait_left(&self) -> Option<(&str, u64)> {
         let (wait, until) = self.now.wait.as_ref()?;
         let left_ms = until.since(self.clock.now());
         (left_ms > 0).then_some((wait.as_str(), left_ms))
     }
 
-    fn say(&mut self, agent: &str, text: &str) -> io::Result<()> {
+    fn text(&mut self, agent: &str, text: &str) -> io::Result<()> {
         if self.now.speaker != agent {
-            self.end_speech()?;
+            self.end_text()?;
             self.now.speaker = agent.to_owned();
         }
         self.sanitizer.push(text, &mut self.partial);
@@ -117,7 +120,7 @@ impl<W: Write> Terminal<W> {
         Ok(())
     }
 
-    fn end_speech(&mut self) -> io::Result<()> {
+    fn end_text(&mut self) -> io::Result<()> {
         let line = std::mem::take(&mut self.partial);
         self.sanitizer = Sanitizer::default();
         if line.trim().is_empty() { Ok(()) } else { self.live.print(&indent(&line, 2)) }
@@ -145,21 +148,16 @@ impl<W: Write> Terminal<W> {
             text.push_str(&format!("\n{}", paint.faint(&clean_line(journal))));
         }
         for missing in degraded {
-            text.push_str(&format!(
-                "\n{} {}",
-                paint.warning("not enforced:"),
-                paint.faint(&clean_line(missing))
-            ));
+            text.push_str(&format!("\n{} {}", paint.warning("careful:"), paint.faint(&clean_line(missing))));
         }
         self.live.print(&text)
     }
 
-    fn call(&mut self, event: &RunEvent) -> io::Result<()> {
-        let RunEvent::ToolCall { agent: _, id, tool, input, allowed, rule } = event else { return Ok(()) };
-        let (tool, arguments) = phrase::call(tool, input);
+    fn call(&mut self, call: &ToolCall, allowed: bool, rule: &str) -> io::Result<()> {
+        let (tool, arguments) = phrase::call(call);
         let paint = self.paint;
-        if *allowed {
-            self.now.calls.push((id.clone(), format!("{tool} {arguments}").trim_end().to_owned()));
+        if allowed {
+            self.now.calls.push((call.id.clone(), format!("{tool} {arguments}").trim_end().to_owned()));
         }
         let mut line =
             format!("  {} {} {arguments}", paint.name("▸"), paint.strong(&tool)).trim_end().to_owned();
@@ -172,39 +170,26 @@ impl<W: Write> Terminal<W> {
         self.live.print(&line)
     }
 
-    fn result(&mut self, event: &RunEvent) -> io::Result<()> {
-        let RunEvent::ToolResult {
-            id,
-            tool,
-            output,
-            is_error,
-            exit_code,
-            files_modified,
-            duration_ms,
-            agent: _,
-        } = event
-        else {
-            return Ok(());
-        };
-        self.now.calls.retain(|(open, _)| open != id);
+    fn result(&mut self, call_id: &str, tool: &str, outcome: &ToolOutcome) -> io::Result<()> {
+        self.now.calls.retain(|(open, _)| open != call_id);
         let paint = self.paint;
-        let failed = *is_error || exit_code.is_some_and(|code| code != 0);
-        let said = phrase::result(output, *is_error, *exit_code, *duration_ms);
-        let mut line = format!("    {} {said}", if failed { paint.bad("✗") } else { paint.good("✓") });
+        let failed = phrase::failed(outcome);
+        let mark = if failed { paint.bad("✗") } else { paint.good("✓") };
+        let mut line = format!("    {mark} {}", phrase::result(outcome));
         if self.verbose() {
             line.push_str(&format!(" {}", paint.faint(&clean_line(tool))));
         }
-        if !files_modified.is_empty() {
-            line.push_str(&format!(", wrote {}", clean_line(&files_modified.join(", "))));
+        if !outcome.files_modified.is_empty() {
+            line.push_str(&format!(", wrote {}", clean_line(&outcome.files_modified.join(", "))));
         }
         if failed
             && !self.verbose()
-            && let Some(told) = phrase::telling_line(output)
+            && let Some(last) = phrase::last_line(&outcome.content)
         {
-            line.push_str(&format!("\n      {}", paint.faint(&told)));
+            line.push_str(&format!("\n      {}", paint.faint(&last)));
         }
         if self.verbose() {
-            let head = indent(&phrase::head(output), 6);
+            let head = indent(&phrase::head(&outcome.content), 6);
             let faint: Vec<String> = head.lines().map(|line| paint.faint(line)).collect();
             line.push_str(&format!("\n{}", faint.join("\n")));
         }
@@ -216,10 +201,10 @@ impl<W: Write> Terminal<W> {
         for run in &verification.runs {
             let mark = if run.passed() { paint.good("✓") } else { paint.bad("✗") };
             let mut line = format!("    {mark} {}", phrase::command_run(run));
-            let told = phrase::telling_line(&run.output).filter(|_| !run.passed() && !self.verbose());
-            let told = told.or_else(|| self.verbose().then(|| phrase::head(&run.output)));
-            if let Some(told) = told.filter(|told| !told.is_empty()) {
-                let faint: Vec<String> = indent(&told, 6).lines().map(|line| paint.faint(line)).collect();
+            let shown = phrase::last_line(&run.output).filter(|_| !run.passed() && !self.verbose());
+            let shown = shown.or_else(|| self.verbose().then(|| phrase::head(&run.output)));
+            if let Some(shown) = shown.filter(|shown| !shown.is_empty()) {
+                let faint: Vec<String> = indent(&shown, 6).lines().map(|line| paint.faint(line)).collect();
                 line.push_str(&format!("\n{}", faint.join("\n")));
             }
             self.live.print(&line)?;
@@ -229,7 +214,7 @@ impl<W: Write> Terminal<W> {
         self.live.print(&format!("  {verdict}"))
     }
 
-    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+    fn show_event(&mut self, event: &RunEvent) -> io::Result<()> {
         let paint = self.paint;
         match event {
             RunEvent::SessionStarted {
@@ -248,94 +233,17 @@ impl<W: Write> Terminal<W> {
                 let session = phrase::session(session, *resumed, forked_from.as_ref());
                 self.started(&session, task, journal, degraded)
             }
-            RunEvent::StateChanged { from: _, to, iteration } => {
-                self.now.iteration = *iteration;
-                self.now.wait = None;
-                self.now.calls.clear();
-                to.to_string().replace('_', " ").clone_into(&mut self.now.doing);
-                Ok(())
-            }
-            RunEvent::Decision { point, decision, source, latency_ms } => {
-                let mut by = phrase::source(*source).to_owned();
-                if self.verbose() {
-                    by.push_str(&format!(", {}, {latency_ms} ms", phrase::point(*point)));
-                }
-                let line = format!(
-                    "{} {} {}",
-                    paint.name("◆"),
-                    phrase::decision(decision),
-                    paint.faint(&format!("({by}) {}", phrase::reason(decision)))
-                );
-                self.live.print(&line)
-            }
-            RunEvent::AgentStarted { agent, iteration, continued } => {
-                let agent = clean_line(agent);
-                self.now.iteration = *iteration;
-                self.now.doing.clone_from(&agent);
-                let how = if *continued { "goes on" } else { "starts" };
-                let rest = paint.faint(&format!("{how}, iteration {iteration}"));
-                self.live.print(&format!("{} {} {rest}", paint.good("●"), paint.strong(&agent)))
-            }
             RunEvent::TextDelta { agent, text } => {
                 if self.verbose() || !matches!(agent.as_str(), "select" | "evaluate") {
-                    self.say(agent, text)
+                    self.text(agent, text)
                 } else {
                     Ok(())
                 }
-            }
-            RunEvent::ToolCall { tool, allowed: true, .. } if tool == UPDATE_PLAN && !self.verbose() => {
-                Ok(())
-            }
-            RunEvent::ToolCall { .. } => self.call(event),
-            RunEvent::ToolResult { tool, is_error: false, .. }
-                if is_control_tool(tool) && !self.verbose() =>
-            {
-                Ok(())
-            }
-            RunEvent::ToolResult { .. } => self.result(event),
-            RunEvent::PlanUpdated { agent: _, plan } => self.print_plan(plan),
-            RunEvent::VerificationStarted { commands } => {
-                let commands = phrase::commands(commands);
-                self.now.doing = format!("verifying · {commands}");
-                self.live.print(&format!("{} {commands}", paint.strong("verifying")))
-            }
-            RunEvent::VerificationFinished { passed: _, verification } => self.verified(verification),
-            RunEvent::ContextCompacted { agent, how, before, after } => {
-                let how = phrase::compaction(*how, *before, *after);
-                self.live.print(&paint.faint(&format!("  {}: {how}", clean_line(agent))))
-            }
-            RunEvent::MemoryInjected { agent, memories, iteration: _ } => {
-                let told = phrase::told(memories);
-                self.live.print(&paint.faint(&format!("  {} is told {told}", clean_line(agent))))
-            }
-            RunEvent::MemoryUsed { agent, uses, iteration: _ } if self.verbose() => {
-                match phrase::used(uses) {
-                    Some(used) => {
-                        self.live.print(&paint.faint(&format!("  {} used {used}", clean_line(agent))))
-                    }
-                    None => Ok(()),
-                }
-            }
-            RunEvent::MemoryUsed { .. } => Ok(()),
-            RunEvent::MemoryKept { agent: _, title, kept } => {
-                self.live.print(&format!("  {}", phrase::kept(title, kept)))
-            }
-            RunEvent::Usage { agent, usage, total, cost_usd } => {
-                self.now.used = *total;
-                self.now.cost_usd = *cost_usd;
-                if !self.verbose() {
-                    return Ok(());
-                }
-                let line = format!("  {}: {}", clean_line(agent), phrase::usage(usage, total, *cost_usd));
-                self.live.print(&paint.faint(&line))
             }
             RunEvent::Waiting { provider, until, .. } => {
                 self.now.wait = Some((phrase::waited_for(provider.as_deref(), *until, self.clock), *until));
                 let line = phrase::waiting(event, self.clock);
                 self.live.print(&format!("{} {line}", paint.warning("waiting:")))
-            }
-            RunEvent::Warning { message } => {
-                self.live.print(&format!("{} {}", paint.warning("warning:"), clean(message)))
             }
             RunEvent::Error { error } => {
                 self.live.print(&format!("{} {}", paint.error("error:"), phrase::error(error)))
@@ -344,22 +252,102 @@ impl<W: Write> Terminal<W> {
                 self.now.running = false;
                 self.live.clear()
             }
-            // An event of a newer SDK: nothing is known of it that could be said.
+            RunEvent::Note(note) => self.note(note),
+            // An event of a newer SDK, which this version cannot describe.
             _ => Ok(()),
+        }
+    }
+
+    fn note(&mut self, note: &Note) -> io::Result<()> {
+        let paint = self.paint;
+        match note {
+            Note::StateChanged { from: _, to, iteration } => {
+                self.now.iteration = *iteration;
+                self.now.wait = None;
+                self.now.calls.clear();
+                to.to_string().replace('_', " ").clone_into(&mut self.now.doing);
+                Ok(())
+            }
+            Note::DecisionMade(record) => {
+                let mut by = phrase::source(record.source).to_owned();
+                if self.verbose() {
+                    by.push_str(&format!(", {}, {} ms", phrase::point(record.point), record.latency_ms));
+                }
+                let line = format!(
+                    "{} {} {}",
+                    paint.name("◆"),
+                    phrase::decision(&record.decision),
+                    paint.faint(&format!("({by}) {}", phrase::reason(&record.decision)))
+                );
+                self.live.print(&line)
+            }
+            Note::AgentStarted { agent, iteration, continued } => {
+                let agent = clean_line(agent);
+                self.now.iteration = *iteration;
+                self.now.doing.clone_from(&agent);
+                let how = if *continued { "continues" } else { "starts" };
+                let rest = paint.faint(&format!("{how}, iteration {iteration}"));
+                self.live.print(&format!("{} {} {rest}", paint.good("●"), paint.strong(&agent)))
+            }
+            Note::ToolCalled { call, allowed: true, .. } if call.name == UPDATE_PLAN && !self.verbose() => {
+                Ok(())
+            }
+            Note::ToolCalled { agent: _, call, allowed, rule } => self.call(call, *allowed, rule),
+            Note::ToolFinished { tool, outcome, .. }
+                if is_control_tool(tool) && !outcome.is_error && !self.verbose() =>
+            {
+                Ok(())
+            }
+            Note::ToolFinished { agent: _, call_id, tool, outcome } => self.result(call_id, tool, outcome),
+            Note::PlanUpdated { agent: _, plan } => self.print_plan(plan),
+            Note::VerificationStarted { commands } => {
+                let commands = phrase::commands(commands);
+                self.now.doing = format!("verifying · {commands}");
+                self.live.print(&format!("{} {commands}", paint.strong("verifying")))
+            }
+            Note::VerificationFinished { verification } => self.verified(verification),
+            Note::ConversationCompacted { agent, how, before, after } => {
+                let how = phrase::compaction(*how, *before, *after);
+                self.live.print(&paint.faint(&format!("  {}: {how}", clean_line(agent))))
+            }
+            Note::MemoriesRecalled { agent, memories, iteration: _ } => {
+                let memories = phrase::memories(memories);
+                self.live.print(&paint.faint(&format!("  {} gets {memories}", clean_line(agent))))
+            }
+            Note::MemoriesUsed { agent, uses, .. } => match phrase::used(uses).filter(|_| self.verbose()) {
+                Some(used) => self.live.print(&paint.faint(&format!("  {} used {used}", clean_line(agent)))),
+                None => Ok(()),
+            },
+            Note::MemoryKept { agent: _, title, kept } => {
+                self.live.print(&format!("  {}", phrase::kept(title, kept)))
+            }
+            Note::TokensUsed { agent, usage, total, cost_usd, effect: _ } => {
+                self.now.used = *total;
+                self.now.cost_usd = *cost_usd;
+                if !self.verbose() {
+                    return Ok(());
+                }
+                let line = format!("  {}: {}", clean_line(agent), phrase::usage(usage, total, *cost_usd));
+                self.live.print(&paint.faint(&line))
+            }
+            Note::CheckpointTaken { .. } => Ok(()),
+            Note::Warned { message } => {
+                self.live.print(&format!("{} {}", paint.warning("warning:"), clean(message)))
+            }
         }
     }
 }
 
 impl<W: Write> Reporter for Terminal<W> {
-    fn tell(&mut self, event: &RunEvent) -> io::Result<()> {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         if !matches!(event, RunEvent::TextDelta { .. }) {
-            self.end_speech()?;
+            self.end_text()?;
         }
-        self.event(event)
+        self.show_event(event)
     }
 
     fn notice(&mut self, text: &str) -> io::Result<()> {
-        self.end_speech()?;
+        self.end_text()?;
         self.live.print(text)
     }
 
@@ -373,7 +361,7 @@ impl<W: Write> Reporter for Terminal<W> {
     }
 
     fn close(&mut self) -> io::Result<()> {
-        self.end_speech()?;
+        self.end_text()?;
         self.now.running = false;
         self.live.clear()
     }

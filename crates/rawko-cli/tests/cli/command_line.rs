@@ -17,7 +17,7 @@ fn what_cannot_be_used_ends_in_2_and_says_what_to_try() {
     check(&["agnets", "list"], 2, &["did you mean `rawko agents list`?"]);
     check(&["agents", "lst"], 2, &["unrecognized subcommand 'lst'", "list"]);
     check(&["memory", "lst"], 2, &["unrecognized subcommand 'lst'", "list"]);
-    check(&["init", "the", "project"], 2, &["unexpected argument 'the'", "a task in words: rawko run"]);
+    check(&["init", "the", "project"], 2, &["unexpected argument 'the'", "to run a task: rawko run"]);
     check(&["--modle", "x", "do it"], 2, &["unexpected argument '--modle'", "--model"]);
     check(&["--max-iterations", "0", "do it"], 2, &["invalid value '0'", "--max-iterations"]);
     check(&["--max-cost", "much", "do it"], 2, &["invalid value 'much'", "like 2.50"]);

@@ -15,7 +15,7 @@ fn the_tests_go_from_red_to_green_by_real_edits() {
     let demo = demo.says(&[
         "answers are scripted",
         "FAIL  'Rock & Roll!'",
-        "the tests agree",
+        "the tests pass",
         "Files written: slugify.sh, tests/run.sh",
         "-printf",
         "+check \"--C++ & Rust--\" \"c-rust\"",

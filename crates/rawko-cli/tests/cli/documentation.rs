@@ -8,17 +8,23 @@ use crate::place::Place;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
 
-/// The events of the stream, where they are declared.
-const EVENTS: &str = include_str!("../../../rawko/src/run_event.rs");
+/// The events of the stream, where they are declared: the session's own and the core's.
+const EVENTS: [(&str, &str); 2] = [
+    ("pub enum RunEvent", include_str!("../../../rawko/src/run_event.rs")),
+    ("pub enum Note", include_str!("../../../rawko-core/src/note.rs")),
+];
 
 /// Names of all events as they are printed.
 fn events() -> Vec<String> {
-    let declared = EVENTS
-        .lines()
-        .skip_while(|line| !line.starts_with("pub enum RunEvent"))
-        .take_while(|line| *line != "}");
-    let variants = declared.filter_map(|line| line.strip_prefix("    ")?.strip_suffix(" {"));
-    variants.filter(|name| name.chars().all(char::is_alphanumeric)).map(snake_case).collect()
+    let variants = EVENTS.into_iter().flat_map(|(head, source)| {
+        let declared =
+            source.lines().skip_while(move |line| !line.starts_with(head)).take_while(|line| *line != "}");
+        declared.filter_map(|line| line.strip_prefix("    ")?.split_once([' ', '(']))
+    });
+    let named = variants.filter(|(name, rest)| {
+        name.starts_with(char::is_uppercase) && *name != "Note" && rest.ends_with(['{', ','])
+    });
+    named.map(|(name, _)| snake_case(name)).collect()
 }
 
 fn snake_case(name: &str) -> String {
@@ -57,7 +63,7 @@ fn every_command_option_event_and_status_is_mentioned() {
     let docs = std::fs::read_to_string(DOCS).expect("docs/cli.md");
     let place = Place::new();
     let events = events();
-    assert!(events.len() >= 12 && events.contains(&"session_finished".to_owned()), "{events:?}");
+    assert!(events.len() >= 20 && events.contains(&"session_finished".to_owned()), "{events:?}");
     let mut wanted: Vec<String> = events.iter().map(|event| format!("| `{event}` |")).collect();
     wanted.extend([0, 1, 2, 3, 4, 5, 130].map(|code| format!("| {code} |")));
     let top = commands(&place, &[]);

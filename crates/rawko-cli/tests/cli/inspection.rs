@@ -11,7 +11,7 @@ fn init_writes_what_changes_nothing_and_overwrites_nothing() {
     let place = Place::new();
     let before = place.rawko(&["config", "show", "--json"]).ends(0).json();
     place.rawko(&["init"]).ends(0).says(&["created .rawko/config.yaml", "next:"]);
-    place.rawko(&["config", "check"]).ends(0).says(&["sound"]);
+    place.rawko(&["config", "check"]).ends(0).says(&["valid"]);
     let settings = |report: &Value| -> Vec<(Value, Value)> {
         let all = report["settings"].as_array().unwrap();
         all.iter().map(|setting| (setting["key"].clone(), setting["value"].clone())).collect()
@@ -65,7 +65,12 @@ fn what_would_verify_a_run_is_told() {
     let bin = place.tmp().join("bin");
     fs::create_dir(&bin).unwrap();
     let path = bin.display().to_string();
-    check_verification(&place, &path, &["warning", "nothing was found", "--verify CMD"], None);
+    check_verification(
+        &place,
+        &path,
+        &["warning", "no verification command was found", "--verify CMD"],
+        None,
+    );
     place.write("go.mod", "");
     check_verification(&place, &path, &["warning", "go.mod suggests `go test ./...`", "no go in PATH"], None);
     fs::write(bin.join("go"), "").unwrap();
@@ -74,7 +79,7 @@ fn what_would_verify_a_run_is_told() {
     check_verification(&place, &path, &["\"ok\"", "`go test ./...`, found by go.mod"], Some(line));
     place.write(".rawko/config.yaml", "verify: [make ci]\n");
     let line = r#"verify.commands = ["make ci"] # .rawko/config.yaml:1"#;
-    check_verification(&place, &path, &["\"ok\"", "`make ci`, said by .rawko/config.yaml:1"], Some(line));
+    check_verification(&place, &path, &["\"ok\"", "`make ci`, set by .rawko/config.yaml:1"], Some(line));
     place.write(".rawko/config.yaml", "verify: []\n");
     let line = "verify.commands = [] # .rawko/config.yaml:1";
     check_verification(&place, &path, &["\"ok\"", "turned off by .rawko/config.yaml:1"], Some(line));
@@ -106,12 +111,12 @@ fn agents_are_listed_shown_and_checked() {
         .rawko(&["agents", "show", "plannr"])
         .ends(2)
         .complains(&["there is no agent `plannr`", "did you mean `planner`?"]);
-    place.rawko(&["agents", "check"]).ends(0).says(&["4 agents are sound, 0 of them"]);
+    place.rawko(&["agents", "check"]).ends(0).says(&["4 agents are valid, 0 of them"]);
     place.write(
         ".rawko/agents/own.yaml",
         "name: own\nsystemPrompt: \"Do \\e[2J it.\"\nwhenToUse: \"a\\u202eb\"\n",
     );
-    place.rawko(&["agents", "check"]).ends(0).says(&["5 agents are sound, 1 of them"]);
+    place.rawko(&["agents", "check"]).ends(0).says(&["5 agents are valid, 1 of them"]);
     for arguments in
         [["agents", "list"].as_slice(), &["agents", "show", "own"], &["agents", "show", "own", "--json"]]
     {

@@ -55,18 +55,12 @@ fn what_would_be_told_is_told_with_every_reason() {
         [&["memory", "match", "--task", "x", "--agent", "tester", "--plan", "send a mail"][..], &["--json"]]
             .concat();
     assert_eq!(place.rawko(&with_plan).ends(0).json()["memories"][0]["path"], "mail/smtp.md");
-    let with_history = [
-        "memory",
-        "match",
-        "--task",
-        "x",
-        "--agent",
-        "tester",
-        "--history",
-        "planner: the sso flow",
-        "--json",
-    ];
-    assert_eq!(place.rawko(&with_history).ends(0).json()["memories"][0]["path"], "oauth.md");
+    let step = ["memory", "match", "--task", "x", "--agent", "tester", "--step", "send a mail", "--json"];
+    assert_eq!(place.rawko(&step).ends(0).json()["memories"][0]["path"], "mail/smtp.md");
+    // What was reported before says nothing of what this task needs.
+    let history =
+        ["memory", "match", "--task", "x", "--agent", "tester", "--history", "the sso flow", "--json"];
+    assert_eq!(place.rawko(&history).ends(0).json()["memories"], json!([]));
     place
         .rawko(&["memory", "match", "--task", "x", "--agent", "nobody"])
         .ends(2)
@@ -303,6 +297,31 @@ fn retired_memories_keep_their_files() {
 }
 
 #[test]
+fn what_runs_proposed_is_kept_or_rejected() {
+    let place = with_memories();
+    let proposed = OAUTH.replace("importance: high", "importance: high\nstatus: proposed");
+    for name in ["one", "two", "three"] {
+        place.write(&format!(".rawko/memories/{name}.md"), &proposed.replace("too broad", name));
+    }
+    let listed = place.rawko(&["memory", "review"]).ends(0);
+    listed.says(&["one.md", "two.md", "three.md", "3 proposed: rawko memory review --keep NAME"]);
+    let done =
+        place.rawko(&["memory", "review", "--keep", "one", "--reject", "two", "--json"]).ends(0).json();
+    assert_eq!((&done["kept"], &done["rejected"]), (&json!(["one.md"]), &json!(["two.md"])));
+    assert_eq!(done["proposed"][0]["path"], "three.md");
+    let text = |name: &str| fs::read_to_string(place.project().join(".rawko/memories").join(name)).unwrap();
+    assert!(text("one.md").contains("status: confirmed\n") && text("two.md").contains("expiresAt: "));
+    let question = ["memory", "match", "--task", "Add oauth", "--agent", "developer", "--json"];
+    let block = place.rawko(&question).ends(0).json()["block"].as_str().unwrap().to_owned();
+    assert_eq!(block.matches("*Unconfirmed: ").count(), 1, "{block}");
+    place
+        .rawko(&["memory", "review", "--keep", "nobody"])
+        .ends(2)
+        .complains(&["there is no memory `nobody`"]);
+    place.rawko(&["memory", "review", "--reject", "three"]).ends(0).says(&["no proposed memories are left"]);
+}
+
+#[test]
 fn uses_are_counted() {
     let place = with_memories();
     let one = |memory: &str, outcome: &str| json!({"session": "s", "iteration": 1, "agent": "developer", "memory": memory, "cited": true, "outcome": outcome, "at": 1_769_160_600_000_u64});
@@ -354,7 +373,7 @@ fn a_build_without_meaning_says_how_to_get_one() {
     let place = with_memories();
     place.write(".rawko/config.yaml", "memory: {semantic: true}\n");
     place.rawko(&["memory", "match", "--task", "x", "--agent", "tester"]).ends(2).complains(&[
-        "cannot find memories by meaning",
+        "cannot search memories by meaning",
         "--features semantic",
         "config.yaml:1",
     ]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::place::{Place, names};
+use crate::place::{Done, Place, names};
 
 fn select(mode: &str) -> Value {
     json!({"for": "select", "decision": {"decision": "SELECT_MODE", "mode": mode, "reason": "it is time"}})
@@ -36,21 +36,31 @@ fn error(code: &str) -> Value {
 }
 
 #[test]
+fn a_run_without_git_says_so_and_goes_on() {
+    let place = Place::scripted(&done());
+    let output = place.command(&["write", "a", "file", "--yes"]).env("PATH", "").output().unwrap();
+    Done::of(output)
+        .ends(0)
+        .complains(&["careful: git is not installed", "could not be kept before this change"]);
+    assert_eq!(std::fs::read_to_string(place.project().join("new.txt")).unwrap(), "hello\n");
+}
+
+#[test]
 fn a_run_that_is_claimed_to_be_done() {
     let place = Place::scripted(&done());
     let run = place.rawko(&["write", "a", "file", "--yes"]).ends(0);
     assert_eq!(std::fs::read_to_string(place.project().join("new.txt")).unwrap(), "hello\n");
     let run = run.says(&[
-        "Claimed done (nothing verified it)",
+        "Claimed done (not verified)",
         "It is done.",
         "Files written: new.txt",
         "Iterations:    1",
         "journal.jsonl",
-        "next: look at the change",
+        "next: review the change",
     ]);
     let run = run.complains(&[
         "write a file",
-        "not enforced:",
+        "careful:",
         "decision: next: developer",
         "developer: Working hard.",
         "developer> Write new.txt",

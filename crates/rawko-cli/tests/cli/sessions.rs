@@ -65,7 +65,7 @@ fn what_is_torn_or_damaged_is_said() {
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let torn = [lines[..3].concat(), lines[3][..9].to_vec()].concat();
     std::fs::write(&journal, &torn).unwrap();
-    place.rawko(&["sessions", "show"]).ends(0).says(&["the last record is incomplete", "It has no end"]);
+    place.rawko(&["sessions", "show"]).ends(0).says(&["the last record is incomplete", "has not ended"]);
     place.rawko(&["sessions", "list"]).ends(0).says(&["unfinished"]);
     let damaged = String::from_utf8(whole).unwrap().replacen("write it", "write at", 1);
     std::fs::write(&journal, damaged).unwrap();

@@ -170,7 +170,7 @@ fn a_clone_cannot_grant_itself_the_hooks_of_git() {
     std::fs::create_dir_all(place.project().join(".git/hooks")).unwrap();
     let write = json!({"file_path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n"}).to_string();
     let arguments = ["tools", "call", "Write", "--agent", "developer", "--input", &write];
-    place.rawko(&arguments).ends(5).complains(&["write of `.git/hooks`"]);
+    place.rawko(&arguments).ends(5).complains(&["the permission `write` for `.git/hooks`"]);
     // Not even a trusted one lifts the protection.
     let words = "no permission grants writing there";
     place.rawko(&[&arguments[..], &["--yes"]].concat()).ends(1).says(&[words]);

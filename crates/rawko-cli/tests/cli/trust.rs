@@ -23,15 +23,15 @@ fn an_untrusted_folder_is_refused_until_it_is_trusted_as_it_is() {
 
     place.rawko(&["trust"]).ends(0).says(&["is trusted", "config.yaml:"]);
     place.rawko(&["do it"]).ends(0);
-    place.rawko(&["config", "check"]).ends(0).says(&["and is trusted"]);
+    place.rawko(&["config", "check"]).ends(0).says(&["and the folder is trusted"]);
 
     place.write(".rawko/prompts/arbiter-select.md", "Choose.\n");
     place.rawko(&["do it"]).ends(5);
     place.rawko(&["trust", "--json"]).ends(0).says(&["\"trusted\": true"]);
     place.rawko(&["do it"]).ends(0);
-    place.rawko(&["trust", "--revoke"]).ends(0).says(&["trusted no longer"]);
+    place.rawko(&["trust", "--revoke"]).ends(0).says(&["no longer trusted"]);
     place.rawko(&["do it"]).ends(5);
-    place.rawko(&["config", "check"]).ends(0).says(&["is not trusted", "rawko trust"]);
+    place.rawko(&["config", "check"]).ends(0).says(&["the folder is not trusted", "rawko trust"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Say, Who, Wire};
 
-use rawko::core::message::StopReason;
+use rawko_core::message::StopReason;
 
 use crate::answers::{always, complete, decide, report, select};
 use crate::trial::{Ended, Trial};
@@ -24,9 +24,9 @@ fn check_fallback(answer: Answer, objection: &str) {
     let agents: Vec<_> =
         ended.events_of("agent_started").into_iter().map(|event| event["agent"].clone()).collect();
     assert_eq!(agents, ["planner", "developer", "tester", "reviewer"]);
-    let decisions = ended.events_of("decision");
+    let decisions = ended.events_of("decision_made");
     assert!(decisions.iter().all(|decision| decision["source"] == "fallback"), "{decisions:?}");
-    let warnings = ended.events_of("warning");
+    let warnings = ended.events_of("warned");
     let told = |warning: &&Value| warning["message"].as_str().unwrap().contains(objection);
     assert_eq!(warnings.iter().filter(told).count(), decisions.len(), "{objection:?} in {warnings:?}");
     let asked = ended.trial.server.asked();
@@ -72,7 +72,7 @@ fn check_text(text: &str, expected: &Value) {
         Trial::new(ModelServer::sequence([Answer::text(text), report("did it"), complete("all done")]))
             .run("Do it.");
     ended.exits(0);
-    let decisions = ended.events_of("decision");
+    let decisions = ended.events_of("decision_made");
     assert_eq!((&decisions[0]["decision"], &decisions[0]["source"]), (expected, &json!("llm")), "{text}");
 }
 
@@ -93,7 +93,7 @@ fn a_reason_of_100_kilobytes_is_cut_and_its_decision_counts() {
     let ended =
         Trial::new(ModelServer::sequence([first, report("did it"), complete("all done")])).run("Do it.");
     ended.exits(0);
-    let decision = ended.events_of("decision").remove(0);
+    let decision = ended.events_of("decision_made").remove(0);
     assert_eq!((&decision["decision"]["mode"], &decision["source"]), (&json!("developer"), &json!("llm")));
     let reason = decision["decision"]["reason"].as_str().unwrap();
     assert!(reason.chars().count() <= 2_010, "{} characters", reason.chars().count());
@@ -126,7 +126,7 @@ fn nothing_is_done_at_once() {
     let server = always(complete("done, of course"), complete("done, of course"), report("planned"));
     let ended = Trial::new(server).run("Do it.");
     ended.exits(0);
-    let decisions = ended.events_of("decision");
+    let decisions = ended.events_of("decision_made");
     assert_eq!(
         (&decisions[0]["source"], &decisions[0]["decision"]["mode"]),
         (&json!("fallback"), &json!("planner"))
@@ -144,7 +144,7 @@ fn an_answer_in_another_language_decides_as_well() {
     let server = ModelServer::sequence([first, report("geplant"), german, complete("erledigt")]);
     let ended = Trial::new(server).run("Baue es.");
     ended.exits(0);
-    assert_eq!(ended.events_of("decision")[0]["decision"]["reason"], reason);
+    assert_eq!(ended.events_of("decision_made")[0]["decision"]["reason"], reason);
     assert_eq!(ended.finish()["summary"], "erledigt");
 }
 
@@ -173,7 +173,7 @@ fn one_bad_answer_is_repaired() {
     ]);
     let ended = Trial::new(server).run("Do it.");
     ended.exits(0);
-    let decisions = ended.events_of("decision");
+    let decisions = ended.events_of("decision_made");
     assert!(decisions.iter().all(|decision| decision["source"] == "llm"), "{decisions:?}");
     let repair = &ended.trial.server.asked()[1];
     assert!(repair.last_text().contains("known agents: developer, planner"), "{}", repair.last_text());
@@ -191,9 +191,9 @@ fn a_decision_cut_off_by_thinking_is_asked_again_with_more_room() {
             always(thoughtful(select("developer")), thoughtful(complete("all done")), report("did it"));
         let ended = Trial::new(server).wire(wire).args(&["--model", model]).run("Do it.");
         ended.exits(0);
-        let decisions = ended.events_of("decision");
+        let decisions = ended.events_of("decision_made");
         assert!(decisions.iter().all(|decision| decision["source"] == "llm"), "{wire:?}: {decisions:?}");
-        let warnings = ended.events_of("warning");
+        let warnings = ended.events_of("warned");
         let told: Vec<&str> = warnings.iter().map(|warning| warning["message"].as_str().unwrap()).collect();
         assert_eq!(told.len(), 2, "one for each decision: {told:?}");
         assert!(told.iter().all(|told| told.contains("cut off by its token limit of 5120")), "{told:?}");
@@ -216,9 +216,9 @@ fn a_decision_that_never_ends_is_left_to_the_rules_which_name_the_limit() {
     let ended = Trial::new(always(endless(), endless(), report("did it")))
         .args(&["--model", "mystery", "--max-iterations", "1"])
         .run("Do it.");
-    let decisions = ended.events_of("decision");
+    let decisions = ended.events_of("decision_made");
     assert!(decisions.iter().all(|decision| decision["source"] != "llm"), "{decisions:?}");
-    let warnings = ended.events_of("warning");
+    let warnings = ended.events_of("warned");
     let told =
         |words: &str| warnings.iter().any(|warning| warning["message"].as_str().unwrap().contains(words));
     assert!(told("(cut off by its token limit of 32768); the rules decide"), "{warnings:?}");

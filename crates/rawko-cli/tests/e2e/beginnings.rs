@@ -211,7 +211,7 @@ fn the_first_agent_can_be_forced() {
         .args(&["--agent", "tester"])
         .run("Test it.");
     ended.exits(0);
-    let decision = ended.events_of("decision").remove(0);
+    let decision = ended.events_of("decision_made").remove(0);
     assert_eq!((&decision["source"], &decision["decision"]["mode"]), (&json!("human"), &json!("tester")));
     assert!(ended.trial.server.asked()[0].is_for("tester"), "the arbiter is not asked first");
 }

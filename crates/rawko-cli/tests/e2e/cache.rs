@@ -48,7 +48,7 @@ fn same(trial: Trial) -> Trial {
 }
 
 fn sources(ended: &Ended) -> Vec<Value> {
-    ended.events_of("decision").into_iter().map(|decision| decision["source"].clone()).collect()
+    ended.events_of("decision_made").into_iter().map(|decision| decision["source"].clone()).collect()
 }
 
 #[test]

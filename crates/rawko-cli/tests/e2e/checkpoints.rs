@@ -39,7 +39,7 @@ fn ok(ended: &Ended, arguments: &[&str]) -> String {
 #[track_caller]
 fn check(ended: &Ended) {
     let read = |name: &str| std::fs::read_to_string(ended.trial.project().join(name)).unwrap_or_default();
-    let kept = ended.events_of("checkpoint_kept");
+    let kept = ended.events_of("checkpoint_taken");
     assert_eq!(kept.iter().map(|event| event["iteration"].clone()).collect::<Vec<_>>(), [1, 3]);
 
     let whole = ok(ended, &["diff"]);
@@ -56,7 +56,7 @@ fn check(ended: &Ended) {
     assert!(code == Some(2) && err.contains("there are 1, 3"), "{err}");
 
     let dry = ok(ended, &["rewind", "last", "--to", "1", "--dry-run"]);
-    assert!(dry.contains("would restore a.txt\n") && dry.contains("nothing was done"), "{dry}");
+    assert!(dry.contains("would restore a.txt\n") && dry.contains("nothing was changed"), "{dry}");
     assert_eq!(read("a.txt"), "three\n");
     let done = ok(ended, &["rewind", "last", "--to", "1"]);
     assert!(done.contains("restored gone.txt\nremoved made/new.txt\n"), "{done}");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rawko::core::Usage;
-use rawko::core::message::StopReason;
+use rawko_core::Usage;
+use rawko_core::message::StopReason;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Say, Who, Wire};
@@ -93,7 +93,7 @@ fn with_window(trial: Trial, wire: Wire) -> Trial {
 /// What the run told of its conversations.
 #[track_caller]
 fn compactions(ended: &Ended) -> Vec<String> {
-    let told = ended.events_of("context_compacted");
+    let told = ended.events_of("conversation_compacted");
     for event in &told {
         assert_eq!(event["agent"], "reader");
         assert!(event["after"].as_u64() < event["before"].as_u64(), "{event}");
@@ -131,7 +131,7 @@ fn the_middle_is_summed_up_where_cutting_is_not_enough() {
         let asked = ended.trial.server.asked();
         let summaries = asked.iter().filter(|asked| is_summary(asked)).count();
         assert_eq!(summaries, told.iter().filter(|how| *how == "summarized").count());
-        let used = ended.events_of("usage");
+        let used = ended.events_of("tokens_used");
         let by_summary = used.iter().filter(|event| event["agent"] == "reader (summary)").count();
         assert_eq!(by_summary, summaries, "{used:?}");
         let last = asked.into_iter().rfind(|asked| asked.who() == Who::Agent).unwrap();
@@ -156,7 +156,7 @@ fn a_conversation_with_bound_thinking_is_made_shorter_and_goes_on() {
         let ended = with_window(trial, Wire::Claude).run("Read all.");
         ended.exits(0);
         assert!(compactions(&ended).iter().any(|told| told == how), "{:?}", compactions(&ended));
-        assert_eq!(ended.events_of("warning"), Vec::<Value>::new(), "nothing was refused");
+        assert_eq!(ended.events_of("warned"), Vec::<Value>::new(), "nothing was refused");
         let bodies = ended.trial.server.asked().into_iter().map(|asked| asked.json["messages"].to_string());
         let is_shorter =
             |body: &String| body.contains("were cut to save") || body.contains("nothing but lines");

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rawko::core::session::Status;
+use rawko_core::session::Status;
 use serde_json::{Value, json};
 
 use crate::answers::{bash, call, developer, report};
@@ -87,11 +87,11 @@ fn decisions_and_records_are_explained() {
     let (code, text, _) = ended.trial.rawko(&["explain", "last", "1"]);
     assert_eq!(code, Some(0));
     for part in
-        ["Decision 1 of 2: SELECT_MODE developer", "Look it up.", "You are the arbiter", "What it answered"]
+        ["Decision 1 of 2: SELECT_MODE developer", "Look it up.", "You are the arbiter", "Answer, after"]
     {
         assert!(text.contains(part), "{part:?} is missing in:\n{text}");
     }
-    assert!(text.contains("the rules would have taken another decision: SELECT_MODE planner"), "{text}");
+    assert!(text.contains("the rules would have made another decision: SELECT_MODE planner"), "{text}");
     let (code, _, stderr) = ended.trial.rawko(&["explain", "last", "3"]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("has 2 decisions"), "{stderr}");
@@ -104,7 +104,7 @@ fn decisions_and_records_are_explained() {
         })
         .collect();
     assert!(told.iter().any(|text| text.contains("denied: Bash by `developer`, by the rule")), "{told:?}");
-    assert!(told.iter().any(|text| text.contains("answers e1: a question of `select`")), "{told:?}");
+    assert!(told.iter().any(|text| text.contains("answers e1: a request for `select`")), "{told:?}");
 }
 
 #[test]

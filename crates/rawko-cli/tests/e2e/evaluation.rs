@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rawko::core::arbiter::{Situation, parse_situations};
-use rawko::core::usage::Usage;
+use rawko_core::arbiter::{Situation, parse_situations};
+use rawko_core::usage::Usage;
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Say, Who};
 
@@ -163,7 +163,7 @@ fn files_that_cannot_be_used_are_told_with_line_and_field() {
         .file("empty.jsonl", "\n")
         .file("prompts/other.md", "");
     fails(&trial, &["bad.jsonl", "--mode", "rules"], 2, "line 2 (x): point: is \"choose\"");
-    fails(&trial, &["bad.jsonl", "--mode", "rules"], 2, "line 3: no JSON object");
+    fails(&trial, &["bad.jsonl", "--mode", "rules"], 2, "line 3: not a JSON object");
     fails(&trial, &["empty.jsonl", "--mode", "rules"], 2, "no situation");
     fails(&trial, &["none.jsonl", "--mode", "rules"], 2, "cannot read none.jsonl");
     fails(&trial, &[], 2, "FILE");

@@ -1,8 +1,8 @@
 //! New sessions made of old ones: what a fork takes over, what it does itself, and what it says that it cost.
 
-use rawko::core::session::Event;
-use rawko::core::{Usage, cost::PriceTable};
 use rawko::journal::{Journal, Record, SessionStore, read};
+use rawko_core::session::{EffectAnswer, Event};
+use rawko_core::{Usage, cost::PriceTable};
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};
 
@@ -68,7 +68,7 @@ fn used(journal: &Journal, from: usize) -> (Usage, f64) {
     let model = journal_model(journal);
     let mut total = (Usage::default(), 0.0);
     for event in events(journal).skip(from) {
-        if let Event::ModelReplied { usage, .. } = event {
+        if let Event::Answered { answer: EffectAnswer::ModelReplied { usage, .. }, .. } = event {
             total.0 += *usage;
             total.1 += prices.price(&model).unwrap().cost(usage);
         }
@@ -171,7 +171,7 @@ fn a_fork_of_a_fork_has_nothing_of_the_tasks_before_it() {
 
 /// How many records of the old session lead up to what its command brought, consequences included.
 fn after_the_command(old: &Journal) -> usize {
-    let finished = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::ToolFinished { .. }));
+    let finished = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }));
     old.records.iter().rposition(finished).unwrap() + 2
 }
 
@@ -228,7 +228,7 @@ fn every_form_of_output_says_what_a_fork_shares() {
     let stream: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let forked_from = json!({"session": id, "record": records});
     assert_eq!(stream[0]["forkedFrom"], forked_from);
-    let usage = stream.iter().find(|event| event["type"] == "usage").unwrap();
+    let usage = stream.iter().find(|event| event["type"] == "tokens_used").unwrap();
     assert_eq!(usage["total"], usage["usage"], "the first own call is the first that counts");
     assert_eq!(stream.last().unwrap()["shared"]["usage"]["inputTokens"], 3_000);
     let listed = asked(&trial, &["sessions", "list", "--json"]);

@@ -54,7 +54,7 @@ fn questions(ended: &Ended) -> usize {
 
 fn decisions(ended: &Ended) -> Vec<(Value, Value)> {
     let told = |event: Value| (event["source"].clone(), event["decision"]["mode"].clone());
-    ended.events_of("decision").into_iter().map(told).collect()
+    ended.events_of("decision_made").into_iter().map(told).collect()
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use rawko::core::session::{Effect, Event, Outcome, Session};
 use rawko::journal::{Journal, Record, SessionStore};
+use rawko_core::session::{Effect, Event, Outcome, Session};
 
 /// The only journal of a project, verified.
 #[track_caller]

@@ -1,7 +1,7 @@
 //! Keys: which are hidden, what is done with a call that holds one, and which server is sent one.
 
 use serde_json::{Value, json};
-use testkit::{Answer, AnswerCall, Asked, Delivery, ModelServer, Pieces, Say, Wire};
+use testkit::{Answer, AnswerCall, Asked, Chunking, Delivery, ModelServer, Say, Wire};
 
 use crate::answers::{bash, call, calls, complete, developer, report, select};
 use crate::trial::{Ended, Trial, files_below};
@@ -60,7 +60,7 @@ fn a_key_that_is_a_word_changes_no_prompt_no_path_and_no_id() {
 fn a_key_that_a_model_comes_across_is_hidden_however_it_arrives() {
     let says = Say {
         text: format!("The key is {KEY}, I think."),
-        delivery: Delivery { pieces: Pieces::Every(7), ..Delivery::default() },
+        delivery: Delivery { pieces: Chunking::Every(7), ..Delivery::default() },
         ..Say::default()
     };
     let server = developer([
@@ -102,7 +102,7 @@ fn a_call_that_holds_the_key_is_refused_and_leaves_nothing_behind() {
         assert!(told.contains(&format!("{argument} holds the value of `OPENAI_API_KEY`")), "{told}");
     }
     let allowed: Vec<Value> =
-        ended.events_of("tool_call").into_iter().map(|event| event["allowed"].clone()).take(4).collect();
+        ended.events_of("tool_called").into_iter().map(|event| event["allowed"].clone()).take(4).collect();
     assert_eq!(allowed, [json!(false), json!(false), json!(false), json!(true)]);
     let (code, told, _) = ended.trial.rawko(&["replay", "last"]);
     assert_eq!(code, Some(0), "{told}");
@@ -186,7 +186,7 @@ fn check_sent(settings: Value, expected: Option<&str>) {
         }
         None => {
             assert_eq!((&mine["apiKeyEnv"], &mine["keySet"]), (&Value::Null, &Value::Null));
-            assert!(finding["detail"].as_str().unwrap().contains("is sent no key"), "{finding}");
+            assert!(finding["detail"].as_str().unwrap().contains("no key is sent"), "{finding}");
             assert!(checked.contains("without a key"), "{checked}");
         }
     }

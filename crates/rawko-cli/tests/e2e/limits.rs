@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rawko::core::Usage;
+use rawko_core::Usage;
 use serde_json::json;
 use testkit::{Answer, Delivery, Say};
 
@@ -104,7 +104,7 @@ fn turns_of_an_agent_are_not_the_end_of_the_run() {
     let agent = json!({"name": "looker", "systemPrompt": "Look.", "tools": {"allowed": ["Glob"]}, "limits": {"maxIterations": 3}});
     let ended = Trial::new(testkit::ModelServer::start(turn)).agent(&agent).run("Look.");
     ended.exits(0);
-    assert_eq!(ended.events_of("tool_call").len(), 3);
+    assert_eq!(ended.events_of("tool_called").len(), 3);
     let question = ended.trial.server.asked().pop().unwrap();
     assert!(question.last_text().contains("used up its turns"), "{}", question.last_text());
 }
@@ -163,7 +163,7 @@ fn the_budget_of_an_agent_ends_its_work_and_not_the_run() {
     let agent = json!({"name": "looker", "systemPrompt": "Look.", "tools": {"allowed": ["Glob"]}, "limits": {"maxIterations": 50}, "budget": {"maxTokens": 8_000, "maxDuration": "10m"}});
     let ended = Trial::new(server).agent(&agent).run("Look.");
     ended.exits(0);
-    assert_eq!(ended.events_of("tool_call").len(), 3);
+    assert_eq!(ended.events_of("tool_called").len(), 3);
     let question = ended.trial.server.asked().pop().unwrap();
     assert!(question.last_text().contains("budget.maxTokens"), "{}", question.last_text());
     assert!(question.last_text().contains("own budget is used up"), "{}", question.last_text());

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rawko::core::machine::State;
-use rawko::core::memory::UseOutcome;
-use rawko::core::request::Purpose;
-use rawko::core::session::{Effect, Event, Note};
 use rawko::journal::{Journal, JournaledEffect, Record};
+use rawko_core::machine::State;
+use rawko_core::memory::UseOutcome;
+use rawko_core::request::Purpose;
+use rawko_core::session::{Effect, EffectAnswer, Event, Note};
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Who};
 
@@ -68,7 +68,7 @@ fn what_the_first_run_learns_stands_at_the_end_of_the_seconds_system_prompt() {
     let (code, second_out, err) =
         ended.trial.ask(&["run", "--output", "stream-json", "Run the tests of this project."]);
     assert_eq!(code, Some(0), "{second_out}{err}");
-    for event in ["memory_injected", "memory_used"] {
+    for event in ["memories_recalled", "memories_used"] {
         assert!(second_out.contains(&format!("\"type\":\"{event}\"")), "{second_out}");
     }
     let second = systems(&ended.trial).pop().unwrap();
@@ -173,7 +173,7 @@ fn nothing_learned_and_nonsense_leave_the_run_alone() {
         let ended = trial(server(draft.clone())).run("Run the tests.");
         ended.exits(0);
         assert!(!ended.trial.project().join(".rawko/memories").exists(), "{draft}");
-        assert_eq!(!ended.events_of("warning").is_empty(), warns, "{draft}: {}", ended.stdout);
+        assert_eq!(!ended.events_of("warned").is_empty(), warns, "{draft}: {}", ended.stdout);
     }
 }
 
@@ -202,7 +202,7 @@ fn broken_memories_are_told_once_and_skipped() {
         );
         message.contains("broken.md")
     };
-    assert_eq!(ended.events_of("warning").iter().filter(|event| told(event)).count(), 1, "{}", ended.stdout);
+    assert_eq!(ended.events_of("warned").iter().filter(|event| told(event)).count(), 1, "{}", ended.stdout);
     let told: Vec<bool> =
         systems(&ended.trial).iter().map(|system| system.contains("Use nextest.")).collect();
     assert_eq!(told, [true, true]);
@@ -216,7 +216,7 @@ fn what_is_no_folder_is_told_and_stops_nothing() {
         .file(".rawko/memories", "not a folder\n")
         .run("Run the tests.");
     ended.exits(0);
-    let told: Vec<Value> = ended.events_of("warning");
+    let told: Vec<Value> = ended.events_of("warned");
     let told = told
         .iter()
         .filter(|event| event["message"].as_str().unwrap().starts_with("is a file, but should be"));
@@ -313,7 +313,7 @@ fn the_nearest_agents_md_is_told_and_the_others_are_named() {
     let (system, out) = told_from(&["-C", "sub/below"]);
     assert!(system.contains("of this project (sub/AGENTS.md)\nOf sub, [31mred.\n"), "{system}");
     assert!(system.contains("\n- `AGENTS.md`\n- `other/AGENTS.md`\n"), "{system}");
-    let warning = out.lines().find(|line| line.contains("\"type\":\"warning\"")).unwrap_or_default();
+    let warning = out.lines().find(|line| line.contains("\"type\":\"warned\"")).unwrap_or_default();
     assert!(warning.contains("sub/AGENTS.md holds control characters"), "{out}");
 }
 
@@ -323,11 +323,10 @@ fn a_secret_is_in_no_memory() {
     draft["body"] = json!(format!("The key is {}.", crate::trial::CANARY));
     let ended = trial(server(draft)).run("Run the tests.");
     ended.exits(0);
-    let warned = ended.events_of("warning");
+    let warned = ended.events_of("warned");
     let why = "`body` holds the value of `ANTHROPIC_API_KEY`, and rawko does not write secrets";
     assert!(warned.iter().any(|event| event["message"].as_str().unwrap().contains(why)), "{warned:?}");
-    let kept =
-        |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::MemoryKept { .. }));
+    let kept = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::Answered { answer: EffectAnswer::MemoryKept { .. }, .. }));
     assert!(!ended.journal().records.iter().any(kept), "a memory was written without what it said");
 }
 
@@ -358,14 +357,14 @@ fn a_dry_run_tells_memories_and_leaves_nothing_behind() {
     let (project, before) = (trial.project(), tree(&trial.project()));
     let ended = trial.args(&["--dry-run"]).start("Run the tests.").end_unchecked();
     ended.exits(0);
-    assert_eq!(ended.events_of("memory_injected").len(), 1, "{}", ended.stdout);
+    assert_eq!(ended.events_of("memories_recalled").len(), 1, "{}", ended.stdout);
     assert_eq!(tree(&project), before);
-    // A run that is none leaves its index and its uses, and a dry run after it does not touch them.
+    // An ordinary run leaves what it used, and a dry run after it does not touch that.
     let trial = Trial::new(server()).file(".rawko/memories/good.md", note);
     let ended = trial.run("Run the tests.");
     ended.exits(0);
     let folder = ended.trial.project().join(".rawko/memories");
-    assert!(folder.join(".index").is_dir() && folder.join(".feedback.jsonl").is_file());
+    assert!(folder.join(".feedback.jsonl").is_file());
     std::fs::write(folder.join("more.md"), note.replace("Tests", "More tests")).unwrap();
     let before = tree(&ended.trial.project());
     let (code, out, err) =

@@ -32,8 +32,8 @@ fn check(model: Option<&str>) -> Vec<Asked> {
     };
     let ended = trial.run("Do it.");
     ended.exits(0);
-    assert_eq!(ended.events_of("warning"), Vec::<Value>::new(), "{model:?}: nothing was refused");
-    let decisions = ended.events_of("decision");
+    assert_eq!(ended.events_of("warned"), Vec::<Value>::new(), "{model:?}: nothing was refused");
+    let decisions = ended.events_of("decision_made");
     assert!(decisions.iter().all(|decision| decision["source"] == "llm"), "{model:?}: {decisions:?}");
     let asked = ended.trial.server.asked();
     assert_eq!(asked.len(), 5, "{model:?}: nothing was asked twice");

@@ -55,7 +55,7 @@ fn a_planner_cannot_write() {
     let words = ["`planner` may not use the tool `Write`", "tools.allowed"];
     let ended = check(Trial::new, "planner", call("Write", &write("x")), "Write", &words);
     check_untouched(&ended);
-    let denied = ended.events_of("tool_call").remove(0);
+    let denied = ended.events_of("tool_called").remove(0);
     assert_eq!((&denied["allowed"], &denied["rule"]), (&json!(false), &json!("tools.allowed")));
     assert!(!ended.trial.server.asked()[1].tool_names().contains(&"Write"), "it is not even offered");
 }
@@ -141,7 +141,7 @@ fn twelve_thousand_wrappers_are_denied_and_journaled() {
     let journal = crate::journal::only(&ended.trial.project());
     let denied = journal.records.iter().any(|record| match record {
         rawko::journal::Record::Step(step) => step.notes.iter().any(|note| {
-            matches!(note, rawko::core::session::Note::ToolCalled { allowed: false, rule, .. }
+            matches!(note, rawko_core::session::Note::ToolCalled { allowed: false, rule, .. }
                 if rule == "tools.bashFilter.allowedCommands")
         }),
         rawko::journal::Record::Event(_) => false,

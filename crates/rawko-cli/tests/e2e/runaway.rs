@@ -68,19 +68,19 @@ fn check_agent(endless: &Answer, tool: &str) -> Ended {
     let go_on = decide(json!({"decision": "CONTINUE", "reason": "let it finish"}));
     let ended = stalled(always(select("developer"), go_on, endless.clone()), tool);
     // The ninth time is the last. An agent that may not do it is refused: another result, with a count of its own.
-    let calls = ended.events_of("tool_call");
+    let calls = ended.events_of("tool_called");
     let refused = calls.iter().filter(|call| call["allowed"] == false).count();
     assert!(
         calls.len() - refused <= 9 && refused <= 9,
         "{} calls, {refused} refused: {:#?}",
         calls.len(),
-        ended.events_of("tool_result")
+        ended.events_of("tool_finished")
     );
     let asked = ended.trial.server.asked();
     let told =
         |asked: &Asked| asked.who() == Who::Agent && asked.last_text().contains("nothing changed in between");
     assert!(asked.iter().any(told), "the agent is told first");
-    let decided = ended.events_of("decision");
+    let decided = ended.events_of("decision_made");
     assert!(
         decided.iter().any(|decision| decision["source"] == "rule"),
         "another agent had to work: {decided:?}"
@@ -93,7 +93,7 @@ fn the_same_command_for_ever() {
     // What differs in nothing but figures is the same.
     let ended = check_agent(&bash("echo took $RANDOM ms; exit 3"), "Bash");
     let outputs: Vec<Value> =
-        ended.events_of("tool_result").into_iter().map(|it| it["output"].clone()).collect();
+        ended.events_of("tool_finished").into_iter().map(|it| it["outcome"]["content"].clone()).collect();
     assert!(outputs.iter().any(|output| *output != outputs[0]), "the figures did differ: {outputs:?}");
 }
 
@@ -107,7 +107,7 @@ fn a_call_that_is_denied_for_ever() {
     let go_on = decide(json!({"decision": "CONTINUE", "reason": "let it finish"}));
     let denied = call("Teleport", &json!({"to": "the end"}));
     let ended = stalled(always(select("developer"), go_on, denied), "Teleport");
-    assert_eq!(ended.events_of("tool_call").len(), 9);
+    assert_eq!(ended.events_of("tool_called").len(), 9);
 }
 
 #[test]
@@ -124,5 +124,5 @@ fn no_permission_and_no_trust_sets_the_counts_back() {
     let ended = trial.run("Do it.");
     ended.exits(3);
     assert_eq!(ended.finish()["limit"], "stalled");
-    assert!(ended.events_of("tool_result").len() <= 18, "no more than without");
+    assert!(ended.events_of("tool_finished").len() <= 18, "no more than without");
 }

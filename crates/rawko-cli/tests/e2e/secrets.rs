@@ -2,7 +2,7 @@
 //! run; here are the runs that would most likely break it.
 
 use serde_json::json;
-use testkit::{Answer, Asked, ModelServer, Refusal, Say, Who};
+use testkit::{Answer, Asked, ErrorResponse, ModelServer, Say, Who};
 
 use crate::answers::{bash, complete, developer, report, select};
 use crate::trial::{CANARY, Trial};
@@ -26,7 +26,7 @@ fn a_server_that_repeats_the_key_in_a_page_and_in_headers() {
         let key = asked.header("x-api-key").unwrap_or_default();
         let body = Some(format!("<html><title>Bad key {key}</title>{key}</html>"));
         let headers = vec![("request-id".to_owned(), format!("req-{key}"))];
-        Answer::Refuse(Refusal { status: 403, body, headers, ..Refusal::default() })
+        Answer::Refuse(ErrorResponse { status: 403, body, headers, ..ErrorResponse::default() })
     };
     Trial::new(ModelServer::start(echo)).run("Do it.").exits(4);
 }

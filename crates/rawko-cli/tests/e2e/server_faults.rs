@@ -95,7 +95,7 @@ fn a_stream_that_always_dies() {
 #[test]
 fn a_rate_limit_that_passes() {
     let ended = check_lived_through(Wire::Claude, vec![Answer::rate_limited("0.05")]);
-    let warnings = ended.events_of("warning");
+    let warnings = ended.events_of("warned");
     assert!(warnings[0]["message"].as_str().unwrap().contains("rate_limited"), "{warnings:?}");
     let exchanges = ended.trial.server.exchanges();
     let waited = exchanges[1].asked.arrived.duration_since(exchanges[0].asked.arrived);

@@ -38,7 +38,7 @@ fn pictures_that_no_service_takes_do_not_end_the_run() {
         assert!(wide.contains("Shown as PNG of 2000x2 pixels"), "{wide}");
         assert!(broken.contains("`broken.png` begins like a PNG picture, but it is damaged"), "{broken}");
         assert!(photo.contains("image/jpeg") && photo.contains("Its name is wrong"), "{photo}");
-        assert_eq!(ended.events_of("warning").iter().filter(|w| w.to_string().contains("again")).count(), 0);
+        assert_eq!(ended.events_of("warned").iter().filter(|w| w.to_string().contains("again")).count(), 0);
     }
 }
 
@@ -68,7 +68,7 @@ fn a_picture_that_the_service_refuses_all_the_same_is_left_out_and_named() {
         let ended = with_pictures(server, &pictures).wire(wire).run("Look at them.");
         ended.exits(0);
         let warnings: Vec<String> =
-            ended.events_of("warning").iter().map(|w| w["message"].to_string()).collect();
+            ended.events_of("warned").iter().map(|w| w["message"].to_string()).collect();
         let told: Vec<&String> = warnings.iter().filter(|w| w.contains("asking again without")).collect();
         assert_eq!(told.len(), 1, "{warnings:?}");
         assert!(told[0].contains("`odd.png` (Read "), "{told:?}");
@@ -95,7 +95,7 @@ fn mistral_takes_a_whole_run_with_remarks_behind_tool_results() {
     let asked = ended.trial.server.asked();
     let last = asked.iter().rfind(|asked| asked.who() == Who::Agent).unwrap();
     assert!(last.last_text().contains("last model turn"), "{}", last.last_text());
-    assert!(ended.events_of("warning").iter().all(|w| !w.to_string().contains("invalid_request")));
+    assert!(ended.events_of("warned").iter().all(|w| !w.to_string().contains("invalid_request")));
 }
 
 /// The same answer from a server that does not count.

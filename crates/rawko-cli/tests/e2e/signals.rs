@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rawko::core::session::{Event, Status};
+use rawko_core::session::{Event, Status};
 use rustix::process::Signal;
 use testkit::{Answer, Delivery, ModelServer};
 

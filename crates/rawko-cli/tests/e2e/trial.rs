@@ -461,9 +461,14 @@ impl Ended {
 
     /// The results of the calls of `tool`: what the model was told, and whether as an error.
     pub(crate) fn results(&self, tool: &str) -> Vec<(String, bool)> {
-        let results = self.events_of("tool_result").into_iter().filter(|event| event["tool"] == tool);
+        let results = self.events_of("tool_finished").into_iter().filter(|event| event["tool"] == tool);
         results
-            .map(|event| (event["output"].as_str().unwrap().to_owned(), event["isError"] == true))
+            .map(|event| {
+                (
+                    event["outcome"]["content"].as_str().unwrap().to_owned(),
+                    event["outcome"]["isError"] == true,
+                )
+            })
             .collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rawko::core::Timestamp;
+use rawko_core::Timestamp;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};
@@ -53,7 +53,7 @@ fn a_wait_for_a_provider_is_told_with_its_end() {
     ended.exits(0);
     let wait = check_wait(&ended, begun, Duration::from_secs(1));
     assert!(wait["message"].as_str().unwrap().contains("Too many requests"), "{wait}");
-    assert_eq!(ended.events_of("warning"), Vec::<Value>::new(), "it is told once");
+    assert_eq!(ended.events_of("warned"), Vec::<Value>::new(), "it is told once");
 }
 
 /// Ends with 130, long before the wait would have.

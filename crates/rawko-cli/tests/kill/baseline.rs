@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rawko::core::session::{ConversationId, Effect, Event};
 use rawko::journal::{Journal, JournaledEffect, Record};
+use rawko_core::session::{ConversationId, Effect, EffectAnswer, Event};
 use serde_json::Value;
 
 use crate::requests::{Body, bodies};
@@ -76,7 +76,9 @@ impl Baseline {
         let begun: Vec<_> =
             effects(records).filter(|effect| changes(effect)).filter_map(id_of_tool).collect();
         let finished = |event: &&Event| match event {
-            Event::ToolFinished { effect, .. } => begun.contains(&effect.0),
+            Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } } => {
+                begun.contains(&effect.0)
+            }
             _ => false,
         };
         events(records).filter(finished).count()
@@ -101,12 +103,14 @@ pub(crate) fn events(records: &[Record]) -> impl Iterator<Item = &Event> {
 
 /// How many questions to the model were answered.
 pub(crate) fn replies(records: &[Record]) -> usize {
-    events(records).filter(|event| matches!(event, Event::ModelReplied { .. })).count()
+    events(records)
+        .filter(|event| matches!(event, Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }))
+        .count()
 }
 
 /// Whether an effect is a call of a tool that may change something.
 pub(crate) fn changes(effect: &JournaledEffect) -> bool {
-    matches!(effect, JournaledEffect::RunTool { access, .. } if *access == rawko::core::tool::ToolAccess::Mutating)
+    matches!(effect, JournaledEffect::RunTool { access, .. } if *access == rawko_core::tool::ToolAccess::Mutating)
 }
 
 fn id_of_tool(effect: &JournaledEffect) -> Option<u64> {

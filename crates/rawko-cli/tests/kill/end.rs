@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rawko::core::machine::State;
-use rawko::core::session::Event;
 use rawko::journal::{JournaledEffect, fold};
+use rawko_core::machine::State;
+use rawko_core::session::{EffectAnswer, Event};
 
 use crate::baseline::{Baseline, changes, effects, events, replies};
 use crate::world::{Ended, World};
@@ -61,18 +61,18 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
     let mut lost_effects = BTreeSet::new();
     for event in events(records) {
         let effect = match event {
-            Event::ModelReplied { effect, .. }
-            | Event::ModelFailed { effect, .. }
-            | Event::ToolFinished { effect, .. }
-            | Event::CheckpointTaken { effect, .. }
-            | Event::TreeInspected { effect, .. }
-            | Event::MemoriesRecalled { effect, .. }
-            | Event::MemoryKept { effect, .. }
-            | Event::TreeInspectionFailed { effect, .. }
-            | Event::VerificationFinished { effect, .. }
-            | Event::CheckpointFailed { effect, .. }
-            | Event::TimerFired { effect } => *effect,
-            Event::EffectLost { effect } => {
+            Event::Answered { effect, answer: EffectAnswer::ModelReplied { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::ModelFailed { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::CheckpointTaken { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::TreeInspected { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::MemoriesRecalled { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::MemoryKept { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::TreeInspectionFailed { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::VerificationFinished { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::CheckpointFailed { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::TimerFired } => *effect,
+            Event::Answered { effect, answer: EffectAnswer::EffectLost } => {
                 lost_effects.insert(*effect);
                 *effect
             }
@@ -102,7 +102,9 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
 /// For each turn of the model in which it made sure of something, the ids of its calls.
 fn mends(records: &[rawko::journal::Record]) -> impl Iterator<Item = Vec<String>> {
     events(records).filter_map(|event| {
-        let Event::ModelReplied { message, .. } = event else { return None };
+        let Event::Answered { answer: EffectAnswer::ModelReplied { message, .. }, .. } = event else {
+            return None;
+        };
         let ids: Vec<String> =
             message.tool_calls().map(|call| call.id.clone()).filter(|id| id.starts_with("mend")).collect();
         (!ids.is_empty()).then_some(ids)

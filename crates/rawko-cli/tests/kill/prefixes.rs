@@ -2,13 +2,12 @@
 //! world in which nothing of what they announce was done, or all of it.
 
 use crate::baseline::{Baseline, effects, replies};
-use crate::end;
-use crate::requests;
 use crate::script::Script;
 use crate::world::{World, copy, each};
+use crate::{end, requests};
 
-use rawko::core::session::{Effect, Event};
 use rawko::journal::{JournaledEffect, Record};
+use rawko_core::session::{Effect, EffectAnswer, Event};
 
 /// One state of the world.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +97,7 @@ fn state(baseline: &Baseline, case: Case) -> World {
     let world = World::copy_of(&baseline.before);
     // What the journal says was kept is there. In every second world so is what the run had kept of the tree by its
     // end: more than it had by then, which must do no harm.
-    let kept = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::CheckpointTaken { .. }));
+    let kept = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }));
     if case.torn || baseline.records(case.records).iter().any(kept) {
         std::fs::remove_dir_all(world.project().join(".git")).unwrap();
         copy(&baseline.after.project().join(".git"), &world.project().join(".git"));

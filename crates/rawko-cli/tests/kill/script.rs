@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rawko::core::Usage;
+use rawko_core::Usage;
 use serde_json::{Value, json};
 use testkit::{Answer, AnswerCall, Asked, Delivery, ModelServer, Say, Who};
 

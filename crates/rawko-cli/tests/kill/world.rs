@@ -14,8 +14,10 @@ use testkit::ModelServer;
 /// Longer than any run here takes on the slowest machine; a run that hangs fails its test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Between two looks.
-const LOOK_AGAIN: Duration = Duration::from_micros(200);
+/// Between two looks for the time to kill.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// Between two looks for the end of a run, for which nothing depends on a few milliseconds.
+const END_AGAIN: Duration = Duration::from_millis(5);
 
 /// The folders of one case.
 pub(crate) struct World(tempfile::TempDir);
@@ -145,7 +147,7 @@ impl World {
     /// Records that the journal holds by now, its header included.
     pub(crate) fn records(&self) -> usize {
         let bytes = self.journal_path().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
-        bytes.iter().filter(|byte| **byte == b'\n').count()
+        memchr::memchr_iter(b'\n', &bytes).count()
     }
 
     /// What the user sees of the tree: every file but those of git and rawko, with its content.
@@ -219,7 +221,7 @@ impl Running {
                 };
                 panic!("it hangs; it said so far:\n{stdout}{stderr}");
             }
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(END_AGAIN);
         };
         self.said(status)
     }

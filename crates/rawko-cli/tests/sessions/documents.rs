@@ -31,22 +31,26 @@ fn a_session_is_exported_as_json() {
     let bench = exported();
     let said = bench.rawko(&["sessions", "export", "--format", "json"]).check(0, &[]);
     let document: Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!(document["format"], 1);
+    assert_eq!(document["format"], 2);
     assert_eq!(document["task"], "Do it with [redacted] and <i>care</i>.");
     assert_eq!(document["outcome"]["status"], "claimed");
     assert_eq!(document["plan"]["steps"][0]["description"], "write it");
     let entries = document["entries"].as_array().unwrap();
     let of = |kind: &str| entries.iter().filter(|entry| entry["type"] == kind).collect::<Vec<_>>();
-    assert_eq!(of("decided").len(), 2);
-    assert_eq!(of("decided")[0]["decision"]["reason"], "it is <b>code</b>");
+    assert_eq!(of("decision_made").len(), 2);
+    assert_eq!(of("decision_made")[0]["decision"]["reason"], "it is <b>code</b>");
     let calls = of("tool_called");
-    let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
+    let tools: Vec<&Value> = calls.iter().map(|called| &called["call"]["name"]).collect();
     assert_eq!(tools, ["UpdatePlan", "Bash", "Write", "Report"]);
-    let bash = &calls[1]["answer"];
+    let result_of = |called: &Value| {
+        let mut finished = of("tool_finished").into_iter();
+        finished.find(|it| it["callId"] == called["call"]["id"]).unwrap()["outcome"].clone()
+    };
+    let bash = result_of(calls[1]);
     assert_eq!(bash["exitCode"], 0);
-    assert!(bash["output"].as_str().unwrap().contains("end of it"), "{bash}");
-    assert_eq!(calls[2]["answer"]["isError"], true);
-    assert!(of("said")[1]["text"] == "the key is [redacted]", "{:?}", of("said"));
+    assert!(bash["content"].as_str().unwrap().contains("end of it"), "{bash}");
+    assert_eq!(result_of(calls[2])["isError"], true);
+    assert!(of("model_replied")[1]["text"] == "the key is [redacted]", "{:?}", of("model_replied"));
     // Every record that is named is there.
     let records = bench.journal().records.len() as u64;
     assert!(entries.iter().all(|entry| (1..=records).contains(&entry["record"].as_u64().unwrap())));

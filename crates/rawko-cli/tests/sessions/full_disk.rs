@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rawko::core::session::Event;
 use rawko::journal::{JournaledEffect, Record, SessionStatus, SessionStore, read};
+use rawko_core::session::{EffectAnswer, Event};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, complete, report, select, turn};
@@ -45,7 +45,7 @@ fn check(folder: &Path) {
     let journal = read(&path).unwrap();
     assert_eq!(journal.torn_bytes, 0, "it ends in a whole record");
     let answered = journal.records.iter().filter(
-        |record| matches!(record, Record::Event(stamped) if matches!(stamped.event, Event::ToolFinished { .. })),
+        |record| matches!(record, Record::Event(stamped) if matches!(stamped.event, Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. })),
     );
     let answered = answered.count();
     assert!((1..TURNS).contains(&answered), "it stopped in mid-run: {answered}");
@@ -83,7 +83,11 @@ fn a_limit_on_the_size_of_files_stops_the_run_and_a_resume_ends_it() {
     // The answer that did not fit is unknown to the resumed run: where it was a command's, it is said to be lost.
     let answered = journal.records.iter().filter(|record| {
         let Record::Event(stamped) = record else { return false };
-        matches!(stamped.event, Event::ToolFinished { .. } | Event::EffectLost { .. })
+        matches!(
+            stamped.event,
+            Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
+                | Event::Answered { answer: EffectAnswer::EffectLost, .. }
+        )
     });
     let commands = journal.records.iter().filter_map(|record| match record {
         Record::Step(step) => Some(step.effects.iter()),
@@ -115,7 +119,7 @@ fn a_full_file_system_stops_the_run() {
     );
     let said = bench.shell(&format!("exec unshare -m sh -c '{}' \"$0\"", script.replace('\'', "'\\''")));
     if said.code == Some(77) || said.err.contains("unshare") {
-        eprintln!("skipped: mounting a file system takes rights that this process has not");
+        testkit::skip("this process may not mount a file system");
         return;
     }
     said.check(1, &["cannot write", "No space left on device", "rawko doctor"]);

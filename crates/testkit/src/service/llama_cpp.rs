@@ -1,21 +1,21 @@
-//! llama-cpp-python's server: what does not fit its types is a 500 with pydantic's words.
+//! llama-cpp-python's server answers 500 with pydantic's message if a request does not fit its types.
 //!
-//! It wraps every exception, a failed validation too, as `internal_server_error`
-//! (<https://github.com/abetlen/llama-cpp-python/blob/main/llama_cpp/server/errors.py>; in the wild
-//! <https://github.com/jekalmin/extended_openai_conversation/issues/203>). Models whose names begin with
-//! `llama-cpp-python` stand for such a server.
+//! It reports every exception, even a failed validation, as `internal_server_error`
+//! (<https://github.com/abetlen/llama-cpp-python/blob/main/llama_cpp/server/errors.py>; reported in
+//! <https://github.com/jekalmin/extended_openai_conversation/issues/203>). It is played for models whose names begin with
+//! `llama-cpp-python`.
 
 use serde_json::{Value, json};
 
 use super::openai::text;
-use crate::answer::{Answer, Refusal};
+use crate::answer::{Answer, ErrorResponse};
 use crate::exchange::{Asked, Wire};
 
 pub(super) fn refusal(asked: &Asked) -> Option<Answer> {
     if asked.wire != Wire::OpenAi || !asked.model().starts_with("llama-cpp-python") {
         return None;
     }
-    // The content of an assistant may be absent, but is no `Optional`:
+    // The content of an assistant message may be absent, but not null:
     // https://github.com/abetlen/llama-cpp-python/blob/main/llama_cpp/llama_types.py
     let is_wrong = |message: &Value| {
         text(message, "role") == "assistant" && message.get("content").is_some_and(|said| !said.is_string())
@@ -26,9 +26,9 @@ pub(super) fn refusal(asked: &Asked) -> Option<Answer> {
          should be a valid string', 'input': None}}]"
     );
     let error = json!({"message": message, "type": "internal_server_error", "param": null, "code": null});
-    Some(Answer::Refuse(Refusal {
+    Some(Answer::Refuse(ErrorResponse {
         status: 500,
         body: Some(json!({"error": error}).to_string()),
-        ..Refusal::default()
+        ..ErrorResponse::default()
     }))
 }

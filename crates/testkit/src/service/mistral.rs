@@ -1,13 +1,13 @@
-//! Mistral, behind any server: the order of roles and the form of tool call ids.
+//! Mistral's models on any server: the order of roles and the form of tool call ids.
 //!
 //! The rules are those of mistral-common
-//! (<https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py>), which
-//! Mistral's own service and vLLM both run.
+//! (<https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py>), which both
+//! Mistral's own service and vLLM use.
 
 use serde_json::{Value, json};
 
 use super::openai::{answers, ids, text};
-use crate::answer::{Answer, Refusal};
+use crate::answer::{Answer, ErrorResponse};
 use crate::exchange::{Asked, Wire};
 
 const NAMES: [&str; 8] =
@@ -61,5 +61,5 @@ fn is_valid(id: &str) -> bool {
 
 fn refuse(message: &str, kind: &str, code: &str) -> Answer {
     let body = json!({"object": "error", "message": message, "type": kind, "param": null, "code": code});
-    Answer::Refuse(Refusal { status: 400, body: Some(body.to_string()), ..Refusal::default() })
+    Answer::Refuse(ErrorResponse { status: 400, body: Some(body.to_string()), ..ErrorResponse::default() })
 }

@@ -1,10 +1,10 @@
-//! Chat Completions: which roles there are, and that every tool call is answered exactly once.
+//! Chat Completions: the valid roles, and that every tool call is answered exactly once.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Refusal};
+use crate::answer::{Answer, ErrorResponse};
 use crate::exchange::{Asked, Wire};
 
 /// <https://platform.openai.com/docs/api-reference/chat/create>
@@ -82,12 +82,12 @@ fn too_long(message: &Value, at: usize) -> Option<Answer> {
     Some(refuse(message, place, "string_above_max_length"))
 }
 
-/// The tool messages from `from` on, up to the next other one.
+/// The consecutive tool messages from `from` on.
 pub(super) fn answers(messages: &[Value], from: usize) -> impl Iterator<Item = &Value> {
     messages.iter().skip(from).take_while(|message| text(message, "role") == "tool")
 }
 
-/// The ids of a message's calls.
+/// The ids of the calls in a message.
 pub(super) fn ids(message: &Value) -> Vec<&str> {
     let calls = message.get("tool_calls").and_then(Value::as_array);
     calls.into_iter().flatten().map(|call| text(call, "id")).collect()
@@ -100,9 +100,9 @@ pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 fn refuse(message: String, param: String, code: &str) -> Answer {
     let code = if code.is_empty() { Value::Null } else { json!(code) };
     let error = json!({"message": message, "type": "invalid_request_error", "param": param, "code": code});
-    Answer::Refuse(Refusal {
+    Answer::Refuse(ErrorResponse {
         status: 400,
         body: Some(json!({"error": error}).to_string()),
-        ..Refusal::default()
+        ..ErrorResponse::default()
     })
 }

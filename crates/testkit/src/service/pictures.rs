@@ -1,4 +1,4 @@
-//! Pictures: what can be decoded, how large each may be, and how many a request may hold.
+//! Pictures: what can be decoded, how large each may be, and how many a request may contain.
 //!
 //! Limits: <https://platform.claude.com/docs/en/build-with-claude/vision> and
 //! <https://platform.openai.com/docs/guides/images-vision>. Words: of the Messages API
@@ -14,15 +14,15 @@ use serde_json::Value;
 use crate::answer::Answer;
 use crate::exchange::{Asked, Wire};
 
-/// Most bytes of a request to the Messages API.
+/// The most bytes of a request to the Messages API.
 const MAX_REQUEST: usize = 32 * 1024 * 1024;
-/// Most bytes of a picture in base64, where Bedrock and Vertex AI serve the model.
+/// The most bytes of a picture in base64, where Bedrock and Vertex AI serve the model.
 const MAX_BASE64: usize = 5 * 1024 * 1024;
 const MAX_SIDE: u32 = 8_000;
 /// With more pictures than this the sides may only have [`MANY_SIDE`] pixels.
 const MANY: usize = 20;
 const MANY_SIDE: u32 = 2_000;
-/// Most pictures of a request, for models with a window of 200,000 tokens.
+/// The most pictures in a request, for models with a window of 200,000 tokens.
 const MAX_COUNT: usize = 100;
 const MAX_COUNT_OPENAI: usize = 500;
 
@@ -36,14 +36,14 @@ pub(super) fn refusal(asked: &Asked) -> Option<Answer> {
 }
 
 /// A picture of a request.
-struct Picture<'a> {
-    /// Where the Messages API says it is.
+struct RequestPicture<'a> {
+    /// Its position as the Messages API writes it.
     place: String,
     media_type: &'a str,
     data: &'a str,
 }
 
-fn claude(asked: &Asked, pictures: &[Picture<'_>]) -> Option<Answer> {
+fn claude(asked: &Asked, pictures: &[RequestPicture<'_>]) -> Option<Answer> {
     let invalid = |message: String| Some(Answer::refuse(400, "invalid_request_error", message));
     if asked.body.len() > MAX_REQUEST {
         return Some(Answer::refuse(413, "request_too_large", "Request exceeds the maximum size"));
@@ -51,7 +51,7 @@ fn claude(asked: &Asked, pictures: &[Picture<'_>]) -> Option<Answer> {
     if pictures.len() > MAX_COUNT {
         return invalid(format!("too many images and documents: {} + 0 > {MAX_COUNT}", pictures.len()));
     }
-    for Picture { place, media_type, data } in pictures {
+    for RequestPicture { place, media_type, data } in pictures {
         let place = format!("{place}.source.base64");
         if data.len() > MAX_BASE64 {
             return invalid(format!(
@@ -79,12 +79,12 @@ fn claude(asked: &Asked, pictures: &[Picture<'_>]) -> Option<Answer> {
     None
 }
 
-fn openai(pictures: &[Picture<'_>]) -> Option<Answer> {
+fn openai(pictures: &[RequestPicture<'_>]) -> Option<Answer> {
     if pictures.len() > MAX_COUNT_OPENAI {
         let message = format!("Too many images in request. Max is {MAX_COUNT_OPENAI}.");
         return Some(Answer::refuse(400, "invalid_request_error", message));
     }
-    let is_bad = |picture: &Picture<'_>| look(picture.data).is_none();
+    let is_bad = |picture: &RequestPicture<'_>| look(picture.data).is_none();
     pictures.iter().any(is_bad).then(|| {
         Answer::refuse(
             400,
@@ -95,7 +95,7 @@ fn openai(pictures: &[Picture<'_>]) -> Option<Answer> {
     })
 }
 
-/// The media type and the longer side of a picture, if it is one.
+/// Media type and longer side of a picture, if it is valid.
 fn look(data: &str) -> Option<(&'static str, u32)> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(data).ok()?;
     let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
@@ -104,14 +104,14 @@ fn look(data: &str) -> Option<(&'static str, u32)> {
     Some((media_type, width.max(height)))
 }
 
-/// All pictures under `value`, in order.
-fn find<'a>(value: &'a Value, place: &str, found: &mut Vec<Picture<'a>>) {
+/// Collects all pictures under `value`, in order.
+fn find<'a>(value: &'a Value, place: &str, found: &mut Vec<RequestPicture<'a>>) {
     let source = value
         .get("source")
         .and_then(|source| Some((source.get("media_type")?.as_str()?, source.get("data")?.as_str()?)));
     let url = value.pointer("/image_url/url").and_then(Value::as_str);
     if let Some((media_type, data)) = source.or_else(|| url?.strip_prefix("data:")?.split_once(";base64,")) {
-        found.push(Picture { place: format!("{place}.image"), media_type, data });
+        found.push(RequestPicture { place: format!("{place}.image"), media_type, data });
         return;
     }
     match value {

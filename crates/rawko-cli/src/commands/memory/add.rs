@@ -3,9 +3,9 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::{Args, ValueEnum};
-use rawko::core::agent::Importance;
-use rawko::core::memory::{Kind, Pattern};
 use rawko::memory::{FOLDER, MemoryStore, NewMemory, cite};
+use rawko_core::agent::Importance;
+use rawko_core::memory::{Kind, Pattern};
 use serde_json::{Value, json};
 
 use super::matching::load_meaning;
@@ -20,7 +20,7 @@ const LONGEST_BODY: u64 = 1024 * 1024;
 
 /// Options of `rawko memory add`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct AddArgs {
     /// What it says, in one line
     #[arg(long, value_name = "TEXT")]
     title: String,
@@ -74,11 +74,7 @@ enum KindWord {
 }
 
 /// Writes a new memory.
-pub(super) fn add(
-    workspace: &Workspace,
-    store: &MemoryStore,
-    arguments: &Arguments,
-) -> Result<Exit, Failure> {
+pub(super) fn add(workspace: &Workspace, store: &MemoryStore, arguments: &AddArgs) -> Result<Exit, Failure> {
     let project = workspace.project()?;
     let mut new = NewMemory::new(&arguments.title, trimmed(&arguments.when_to_use), &arguments.by, now());
     new.body = body(arguments)?;
@@ -122,7 +118,7 @@ pub(super) fn add(
     Ok(Exit::Success)
 }
 
-/// Embeds the new memory, where the project wants meaning. What goes wrong is told by the next selection, which embeds what has no
+/// Embeds the new memory, where the project wants meaning. What goes wrong is reported by the next selection, which embeds what has no
 /// vector yet.
 fn take_in(workspace: &Workspace, store: &MemoryStore) {
     if workspace.inspect().is_ok_and(|rawko| rawko.config().config.memory.semantic)
@@ -132,12 +128,12 @@ fn take_in(workspace: &Workspace, store: &MemoryStore) {
     }
 }
 
-/// What is wrong with a pattern, which is told too: nobody looks for it later.
+/// Prints what is wrong with a pattern: it would be missed later.
 fn problem(workspace: &Workspace, text: &str, path: &str) -> Option<Value> {
     let problem = Pattern::read(text).problem()?;
     let paint = workspace.console.error_paint();
     let line = clean_line(&format!("the pattern `{text}` {problem}"));
-    // Where standard error is gone nobody reads it.
+    // A closed standard error is no failure.
     let _ = workspace.console.write_error(&format!(
         "{} {line}\n  {} rawko memory edit {}\n",
         paint.warning("warning:"),
@@ -151,7 +147,7 @@ fn trimmed(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
 }
 
-fn body(arguments: &Arguments) -> Result<String, Failure> {
+fn body(arguments: &AddArgs) -> Result<String, Failure> {
     if let Some(body) = &arguments.body {
         return Ok(body.clone());
     }

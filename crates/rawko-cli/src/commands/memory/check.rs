@@ -1,7 +1,7 @@
 //! `rawko memory check`.
 
-use rawko::core::memory::Severity;
 use rawko::memory::{MemoryStore, Report};
+use rawko_core::memory::Severity;
 use serde_json::json;
 
 use super::now;

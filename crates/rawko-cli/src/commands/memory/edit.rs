@@ -3,8 +3,8 @@
 use std::io::{Error, ErrorKind};
 use std::process::Command;
 
-use rawko::core::memory::Severity;
 use rawko::memory::{FOLDER, MemoryStore, Report};
+use rawko_core::memory::Severity;
 use serde_json::json;
 
 use super::{check, find, now, unreadable};

@@ -1,8 +1,8 @@
 //! `rawko memory list`.
 
-use rawko::core::memory::superseded;
-use rawko::core::text::truncate;
 use rawko::memory::{Inventory, MemoryStore};
+use rawko_core::memory::superseded;
+use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
 use super::{day, header_json, importance, kind, now, warn};

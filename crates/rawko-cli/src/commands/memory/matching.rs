@@ -1,8 +1,8 @@
-//! `rawko memory match`: which memories an agent would be told for a task, and every reason.
+//! `rawko memory match`: which memories an agent would be given for a task, and every reason.
 
 use clap::Args;
-use rawko::core::memory::{Chosen, LeftOut, PatternMatch, Query, Recipient, Score};
 use rawko::memory::{Meaning, MeaningError, MemoryStore, Recall, RecallOptions};
+use rawko_core::memory::{Chosen, LeftOut, PatternMatch, Query, Recipient, Score};
 use serde_json::{Value, json};
 
 use super::{day, header_json, importance, kind, now, warn};
@@ -14,20 +14,23 @@ use crate::workspace::Workspace;
 
 /// Options of `rawko memory match`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct MatchArgs {
     /// The task
     #[arg(long, value_name = "TEXT")]
     task: String,
-    /// The agent that would be told
+    /// The agent that would get the memories
     #[arg(long, value_name = "NAME")]
     agent: String,
-    /// The plan as it stands
+    /// The plan's current step
+    #[arg(long, value_name = "TEXT")]
+    step: Option<String>,
+    /// The plan, a step a line: without `--step` its first step is the current one
     #[arg(long, value_name = "TEXT")]
     plan: Option<String>,
-    /// What happened last
-    #[arg(long, value_name = "TEXT")]
+    /// Earlier reports; they have no say in what is found
+    #[arg(long, value_name = "TEXT", hide = true)]
     history: Option<String>,
-    /// Give a reason for every memory that is not told too
+    /// Also say why each other memory is not given
     #[arg(long)]
     explain: bool,
     /// Print JSON, with the text that the agent would be given
@@ -35,18 +38,19 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Says what would be told.
+/// Says what would be given.
 pub(super) fn run(
     workspace: &Workspace,
     store: &MemoryStore,
-    arguments: &Arguments,
+    arguments: &MatchArgs,
 ) -> Result<Exit, Failure> {
     let rawko = workspace.inspect()?;
     let agent = &agents::find(&rawko, &arguments.agent)?.config;
     let memory = &rawko.config().config.memory;
     let recipient = Recipient::of(agent, memory.max_injected, memory.min_importance);
-    let (plan, history) = (arguments.plan.as_deref(), arguments.history.as_deref());
-    let query = Query::new(&arguments.task, &agent.name, plan, history);
+    let planned = || arguments.plan.as_deref()?.lines().find(|line| !line.trim().is_empty());
+    let step = arguments.step.as_deref().or_else(planned);
+    let query = Query::new(&arguments.task, &agent.name, step);
     let mut options = RecallOptions { now: now(), ..RecallOptions::default() };
     let mut missing = None;
     if memory.semantic {
@@ -69,7 +73,7 @@ pub(super) fn run(
     if let Some(error) = missing {
         let (paint, report) = (console.error_paint(), error.report());
         let (message, help) = (clean_line(&report.message), clean_line(&report.help));
-        // Where standard error is gone nobody reads it.
+        // A closed standard error is no failure.
         let _ = console.write_error(&format!("{} {message}\n  hint: {help}\n", paint.warning("warning:")));
         recall.reports.push(report);
     }
@@ -90,7 +94,7 @@ pub(super) fn load_meaning(workspace: &Workspace) -> Result<Meaning, MeaningErro
     Meaning::load(&data)
 }
 
-fn as_json(arguments: &Arguments, recall: &Recall) -> Value {
+fn as_json(arguments: &MatchArgs, recall: &Recall) -> Value {
     let memories: Vec<Value> = recall.selection.chosen.iter().map(chosen_json).collect();
     json!({
         "task": arguments.task,
@@ -107,13 +111,14 @@ fn chosen_json(one: &Chosen) -> Value {
     let mut value = header_json(&one.memory.path, &one.memory.header);
     value["score"] = json!(one.score);
     value["matches"] = json!(one.matches);
+    value["words"] = json!(one.words);
     value["similarity"] = json!(one.similarity);
     value["staleness"] = json!(one.staleness);
     value["contradictions"] = json!(one.contradictions);
     value
 }
 
-fn as_text(arguments: &Arguments, recall: &Recall, paint: Paint) -> String {
+fn as_text(arguments: &MatchArgs, recall: &Recall, paint: Paint) -> String {
     let Recall { selection, total, .. } = recall;
     let mut text =
         format!("{} of {total} memories for {}\n", selection.chosen.len(), clean_line(&arguments.agent));
@@ -135,6 +140,9 @@ fn as_text(arguments: &Arguments, recall: &Recall, paint: Paint) -> String {
         row("file", &about);
         for found in &one.matches {
             row("matches", &matched(found));
+        }
+        if !one.words.is_empty() {
+            row("words", &one.words.join(", "));
         }
         if let Some(near) = one.similarity {
             let why =

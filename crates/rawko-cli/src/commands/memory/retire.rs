@@ -1,8 +1,8 @@
 //! `rawko memory retire`.
 
 use clap::Args;
-use rawko::core::memory::Reason;
 use rawko::memory::{MemoryStore, Retirement};
+use rawko_core::memory::Reason;
 use serde_json::json;
 
 use super::{find, now, refused};
@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 
 /// Options of `rawko memory retire`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RetireArgs {
     /// Its path, its file's name or its title
     name: String,
     /// The memory that takes its place
@@ -24,11 +24,11 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Lets a memory be told no more.
+/// Lets a memory be given no more.
 pub(super) fn retire(
     workspace: &Workspace,
     store: &MemoryStore,
-    arguments: &Arguments,
+    arguments: &RetireArgs,
 ) -> Result<Exit, Failure> {
     let old = find(store, &arguments.name)?;
     let now = now();
@@ -61,7 +61,7 @@ pub(super) fn retire(
         match &reason {
             Reason::Superseded { by } => said["supersededBy"] = json!(by),
             Reason::Expired { at } => said["expiresAt"] = json!(at.to_rfc3339()),
-            Reason::NoPlace { .. } | Reason::TooUnimportant | Reason::NoMatch => {}
+            Reason::NoPlace { .. } | Reason::TooUnimportant | Reason::TooWeak | Reason::NoMatch => {}
         }
         workspace.console.json(&said)?;
     } else {
@@ -78,7 +78,7 @@ pub(super) fn retire(
             let hint = clean_line(&format!(
                 "to have that told again, take it out of `supersedes`: rawko memory edit {path}"
             ));
-            // Where standard error is gone nobody reads it.
+            // A closed standard error is no failure.
             let _ = workspace.console.write_error(&format!(
                 "{} {line}\n  {} {hint}\n",
                 paint.warning("warning:"),

@@ -1,7 +1,7 @@
 //! `rawko memory show`.
 
-use rawko::core::memory::{Feedback, Header, Memory, Pattern};
 use rawko::memory::MemoryStore;
+use rawko_core::memory::{Feedback, Header, Memory, Pattern};
 use serde_json::{Value, json};
 
 use super::{find, header_json, importance, kind};

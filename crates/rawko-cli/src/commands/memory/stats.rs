@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rawko::core::memory::Feedback;
-use rawko::core::text::truncate;
 use rawko::memory::MemoryStore;
+use rawko_core::memory::Feedback;
+use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
 use super::{day, warn};
@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 /// Characters of a title that are shown.
 const TITLE_CHARS: usize = 50;
 
-/// Says how often each memory was told, and whether it helped.
+/// Says how often each memory was given, and whether it helped.
 pub(super) fn stats(workspace: &Workspace, store: &MemoryStore, as_json: bool) -> Result<Exit, Failure> {
     let (mut feedback, reports) = store.feedback();
     let mut rows: Vec<(String, Option<String>, Feedback)> = store
@@ -28,7 +28,7 @@ pub(super) fn stats(workspace: &Workspace, store: &MemoryStore, as_json: bool) -
             (memory.path, Some(memory.header.title), of_it)
         })
         .collect();
-    // What was told once and is not there any more still counts as told.
+    // What was given once and is not there any more still counts as given.
     rows.extend(std::mem::take(&mut feedback).into_iter().map(|(path, of_it)| (path, None, of_it)));
     rows.sort_by(|a, b| b.2.uses.cmp(&a.2.uses).then_with(|| a.0.cmp(&b.0)));
     let console = &workspace.console;
@@ -48,7 +48,7 @@ pub(super) fn stats(workspace: &Workspace, store: &MemoryStore, as_json: bool) -
                 of_it.helped.to_string(),
                 of_it.not_helped().to_string(),
                 day(of_it.last_used),
-                format!("{:+.1}", of_it.bonus()),
+                format!("{:+.1}", of_it.malus()),
                 truncate(&clean_line(title.as_deref().unwrap_or("(gone)")), TITLE_CHARS),
             ]);
         }
@@ -71,7 +71,7 @@ fn entry(path: &str, title: Option<&str>, of_it: &Feedback) -> Value {
         ("misled", json!(of_it.misled)),
         ("ignored", json!(of_it.ignored)),
         ("lastUsed", json!(of_it.last_used.map(|at| at.to_rfc3339()))),
-        ("score", json!(of_it.bonus())),
+        ("score", json!(of_it.malus())),
     ]);
     json!(known)
 }

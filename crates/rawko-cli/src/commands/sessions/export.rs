@@ -1,4 +1,4 @@
-//! `rawko sessions export`: a session as a document, or its decisions as situations.
+//! `rawko sessions export`: prints a session as a document, or its decisions as situations.
 
 use std::path::PathBuf;
 
@@ -14,26 +14,26 @@ use crate::workspace::Workspace;
 
 /// Options of `rawko sessions export`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// Its id, or the beginning or end of it; `last` is the latest, and meant where none is given. With --situations
-    /// several can be named, and all are meant where none is
+pub(crate) struct ExportArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest and the default. With --situations you can give
+    /// several, and the default is all sessions
     ids: Vec<String>,
-    /// Form of the document: json is whole, the others bound long texts and say so
-    #[arg(long, value_enum, value_name = "FORM", default_value_t, conflicts_with = "situations")]
-    format: Form,
-    /// Print every decision as a labelled situation for `rawko arbiter eval`, one JSON object a line
+    /// Format of the document: json has everything, the others shorten long texts and say so
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, conflicts_with = "situations")]
+    format: ExportFormat,
+    /// Print each decision as a labelled situation for `rawko arbiter eval`, one JSON object a line
     #[arg(long)]
     situations: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Form {
+enum ExportFormat {
     /// For programs
     Json,
     /// For people
     #[default]
     Markdown,
-    /// For people, one page that loads nothing
+    /// For people, as a single page that loads nothing
     Html,
 }
 
@@ -41,7 +41,7 @@ enum Form {
 pub(super) fn export(
     workspace: &Workspace,
     store: &SessionStore,
-    arguments: &Arguments,
+    arguments: &ExportArgs,
 ) -> Result<Exit, Failure> {
     if arguments.situations {
         return export_situations(workspace, store, &arguments.ids);
@@ -50,23 +50,25 @@ pub(super) fn export(
         [] => "last",
         [id] => id,
         [_, second, ..] => {
-            return Err(Failure::usage(format!("one session makes one document: `{second}` is too many"))
-                .with_hint("export them one by one; only --situations takes several"));
+            return Err(Failure::usage(format!(
+                "a document holds one session, but `{second}` was given too"
+            ))
+            .with_hint("export the sessions one by one; only --situations takes several"));
         }
     };
     let journal = read(&find(store, id)?).map_err(broken)?;
     let transcript = Transcript::of(&journal);
     let console = &workspace.console;
     match arguments.format {
-        Form::Json => console.json(&transcript)?,
-        // Both are made harmless where they are made.
-        Form::Markdown => console.write(&transcript.to_markdown())?,
-        Form::Html => console.write(&transcript.to_html())?,
+        ExportFormat::Json => console.json(&transcript)?,
+        // Both are already free of control codes.
+        ExportFormat::Markdown => console.write(&transcript.to_markdown())?,
+        ExportFormat::Html => console.write(&transcript.to_html())?,
     }
     Ok(Exit::Success)
 }
 
-/// Prints the decisions. Of several sessions one that cannot be read is left out, and said so.
+/// Prints the decisions. When all sessions are exported, one that cannot be read is left out with a warning.
 fn export_situations(workspace: &Workspace, store: &SessionStore, ids: &[String]) -> Result<Exit, Failure> {
     let console = &workspace.console;
     let paths: Vec<PathBuf> = if ids.is_empty() {

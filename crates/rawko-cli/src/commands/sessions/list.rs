@@ -2,9 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rawko::core::Timestamp;
-use rawko::core::text::truncate;
 use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
+use rawko_core::Timestamp;
+use rawko_core::text::truncate;
 
 use super::broken;
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ pub(super) fn list(workspace: &Workspace, store: &SessionStore, as_json: bool) -
         return Ok(Exit::Success);
     }
     if sessions.is_empty() {
-        console.line("no sessions yet: rawko \"a task\" begins one")?;
+        console.line("no sessions yet; to start one: rawko \"a task\"")?;
         return Ok(Exit::Success);
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn age_is_told_in_its_largest_unit() {
+    fn age_is_shown_in_its_largest_unit() {
         for (seconds, expected) in
             [(0, "0 s"), (59, "59 s"), (60, "1 m"), (7_199, "1 h"), (86_399, "23 h"), (200_000, "2 d")]
         {

@@ -1,4 +1,4 @@
-//! `rawko sessions repair`: what is sound of a damaged session, as a new one.
+//! `rawko sessions repair`: copies the intact records of a damaged session into a new one.
 
 use clap::Args;
 use rawko::journal::{JournalError, Repaired, SessionStore};
@@ -11,19 +11,19 @@ use crate::workspace::Workspace;
 
 /// Options of `rawko sessions repair`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// Its id, or the beginning or end of it; `last` is the latest
+pub(crate) struct RepairArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest
     id: String,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Copies what is sound.
+/// Copies the intact records.
 pub(super) fn repair(
     workspace: &Workspace,
     store: &SessionStore,
-    arguments: &Arguments,
+    arguments: &RepairArgs,
 ) -> Result<Exit, Failure> {
     let repaired = store.repair(&arguments.id).map_err(|error| match error {
         JournalError::Sound { .. } | JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => {
@@ -39,24 +39,24 @@ pub(super) fn repair(
     if arguments.json {
         workspace.console.json(&repaired)?;
     } else {
-        workspace.console.write(&told(&repaired))?;
+        workspace.console.write(&text(&repaired))?;
     }
     Ok(Exit::Success)
 }
 
-fn told(repaired: &Repaired) -> String {
+fn text(repaired: &Repaired) -> String {
     let Repaired { session, journal: _, kept, damage, lost_lines, lost_bytes, lost, state } = repaired;
     let lost: Vec<String> = lost.iter().map(|kind| clean_line(kind)).collect();
     let next = if state.is_final() {
-        format!("It has its end: rawko sessions show {session}")
+        format!("It has ended: rawko sessions show {session}")
     } else {
-        format!("Go on with it: rawko resume {session}")
+        format!("To continue it: rawko resume {session}")
     };
     format!(
         "Copied {} into the new session {session}, which is in the state {state}.\n\
          Lost: {}, {lost_bytes} bytes ({}). The damage: {}.\n\
-         The damaged session is as it was.\n{next}\n",
-        counted(*kept, "sound record"),
+         The damaged session was not changed.\n{next}\n",
+        counted(*kept, "intact record"),
         counted(*lost_lines, "line"),
         lost.join(", "),
         clean_line(damage),

@@ -1,11 +1,11 @@
-//! `rawko sessions rm`: sessions removed with all that is kept of them.
+//! `rawko sessions rm`: removes sessions with their checkpoints.
 
 use std::path::Path;
 
 use clap::Args;
 use rawko::checkpoint::Checkpoints;
-use rawko::core::Timestamp;
 use rawko::journal::{JournalError, SessionInfo, SessionStatus, SessionStore};
+use rawko_core::Timestamp;
 
 use super::broken;
 use crate::exit::Exit;
@@ -16,19 +16,19 @@ use crate::workspace::Workspace;
 /// Options of `rawko sessions rm`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["ids", "all_ended_before"]))]
-pub(crate) struct Arguments {
-    /// Their ids, or the beginnings or ends of them; `last` is the latest
+pub(crate) struct RmArgs {
+    /// Session ids, or the beginnings or ends of them; `last` is the latest
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// All that ended before this day (UTC), like 2026-01-31
+    /// Remove all sessions that ended before this day (UTC), like 2026-01-31
     #[arg(long, value_name = "DATE", value_parser = date)]
     all_ended_before: Option<String>,
-    /// Without this, nothing but a session that has ended and is named is removed
+    /// Do not ask; needed for unfinished sessions and for --all-ended-before
     #[arg(long, short)]
     yes: bool,
 }
 
-/// A day as instants are written.
+/// A day as it begins an RFC 3339 time.
 fn date(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.split('-').collect();
     let number = |part: &str, digits: usize| {
@@ -47,12 +47,12 @@ fn date(text: &str) -> Result<String, String> {
     }
 }
 
-/// Removes them.
+/// Removes the sessions.
 pub(super) fn rm(
     workspace: &Workspace,
     project: &Path,
     store: &SessionStore,
-    arguments: &Arguments,
+    arguments: &RmArgs,
 ) -> Result<Exit, Failure> {
     let chosen = chosen(store, arguments)?;
     let console = &workspace.console;
@@ -60,14 +60,15 @@ pub(super) fn rm(
         console.line("no session ended before that day")?;
         return Ok(Exit::Success);
     }
-    let needs_word = |session: &SessionInfo| {
+    let needs_yes = |session: &SessionInfo| {
         arguments.all_ended_before.is_some() || session.status != SessionStatus::Ended
     };
-    let asked_for: Vec<&SessionInfo> = chosen.iter().filter(|session| needs_word(session)).collect();
-    if !arguments.yes && !asked_for.is_empty() {
-        let list: Vec<String> = asked_for.iter().map(|session| format!("\n  {}", told(session))).collect();
+    let unconfirmed: Vec<&SessionInfo> = chosen.iter().filter(|session| needs_yes(session)).collect();
+    if !arguments.yes && !unconfirmed.is_empty() {
+        let list: Vec<String> =
+            unconfirmed.iter().map(|session| format!("\n  {}", described(session))).collect();
         return Err(Failure::usage(format!("this would remove:{}", list.concat()))
-            .with_hint("nothing was removed; say --yes to remove them"));
+            .with_hint("nothing was removed; use --yes to remove them"));
     }
     for session in &chosen {
         remove(workspace, project, store, session)?;
@@ -76,7 +77,7 @@ pub(super) fn rm(
     Ok(Exit::Success)
 }
 
-fn chosen(store: &SessionStore, arguments: &Arguments) -> Result<Vec<SessionInfo>, Failure> {
+fn chosen(store: &SessionStore, arguments: &RmArgs) -> Result<Vec<SessionInfo>, Failure> {
     let mut sessions = store.list().map_err(broken)?;
     if let Some(day) = &arguments.all_ended_before {
         sessions
@@ -108,15 +109,18 @@ fn remove(
     let forget = |directory: &Path| forgotten = Checkpoints::new(project, directory, &session.id).forget();
     store.remove(&session.id, forget).map_err(|error| match error {
         JournalError::Locked { .. } => {
-            Failure::new(Exit::Failed, format!("session {} is running: it is not removed", session.id))
+            Failure::new(Exit::Failed, format!("session {} is running and was not removed", session.id))
                 .with_hint(format!("end it first: rawko cancel {}", session.id))
         }
         other => broken(other),
     })?;
     if let Err(error) = forgotten {
         let warning = console_warning(workspace);
-        let text =
-            format!("{warning} what git kept of {} stays: {}\n", session.id, clean(&error.to_string()));
+        let text = format!(
+            "{warning} the checkpoints of {} could not be removed: {}\n",
+            session.id,
+            clean(&error.to_string())
+        );
         let _ = workspace.console.write_error(&text);
     }
     Ok(())
@@ -126,11 +130,11 @@ fn console_warning(workspace: &Workspace) -> String {
     workspace.console.error_paint().warning("warning:")
 }
 
-fn told(session: &SessionInfo) -> String {
+fn described(session: &SessionInfo) -> String {
     let status = match (session.status, &session.outcome) {
         (_, Some(outcome)) => outcome.status.as_str(),
         (SessionStatus::Running, None) => "running",
-        (SessionStatus::Unfinished | SessionStatus::Ended, None) => "unfinished: it can be resumed",
+        (SessionStatus::Unfinished | SessionStatus::Ended, None) => "unfinished, can be resumed",
         (SessionStatus::Unreadable, None) => "unreadable",
     };
     format!("{} ({status}): {}", clean_line(&session.id), clean_line(&session.task))

@@ -43,7 +43,7 @@ fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The blocks of a message; none where its content is a text.
+/// The blocks of a message; empty if its content is a string.
 fn blocks(message: &Value) -> &[Value] {
     message.get("content").map_or(&[], items)
 }
@@ -72,13 +72,13 @@ fn texts(place: &str, blocks: &[Value]) -> Checked {
     }
 }
 
-/// Whether a name has only characters that the API takes, and no more of them than `most`.
+/// Whether a name has at most `most` characters, all of them valid.
 pub(super) fn is_name(name: &str, most: usize) -> bool {
     let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     !name.is_empty() && name.len() <= most && name.chars().all(is_valid)
 }
 
-/// Every call has one id of its own, and its result is in the very next message.
+/// Every call has a unique id, and its result is in the very next message.
 fn calls(messages: &[Value]) -> Checked {
     let mut seen: Vec<&str> = Vec::new();
     let mut open: Vec<&str> = Vec::new();
@@ -141,8 +141,8 @@ fn unanswered(at: usize, ids: &[&str]) -> String {
     )
 }
 
-/// The end of the conversation: newer models continue no message of their own, and where thinking was asked for with a
-/// budget, the last turn that called a tool begins with it.
+/// Checks the end of the conversation: newer models do not continue a message of their own, and if thinking was requested
+/// with a budget, the last turn that called a tool must begin with it.
 fn ending(asked: &Asked, messages: &[Value]) -> Checked {
     let thinks = model(asked.model()).map(|model| model.thinks);
     let is_prefill = messages.last().is_some_and(|message| role(message) == "assistant");

@@ -1,7 +1,7 @@
 //! What Anthropic's Messages API refuses (<https://platform.claude.com/docs/en/api/messages>).
 //!
-//! [`models`] says which model takes which setting, [`settings`] checks those, [`messages`] checks the conversation, and
-//! [`thinking`] signs thinking blocks and checks that they come back with nothing before them changed.
+//! [`models`] lists which model accepts which setting, [`settings`] checks these, [`messages`] checks the conversation, and
+//! [`thinking`] signs thinking blocks and checks that nothing before them has changed when they come back.
 
 mod messages;
 mod models;
@@ -14,12 +14,12 @@ pub(crate) use thinking::sign;
 use crate::answer::Answer;
 use crate::exchange::{Asked, Wire};
 
-/// A 400 with the service's words, or nothing.
+/// A 400 with the service's message, or nothing.
 type Checked = Result<(), String>;
 
 /// How the Messages API would refuse this request.
 pub(super) fn refusal(asked: &Asked) -> Option<Answer> {
-    // A body without messages is a probe of the server itself, not a question to a model.
+    // A body without messages is a probe of the server, not a request to a model.
     if asked.wire != Wire::Claude || asked.json.get("messages").is_none() {
         return None;
     }

@@ -1,9 +1,9 @@
-//! The fields beside the conversation.
+//! Checks the fields beside the conversation.
 
 use serde_json::Value;
 
 use super::Checked;
-use super::models::{Model, Thinks, model};
+use super::models::{ClaudeModel, Thinks, model};
 use crate::exchange::Asked;
 
 /// The top-level fields that the API knows.
@@ -31,7 +31,7 @@ const FIELDS: &[&str] = &[
     "top_p",
 ];
 
-/// Most cache breakpoints of one request.
+/// The most cache breakpoints of one request.
 const BREAKPOINTS: usize = 4;
 
 pub(super) fn check(asked: &Asked) -> Checked {
@@ -94,7 +94,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-fn room(asked: &Asked, model: Model) -> Checked {
+fn room(asked: &Asked, model: ClaudeModel) -> Checked {
     let wanted = asked.json.get("max_tokens").and_then(Value::as_u64).unwrap_or_default();
     if wanted > model.output {
         let (name, most) = (asked.model(), model.output);
@@ -119,7 +119,7 @@ fn kind(asked: &Asked) -> Option<&str> {
     asked.json.pointer("/thinking/type").and_then(Value::as_str)
 }
 
-fn thinking(asked: &Asked, model: Model) -> Checked {
+fn thinking(asked: &Asked, model: ClaudeModel) -> Checked {
     let Some(kind) = kind(asked) else { return Ok(()) };
     let effort = asked.json.pointer("/output_config/effort").and_then(Value::as_str);
     let is_high = matches!(effort, Some("xhigh" | "max"));
@@ -153,7 +153,7 @@ pub(crate) fn thinks(asked: &Asked) -> bool {
     }
 }
 
-fn temperature(asked: &Asked, model: Model) -> Checked {
+fn temperature(asked: &Asked, model: ClaudeModel) -> Checked {
     let Some(temperature) = asked.json.get("temperature").and_then(Value::as_f64) else { return Ok(()) };
     let is_default = (temperature - 1.0).abs() < f64::EPSILON;
     if !(0.0..=1.0).contains(&temperature) {
@@ -168,7 +168,7 @@ fn temperature(asked: &Asked, model: Model) -> Checked {
     Ok(())
 }
 
-fn forcing(asked: &Asked, model: Model) -> Checked {
+fn forcing(asked: &Asked, model: ClaudeModel) -> Checked {
     let choice = asked.json.pointer("/tool_choice/type").and_then(Value::as_str);
     if !matches!(choice, Some("tool" | "any")) {
         return Ok(());

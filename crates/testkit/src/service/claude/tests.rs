@@ -20,7 +20,7 @@ fn asked(json: Value) -> Asked {
     }
 }
 
-/// A request that is well, with these fields in it.
+/// A valid request with these fields.
 fn request(model: &str, fields: Value) -> Value {
     let mut body =
         json!({"model": model, "max_tokens": 1_000, "messages": [{"role": "user", "content": "Hello."}]});
@@ -175,7 +175,7 @@ fn manual_thinking_comes_back_with_the_calls_it_led_to() {
     check("claude-sonnet-4-5", fields, Some("must start with a thinking block"));
 }
 
-/// Two turns of one conversation, each with thinking, as a client that changes nothing sends them back.
+/// Two turns of one conversation, each with thinking, as a client sends them back unchanged.
 fn thoughtful(model: &str) -> Value {
     let mut body = request(model, json!({"system": "Be short.", "tools": [{"name": "Read"}]}));
     for id in ["a", "b"] {
@@ -204,7 +204,7 @@ fn thinking_is_bound_to_all_that_came_before_it() {
         check_bound(model, |body| body["tools"][0]["name"] = json!("Write"), BOUND);
         check_bound(model, |body| body["messages"][0]["content"] = json!("Bye."), BOUND);
         check_bound(model, |body| body["messages"][2]["content"][0]["content"] = json!("cut"), BOUND);
-        // The last result stands before no thinking yet.
+        // No thinking follows the last result yet.
         check_bound(model, |body| body["messages"][4]["content"][0]["content"] = json!("cut"), None);
         let drop = |body: &mut Value, at: usize| {
             let blocks = body["messages"][at]["content"].as_array_mut().expect("blocks");
@@ -223,7 +223,7 @@ fn thinking_is_bound_to_all_that_came_before_it() {
         );
         let mark = |body: &mut Value| body["tools"][0]["cache_control"] = json!({"type": "ephemeral"});
         check_bound(model, mark, None);
-        // Another model's thinking is left out without a word.
+        // Thinking of another model is dropped silently.
         check_bound(model, |body| body["model"] = json!("claude-opus-5"), None);
         let forge = |body: &mut Value| body["messages"][1]["content"][0]["signature"] = json!("forged");
         check_bound(model, forge, Some("Invalid `signature` in `thinking` block"));

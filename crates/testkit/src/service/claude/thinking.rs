@@ -1,8 +1,7 @@
 //! Signatures of thinking blocks
 //! (<https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/prefix-checks>).
-//!
-//! A signature names the model and digests everything that came before the block: system prompt, tools and messages,
-//! earlier thinking among them. So the server needs no memory to tell whether anything of that has changed.
+//! A signature names the model and contains a digest of everything before the block: system prompt, tools, messages and
+//! earlier thinking. So the server needs no memory to detect changes.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -12,7 +11,7 @@ use super::Checked;
 use super::models::model;
 use crate::exchange::Asked;
 
-/// The words by which the API refuses a block that it did not sign.
+/// The API's message for a block that it did not sign.
 const INVALID: &str = "Invalid `signature` in `thinking` block";
 
 /// The signature of a thinking block at the beginning of the answer to this request.
@@ -21,7 +20,7 @@ pub(crate) fn sign(asked: &Asked) -> String {
     signature(asked, messages, &[])
 }
 
-/// `messages` and `before`, the earlier blocks of its own message, are what stands before the block.
+/// `messages` and `before`, the earlier blocks of the same message, precede the block.
 fn signature(asked: &Asked, messages: &[Value], before: &[Value]) -> String {
     let mut hasher = DefaultHasher::new();
     for part in [asked.json.get("system"), asked.json.get("tools")].into_iter().flatten() {
@@ -33,7 +32,7 @@ fn signature(asked: &Asked, messages: &[Value], before: &[Value]) -> String {
     format!("{}/{:016x}", asked.model(), hasher.finish())
 }
 
-/// Cache breakpoints are no part of what is said.
+/// Cache breakpoints do not change the content.
 fn without_marks(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -58,7 +57,7 @@ pub(super) fn check(asked: &Asked) -> Checked {
             let Some((by, _)) = signed.split_once('/') else {
                 return Err(format!("messages.{at}.content.{place}: {INVALID}"));
             };
-            // What another model thought is left out without an error.
+            // Thinking of another model is dropped without an error.
             let is_own = by == asked.model();
             if is_own && model.bound && signed != signature(asked, &messages[..at], &blocks[..place]) {
                 return Err(format!(

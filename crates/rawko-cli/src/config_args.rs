@@ -1,64 +1,64 @@
-//! What the command line says over the configuration: options of every command that builds a run from it.
+//! Options that override the configuration, for every command that builds a run from it.
 
 use clap::{ArgAction, Args};
 use rawko::RawkoBuilder;
 use rawko::config::{NotATimeSpan, Overrides, PlainNumber, TimeSpan};
-use rawko::core::agent::Permissions;
+use rawko_core::agent::Permissions;
 
 use crate::workspace::Workspace;
 
-/// Options that speak over the configuration.
+/// Options that override the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-pub(crate) struct Choices {
+pub(crate) struct ConfigArgs {
     #[command(flatten)]
-    pub(crate) overriding: Overriding,
+    pub(crate) values: OverrideArgs,
     #[command(flatten)]
-    allow: Allow,
+    permissions: PermissionArgs,
 }
 
-/// Options that speak over single values of it.
+/// Options that override single values.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-pub(crate) struct Overriding {
+pub(crate) struct OverrideArgs {
     /// Use this provider [env: RAWKO_PROVIDER]
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
     /// Use this model of the provider [env: RAWKO_MODEL]
     #[arg(long)]
     model: Option<String>,
-    /// Most executions of agents [env: RAWKO_MAX_ITERATIONS]
+    /// Maximum number of agent executions [env: RAWKO_MAX_ITERATIONS]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_iterations: Option<u32>,
-    /// Most tokens of all model calls together [env: RAWKO_MAX_TOKENS]
+    /// Maximum tokens of all model calls together [env: RAWKO_MAX_TOKENS]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
-    /// Most cost, in US dollars [env: RAWKO_MAX_COST]
+    /// Maximum cost, in US dollars [env: RAWKO_MAX_COST]
     #[arg(long, value_name = "USD", value_parser = amount)]
     max_cost: Option<f64>,
-    /// Longest time: 90s, 30m, or seconds as a number [env: RAWKO_TIMEOUT]
+    /// Maximum time: 90s, 30m, or a number of seconds [env: RAWKO_TIMEOUT]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     timeout: Option<TimeSpan>,
-    /// Ask the arbiter's model even where its answer to the same question is still known
+    /// Do not use the decision cache: always ask the arbiter's model
     #[arg(long)]
     no_cache: bool,
 }
 
-/// `--allow-*`: permissions for this run, in the place of the configured ones.
+/// `--allow-*`: permissions for this run, instead of the configured ones.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(next_help_heading = "Permissions, in the place of the configured ones (agents still narrow them)")]
-pub(crate) struct Allow {
-    /// Paths that may be read; all without a value
+#[command(next_help_heading = "Permissions, instead of the configured ones (agents can only narrow them)")]
+pub(crate) struct PermissionArgs {
+    /// Paths that agents may read; all paths if no value is given
     #[arg(long = "allow-read", value_name = "PATHS", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "/", value_delimiter = ',', action = ArgAction::Append)]
     read: Option<Vec<String>>,
-    /// Paths that may be written; all without a value
+    /// Paths that agents may write; all paths if no value is given
     #[arg(long = "allow-write", value_name = "PATHS", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "/", value_delimiter = ',', action = ArgAction::Append)]
     write: Option<Vec<String>>,
-    /// Hosts that may be reached; all without a value
+    /// Hosts that agents may reach; all hosts if no value is given
     #[arg(long = "allow-net", value_name = "HOSTS", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "*", value_delimiter = ',', action = ArgAction::Append)]
     net: Option<Vec<String>>,
-    /// Environment variables that child processes get; all but secrets without a value
+    /// Environment variables that child processes get; all but secrets if no value is given
     #[arg(long = "allow-env", value_name = "NAMES", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "*", value_delimiter = ',', action = ArgAction::Append)]
     env: Option<Vec<String>>,
@@ -68,21 +68,21 @@ pub(crate) struct Allow {
     run: Option<Vec<String>>,
 }
 
-impl Choices {
-    /// A builder that follows them.
+impl ConfigArgs {
+    /// A builder with these options applied.
     pub(crate) fn builder(self, workspace: &Workspace) -> RawkoBuilder {
-        let Self { overriding, allow } = self;
-        overriding.builder(workspace).permissions(allow.permissions())
+        let Self { values, permissions } = self;
+        values.builder(workspace).permissions(permissions.permissions())
     }
 }
 
-impl Overriding {
-    /// A builder that follows them.
+impl OverrideArgs {
+    /// A builder with these options applied.
     pub(crate) fn builder(self, workspace: &Workspace) -> RawkoBuilder {
         workspace.builder().overrides(self.overrides())
     }
 
-    /// The values.
+    /// The overrides for the SDK.
     pub(crate) fn overrides(self) -> Overrides {
         Overrides {
             provider: self.provider,
@@ -97,8 +97,8 @@ impl Overriding {
     }
 }
 
-impl Allow {
-    /// The permissions.
+impl PermissionArgs {
+    /// The permissions for the SDK.
     pub(crate) fn permissions(self) -> Permissions {
         let env = self.env.map(|names| match names.iter().any(|name| name == "*") {
             true => std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
@@ -116,7 +116,7 @@ pub(crate) fn amount(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A length of time as people type it: a number alone is seconds.
+/// A length of time; a number without a unit is seconds.
 pub(crate) fn time_span(text: &str) -> Result<TimeSpan, NotATimeSpan> {
     TimeSpan::parse(text, PlainNumber::Seconds)
 }

@@ -1,4 +1,4 @@
-//! Answers in the words of a wire format.
+//! Renders answers in a wire format.
 
 mod claude;
 mod openai;
@@ -6,25 +6,25 @@ mod openai;
 use rawko_core::message::StopReason;
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerCall, Refusal, Say};
+use crate::answer::{AnswerCall, ErrorResponse, Say};
 use crate::exchange::{Asked, Wire};
 use crate::service::claude::{sign, thinks};
 
-/// A message ready to be said: every call has an id, and the reason to stop is known.
-pub(crate) struct Speech<'a> {
+/// A message ready to be sent: every call has an id, and the stop reason is known.
+pub(crate) struct RenderedAnswer<'a> {
     pub(crate) say: &'a Say,
     pub(crate) text: String,
     pub(crate) calls: Vec<(String, &'a str, String)>,
     pub(crate) stop: StopReason,
-    /// The proof of the reasoning; empty where there is none.
+    /// The signature of the reasoning; empty if there is none.
     pub(crate) signature: String,
-    /// All tokens that were produced.
+    /// The number of output tokens.
     pub(crate) output_tokens: u64,
     pub(crate) model: &'a str,
     pub(crate) number: usize,
 }
 
-impl<'a> Speech<'a> {
+impl<'a> RenderedAnswer<'a> {
     pub(crate) fn new(say: &'a Say, asked: &'a Asked) -> Self {
         let (room, thinking_tokens) = (room(asked), thinking_tokens(say, asked));
         if thinking_tokens >= room {
@@ -59,7 +59,7 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// The answer whose whole room went into thinking: nothing is said, and what was thought is not signed.
+    /// An answer that used all its tokens for thinking: it has no text, and its thinking is not signed.
     fn cut_off(say: &'a Say, asked: &'a Asked, room: u64) -> Self {
         Self {
             say,
@@ -73,7 +73,7 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// The events of a stream, each with its lines but without the empty one behind it; the end mark last.
+    /// The events of a stream, each without the empty line after it; the end marker last.
     pub(crate) fn events(&self, wire: Wire) -> Vec<String> {
         match wire {
             Wire::Claude => claude::events(self),
@@ -81,7 +81,7 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// One more piece of text.
+    /// Another piece of text.
     pub(crate) fn more_text(&self, wire: Wire) -> String {
         match wire {
             Wire::Claude => claude::more_text("and so on "),
@@ -98,13 +98,13 @@ impl<'a> Speech<'a> {
     }
 }
 
-/// Most tokens of the answer that the request asks for.
+/// The most tokens that the request allows for the answer.
 fn room(asked: &Asked) -> u64 {
     let limit = asked.json.get("max_completion_tokens").or_else(|| asked.json.get("max_tokens"));
     limit.and_then(Value::as_u64).unwrap_or(u64::MAX)
 }
 
-/// Tokens that go into thinking, unless the request turns it off.
+/// Tokens used for thinking, unless the request turns it off.
 fn thinking_tokens(say: &Say, asked: &Asked) -> u64 {
     let does_think = match asked.wire {
         Wire::Claude => thinks(asked),
@@ -114,11 +114,11 @@ fn thinking_tokens(say: &Say, asked: &Asked) -> u64 {
 }
 
 /// The body of an HTTP error.
-pub(crate) fn refusal(refusal: &Refusal, wire: Wire) -> String {
+pub(crate) fn refusal(refusal: &ErrorResponse, wire: Wire) -> String {
     if let Some(body) = &refusal.body {
         return body.clone();
     }
-    let Refusal { kind, message, .. } = refusal;
+    let ErrorResponse { kind, message, .. } = refusal;
     match wire {
         Wire::Claude => json!({"type": "error", "error": {"type": kind, "message": message}}),
         Wire::OpenAi => json!({"error": {"message": message, "type": kind, "param": null, "code": kind}}),

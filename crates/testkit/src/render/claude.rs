@@ -1,16 +1,16 @@
-//! The Messages API's words.
+//! Renders answers as the Messages API sends them.
 
 use rawko_core::message::StopReason;
 use serde_json::{Value, json};
 
-use super::{Speech, pieces};
+use super::{RenderedAnswer, pieces};
 
-pub(super) fn events(speech: &Speech<'_>) -> Vec<String> {
-    let say = speech.say;
+pub(super) fn events(rendered: &RenderedAnswer<'_>) -> Vec<String> {
+    let say = rendered.say;
     let mut events = vec![event(&json!({"type": "message_start", "message": {
-        "id": format!("msg_{}", speech.number), "type": "message", "role": "assistant", "model": speech.model,
+        "id": format!("msg_{}", rendered.number), "type": "message", "role": "assistant", "model": rendered.model,
         "content": [], "stop_reason": null, "stop_sequence": null,
-        "usage": usage(speech, 1),
+        "usage": usage(rendered, 1),
     }}))];
     let mut index = 0;
     let mut block = |start: Value, deltas: Vec<Value>| {
@@ -21,28 +21,28 @@ pub(super) fn events(speech: &Speech<'_>) -> Vec<String> {
         events.push(event(&json!({"type": "content_block_stop", "index": index})));
         index += 1;
     };
-    if !say.thinking.is_empty() || !speech.signature.is_empty() {
+    if !say.thinking.is_empty() || !rendered.signature.is_empty() {
         let thoughts =
             pieces(&say.thinking).into_iter().map(|t| json!({"type": "thinking_delta", "thinking": t}));
-        let proof = (!speech.signature.is_empty())
-            .then(|| json!({"type": "signature_delta", "signature": speech.signature}));
+        let proof = (!rendered.signature.is_empty())
+            .then(|| json!({"type": "signature_delta", "signature": rendered.signature}));
         block(json!({"type": "thinking", "thinking": "", "signature": ""}), thoughts.chain(proof).collect());
     }
     if !say.redacted.is_empty() {
         block(json!({"type": "redacted_thinking", "data": say.redacted}), Vec::new());
     }
-    if !speech.text.is_empty() {
-        let texts = pieces(&speech.text).into_iter().map(|t| json!({"type": "text_delta", "text": t}));
+    if !rendered.text.is_empty() {
+        let texts = pieces(&rendered.text).into_iter().map(|t| json!({"type": "text_delta", "text": t}));
         block(json!({"type": "text", "text": ""}), texts.collect());
     }
-    for (id, name, input) in &speech.calls {
+    for (id, name, input) in &rendered.calls {
         let inputs =
             pieces(input).into_iter().map(|t| json!({"type": "input_json_delta", "partial_json": t}));
         block(json!({"type": "tool_use", "id": id, "name": name, "input": {}}), inputs.collect());
     }
     events.push(event(&json!({"type": "message_delta",
-        "delta": {"stop_reason": stop(speech.stop), "stop_sequence": null},
-        "usage": usage(speech, speech.output_tokens),
+        "delta": {"stop_reason": stop(rendered.stop), "stop_sequence": null},
+        "usage": usage(rendered, rendered.output_tokens),
     })));
     events.push(event(&json!({"type": "message_stop"})));
     events
@@ -52,30 +52,30 @@ pub(super) fn more_text(text: &str) -> String {
     event(&json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}))
 }
 
-pub(super) fn whole(speech: &Speech<'_>) -> Value {
+pub(super) fn whole(rendered: &RenderedAnswer<'_>) -> Value {
     let mut content = Vec::new();
-    if !speech.say.thinking.is_empty() {
+    if !rendered.say.thinking.is_empty() {
         content.push(
-            json!({"type": "thinking", "thinking": speech.say.thinking, "signature": speech.signature}),
+            json!({"type": "thinking", "thinking": rendered.say.thinking, "signature": rendered.signature}),
         );
     }
-    if !speech.text.is_empty() {
-        content.push(json!({"type": "text", "text": speech.text}));
+    if !rendered.text.is_empty() {
+        content.push(json!({"type": "text", "text": rendered.text}));
     }
-    for (id, name, input) in &speech.calls {
+    for (id, name, input) in &rendered.calls {
         let input: Value = serde_json::from_str(input).unwrap_or_default();
         content.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
     }
-    json!({"id": format!("msg_{}", speech.number), "type": "message", "role": "assistant", "model": speech.model,
-        "content": content, "stop_reason": stop(speech.stop), "stop_sequence": null,
-        "usage": usage(speech, speech.output_tokens)})
+    json!({"id": format!("msg_{}", rendered.number), "type": "message", "role": "assistant", "model": rendered.model,
+        "content": content, "stop_reason": stop(rendered.stop), "stop_sequence": null,
+        "usage": usage(rendered, rendered.output_tokens)})
 }
 
-fn usage(speech: &Speech<'_>, output: u64) -> Value {
-    if speech.say.delivery.uncounted {
+fn usage(rendered: &RenderedAnswer<'_>, output: u64) -> Value {
+    if rendered.say.delivery.uncounted {
         return json!({});
     }
-    let usage = &speech.say.usage;
+    let usage = &rendered.say.usage;
     json!({
         "input_tokens": usage.input_tokens,
         "cache_read_input_tokens": usage.cache_read_tokens,

@@ -1,16 +1,15 @@
-//! What a run has done and used until now, gathered from its events.
-//!
-//! Owns what can still be said of a run that nobody waits for any more. It knows what was told, and no more than that.
+//! What a run has done and used so far, collected from its events. It gives the summary of a run that is ended by a second
+//! signal, where the run itself gives none.
 
 use std::time::Instant;
 
 use rawko::RunEvent;
-use rawko::core::Usage;
-use rawko::core::session::{Outcome, Status};
+use rawko_core::Usage;
+use rawko_core::session::{Note, Outcome, Status};
 
-/// The figures of a run that goes on.
+/// The figures of a running session.
 #[derive(Debug, Clone)]
-pub(crate) struct SoFar {
+pub(crate) struct RunningTotals {
     begun: Instant,
     iterations: u32,
     usage: Usage,
@@ -18,8 +17,8 @@ pub(crate) struct SoFar {
     files_modified: Vec<String>,
 }
 
-impl Default for SoFar {
-    /// Of a run that begins now.
+impl Default for RunningTotals {
+    /// The figures of a run that starts now.
     fn default() -> Self {
         Self {
             begun: Instant::now(),
@@ -31,14 +30,16 @@ impl Default for SoFar {
     }
 }
 
-impl SoFar {
-    /// Takes what happened into account.
+impl RunningTotals {
+    /// Counts an event.
     pub(crate) fn take(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::AgentStarted { iteration, .. } => self.iterations = *iteration,
-            RunEvent::Usage { total, cost_usd, .. } => (self.usage, self.cost_usd) = (*total, *cost_usd),
-            RunEvent::ToolResult { files_modified, .. } => {
-                for file in files_modified {
+            RunEvent::Note(Note::AgentStarted { iteration, .. }) => self.iterations = *iteration,
+            RunEvent::Note(Note::TokensUsed { total, cost_usd, .. }) => {
+                (self.usage, self.cost_usd) = (*total, *cost_usd);
+            }
+            RunEvent::Note(Note::ToolFinished { outcome, .. }) => {
+                for file in &outcome.files_modified {
                     if !self.files_modified.contains(file) {
                         self.files_modified.push(file.clone());
                     }
@@ -48,11 +49,11 @@ impl SoFar {
         }
     }
 
-    /// The end of a run that is not waited for, because of a second `signal`.
+    /// The outcome of a run that is ended at once, because of a second `signal`.
     pub(crate) fn abandoned(self, signal: &str) -> Outcome {
         Outcome {
             status: Status::Cancelled,
-            summary: format!("Stopped at once by a second {signal}; the session's journal has no end."),
+            summary: format!("Stopped at once by a second {signal}; the journal has no end."),
             iterations: self.iterations,
             usage: self.usage,
             cost_usd: self.cost_usd,
@@ -68,28 +69,33 @@ impl SoFar {
 
 #[cfg(test)]
 mod tests {
+    use rawko_core::session::EffectId;
+    use rawko_core::tool::ToolOutcome;
+
     use super::*;
 
     fn wrote(file: &str) -> RunEvent {
-        RunEvent::ToolResult {
+        RunEvent::Note(Note::ToolFinished {
             agent: "developer".into(),
-            id: "1".into(),
+            call_id: "1".into(),
             tool: "Write".into(),
-            output: String::new(),
-            is_error: false,
-            exit_code: None,
-            files_modified: vec![file.into()],
-            duration_ms: 1,
-        }
+            outcome: ToolOutcome { files_modified: vec![file.into()], ..ToolOutcome::default() },
+        })
     }
 
     #[test]
-    fn an_end_that_is_not_waited_for_still_says_what_was_done_and_used() {
+    fn an_abrupt_end_still_has_the_figures_so_far() {
         let total = Usage { input_tokens: 100, output_tokens: 5, ..Usage::default() };
-        let mut so_far = SoFar::default();
+        let mut so_far = RunningTotals::default();
         for event in [
-            RunEvent::AgentStarted { agent: "developer".into(), iteration: 3, continued: false },
-            RunEvent::Usage { agent: "developer".into(), usage: total, total, cost_usd: Some(0.25) },
+            RunEvent::Note(Note::AgentStarted { agent: "developer".into(), iteration: 3, continued: false }),
+            RunEvent::Note(Note::TokensUsed {
+                effect: EffectId(1),
+                agent: "developer".into(),
+                usage: total,
+                total,
+                cost_usd: Some(0.25),
+            }),
             wrote("a.txt"),
             wrote("b.txt"),
             wrote("a.txt"),

@@ -1,29 +1,29 @@
-//! What proves that a task is done, as the command line has it: options of every command that carries a run out.
+//! Options about verification, for every command that carries out a run.
 
 use clap::Args;
 use rawko::RawkoBuilder;
 
 /// Options about the verification commands.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-pub(crate) struct Proving {
-    /// Run this command to prove that the task is done, in the place of those configured or found; may be repeated
+pub(crate) struct VerifyArgs {
+    /// Run this command to verify the result, instead of the configured or detected ones; may be repeated
     #[arg(long, value_name = "CMD", value_parser = command, conflicts_with = "no_verify")]
     verify: Vec<String>,
-    /// Run no command: the end is what the agents claim
+    /// Run no verification command: the run can only end as claimed
     #[arg(long)]
     no_verify: bool,
-    /// End with status 1 unless commands proved that the task is done
+    /// Exit with 1 unless the verification commands passed
     #[arg(long)]
     require_verified: bool,
 }
 
-impl Proving {
-    /// A builder that follows them.
-    pub(crate) fn over(&self, builder: RawkoBuilder) -> RawkoBuilder {
+impl VerifyArgs {
+    /// Applies the options to a builder.
+    pub(crate) fn apply(&self, builder: RawkoBuilder) -> RawkoBuilder {
         if self.no_verify || !self.verify.is_empty() { builder.verify(self.verify.clone()) } else { builder }
     }
 
-    /// Whether a mere claim is not enough.
+    /// Whether a claimed end is a failure.
     pub(crate) fn is_required(&self) -> bool {
         self.require_verified
     }
@@ -31,7 +31,7 @@ impl Proving {
 
 fn command(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
-        return Err("give a command, like \"cargo test\"; --no-verify runs none".to_owned());
+        return Err("give a command, like \"cargo test\", or use --no-verify".to_owned());
     }
     Ok(text.to_owned())
 }

@@ -1,11 +1,12 @@
-//! A run as it was told, and what each reporter makes of it.
+//! A recorded run, and what each reporter shows of it.
 
 use rawko::RunEvent;
-use rawko::core::Timestamp;
+use rawko_core::Timestamp;
+use rawko_core::session::Note;
 use serde_json::{Value, json};
 
-use super::live::screen::screen;
-use super::{Detail, Plain, Reporter, Summary, Terminal};
+use super::live::testing::screen;
+use super::{Plain, Reporter, Summary, Terminal, Verbosity};
 use crate::output::{Clock, Paint};
 
 /// A clock that stands still at the beginning of the run.
@@ -23,59 +24,63 @@ fn events() -> Vec<RunEvent> {
          "degraded": ["programs are not confined"]},
         {"type": "state_changed", "from": "idle", "to": "selecting", "iteration": 0},
         {"type": "text_delta", "agent": "select", "text": "{\"decision\":"},
-        {"type": "usage", "agent": "select", "usage": usage, "total": usage, "costUsd": 0.0123},
-        {"type": "decision", "point": "select", "source": "llm", "latencyMs": 120,
+        {"type": "tokens_used", "effect": 1, "agent": "select", "usage": usage, "total": usage, "costUsd": 0.0123},
+        {"type": "decision_made", "point": "select", "source": "llm", "latencyMs": 120, "usage": {},
          "decision": {"type": "SELECT_MODE", "mode": "planner", "reason": "no plan yet"}},
         {"type": "state_changed", "from": "selecting", "to": "executing", "iteration": 1},
         {"type": "agent_started", "agent": "planner", "iteration": 1, "continued": false},
-        {"type": "memory_injected", "agent": "planner", "iteration": 1, "memories": [
+        {"type": "memories_recalled", "agent": "planner", "iteration": 1, "memories": [
             {"path": "a.md", "title": "Tests need\nport \u{1b}[2J7070", "score": 40.0},
             {"path": "mail/b.md", "title": "Mail is queued", "score": 12.5}]},
         {"type": "text_delta", "agent": "planner", "text": "I look\nat the \u{1b}[3"},
         {"type": "text_delta", "agent": "planner", "text": "1mcode\u{1b}[0"},
         {"type": "text_delta", "agent": "planner", "text": "m \u{202e}first."},
-        {"type": "tool_call", "agent": "planner", "id": "c1", "tool": "Read", "input": {"file_path": "a\u{1b}[2J.rs"},
+        {"type": "tool_called", "agent": "planner", "call": {"id": "c1", "name": "Read", "input": {"file_path": "a\u{1b}[2J.rs"}},
          "allowed": true, "rule": "tools.allowed"},
-        {"type": "tool_call", "agent": "planner", "id": "c2", "tool": "Write", "input": {"file_path": "b.rs", "content": "x"},
+        {"type": "tool_called", "agent": "planner", "call": {"id": "c2", "name": "Write", "input": {"file_path": "b.rs", "content": "x"}},
          "allowed": false, "rule": "tools.allowed"},
-        {"type": "tool_result", "agent": "planner", "id": "c1", "tool": "Read", "output": "1\tfn\r\n2\t\u{9b}31mx", "isError": false,
-         "filesModified": [], "durationMs": 3},
-        {"type": "tool_result", "agent": "planner", "id": "c2", "tool": "Write", "output": "Agent `planner` may not use it.",
-         "isError": true, "filesModified": [], "durationMs": 0},
+        {"type": "tool_finished", "agent": "planner", "callId": "c1", "tool": "Read",
+         "outcome": {"content": "1\tfn\r\n2\t\u{9b}31mx", "isError": false,
+         "filesModified": [], "durationMs": 3}},
+        {"type": "tool_finished", "agent": "planner", "callId": "c2", "tool": "Write",
+         "outcome": {"content": "Agent `planner` may not use it.",
+         "isError": true, "filesModified": [], "durationMs": 0}},
         {"type": "plan_updated", "agent": "planner", "plan": {"currentStepIndex": 0, "isComplete": false, "steps": [
-            {"index": 1, "description": "mend\nit", "status": "in_progress", "agentUsed": "planner"},
+            {"index": 1, "description": "fix\nit", "status": "in_progress", "agentUsed": "planner"},
             {"index": 2, "description": "test it", "status": "pending"}]}},
-        {"type": "tool_call", "agent": "planner", "id": "c3", "tool": "Report", "input": {"outcome": "success", "summary": "There is a plan."},
+        {"type": "tool_called", "agent": "planner", "call": {"id": "c3", "name": "Report", "input": {"outcome": "success", "summary": "There is a plan."}},
          "allowed": true, "rule": "control tool"},
-        {"type": "tool_result", "agent": "planner", "id": "c3", "tool": "Report", "output": "Noted.", "isError": false,
-         "filesModified": [], "durationMs": 0},
-        {"type": "memory_used", "agent": "planner", "iteration": 1, "uses": [
+        {"type": "tool_finished", "agent": "planner", "callId": "c3", "tool": "Report",
+         "outcome": {"content": "Noted.", "isError": false,
+         "filesModified": [], "durationMs": 0}},
+        {"type": "memories_used", "agent": "planner", "iteration": 1, "uses": [
             {"path": "a.md", "cited": true, "touched": false, "outcome": "success"},
             {"path": "mail/b.md", "cited": false, "touched": false, "outcome": "success"}]},
         {"type": "memory_kept", "agent": "planner", "title": "The build needs\n\u{1b}[31mnode", "kept": {"as": "written", "path": "node.md"}},
         {"type": "memory_kept", "agent": "planner", "title": "Mail is queued", "kept": {"as": "refused", "message": "disk full"}},
-        {"type": "decision", "point": "evaluate", "source": "fallback", "latencyMs": 0,
+        {"type": "decision_made", "point": "evaluate", "source": "fallback", "latencyMs": 0, "usage": {},
          "decision": {"type": "SELECT_MODE", "mode": "developer", "reason": "planner names developer as its successor"}},
         {"type": "agent_started", "agent": "developer", "iteration": 2, "continued": true},
-        {"type": "tool_call", "agent": "developer", "id": "c4", "tool": "Bash", "input": {"command": "cargo test"},
+        {"type": "tool_called", "agent": "developer", "call": {"id": "c4", "name": "Bash", "input": {"command": "cargo test"}},
          "allowed": true, "rule": "tools.allowed"},
-        {"type": "tool_result", "agent": "developer", "id": "c4", "tool": "Bash", "output": "running\n1 test failed\n[exit code 101]",
-         "isError": false, "exitCode": 101, "filesModified": ["Cargo.lock"], "durationMs": 2345},
-        {"type": "warning", "message": "overloaded: busy; attempt 2 follows"},
+        {"type": "tool_finished", "agent": "developer", "callId": "c4", "tool": "Bash",
+         "outcome": {"content": "running\n1 test failed\n[exit code 101]",
+         "isError": false, "exitCode": 101, "filesModified": ["Cargo.lock"], "durationMs": 2345}},
+        {"type": "warned", "message": "overloaded: busy; attempt 2 follows"},
         {"type": "waiting", "reason": "rate_limited", "message": "slow\n\u{1b}[2Jdown", "provider": "claude",
          "until": "2026-11-22T09:10:00Z", "afterMs": 600_000, "attempt": 2},
         {"type": "error", "error": {"code": "network_error", "message": "the connection broke", "provider": "claude", "status": 502,
          "requestId": "req_1"}},
-        {"type": "context_compacted", "agent": "developer\u{7}", "how": "results_cut", "before": 120_000, "after": 60_400},
+        {"type": "conversation_compacted", "agent": "developer\u{7}", "how": "results_cut", "before": 120_000, "after": 60_400},
         {"type": "verification_started", "commands": ["cargo test", "npm\u{1b}[2J test"]},
-        {"type": "verification_finished", "passed": false, "verification": {"tree": "0123456789abcdef", "runs": [
+        {"type": "verification_finished", "verification": {"tree": "0123456789abcdef", "runs": [
             {"command": "cargo test", "exitCode": 0, "output": "ok\n", "durationMs": 2000},
             {"command": "npm\u{1b}[2J test", "exitCode": 1, "output": "1 failed: \u{1b}]0;x\u{7}sum\n", "durationMs": 300}]}},
-        {"type": "verification_finished", "passed": false, "verification": {"runs": [
+        {"type": "verification_finished", "verification": {"runs": [
             {"command": "cargo test", "output": "[timed out: the command did not end within 900 s]", "durationMs": 900_000}]}},
-        {"type": "verification_finished", "passed": true, "verification": {"tree": "0123456789abcdef", "treeChanged": true,
+        {"type": "verification_finished", "verification": {"tree": "0123456789abcdef", "treeChanged": true,
             "runs": [{"command": "make test", "exitCode": 0, "output": "", "durationMs": 5}]}},
-        {"type": "verification_finished", "passed": true, "verification": {"tree": "copy-0123456789abcdef",
+        {"type": "verification_finished", "verification": {"tree": "copy-0123456789abcdef",
             "runs": [{"command": "make test", "exitCode": 0, "output": "", "durationMs": 5}]}},
         finished("failed", json!({"code": "network_error", "message": "the connection broke", "provider": "claude"})),
     ]);
@@ -94,11 +99,11 @@ fn finished(status: &str, error: Value) -> Value {
     event
 }
 
-fn plain(detail: Detail) -> String {
+fn plain(verbosity: Verbosity) -> String {
     let mut out = Vec::new();
-    let mut reporter = Plain::new(Paint::new(false), detail, clock(), &mut out);
+    let mut reporter = Plain::new(Paint::new(false), verbosity, clock(), &mut out);
     for event in events() {
-        reporter.tell(&event).unwrap();
+        reporter.event(&event).unwrap();
     }
     reporter.notice("stopping").unwrap();
     reporter.close().unwrap();
@@ -108,38 +113,39 @@ fn plain(detail: Detail) -> String {
 
 #[test]
 fn lines_without_a_terminal() {
-    let told = plain(Detail::Normal);
-    assert!(told.chars().all(|c| c == '\n' || !c.is_control()), "no control codes: {told:?}");
-    insta::assert_snapshot!(told);
+    let shown = plain(Verbosity::Normal);
+    assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "no control codes: {shown:?}");
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
 fn lines_with_every_detail() {
-    insta::assert_snapshot!(plain(Detail::Verbose));
+    insta::assert_snapshot!(plain(Verbosity::Verbose));
 }
 
 #[test]
 fn what_stays_on_a_terminal() {
-    for detail in [Detail::Normal, Detail::Verbose] {
+    for verbosity in [Verbosity::Normal, Verbosity::Verbose] {
         let mut out = Vec::new();
-        let mut reporter = Terminal::new(Paint::new(true), detail, clock(), &mut out, Box::new(|| 60));
+        let mut reporter = Terminal::new(Paint::new(true), verbosity, clock(), &mut out, Box::new(|| 60));
         for event in events() {
-            reporter.tell(&event).unwrap();
+            reporter.event(&event).unwrap();
             reporter.tick().unwrap();
         }
         reporter.close().unwrap();
         drop(reporter);
         // `screen` knows our own sequences only, and fails on any other.
-        insta::assert_snapshot!(format!("terminal_{detail:?}"), screen(&out));
+        insta::assert_snapshot!(format!("terminal_{verbosity:?}"), screen(&out));
     }
 }
 
 /// The last line of a terminal after these events.
 fn last_line(events: impl IntoIterator<Item = RunEvent>) -> String {
     let mut out = Vec::new();
-    let mut reporter = Terminal::new(Paint::new(false), Detail::Normal, clock(), &mut out, Box::new(|| 200));
+    let mut reporter =
+        Terminal::new(Paint::new(false), Verbosity::Normal, clock(), &mut out, Box::new(|| 200));
     for event in events {
-        reporter.tell(&event).unwrap();
+        reporter.event(&event).unwrap();
     }
     reporter.tick().unwrap();
     drop(reporter);
@@ -156,7 +162,7 @@ fn events_up_to(is_last: impl Fn(&RunEvent) -> bool) -> Vec<RunEvent> {
 
 #[test]
 fn the_last_line_says_what_is_going_on() {
-    let last = last_line(events_up_to(|event| matches!(event, RunEvent::ToolCall { .. })));
+    let last = last_line(events_up_to(|event| matches!(event, RunEvent::Note(Note::ToolCalled { .. }))));
     for part in ["planner", "Read a.rs", "iteration 1", "5.1k tokens", "$0.0123"] {
         assert!(last.contains(part), "{part:?} is missing in {last:?}");
     }
@@ -164,16 +170,16 @@ fn the_last_line_says_what_is_going_on() {
 
 #[test]
 fn the_last_line_counts_a_wait_down_until_it_is_over() {
-    let mut told = events_up_to(|event| matches!(event, RunEvent::Waiting { .. }));
-    let waiting = last_line(told.clone());
+    let mut shown = events_up_to(|event| matches!(event, RunEvent::Waiting { .. }));
+    let waiting = last_line(shown.clone());
     assert!(waiting.contains("waiting for claude until 09:10:00, 10 m 00 s left"), "{waiting}");
-    // The run goes on before its end: somebody forced it.
+    // The run continues before the wait is over, because a user forced it.
     let forced = json!({"type": "state_changed", "from": "selecting", "to": "executing", "iteration": 3});
-    let on = [told.clone(), vec![serde_json::from_value(forced).unwrap()]].concat();
+    let on = [shown.clone(), vec![serde_json::from_value(forced).unwrap()]].concat();
     // Its end has come, and nothing has happened yet.
-    let Some(RunEvent::Waiting { until, .. }) = told.last_mut() else { panic!("{told:?}") };
+    let Some(RunEvent::Waiting { until, .. }) = shown.last_mut() else { panic!("{shown:?}") };
     *until = clock().now();
-    for line in [last_line(on), last_line(told)] {
+    for line in [last_line(on), last_line(shown)] {
         assert!(!line.contains("waiting") && line.contains("iteration"), "{line}");
     }
 }
@@ -181,7 +187,7 @@ fn the_last_line_counts_a_wait_down_until_it_is_over() {
 #[test]
 fn the_end_is_told_truly() {
     let auth = json!({"code": "authentication_failed", "message": "no", "provider": "claude"});
-    let mut told = String::new();
+    let mut shown = String::new();
     let proof = |changed: bool, tree: Option<&str>| {
         let run =
             |command: &str| json!({"command": command, "exitCode": 0, "output": "ok\n", "durationMs": 5});
@@ -198,7 +204,7 @@ fn the_end_is_told_truly() {
         }
         let event: RunEvent = serde_json::from_value(event).unwrap();
         let summary = Summary::of(&event, None, false).unwrap().text(Paint::new(false));
-        told.push_str(&format!("{summary}---\n"));
+        shown.push_str(&format!("{summary}---\n"));
     }
     for (status, error, dry_run) in [
         ("claimed", Value::Null, false),
@@ -209,7 +215,7 @@ fn the_end_is_told_truly() {
     ] {
         let event: RunEvent = serde_json::from_value(finished(status, error)).unwrap();
         let summary = Summary::of(&event, Some("/p/journal.jsonl".to_owned()), dry_run).unwrap();
-        told.push_str(&format!("{}---\n", summary.text(Paint::new(false))));
+        shown.push_str(&format!("{}---\n", summary.text(Paint::new(false))));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(shown);
 }

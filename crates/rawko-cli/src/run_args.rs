@@ -1,0 +1,172 @@
+//! The options that `run`, `resume` and `fork` share, and the way from a prepared run to its output and exit status.
+//! How the run is prepared is up to the command.
+
+use clap::Args;
+use rawko::{Run, RunEvent};
+use rawko_core::facts::Verification;
+use rawko_core::session::{Outcome, Status};
+use rawko_core::{ErrorCode, ErrorInfo};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::reporters::{OutputFormat, Summary, Verbosity, reporter};
+use crate::verify_args::VerifyArgs;
+use crate::watch::{Ended, block_on, watch};
+use crate::workspace::Workspace;
+
+/// Options of every command that carries out a run.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SharedRunArgs {
+    /// Output format: text for people, json for the result as one JSON object, stream-json for every event as one
+    /// object a line [env: RAWKO_OUTPUT]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    output: Option<OutputFormat>,
+    /// Also show rules, latencies, cache hits and tool output
+    #[arg(long, short, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Show only the result
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    pub(crate) verify: VerifyArgs,
+}
+
+impl SharedRunArgs {
+    /// Carries out the run that `prepare` gives, and reports it. In JSON, a run that could not begin is reported like any
+    /// other that failed.
+    pub(crate) fn carry(
+        &self,
+        workspace: &Workspace,
+        dry_run: bool,
+        prepare: impl FnOnce() -> Result<Run, Failure>,
+    ) -> Result<Exit, Failure> {
+        let format = self.format(workspace)?;
+        let result = prepare().and_then(|run| self.carry_out(workspace, run, format, dry_run));
+        if let Err(failure) = &result {
+            report_as_json(workspace, failure, format);
+        }
+        result
+    }
+
+    /// How much is shown.
+    pub(crate) fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        }
+    }
+
+    /// The output format, from the option or the environment.
+    pub(crate) fn format(&self, workspace: &Workspace) -> Result<OutputFormat, Failure> {
+        use clap::ValueEnum as _;
+        match (self.output, workspace.environment.var("RAWKO_OUTPUT")) {
+            (Some(format), _) => Ok(format),
+            (None, None) => Ok(OutputFormat::Text),
+            (None, Some(text)) => OutputFormat::from_str(text.trim(), false).map_err(|_| {
+                Failure::usage(format!("RAWKO_OUTPUT is `{text}`"))
+                    .with_hint("set it to text, json or stream-json, or unset it")
+            }),
+        }
+    }
+
+    fn carry_out(
+        &self,
+        workspace: &Workspace,
+        run: Run,
+        format: OutputFormat,
+        dry_run: bool,
+    ) -> Result<Exit, Failure> {
+        let journal = run.journal_path().display().to_string();
+        let ended = follow(workspace, run, format, self.verbosity())?;
+        if format == OutputFormat::Text
+            && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
+        {
+            let written = workspace.console.write(&summary.text(workspace.console.paint()));
+            // If nobody reads standard output, the exit status still says how the run ended.
+            if let Err(failure) = written.map_err(Failure::from)
+                && !matches!(failure, Failure::PipeClosed)
+            {
+                return Err(failure);
+            }
+        }
+        // JSON is the result, so failing to write it is a failure. Text progress on standard error is not.
+        let unwritten = ended.unwritten.filter(|_| format != OutputFormat::Text);
+        match ended.broken.or(unwritten) {
+            Some(failure) => {
+                failure.report(&workspace.console);
+                Ok(failure.exit())
+            }
+            None => self.judge(workspace, &ended.finished, dry_run),
+        }
+    }
+
+    /// The exit status. A claimed end fails where `--require-verified` was given.
+    fn judge(&self, workspace: &Workspace, finished: &RunEvent, dry_run: bool) -> Result<Exit, Failure> {
+        let exit = exit_of(finished, dry_run);
+        let claimed = finished.outcome().filter(|outcome| outcome.status == Status::Claimed);
+        let Some(outcome) = claimed.filter(|_| !dry_run && self.verify.is_required()) else {
+            return Ok(exit);
+        };
+        let failure = unproven(outcome.verification.as_ref());
+        failure.report(&workspace.console);
+        Ok(failure.exit())
+    }
+}
+
+/// Carries out a prepared run and reports it.
+pub(crate) fn follow(
+    workspace: &Workspace,
+    run: Run,
+    format: OutputFormat,
+    verbosity: Verbosity,
+) -> Result<Ended, Failure> {
+    let reporter = reporter(workspace.console, format, verbosity);
+    block_on(watch(run, reporter, format == OutputFormat::StreamJson))
+}
+
+/// The exit status of a run with this last event.
+pub(crate) fn exit_of(finished: &RunEvent, dry_run: bool) -> Exit {
+    match finished.outcome() {
+        // A dry run ends by design after its first iteration.
+        Some(Outcome { status: Status::Limited, error: None, .. }) if dry_run => Exit::Success,
+        Some(outcome) => Exit::of_run(outcome.status, outcome.error.as_ref()),
+        None => Exit::Failed,
+    }
+}
+
+/// The failure for a run that ended as claimed under `--require-verified`.
+fn unproven(verification: Option<&Verification>) -> Failure {
+    let (why, hint) = match verification {
+        None => (
+            "no command verified it",
+            "name the command: --verify \"cargo test\", or `verify:` in .rawko/config.yaml; `rawko doctor` shows what was found",
+        ),
+        Some(_) => (
+            "its verification commands passed, but they changed the tree, or the tree could not be read",
+            "let git ignore the files that the commands create, so that they leave the tree unchanged",
+        ),
+    };
+    let message = format!("the run ended as claimed, but --require-verified was given: {why}");
+    Failure::new(Exit::Failed, message).with_hint(hint)
+}
+
+fn report_as_json(workspace: &Workspace, failure: &Failure, format: OutputFormat) {
+    let code = match failure.exit() {
+        Exit::Usage => ErrorCode::ConfigError,
+        Exit::Provider => ErrorCode::AuthenticationFailed,
+        Exit::Untrusted => ErrorCode::PermissionError,
+        Exit::Success | Exit::Failed | Exit::Limited | Exit::Cancelled => ErrorCode::Unknown,
+    };
+    let error = ErrorInfo::new(code, failure.message());
+    let finished = RunEvent::finished("", Outcome::failed(error.clone()));
+    let events = match format {
+        OutputFormat::Text => Vec::new(),
+        OutputFormat::Json => vec![finished],
+        OutputFormat::StreamJson => vec![RunEvent::Error { error }, finished],
+    };
+    for event in events {
+        // The failure is reported on standard error in any case.
+        let _ = workspace.console.json_line(&event);
+    }
+}
