@@ -1,10 +1,10 @@
-//! Minimal integration (SPEC-0001): one task, carried to its end.
-//!
-//! Exits with 0 if the task is done, with 1 if it is not.
+//! Runs one task to its end.
 //!
 //! ```text
 //! ANTHROPIC_API_KEY=… cargo run --example minimal -- "Implement user authentication"
 //! ```
+//!
+//! Exits with 0 if the task is done and with 1 if it is not.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ async fn main() -> Result<ExitCode, rawko::Error> {
     let outcome = rawko.run(&task)?.await?;
     println!("{}: {}", outcome.status.as_str(), outcome.summary);
     Ok(match outcome.status {
-        // Verified: commands have proven it. Claimed: the agents say so, and no command has proven it.
+        // Verified: the project's tests passed. Claimed: only the agents say that the task is done.
         Status::Verified | Status::Claimed => ExitCode::SUCCESS,
         Status::Failed | Status::Limited | Status::Cancelled => ExitCode::FAILURE,
     })
