@@ -15,6 +15,9 @@ use crate::tool::ToolSpec;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Setup {
+    /// The rules under which the run was begun.
+    #[serde(default, skip_serializing_if = "Edition::is_first")]
+    pub edition: Edition,
     /// The agents by name.
     pub agents: BTreeMap<String, AgentSetup>,
     /// The agent to use if nothing else names one (`agents.default`).
@@ -47,6 +50,31 @@ pub struct Setup {
     pub memory: Option<MemorySetup>,
     /// Facts about the project, for the agents' system prompt.
     pub place: ProjectContext,
+}
+
+/// The version of the core's rules. A journal is folded under the rules that it was recorded with, so that an older one
+/// is replayed and resumed as it was; new runs use the newest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Edition {
+    /// The rules up to journal format 2.
+    #[default]
+    First,
+    /// A completion is judged against the record: what was seen to fail stands against it.
+    Second,
+}
+
+impl Edition {
+    /// The edition of new runs.
+    pub const NEWEST: Self = Self::Second;
+
+    /// Whether it is the first, which journals do not name.
+    // serde requires this signature.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        *self == Self::First
+    }
 }
 
 /// The memory of earlier runs (`docs/spec/memory.md`).

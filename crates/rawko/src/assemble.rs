@@ -12,8 +12,8 @@ use rawko_core::memory::extraction::EXTRACTOR;
 use rawko_core::models;
 use rawko_core::policy::effective_permissions;
 use rawko_core::setup::{
-    AgentSetup, ArbiterSetup, CacheUse, ExtractSetup, MemorySetup, ModelChoice, ProjectContext, RunLimits,
-    Setup, VerifySetup,
+    AgentSetup, ArbiterSetup, CacheUse, Edition, ExtractSetup, MemorySetup, ModelChoice, ProjectContext,
+    RunLimits, Setup, VerifySetup,
 };
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
@@ -58,6 +58,7 @@ pub(crate) fn setup(
     let fallback = config.provider.fallback.iter();
     let built_in = Templates::default();
     Ok(Setup {
+        edition: Edition::NEWEST,
         agents: agents(loaded, registered, cli)?,
         default_agent: config.agents.default.clone(),
         first_agent,

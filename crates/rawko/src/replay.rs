@@ -134,6 +134,7 @@ fn under<'a>(stamped: &'a Stamped, setup: &Setup) -> Cow<'a, Stamped> {
     let event = match &stamped.event {
         Event::TaskStarted { task, setup: recorded, shared_events } => {
             let setup = Setup {
+                edition: recorded.edition,
                 first_agent: recorded.first_agent.clone(),
                 checkpoints: recorded.checkpoints,
                 place: ProjectContext {
