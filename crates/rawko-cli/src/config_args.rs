@@ -92,6 +92,7 @@ impl OverrideArgs {
             max_cost_usd: self.max_cost,
             timeout: self.timeout,
             verify: None,
+            allow_changed_checks: false,
             no_cache: self.no_cache,
         }
     }

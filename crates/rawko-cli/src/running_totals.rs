@@ -61,6 +61,7 @@ impl RunningTotals {
             files_modified: self.files_modified,
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             limit: None,
+            doubt: None,
             verification: None,
             error: None,
         }

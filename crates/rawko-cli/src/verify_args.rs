@@ -12,6 +12,9 @@ pub(crate) struct VerifyArgs {
     /// Run no verification command: the run can only end as claimed
     #[arg(long)]
     no_verify: bool,
+    /// Accept checks that the run itself changed: for tasks that are about the tests
+    #[arg(long)]
+    allow_changed_checks: bool,
     /// Exit with 1 unless the verification commands passed
     #[arg(long)]
     require_verified: bool,
@@ -20,6 +23,7 @@ pub(crate) struct VerifyArgs {
 impl VerifyArgs {
     /// Applies the options to a builder.
     pub(crate) fn apply(&self, builder: RawkoBuilder) -> RawkoBuilder {
+        let builder = if self.allow_changed_checks { builder.allow_changed_checks() } else { builder };
         if self.no_verify || !self.verify.is_empty() { builder.verify(self.verify.clone()) } else { builder }
     }
 

@@ -4,6 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::integrity::{Baseline, Doubt, DoubtReason, Integrity, IntegrityResult, OriginalRun};
+
 /// The tool name under which a failed verification is reported.
 pub const VERIFY: &str = "verify";
 
@@ -40,6 +42,10 @@ pub struct TreeInspection {
     pub execution: DiffStat,
     /// The changes since before the run's first change.
     pub run: DiffStat,
+    /// The files of `run`, by path; bounded, `run.files` counts all. Absent from journals of versions that did not list
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// One command that rawko itself ran.
@@ -66,7 +72,7 @@ impl CommandRun {
 }
 
 /// The results of the verification commands, and the tree they ran on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
     /// The commands in order, up to the first that failed.
@@ -77,13 +83,51 @@ pub struct Verification {
     /// Whether the commands themselves changed the tree: then the results prove nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tree_changed: bool,
+    /// Whether the checks are those of the beginning. Absent from journals of versions that did not compare them, whose
+    /// runs were verified without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<Integrity>,
+    /// The commands on the tree that the run began with; absent if that was not known in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+    /// The original checks on the new code, if the run changed checks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<OriginalRun>,
+    /// An earlier run of the commands on the same tree that ended differently: the checks are flaky.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaky: Vec<CommandRun>,
 }
 
 impl Verification {
-    /// Whether every command exited with 0 on one known tree.
+    /// Whether every command exited with 0 on one known tree, and nothing speaks against the checks.
     #[must_use]
     pub fn proves(&self) -> bool {
-        self.passed() && self.tree.is_some() && !self.tree_changed
+        self.passed() && self.doubt().is_none()
+    }
+
+    /// Why commands that exit with 0 do not prove the work; `None` if they do.
+    #[must_use]
+    pub fn doubt(&self) -> Option<Doubt> {
+        let doubt = |reason, message: &str| Some(Doubt { reason, message: message.to_owned() });
+        if self.tree_changed {
+            return doubt(
+                DoubtReason::TreeChanged,
+                "the checks passed, but they change the tree on each run",
+            );
+        }
+        if self.tree.is_none() {
+            return doubt(
+                DoubtReason::TreeUnknown,
+                "the checks passed, but the tree they ran on could not be read",
+            );
+        }
+        self.integrity.as_ref()?.doubt()
+    }
+
+    /// Whether the run changed checks although the configuration forbids it: a failed verification.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.integrity.as_ref().is_some_and(|integrity| integrity.result == IntegrityResult::Denied)
     }
 
     /// Whether there was a command, and every one exited with 0.

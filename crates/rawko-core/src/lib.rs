@@ -10,6 +10,7 @@ pub mod conversation;
 pub mod cost;
 pub mod error;
 pub mod facts;
+pub mod integrity;
 pub mod machine;
 pub mod memory;
 pub mod message;

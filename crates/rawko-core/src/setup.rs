@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{AgentConfig, Permissions};
 use crate::arbiter::Templates;
 use crate::cost::Price;
+use crate::integrity::ChangedChecks;
 use crate::memory::MemoryEffects;
 use crate::tool::ToolSpec;
 
@@ -104,7 +105,7 @@ pub struct ExtractSetup {
 }
 
 /// The commands that prove that a task is done (`docs/spec/tools-and-permissions.md`, "Verified completion").
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifySetup {
     /// The command lines, in order; never empty.
@@ -114,6 +115,12 @@ pub struct VerifySetup {
     /// Whether they were detected in the project rather than configured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
+    /// Further files that are checks, as globs relative to the project (`verify.tests`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
+    /// What the run may do to its checks (`verify.changedChecks`).
+    #[serde(default, skip_serializing_if = "ChangedChecks::is_default")]
+    pub changed_checks: ChangedChecks,
 }
 
 /// One agent with everything resolved.

@@ -49,7 +49,7 @@ fn everything(numbers: &mut Numbers) -> Setup {
     setup.verify = (numbers.below(3) > 0).then(|| VerifySetup {
         commands: vec!["true".into()],
         timeout_ms: 1_000,
-        found: false,
+        ..VerifySetup::default()
     });
     setup.limits.max_consecutive_failures = 6;
     setup.limits.max_iterations = 40;
@@ -142,7 +142,7 @@ fn answer(effect: &Effect, numbers: &mut Numbers) -> EffectAnswer {
             let run =
                 CommandRun { command: commands[0].clone(), exit_code, output: String::new(), duration_ms: 1 };
             let tree = Some(format!("t{}", numbers.below(99)));
-            let verification = Verification { runs: vec![run], tree, tree_changed: false };
+            let verification = Verification { runs: vec![run], tree, ..Verification::default() };
             EffectAnswer::VerificationFinished { verification }
         }
         Effect::StartTimer { .. } => EffectAnswer::TimerFired,

@@ -383,7 +383,8 @@ fn the_tree_is_kept_once_before_an_execution_changes_it() {
     bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     let names = vec!["a.txt +1 -0".to_owned()];
     let change = DiffStat { files: 1, insertions: 1, deletions: 0, names };
-    let inspection = TreeInspection { tree: "t1".into(), execution: change.clone(), run: change.clone() };
+    let inspection =
+        TreeInspection { tree: "t1".into(), execution: change.clone(), run: change.clone(), files: vec![] };
     bench.answer(
         |effect| matches!(effect, Effect::InspectTree { .. }),
         |effect| Event::Answered { effect, answer: EffectAnswer::TreeInspected { inspection } },

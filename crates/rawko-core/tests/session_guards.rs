@@ -20,7 +20,7 @@ fn complete() -> Value {
 
 fn verifying() -> Setup {
     let commands = vec!["cargo test".to_owned()];
-    Setup { verify: Some(VerifySetup { commands, timeout_ms: 1_000, found: false }), ..setup() }
+    Setup { verify: Some(VerifySetup { commands, timeout_ms: 1_000, ..VerifySetup::default() }), ..setup() }
 }
 
 fn verification(exit_code: i32, output: &str, tree: &str) -> Verification {
@@ -30,7 +30,7 @@ fn verification(exit_code: i32, output: &str, tree: &str) -> Verification {
         output: output.into(),
         duration_ms: 7,
     };
-    Verification { runs: vec![run], tree: Some(tree.into()), tree_changed: false }
+    Verification { runs: vec![run], tree: Some(tree.into()), ..Verification::default() }
 }
 
 /// Answers the open verification.

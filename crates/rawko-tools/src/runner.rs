@@ -4,7 +4,8 @@
 //! without any key and an empty stdin. The whole process tree is ended on timeout, on cancellation and when this process
 //! dies. No policy applies: the commands come from a configuration that the user trusts.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rawko_core::facts::CommandRun;
@@ -22,6 +23,8 @@ pub struct CommandRunner {
     root: PathBuf,
     /// Variables that the commands get in addition to the base.
     named: Vec<String>,
+    /// A folder whose programs are found before any other.
+    programs: Option<PathBuf>,
     reaper: OrphanReaper,
 }
 
@@ -29,15 +32,56 @@ impl CommandRunner {
     /// Runs commands in `root`. They get the variables `named`, except those whose names indicate a secret.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, named: Vec<String>) -> Self {
-        Self { root: root.into(), named, reaper: OrphanReaper::default() }
+        Self { root: root.into(), named, programs: None, reaper: OrphanReaper::default() }
+    }
+
+    /// The same in another directory.
+    #[must_use]
+    pub fn within(&self, root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), ..self.clone() }
+    }
+
+    /// The same, with programs that are found before any other.
+    #[must_use]
+    pub fn finding(&self, programs: impl Into<PathBuf>) -> Self {
+        Self { programs: Some(programs.into()), ..self.clone() }
+    }
+
+    /// Runs commands in order, up to the first that fails. Each may take `timeout`.
+    pub async fn run_all(&self, commands: &[String], timeout: Duration) -> Vec<CommandRun> {
+        let mut runs: Vec<CommandRun> = Vec::new();
+        for command in commands {
+            runs.push(self.run(command, timeout).await);
+            if !runs.iter().all(CommandRun::passed) {
+                break;
+            }
+        }
+        runs
+    }
+
+    fn environment(&self, bytecode: Option<&Path>) -> Vec<(OsString, OsString)> {
+        let mut variables = environment(std::env::vars_os(), &self.named);
+        // A compiled module beside a source need not have been made from it: Python compiles anew.
+        variables.extend(bytecode.map(|folder| ("PYTHONPYCACHEPREFIX".into(), folder.into())));
+        let Some(programs) = &self.programs else { return variables };
+        for (name, value) in &mut variables {
+            if name == "PATH" {
+                let folders = std::iter::once(programs.clone()).chain(std::env::split_paths(value));
+                if let Ok(path) = std::env::join_paths(folders) {
+                    *value = path;
+                }
+            }
+        }
+        variables
     }
 
     /// Runs a command until it ends or `timeout` has passed. Dropping the future ends it, with everything it started.
     pub async fn run(&self, command: &str, timeout: Duration) -> CommandRun {
+        let bytecode = tempfile::Builder::new().prefix("rawko-pyc-").tempdir().ok();
         let line = CommandLine {
             program: Program::Shell(command.to_owned()),
             directory: self.root.clone(),
-            environment: environment(std::env::vars_os(), &self.named),
+            environment: self.environment(bytecode.as_ref().map(tempfile::TempDir::path)),
             timeout: Some(timeout),
             reaper: self.reaper.clone(),
         };

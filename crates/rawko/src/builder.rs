@@ -110,6 +110,13 @@ impl RawkoBuilder {
         self
     }
 
+    /// Lets the run change the checks that verify it: for tasks that are about the tests. The result names what changed.
+    #[must_use]
+    pub fn allow_changed_checks(mut self) -> Self {
+        self.overrides.allow_changed_checks = true;
+        self
+    }
+
     /// Sets permissions that override the project's, as `--allow-*` flags do. Agents still narrow them.
     #[must_use]
     pub fn permissions(mut self, permissions: Permissions) -> Self {

@@ -17,6 +17,7 @@ use crate::decision_cache::DecisionCache;
 use crate::driver::{Driver, Start, now};
 use crate::error::Error;
 use crate::hub::Hub;
+use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, JournalWriter};
 use crate::memory::LazyMeaning;
 use crate::perform::{Kept, Performer};
@@ -71,13 +72,15 @@ impl Rawko {
             meaning,
             self.builder.dry_run,
         );
+        let terms = setup.verify.clone().map(Into::into);
+        let guard = IntegrityGuard::new(checkpoints.clone(), self.project(), directory, self.runner(), terms);
         let performer = Performer::new(
             providers,
             registry,
             self.project().to_owned(),
             &setup.agents,
             Kept { checkpoints, memory },
-            self.runner(),
+            Arc::new(guard),
             Arc::clone(&redactor),
         )
         .with_cache(self.decision_cache(setup));

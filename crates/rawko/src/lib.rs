@@ -46,6 +46,7 @@ mod explain;
 mod fork;
 mod hub;
 mod instructions;
+mod integrity;
 pub mod journal;
 mod launch;
 pub mod memory;

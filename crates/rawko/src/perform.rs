@@ -22,6 +22,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::checkpoint::Checkpoints;
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Signal, Signals, now};
+use crate::integrity::{IntegrityGuard, Terms};
 use crate::redact::{RedactedStream, Redactor};
 use crate::remembering::{RunMemory, Source};
 use crate::run_event::RunEvent;
@@ -45,6 +46,10 @@ pub(crate) struct Performer {
     pub(crate) memory: Arc<RunMemory>,
     /// Runs the verification commands.
     pub(crate) runner: CommandRunner,
+    /// Knows whether the checks are those of the beginning.
+    pub(crate) guard: Arc<IntegrityGuard>,
+    /// Whether the verification commands passed, by the tree that they last ran on.
+    pub(crate) seen: Mutex<BTreeMap<String, bool>>,
     redactor: Arc<Redactor>,
     /// The arbiter's cache.
     cache: Option<DecisionCache>,
@@ -70,7 +75,7 @@ impl Performer {
         root: std::path::PathBuf,
         agents: &BTreeMap<String, AgentSetup>,
         Kept { checkpoints, memory }: Kept,
-        runner: CommandRunner,
+        guard: Arc<IntegrityGuard>,
         redactor: Arc<Redactor>,
     ) -> Self {
         Self {
@@ -80,7 +85,9 @@ impl Performer {
             grants: Mutex::new(grants_of(agents)),
             checkpoints,
             memory,
-            runner,
+            runner: guard.runner().clone(),
+            guard,
+            seen: Mutex::default(),
             redactor,
             cache: None,
             arbiter: Mutex::new(None),
@@ -139,7 +146,10 @@ impl Performer {
                 Arc::clone(&self.memory).remember(*draft, source).await
             }
             Effect::InspectTree { iteration, .. } => self.inspect_tree(iteration).await,
-            Effect::Verify { commands, timeout_ms, .. } => self.verify(&commands, timeout_ms).await,
+            Effect::Verify { id: _, commands, timeout_ms, tests, changed_checks } => {
+                let timeout = Duration::from_millis(timeout_ms);
+                self.verify(&Terms { commands, timeout, tests, changed_checks }).await
+            }
             Effect::StartTimer { after_ms, .. } => {
                 tokio::time::sleep(Duration::from_millis(after_ms)).await;
                 EffectAnswer::TimerFired
@@ -217,7 +227,11 @@ impl Performer {
     async fn take_checkpoint(&self, iteration: u32) -> EffectAnswer {
         let checkpoints = self.checkpoints.clone();
         match tokio::task::spawn_blocking(move || checkpoints.take(iteration)).await {
-            Ok(Ok(checkpoint)) => EffectAnswer::CheckpointTaken { checkpoint },
+            Ok(Ok(checkpoint)) => {
+                // Before anything is changed.
+                self.guard.begin().await;
+                EffectAnswer::CheckpointTaken { checkpoint }
+            }
             Ok(Err(error)) => EffectAnswer::CheckpointFailed { message: error.to_string() },
             Err(error) => EffectAnswer::CheckpointFailed { message: error.to_string() },
         }

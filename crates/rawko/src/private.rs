@@ -15,3 +15,11 @@ pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
     }
     builder.create(path)
 }
+
+/// Writes a new file that only its owner may read; a file that is there stays as it is.
+pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(content)
+}

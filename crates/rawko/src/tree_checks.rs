@@ -3,11 +3,12 @@
 //! Both are performed here and judged in the core. A tree whose digest is not known, or that the commands themselves
 //! changed, is reported as such.
 
-use std::time::Duration;
+use std::sync::PoisonError;
 
-use rawko_core::facts::{CommandRun, Verification};
+use rawko_core::facts::Verification;
 use rawko_core::session::EffectAnswer;
 
+use crate::integrity::Terms;
 use crate::perform::Performer;
 
 impl Performer {
@@ -23,37 +24,46 @@ impl Performer {
     }
 
     /// Runs the verification commands.
-    pub(crate) async fn verify(&self, commands: &[String], timeout_ms: u64) -> EffectAnswer {
+    pub(crate) async fn verify(&self, terms: &Terms) -> EffectAnswer {
         // A job that an agent left running could write while the commands run.
         self.interrupt();
         let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
-        let verification = self.prove(commands, Duration::from_millis(timeout_ms)).await;
+        let verification = self.prove(terms).await;
         EffectAnswer::VerificationFinished { verification }
     }
 
     /// Commands that change the tree (a lock file that was out of date) are run a second time, on the tree that they
-    /// made: what they say then holds for it, unless they never leave it alone.
-    async fn prove(&self, commands: &[String], timeout: Duration) -> Verification {
-        let before = self.tree().await;
-        let first = self.run_on(before, commands, timeout).await;
-        if !first.passed() || !first.tree_changed {
-            return first;
+    /// made: what they say then holds for it, unless they never leave it alone. Commands that pass are held against the
+    /// checks of the beginning.
+    async fn prove(&self, terms: &Terms) -> Verification {
+        let mut verification = self.run_on(self.tree().await, terms).await;
+        if verification.passed() && verification.tree_changed {
+            verification = self.run_on(self.tree().await, terms).await;
         }
-        let before = self.tree().await;
-        self.run_on(before, commands, timeout).await
+        let is_flaky = verification.tree.as_deref().is_some_and(|tree| {
+            let passed = self
+                .seen
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(tree.to_owned(), verification.passed());
+            passed == Some(false) && verification.passed()
+        });
+        if is_flaky {
+            // What failed on the very same tree before may have passed by luck.
+            let again = self.run_on(self.tree().await, terms).await;
+            verification = Verification { flaky: verification.runs, ..again };
+        }
+        if verification.passed() && verification.doubt().is_none() {
+            verification = self.guard.judge(terms, verification).await;
+        }
+        verification
     }
 
-    async fn run_on(&self, tree: Option<String>, commands: &[String], timeout: Duration) -> Verification {
-        let mut runs: Vec<CommandRun> = Vec::new();
-        for command in commands {
-            runs.push(self.runner.run(command, timeout).await);
-            if !runs.iter().all(CommandRun::passed) {
-                break;
-            }
-        }
+    async fn run_on(&self, tree: Option<String>, terms: &Terms) -> Verification {
+        let runs = self.runner.run_all(&terms.commands, terms.timeout).await;
         let after = self.tree().await;
         let tree_changed = tree.is_some() && after.is_some() && tree != after;
-        Verification { runs, tree: tree.filter(|_| after.is_some()), tree_changed }
+        Verification { runs, tree: tree.filter(|_| after.is_some()), tree_changed, ..Verification::default() }
     }
 
     /// The digest of the tree as it is; `None` if it cannot be read.

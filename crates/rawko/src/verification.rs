@@ -50,16 +50,21 @@ impl Rawko {
 
     /// The same, in the form of a run's setup.
     pub(crate) fn verify_setup(&self) -> Option<VerifySetup> {
-        let VerificationPlan { commands, timeout_ms, origin, .. } = self.verification_plan();
-        let found = origin.is_none();
-        (!commands.is_empty()).then_some(VerifySetup { commands, timeout_ms, found })
+        let found = self.loaded.config.verify.commands.is_none();
+        Some(VerifySetup { found, ..self.verify_terms() }).filter(|setup| !setup.commands.is_empty())
     }
 
     /// New verification commands for a resumed session, if the embedder or the command line sets some.
     pub(crate) fn verify_anew(&self) -> Option<VerifySetup> {
         self.builder.overrides.verify.as_ref()?;
+        Some(self.verify_terms())
+    }
+
+    fn verify_terms(&self) -> VerifySetup {
         let VerificationPlan { commands, timeout_ms, .. } = self.verification_plan();
-        Some(VerifySetup { commands, timeout_ms, found: false })
+        let config = &self.loaded.config.verify;
+        let changed_checks = config.changed_checks.unwrap_or_default();
+        VerifySetup { commands, timeout_ms, found: false, tests: config.tests.clone(), changed_checks }
     }
 
     /// Why the recorded commands may not run: they differ from today's. Another person may have written them into

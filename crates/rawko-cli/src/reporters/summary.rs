@@ -2,6 +2,8 @@
 
 use rawko::Explanation;
 use rawko::{Outcome, RunEvent};
+use rawko_core::facts::Verification;
+use rawko_core::integrity::{DoubtReason, IntegrityResult};
 use rawko_core::session::Status;
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 
@@ -51,19 +53,19 @@ impl Summary {
         if !summary.is_empty() {
             text.push_str(&format!("{}\n\n", indent(&summary, 2)));
         }
-        // Changes made by commands are not recorded, so they are not listed.
         let files = match outcome.files_modified.as_slice() {
-            [] => "none by Write and Edit".to_owned(),
+            [] => "none".to_owned(),
             files => clean_line(&files.join(", ")),
         };
-        let mut rows = vec![
-            ("Files written:", files),
+        let mut rows = vec![("Files changed:", files)];
+        rows.extend(outcome.verification.iter().flat_map(checks));
+        rows.extend([
             ("Iterations:", iterations(outcome)),
             ("Tokens:", used(&outcome.usage)),
             ("Cost:", spent(outcome)),
             ("Time:", duration(outcome.duration_ms)),
             ("Session:", clean_line(&self.session)),
-        ];
+        ]);
         // The original session was charged for what a fork shares.
         if let Some(shared) = outcome.shared.filter(|shared| shared.usage.total_tokens() > 0) {
             let (tokens, cost) = (tokens(shared.usage.total_tokens()), cost(shared.cost_usd));
@@ -105,13 +107,11 @@ impl Summary {
     }
 
     /// Why the run is only claimed to be done.
-    fn why_claimed(&self) -> &'static str {
-        match &self.outcome.verification {
-            None => "not verified",
-            Some(verification) if verification.tree_changed => {
-                "the checks passed, but they change the tree on each run"
-            }
-            Some(_) => "the checks passed, but the tree they ran on could not be read",
+    fn why_claimed(&self) -> String {
+        match &self.outcome.doubt {
+            Some(doubt) => clean_line(&doubt.message),
+            // A session of an older version.
+            None => "not verified".to_owned(),
         }
     }
 
@@ -119,13 +119,19 @@ impl Summary {
     fn next(&self) -> String {
         let Outcome { status, files_modified, error, .. } = &self.outcome;
         let wrote = !files_modified.is_empty();
+        let doubt = self.outcome.doubt.as_ref().map(|doubt| doubt.reason);
         if self.dry_run {
             return "nothing was changed; run it again without --dry-run".to_owned();
         }
         match status {
             Status::Verified => "review the change (`git diff`) and commit it".to_owned(),
-            Status::Claimed if self.outcome.verification.as_ref().is_some_and(|it| it.tree_changed) => {
+            Status::Claimed if doubt == Some(DoubtReason::TreeChanged) => {
                 "let git ignore the files that the checks create, so that they leave the tree unchanged".to_owned()
+            }
+            Status::Claimed if doubt == Some(DoubtReason::ChecksChanged) => {
+                "read the change of the checks (`git diff`). If the task is about them, run it with \
+                 --allow-changed-checks"
+                    .to_owned()
             }
             Status::Claimed if wrote => {
                 "review the change (`git diff`) and run your checks: the agents say it is done, but no command \
@@ -133,9 +139,7 @@ impl Summary {
                     .to_owned()
             }
             Status::Claimed => {
-                "no file was written with Write or Edit: read the summary, and check with `git status` whether a \
-                 command changed something"
-                    .to_owned()
+                "no file was changed: read the summary".to_owned()
             }
             Status::Limited => {
                 let kept = if wrote { "the changes so far are in the folder; " } else { "" };
@@ -155,6 +159,33 @@ impl Summary {
             }
         }
     }
+}
+
+/// The checks, as far as there is more to be said than that they passed.
+fn checks(verification: &Verification) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(baseline) = verification.baseline.as_ref().filter(|_| verification.passed()) {
+        let before = if baseline.passed() { "green before" } else { "red before, green now" };
+        rows.push(("Checks:", before.to_owned()));
+    }
+    if let Some(integrity) = verification.integrity.as_ref().filter(|it| !it.changed.is_empty()) {
+        let how = match integrity.result {
+            IntegrityResult::OriginalsPass => "; the original ones pass too",
+            IntegrityResult::OriginalsFail => "; the original ones fail",
+            IntegrityResult::OriginalsUnknown => "; the original ones could not be run",
+            IntegrityResult::Allowed => ", as allowed",
+            IntegrityResult::Denied => ", which is denied",
+            IntegrityResult::Intact | IntegrityResult::Unchanged => "",
+        };
+        rows.push(("Checks changed:", format!("{}{how}", clean_line(&integrity.list()))));
+    }
+    if let Some(problem) = verification.original.as_ref().and_then(|original| original.problem.as_ref()) {
+        rows.push(("Original checks:", clean_line(problem)));
+    }
+    if !verification.flaky.is_empty() {
+        rows.push(("Flaky:", "the checks failed before on the same tree; they were run again".to_owned()));
+    }
+    rows
 }
 
 fn iterations(outcome: &Outcome) -> String {

@@ -16,6 +16,7 @@ mod durable;
 mod evaluation;
 mod forks;
 mod hybrid;
+mod integrity;
 mod journal;
 mod keys;
 mod limits;

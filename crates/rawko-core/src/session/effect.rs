@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::event::EffectId;
 use super::outcome::Outcome;
 use crate::conversation::ConversationId;
+use crate::integrity::ChangedChecks;
 use crate::memory::Draft;
 use crate::message::ToolCall;
 use crate::request::Purpose;
@@ -107,6 +108,12 @@ pub enum Effect {
         commands: Vec<String>,
         /// Longest time of one command, in milliseconds.
         timeout_ms: u64,
+        /// Further files that are checks, as globs.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tests: Vec<String>,
+        /// What the run may do to its checks.
+        #[serde(default, skip_serializing_if = "ChangedChecks::is_default")]
+        changed_checks: ChangedChecks,
     },
     /// Wait; answered by `TimerFired`.
     StartTimer {

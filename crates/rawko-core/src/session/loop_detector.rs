@@ -363,7 +363,7 @@ mod tests {
                 duration_ms: 1,
             }],
             tree: Some(tree.into()),
-            tree_changed: false,
+            ..Verification::default()
         };
         let mut detector = LoopDetector::default();
         let mut alarms = Vec::new();

@@ -4,9 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
 use super::shared::Shared;
+use super::tree::Freshness;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::Verification;
+use crate::integrity::{Doubt, DoubtReason};
 use crate::machine::State;
+use crate::setup::Edition;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -74,13 +77,16 @@ pub struct Outcome {
     /// What a fork shares with the session that it comes from; absent if it shares no work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Shared>,
-    /// Files that tools wrote, in order of their first writing.
+    /// The files that the run changed: those that differ in the tree, by path, and those that tools wrote. Bounded.
     pub files_modified: Vec<String>,
     /// From the session's own start to its end, in milliseconds.
     pub duration_ms: u64,
     /// The limit that stopped it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitKind>,
+    /// Why a finished task is claimed and not verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
     /// The last verification, if it still holds for the current tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
@@ -103,6 +109,7 @@ impl Outcome {
             files_modified: Vec::new(),
             duration_ms: 0,
             limit: None,
+            doubt: None,
             verification: None,
             error: Some(error),
         }
@@ -120,11 +127,26 @@ impl Ledger {
             usage: self.spend.own.usage,
             cost_usd: self.spend.own.cost_usd(),
             shared: self.shared_part(),
-            files_modified: self.tree.files_modified.clone(),
+            files_modified: self.tree.files(),
             duration_ms: self.own_duration(at),
             limit: None,
+            doubt: None,
             verification: self.tree.fresh().cloned(),
             error: Some(error),
+        }
+    }
+
+    /// Why the task is not verified, although it is done as far as the arbiter knows.
+    fn doubt(&self) -> Doubt {
+        let doubt = |reason, message: &str| Doubt { reason, message: message.to_owned() };
+        match (&self.setup.verify, &self.tree.verification) {
+            (None, _) => doubt(DoubtReason::NothingToRun, "no command verified it"),
+            (Some(_), Some((verification, Freshness::Fresh))) => verification
+                .doubt()
+                .unwrap_or_else(|| doubt(DoubtReason::NothingToRun, "no verification command was run")),
+            (Some(_), _) => {
+                doubt(DoubtReason::Stale, "something may have been written since the checks last passed")
+            }
         }
     }
 
@@ -167,13 +189,14 @@ impl Ledger {
             usage: self.spend.own.usage,
             cost_usd: self.spend.own.cost_usd(),
             shared: self.shared_part(),
-            files_modified: self.tree.files_modified.clone(),
+            files_modified: self.tree.files(),
             duration_ms: self.own_duration(self.now),
             limit: if context.limited {
                 Some(LimitKind::Iterations)
             } else {
                 self.limit.filter(|_| status == Status::Limited)
             },
+            doubt: (status == Status::Claimed && self.setup.edition >= Edition::Second).then(|| self.doubt()),
             verification: self.tree.fresh().cloned(),
             error: error.filter(|_| keeps_error),
         }

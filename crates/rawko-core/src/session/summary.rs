@@ -28,7 +28,7 @@ impl Ledger {
     }
 
     fn changed_files(&self) -> Option<String> {
-        let files = &self.tree.files_modified;
+        let files = self.tree.files();
         let named = files.iter().take(FILES).cloned().collect::<Vec<_>>().join(", ");
         let more = match files.len().saturating_sub(FILES) {
             0 => String::new(),

@@ -1,6 +1,6 @@
 //! What is known of the project's tree: what was changed, what was saved, and what proves the task done.
 
-use crate::facts::{DiffStat, Verification};
+use crate::facts::{DiffStat, TreeInspection, Verification};
 
 /// What is known of the tree.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -10,7 +10,9 @@ pub(super) struct TreeEvidence {
     /// What the run had changed when the tree was last inspected.
     pub(super) changes: Option<DiffStat>,
     /// Files that tools wrote, in order of their first writing.
-    pub(super) files_modified: Vec<String>,
+    written: Vec<String>,
+    /// The files that the run had changed when the tree was last inspected, by path.
+    changed: Vec<String>,
     /// The last execution before which a checkpoint was taken or tried.
     pub(super) checkpoint_tried: u32,
     /// The last execution before which a checkpoint was taken: the tree can be compared with it.
@@ -42,9 +44,23 @@ impl TreeEvidence {
 
     pub(super) fn wrote(&mut self, files: &[String]) {
         for file in files {
-            if !self.files_modified.contains(file) {
-                self.files_modified.push(file.clone());
+            if !self.written.contains(file) {
+                self.written.push(file.clone());
             }
         }
+    }
+
+    /// The tree was inspected.
+    pub(super) fn inspected(&mut self, inspection: &TreeInspection) {
+        self.changes = Some(inspection.run.clone());
+        self.changed.clone_from(&inspection.files);
+    }
+
+    /// The files that the run changed, as far as it is known: what the tree showed, commands' work included, and what
+    /// tools wrote, which git may ignore.
+    pub(super) fn files(&self) -> Vec<String> {
+        let mut files = self.changed.clone();
+        files.extend(self.written.iter().filter(|file| !self.changed.contains(file)).cloned());
+        files
     }
 }

@@ -107,7 +107,7 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    pub(super) fn io(doing: &'static str, path: &Path, source: impl Into<std::io::Error>) -> Self {
+    pub(crate) fn io(doing: &'static str, path: &Path, source: impl Into<std::io::Error>) -> Self {
         Self::Io { doing, path: path.to_owned(), source: source.into() }
     }
 }

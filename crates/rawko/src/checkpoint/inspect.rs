@@ -19,6 +19,8 @@ use super::{Checkpoints, number};
 
 /// Files that are named with their figures.
 const NAMED: usize = 20;
+/// Files that are listed by their paths alone.
+const LISTED: usize = 1_000;
 /// Most characters of a path that are shown.
 const NAME_LENGTH: usize = 200;
 
@@ -55,10 +57,18 @@ impl Checkpoints {
         let present = Present::of(&store, &listing)?;
         let execution = present.since(before)?;
         let run = match kept.values().next() {
-            Some(first) if first != before => present.since(first)?,
-            Some(_) | None => execution.clone(),
+            Some(first) if first != before => Some(present.since(first)?),
+            Some(_) | None => None,
         };
-        Ok(TreeInspection { tree: present.tree, execution, run })
+        let files =
+            run.as_ref().unwrap_or(&execution).iter().take(LISTED).map(|file| file.path.clone()).collect();
+        let (execution, run) = (figures(&execution), run.as_deref().map(figures));
+        Ok(TreeInspection {
+            tree: present.tree,
+            run: run.unwrap_or_else(|| execution.clone()),
+            execution,
+            files,
+        })
     }
 }
 
@@ -80,13 +90,13 @@ impl<'a> Present<'a> {
     }
 
     /// What is different from the kept tree `id`.
-    fn since(&self, id: &str) -> Result<DiffStat, CheckpointError> {
+    fn since(&self, id: &str) -> Result<Vec<FileChange>, CheckpointError> {
         let files = diff::files(&self.objects, &self.scratch, id, &self.tree);
         let mut files = files.map_err(|error| self.objects.gone(id, error))?;
         // What is still there has not been removed: it is ignored since.
         let project = &self.store.place.project;
         files.retain(|file| file.kind != ChangeKind::Deleted || !is_there(project, &file.path));
-        Ok(figures(&files))
+        Ok(files)
     }
 }
 

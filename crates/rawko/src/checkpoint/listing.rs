@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, statat};
 
 use super::error::CheckpointError;
-use super::git::Git;
+use super::git::{Ask, Git};
 use super::place::{UserFolders, WorkTree};
 use super::scratch::{Scratch, user_exclude};
 
@@ -99,6 +99,28 @@ pub(super) fn not_ignored(
     scratch: &Scratch,
     user: &UserFolders,
 ) -> Result<BTreeSet<TreePath>, CheckpointError> {
+    Ok(split(&others(git, place, scratch, user)?.answer()?))
+}
+
+/// What is ignored; a folder that is ignored as a whole stands for what it holds and ends with a slash.
+pub(super) fn ignored(
+    git: &Git,
+    place: &WorkTree,
+    scratch: &Scratch,
+    user: &UserFolders,
+) -> Result<Vec<TreePath>, CheckpointError> {
+    let answer = others(git, place, scratch, user)?.args(["--ignored", "--directory"]).answer()?;
+    let paths = answer.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    Ok(paths.map(<[u8]>::to_vec).collect())
+}
+
+/// Lists files as if none were tracked.
+fn others(
+    git: &Git,
+    place: &WorkTree,
+    scratch: &Scratch,
+    user: &UserFolders,
+) -> Result<Ask, CheckpointError> {
     scratch.exclude(place)?;
     let mut ask = scratch
         .ask(git, "lists the files", &scratch.objects(), &[])
@@ -108,7 +130,7 @@ pub(super) fn not_ignored(
     if let Some(excludes) = user_exclude(place, user) {
         ask = ask.setting("core.excludesFile", excludes.as_os_str());
     }
-    Ok(split(&ask.args(["ls-files", "-z", "--others", "--exclude-standard"]).answer()?))
+    Ok(ask.args(["ls-files", "-z", "--others", "--exclude-standard"]))
 }
 
 fn too_much(project: &Path, files: usize, bytes: u64) -> CheckpointError {

@@ -22,6 +22,7 @@ mod snapshot;
 mod store;
 #[cfg(test)]
 mod tests;
+mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -37,6 +38,7 @@ use git::Git;
 use place::UserFolders;
 pub use rewind::{Execute, LeftAlone, Rewound};
 use store::Store;
+pub(crate) use trees::{Fate, Trees, Version};
 
 /// Name of the tree at the end of a session.
 const END: &str = "end";

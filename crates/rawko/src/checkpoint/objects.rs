@@ -219,9 +219,17 @@ impl Objects<'_> {
     /// The contents of these objects, in their order.
     pub(super) fn contents(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {
         let Some(first) = ids.first() else { return Ok(Vec::new()) };
-        let scratch = self.scratch_for(first)?;
+        self.contents_in(&self.scratch_for(first)?, ids)
+    }
+
+    /// The same, also of objects that `scratch` holds.
+    pub(super) fn contents_in(
+        &self,
+        scratch: &Scratch,
+        ids: &[&str],
+    ) -> Result<Vec<Vec<u8>>, CheckpointError> {
         let input = ids.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
-        let ask = self.read(&scratch, "reads kept files").args(["cat-file", "--batch"]);
+        let ask = self.read(scratch, "reads kept files").args(["cat-file", "--batch"]);
         let answer = ask.input(input).within_time(THOROUGH).answer()?;
         let mut rest = answer.as_slice();
         ids.iter().map(|id| next_object(&mut rest).ok_or_else(|| self.lost(id))).collect()

@@ -83,6 +83,12 @@ impl Store {
         listing::not_ignored(&self.git, &self.place, &scratch, &self.user)
     }
 
+    /// What is ignored, now; a folder that is ignored as a whole ends with a slash.
+    pub(super) fn ignored(&self) -> Result<Vec<TreePath>, CheckpointError> {
+        let scratch = Scratch::new(self.objects().format())?;
+        listing::ignored(&self.git, &self.place, &scratch, &self.user)
+    }
+
     /// Keeps the files of `listing` under `name`, and forgets what was kept under `forget`.
     pub(super) fn keep(
         &self,

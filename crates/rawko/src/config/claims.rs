@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
 use rawko_core::agent::{AgentConfig, builtin_agents};
+use rawko_core::integrity::ChangedChecks;
 use rawko_tools::protected_name;
 use serde::Serialize;
 use serde_json::Value;
@@ -184,6 +185,10 @@ impl Claims<'_> {
         for (n, command) in config.verify.commands.iter().flatten().enumerate() {
             let message = format!("`{}` would be run to verify that a task is done", printable(command));
             self.add(ClaimKind::Verification, &format!("/verify{list}/{n}"), message);
+        }
+        if config.verify.changed_checks == Some(ChangedChecks::Allow) {
+            let message = "runs could change the checks that verify them".to_owned();
+            self.add(ClaimKind::Verification, "/verify/changedChecks", message);
         }
     }
 

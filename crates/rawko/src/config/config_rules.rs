@@ -13,6 +13,7 @@ use super::nearest::nearest;
 use super::provider::kind_of;
 use super::unsupported;
 use super::yaml::escape;
+use crate::integrity::check_glob;
 
 /// Largest command, in bytes: below the system's limit for one argument of a program.
 const MAX_COMMAND: usize = 100_000;
@@ -218,6 +219,16 @@ impl ConfigRules<'_> {
                 continue;
             };
             self.find(&format!("/verify{list}/{n}"), message.to_owned(), Some(help.to_owned()));
+        }
+        for (n, glob) in config.verify.tests.iter().enumerate() {
+            if let Err(why) = check_glob(glob) {
+                let help = "write a path relative to the project, with * and **: checks/**/*.py";
+                self.find(
+                    &format!("/verify/tests/{n}"),
+                    format!("this glob cannot be read: {why}"),
+                    Some(help.to_owned()),
+                );
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::diagnostic::Diagnostic;
 use super::layers::{Layers, Origin};
+use rawko_core::integrity::ChangedChecks;
 use rawko_core::{PlainNumber, TimeSpan};
 
 /// Settings from the command line. Absent fields leave the setting to the other sources.
@@ -27,6 +28,8 @@ pub struct Overrides {
     pub timeout: Option<TimeSpan>,
     /// `--verify`, once for each command; empty for `--no-verify`.
     pub verify: Option<Vec<String>>,
+    /// `--allow-changed-checks`: checks that the run changes count like any others.
+    pub allow_changed_checks: bool,
 }
 
 /// A setting that an environment variable can give.
@@ -144,6 +147,15 @@ pub(super) fn push_flags(
     if let Some(commands) = &overrides.verify {
         let name = if commands.is_empty() { "--no-verify" } else { "--verify" };
         layers.set("/verify/commands", commands.clone().into(), Origin::Flag { name: name.to_owned() });
+    }
+    if overrides.allow_changed_checks {
+        // A list stands for its commands.
+        if let Some(list) = layers.get("/verify").filter(|value| value.is_array()).cloned() {
+            let origin = layers.provenance.origin("/verify").clone();
+            layers.set("/verify/commands", list, origin);
+        }
+        let origin = Origin::Flag { name: "--allow-changed-checks".to_owned() };
+        layers.set("/verify/changedChecks", ChangedChecks::Allow.as_str().into(), origin);
     }
     if overrides.no_cache {
         layers.set("/arbiter/cache", Value::from(false), Origin::Flag { name: "--no-cache".to_owned() });

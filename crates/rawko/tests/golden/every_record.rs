@@ -4,6 +4,10 @@
 use rawko::journal::{ForkedFrom, JournalHeader, StepRecord};
 use rawko_core::agent::Importance;
 use rawko_core::facts::{CommandRun, DiffStat, TreeInspection, Verification};
+use rawko_core::integrity::{
+    Baseline, ChangedChecks, CheckChange, CheckChangeKind, Doubt, DoubtReason, Integrity, IntegrityResult,
+    OriginalRun,
+};
 use rawko_core::machine::{Decision, State};
 use rawko_core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome, UseRule};
 use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
@@ -82,6 +86,8 @@ pub(crate) fn events() -> Vec<Stamped> {
                 commands: vec!["make test".into()],
                 timeout_ms: 1,
                 found: false,
+                tests: vec!["checks/**".into()],
+                changed_checks: ChangedChecks::Deny,
             }),
         },
         Event::Answered { effect: EffectId(7), answer: EffectAnswer::TimerFired },
@@ -193,6 +199,8 @@ pub(crate) fn step() -> StepRecord {
         id: EffectId(6),
         commands: vec!["cargo test".into()],
         timeout_ms: 900_000,
+        tests: vec!["checks/**".into()],
+        changed_checks: ChangedChecks::Allow,
     });
     for purpose in [
         TimerPurpose::Backoff,
@@ -205,6 +213,10 @@ pub(crate) fn step() -> StepRecord {
     effects.push(Effect::Abandon { id: EffectId(4) });
     for status in [Status::Verified, Status::Claimed, Status::Failed, Status::Limited, Status::Cancelled] {
         let outcome = Outcome {
+            doubt: (status == Status::Claimed).then(|| Doubt {
+                reason: DoubtReason::ChecksChanged,
+                message: "the run changed what checks it".into(),
+            }),
             status,
             summary: "how it ended".into(),
             iterations: 3,
@@ -375,7 +387,7 @@ fn draft(kind: DraftKind) -> Draft {
 
 fn inspection() -> TreeInspection {
     let diff = DiffStat { files: 2, insertions: 12, deletions: 3, names: vec!["a.txt +12 -3".into()] };
-    TreeInspection { tree: "abc123".into(), execution: diff.clone(), run: diff }
+    TreeInspection { tree: "abc123".into(), execution: diff.clone(), run: diff, files: vec!["a.txt".into()] }
 }
 
 fn verification() -> Verification {
@@ -385,7 +397,20 @@ fn verification() -> Verification {
         output: "1 failed".into(),
         duration_ms: 800,
     };
-    Verification { runs: vec![run], tree: Some("abc123".into()), tree_changed: true }
+    let integrity = Integrity {
+        result: IntegrityResult::OriginalsFail,
+        changed: vec![CheckChange { path: "tests/a.py".into(), how: CheckChangeKind::Deleted }],
+        more: 7,
+    };
+    Verification {
+        runs: vec![run.clone()],
+        tree: Some("abc123".into()),
+        tree_changed: true,
+        integrity: Some(integrity),
+        baseline: Some(Baseline { runs: vec![run.clone()], tree: "abc122".into() }),
+        original: Some(OriginalRun { runs: vec![run.clone()], problem: Some("took too long".into()) }),
+        flaky: vec![run],
+    }
 }
 
 fn message() -> Message {

@@ -32,7 +32,7 @@ impl Inspecting {
     ) -> Next {
         let Self { execution, mut result } = *self;
         result.facts.diff = Some(inspection.execution.clone());
-        ledger.tree.changes = Some(inspection.run.clone());
+        ledger.tree.inspected(inspection);
         Learning::start(execution, result, ledger, reaction)
     }
 

@@ -39,11 +39,13 @@ impl Verifying {
 
     /// Runs the verification commands, or runs them again. If they were taken away, the COMPLETE stands.
     pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let Some(VerifySetup { commands, timeout_ms, .. }) = ledger.setup.verify.clone() else {
+        let Some(VerifySetup { commands, timeout_ms, found: _, tests, changed_checks }) =
+            ledger.setup.verify.clone()
+        else {
             return Next::Machine(decided(self.point, self.decision));
         };
         let id = ledger.open.issue(OpenEffect::Verification);
-        reaction.effects.push(Effect::Verify { id, commands, timeout_ms });
+        reaction.effects.push(Effect::Verify { id, commands, timeout_ms, tests, changed_checks });
         Next::Phase(Phase::Verifying(self))
     }
 
@@ -57,9 +59,10 @@ impl Verifying {
         let Self { point, decision } = self;
         ledger.tree.verification = Some((verification.clone(), Freshness::Fresh));
         reaction.notes.push(Note::VerificationFinished { verification: verification.clone() });
-        if verification.passed() {
-            if !verification.proves() {
-                reaction.warn("the verification commands passed, but the tree they ran on is not known or was changed by them: the result is claimed, not verified");
+        let is_denied = verification.is_denied();
+        if verification.passed() && !is_denied {
+            if let Some(doubt) = verification.doubt() {
+                reaction.warn(format!("{}: the result is claimed, not verified", doubt.message));
             }
             return Next::Machine(decided(point, decision));
         }
@@ -98,8 +101,12 @@ pub(super) fn decided(point: DecisionPoint, decision: Decision) -> MachineEvent 
 
 /// What failed, with its output. There is no reason to wait before the next attempt.
 fn failure(verification: &Verification) -> ErrorInfo {
-    let failed = verification.runs.iter().find(|run| !run.passed());
-    let message = failed.map_or_else(|| "no verification command was run".to_owned(), describe);
+    let failed = verification.runs.iter().find(|run| !run.passed()).map(describe);
+    let denied = || {
+        let doubt = verification.doubt().filter(|_| verification.is_denied())?;
+        Some(format!("The task is not done: {}. Bring the original checks back.", doubt.message))
+    };
+    let message = failed.or_else(denied).unwrap_or_else(|| "no verification command was run".to_owned());
     let error = ErrorInfo::new(ErrorCode::ToolFailure, message);
     ErrorInfo { tool: Some(VERIFY.to_owned()), retry_after_ms: Some(0), ..error }
 }

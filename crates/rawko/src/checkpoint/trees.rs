@@ -1,0 +1,162 @@
+//! The tree that a session began with beside the tree as it is now, to be compared and to be written elsewhere.
+//!
+//! Nothing is kept here, and nothing is written into the project.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::error::CheckpointError;
+use super::restore::Restorer;
+use super::scratch::Scratch;
+use super::snapshot::{Snapshot, TreeEntry};
+use super::store::Store;
+use super::{Checkpoints, number};
+
+/// Files whose contents are in memory at once.
+const BATCH: usize = 200;
+
+/// Two trees: the first one that was kept, and the present one.
+#[derive(Debug)]
+pub(crate) struct Trees {
+    store: Store,
+    scratch: Scratch,
+    first: Snapshot,
+    now: Snapshot,
+    name: String,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Same,
+    Changed,
+    Deleted,
+    Added,
+}
+
+/// Which version of a file is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// That of the first tree, if it has the file.
+    First,
+    /// The present one, if there is one.
+    Now,
+    /// None.
+    Neither,
+    /// This content.
+    Content(Vec<u8>),
+}
+
+impl Checkpoints {
+    /// The tree before the session's first change beside the present one; `None` if nothing was kept, because nothing
+    /// was changed.
+    ///
+    /// # Errors
+    /// If git cannot be asked, or what was kept is gone.
+    pub(crate) fn trees(&self) -> Result<Option<Trees>, CheckpointError> {
+        let store = self.store()?;
+        let names = store.names()?;
+        let kept = names.iter().filter_map(|(name, id)| Some((number(name)?, id)));
+        let Some((_, id)) = kept.min() else { return Ok(None) };
+        let first = store.snapshot(id)?;
+        let listing = store.list(&first.keys().cloned().collect())?;
+        let objects = store.objects_of(id)?;
+        let scratch = objects.scratch_for(id)?;
+        let tree = store.tree_now(&objects, &scratch, &listing)?;
+        let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &tree];
+        let now = super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?);
+        let first_tree = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
+        let name = objects.read(&scratch, "names the first tree").args(first_tree).line()?;
+        Ok(Some(Trees { store, scratch, first, now, name }))
+    }
+
+    /// What git ignores, relative to the project; a folder that is ignored as a whole stands for what it holds and ends
+    /// with a slash. Files that are kept all the same are left out.
+    ///
+    /// # Errors
+    /// If git cannot be asked.
+    pub(crate) fn ignored(&self) -> Result<Vec<String>, CheckpointError> {
+        let store = self.store()?;
+        let kept = store.list(&BTreeSet::new())?.files;
+        let ignored = store.ignored()?;
+        let text = |path: Vec<u8>| String::from_utf8(path).ok();
+        Ok(ignored.into_iter().filter(|path| !kept.contains(path)).filter_map(text).collect())
+    }
+}
+
+impl Trees {
+    /// Names the content of the first tree.
+    pub(crate) fn first_name(&self) -> &str {
+        &self.name
+    }
+
+    /// All files of either tree, with what became of them. Paths that are no text are left out.
+    pub(crate) fn fates(&self) -> BTreeMap<String, Fate> {
+        let paths: BTreeSet<&Vec<u8>> = self.first.keys().chain(self.now.keys()).collect();
+        let fate = |path: &Vec<u8>| match (self.first.get(path), self.now.get(path)) {
+            (Some(before), Some(after)) if before == after => Fate::Same,
+            (Some(_), Some(_)) => Fate::Changed,
+            (Some(_), None) => Fate::Deleted,
+            (None, _) => Fate::Added,
+        };
+        let text = |path: &Vec<u8>| String::from_utf8(path.clone()).ok();
+        paths.into_iter().filter_map(|path| Some((text(path)?, fate(path)))).collect()
+    }
+
+    /// The content of a file in the first tree, or in the present one.
+    pub(crate) fn content(&self, path: &str, version: &Version) -> Option<Vec<u8>> {
+        let entry = match version {
+            Version::First => self.first.get(path.as_bytes()),
+            Version::Now => self.now.get(path.as_bytes()),
+            Version::Neither => None,
+            Version::Content(content) => return Some(content.clone()),
+        };
+        self.contents(&[entry?.id.as_str()]).ok()?.pop()
+    }
+
+    fn contents(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {
+        self.store.objects().contents_in(&self.scratch, ids)
+    }
+
+    /// Writes a tree into the empty folder `to`, of the version that `choose` names for each file.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub(crate) fn write(&self, to: &Path, choose: &dyn Fn(&str) -> Version) -> Result<(), CheckpointError> {
+        let restorer = Restorer::new(to)?;
+        let put = |path: &[u8], entry: &TreeEntry, content: &[u8]| {
+            let wrong = |why: String| {
+                CheckpointError::io(
+                    "cannot write",
+                    &to.join(String::from_utf8_lossy(path).as_ref()),
+                    std::io::Error::other(why),
+                )
+            };
+            restorer.put(path, entry.kind, content).map_err(wrong)
+        };
+        let mut chosen: Vec<(&Vec<u8>, &TreeEntry)> = Vec::new();
+        let paths: BTreeSet<&Vec<u8>> = self.first.keys().chain(self.now.keys()).collect();
+        for path in paths {
+            let version = std::str::from_utf8(path).map_or(Version::Now, choose);
+            let entry = match version {
+                Version::First => self.first.get(path),
+                Version::Now => self.now.get(path),
+                Version::Neither => None,
+                Version::Content(content) => {
+                    if let Some(entry) = self.now.get(path).or_else(|| self.first.get(path)) {
+                        put(path, entry, &content)?;
+                    }
+                    None
+                }
+            };
+            chosen.extend(entry.map(|entry| (path, entry)));
+        }
+        for batch in chosen.chunks(BATCH) {
+            let ids: Vec<&str> = batch.iter().map(|(_, entry)| entry.id.as_str()).collect();
+            for ((path, entry), content) in batch.iter().zip(self.contents(&ids)?) {
+                put(path, entry, &content)?;
+            }
+        }
+        Ok(())
+    }
+}

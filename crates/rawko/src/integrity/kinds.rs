@@ -1,0 +1,206 @@
+//! Which files decide what the checks of a project are: its tests, and what configures and starts them.
+//!
+//! The conventions of each ecosystem are data, in `kinds.json`. Names are compared without case: some file systems do.
+
+use std::sync::OnceLock;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use serde::Deserialize;
+
+/// The table of conventions.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Conventions {
+    /// Tests, as globs.
+    tests: Vec<String>,
+    /// What configures and starts tests, as globs.
+    config: Vec<String>,
+    /// Modules that Python's runners import: one of that name in the project comes before them.
+    modules: Vec<String>,
+    /// Folders that builds and test runs write to.
+    outputs: Vec<String>,
+    /// Folders that package managers write to.
+    dependencies: Vec<String>,
+    /// Files whose change explains a change of the dependencies, as globs of names.
+    locks: Vec<String>,
+    /// Programs that checks use.
+    pub(super) programs: Vec<String>,
+    /// Files of the user's home folder that configure them.
+    pub(super) home: Vec<String>,
+}
+
+impl Conventions {
+    /// The built-in table.
+    pub(super) fn get() -> &'static Self {
+        static TABLE: OnceLock<Conventions> = OnceLock::new();
+        #[allow(clippy::expect_used, reason = "the text is a constant that the tests read")]
+        TABLE.get_or_init(|| serde_json::from_str(include_str!("kinds.json")).expect("kinds.json is valid"))
+    }
+
+    /// Whether a folder of that name holds what builds and test runs write.
+    pub(super) fn is_output(&self, name: &str) -> bool {
+        self.outputs.iter().any(|known| known == name)
+    }
+
+    /// Whether a folder of that name holds installed packages.
+    pub(super) fn is_dependencies(&self, name: &str) -> bool {
+        self.dependencies.iter().any(|known| known == name)
+    }
+}
+
+/// The files of a project that decide what its checks are.
+#[derive(Debug, Clone)]
+pub(super) struct CheckFiles {
+    tests: GlobSet,
+    config: GlobSet,
+    locks: GlobSet,
+}
+
+impl CheckFiles {
+    /// The conventions, and the project's own globs for tests (`verify.tests`). A glob that cannot be read matches
+    /// nothing; the configuration has refused it before.
+    pub(super) fn new(tests: &[String]) -> Self {
+        let table = Conventions::get();
+        let locks: Vec<String> = table.locks.iter().map(|name| format!("**/{name}")).collect();
+        Self {
+            tests: globs(table.tests.iter().chain(tests)),
+            config: globs(&table.config),
+            locks: globs(&locks),
+        }
+    }
+
+    /// Whether it is a test or belongs to tests.
+    pub(super) fn is_test(&self, path: &str) -> bool {
+        self.tests.is_match(path)
+    }
+
+    /// Whether it configures or starts checks.
+    pub(super) fn is_config(&self, path: &str) -> bool {
+        self.config.is_match(path)
+    }
+
+    /// Whether a runner would find it before a module of its own.
+    pub(super) fn shadows(&self, path: &str) -> bool {
+        let Some((module, rest)) = path.split_once('/').or_else(|| Some((path.strip_suffix(".py")?, "")))
+        else {
+            return false;
+        };
+        (rest.is_empty() || rest.ends_with(".py"))
+            && Conventions::get().modules.iter().any(|known| known == module)
+    }
+
+    /// Whether its change explains that installed packages change.
+    pub(super) fn is_lock(&self, path: &str) -> bool {
+        self.locks.is_match(path)
+    }
+}
+
+/// Whether `glob` can be read; the error is for the user.
+pub(crate) fn check_glob(glob: &str) -> Result<(), String> {
+    GlobBuilder::new(glob).literal_separator(true).build().map(drop).map_err(|error| error.kind().to_string())
+}
+
+fn globs<'a>(patterns: impl IntoIterator<Item = &'a String>) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let glob = GlobBuilder::new(pattern).literal_separator(true).case_insensitive(true).build();
+        if let Ok(glob) = glob {
+            set.add(glob);
+        }
+    }
+    set.build().unwrap_or_else(|_| GlobSet::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(paths: &[&str], expected: (bool, bool)) {
+        let files = CheckFiles::new(&["proofs/**/*.txt".to_owned()]);
+        for path in paths {
+            assert_eq!((files.is_test(path), files.is_config(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn tests_are_known_by_the_conventions_of_each_ecosystem() {
+        check(
+            &[
+                "test_a.py",
+                "pkg/test_a.py",
+                "pkg/a_test.py",
+                "tests/helper.py",
+                "src/app.test.ts",
+                "src/__snapshots__/x.snap",
+                "pkg/a_test.go",
+                "pkg/testdata/in.txt",
+                "spec/a_spec.rb",
+                "src/test/java/A.java",
+                "src/main/java/ATest.java",
+                "crates/x/tests/e2e.rs",
+                "Tests/A.swift",
+                "proofs/deep/x.txt",
+                "check.bats",
+            ],
+            (true, false),
+        );
+    }
+
+    #[test]
+    fn configuration_of_runners_is_known() {
+        check(
+            &[
+                "conftest.py",
+                "pkg/conftest.py",
+                "pytest.ini",
+                "Makefile",
+                "GNUmakefile",
+                ".npmrc",
+                "jest.config.cjs",
+                ".cargo/config.toml",
+                "sub/build.rs",
+                "test.sh",
+                "scripts/check.sh",
+                ".github/workflows/ci.yml",
+                "pom.xml",
+            ],
+            (false, true),
+        );
+        check(&["tests/conftest.py", "tests/Makefile"], (true, true));
+    }
+
+    #[test]
+    fn the_work_is_no_check() {
+        check(
+            &["src/lib.rs", "app.py", "contest.py", "latest.py", "src/attest/x.go", "README.md", "main.go"],
+            (false, false),
+        );
+        check(&["Cargo.toml", "package.json", "Cargo.lock"], (false, false));
+    }
+
+    #[test]
+    fn modules_that_come_before_the_runners_own_are_known() {
+        let files = CheckFiles::new(&[]);
+        for (path, expected) in [
+            ("unittest/__init__.py", true),
+            ("json.py", true),
+            ("pytest/x/y.py", true),
+            ("src/json.py", false),
+            ("app.py", false),
+            ("json/data.txt", false),
+            ("types.ts", false),
+        ] {
+            assert_eq!(files.shadows(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn globs_of_the_table_can_be_read() {
+        let table = Conventions::get();
+        for glob in table.tests.iter().chain(&table.config).chain(&table.locks) {
+            assert_eq!(check_glob(glob), Ok(()), "{glob}");
+        }
+        assert!(check_glob("a[").is_err());
+    }
+}

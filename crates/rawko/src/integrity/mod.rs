@@ -1,0 +1,344 @@
+//! Whether a run's checks are the ones that it began with (`docs/spec/verification.md`, "Integrity").
+//!
+//! Before the run first changes anything, what surrounds the project is recorded, and the verification commands run on
+//! the tree as it is, in the background. When the run's work is verified, the checks are compared with the recorded ones.
+//! If they differ, the original checks run on the new code, in a copy of the project.
+
+mod inline;
+mod kinds;
+mod manifest;
+mod named;
+mod replica;
+mod surroundings;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rawko_core::facts::Verification;
+use rawko_core::integrity::{
+    Baseline, ChangedChecks, CheckChange, CheckChangeKind, Integrity, IntegrityResult, OriginalRun,
+};
+use rawko_core::setup::VerifySetup;
+use rawko_tools::CommandRunner;
+use tokio::task::JoinSet;
+
+use crate::checkpoint::{CheckpointError, Checkpoints, Fate, Trees, Version};
+use inline::InlineTests;
+use kinds::CheckFiles;
+pub(crate) use kinds::check_glob;
+use manifest::Manifest;
+use replica::Replica;
+use surroundings::{Differences, Place, Surroundings};
+
+/// Longest time of the commands on the tree that the run began with.
+const BASELINE: Duration = Duration::from_secs(120);
+/// Changed checks that are listed.
+const LISTED: usize = 100;
+/// Where a session keeps what it recorded.
+const RECORD: &str = "checks.json";
+
+/// The commands of one verification, and what is said about them in the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) commands: Vec<String>,
+    pub(crate) timeout: Duration,
+    pub(crate) tests: Vec<String>,
+    pub(crate) changed_checks: ChangedChecks,
+}
+
+impl From<VerifySetup> for Terms {
+    fn from(setup: VerifySetup) -> Self {
+        let VerifySetup { commands, timeout_ms, found: _, tests, changed_checks } = setup;
+        Self { commands, timeout: Duration::from_millis(timeout_ms), tests, changed_checks }
+    }
+}
+
+/// Watches over the checks of one run.
+#[derive(Debug)]
+pub(crate) struct IntegrityGuard {
+    checkpoints: Checkpoints,
+    project: PathBuf,
+    /// The session's directory.
+    directory: PathBuf,
+    home: Option<PathBuf>,
+    path: OsString,
+    runner: CommandRunner,
+    /// Those that the run began with, if there are any.
+    terms: Option<Terms>,
+    before: Mutex<Option<Arc<Surroundings>>>,
+    /// The commands on the first tree. Ended with the guard.
+    baseline: Mutex<JoinSet<Option<Baseline>>>,
+}
+
+impl IntegrityGuard {
+    pub(crate) fn new(
+        checkpoints: Checkpoints,
+        project: &Path,
+        directory: &Path,
+        runner: CommandRunner,
+        terms: Option<Terms>,
+    ) -> Self {
+        Self {
+            checkpoints,
+            project: project.to_owned(),
+            directory: directory.to_owned(),
+            home: std::env::var_os("HOME").map(PathBuf::from),
+            path: std::env::var_os("PATH").unwrap_or_default(),
+            runner,
+            terms,
+            before: Mutex::new(None),
+            baseline: Mutex::new(JoinSet::new()),
+        }
+    }
+
+    /// Runs the verification commands.
+    pub(crate) fn runner(&self) -> &CommandRunner {
+        &self.runner
+    }
+
+    /// Records the surroundings, if that was not done before, and begins to run the commands on the first tree. Called
+    /// when a checkpoint was taken, before anything is changed.
+    pub(crate) async fn begin(self: &Arc<Self>) {
+        let Some(terms) = self.terms.clone() else { return };
+        let guard = Arc::clone(self);
+        let is_first = tokio::task::spawn_blocking(move || guard.record()).await.unwrap_or_default();
+        if !is_first {
+            return;
+        }
+        // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
+        let (checkpoints, runner) = (self.checkpoints.clone(), self.runner.clone());
+        let (project, before) = (self.project.clone(), self.before());
+        let entries = before.map(|before| before.entries.clone()).unwrap_or_default();
+        let mut baseline = self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
+        baseline.spawn(async move {
+            let work = run_baseline(checkpoints, runner, project, entries, terms);
+            tokio::time::timeout(BASELINE, work).await.ok().flatten()
+        });
+    }
+
+    /// Returns whether nothing was recorded before.
+    fn record(&self) -> bool {
+        if self.before().is_some() {
+            return false;
+        }
+        let path = self.directory.join(RECORD);
+        let (surroundings, is_first) =
+            match std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
+                Some(recorded) => (recorded, false),
+                None => {
+                    let surroundings = self.look();
+                    if let Ok(text) = serde_json::to_vec(&surroundings) {
+                        // Without the file a resumed run cannot compare its surroundings; the tree it still can.
+                        let _ = crate::private::write_new(&path, &text);
+                    }
+                    (surroundings, true)
+                }
+            };
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(surroundings));
+        is_first
+    }
+
+    fn before(&self) -> Option<Arc<Surroundings>> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn look(&self) -> Surroundings {
+        let terms = self.terms.clone().unwrap_or_default();
+        let read = |path: &str| std::fs::read_to_string(self.project.join(path)).ok();
+        let programs = named::named(&terms.commands, &read).programs;
+        let place = Place {
+            project: &self.project,
+            home: self.home.as_deref(),
+            path: &self.path,
+            ignored: self.checkpoints.ignored().unwrap_or_default(),
+            checks: &CheckFiles::new(&terms.tests),
+        };
+        Surroundings::look(&place, &programs)
+    }
+
+    /// Judges commands that passed.
+    pub(crate) async fn judge(self: &Arc<Self>, terms: &Terms, verification: Verification) -> Verification {
+        let (guard, own) = (Arc::clone(self), terms.clone());
+        let compared = tokio::task::spawn_blocking(move || guard.compare(&own)).await;
+        let comparison = match compared {
+            Ok(Ok(Some(comparison))) => comparison,
+            Ok(Ok(None)) => {
+                let integrity =
+                    Integrity { result: IntegrityResult::Unchanged, changed: Vec::new(), more: 0 };
+                return Verification { integrity: Some(integrity), ..verification };
+            }
+            // The tree could not be compared with the one that the run began with.
+            Ok(Err(_)) | Err(_) => return Verification { tree: None, ..verification },
+        };
+        let baseline = self.baseline().await;
+        let mut changed = comparison.changed();
+        let mut original = None;
+        let result = match terms.changed_checks {
+            _ if changed.is_empty() => IntegrityResult::Intact,
+            ChangedChecks::Allow => IntegrityResult::Allowed,
+            ChangedChecks::Deny => IntegrityResult::Denied,
+            ChangedChecks::Rerun => {
+                let run = self.run_originals(terms, comparison).await;
+                let result = match (run.passed(), run.runs.is_empty()) {
+                    (true, _) => IntegrityResult::OriginalsPass,
+                    (false, false) => IntegrityResult::OriginalsFail,
+                    (false, true) => IntegrityResult::OriginalsUnknown,
+                };
+                original = Some(run);
+                result
+            }
+        };
+        let more = u32::try_from(changed.len().saturating_sub(LISTED)).unwrap_or(u32::MAX);
+        changed.truncate(LISTED);
+        Verification {
+            integrity: Some(Integrity { result, changed, more }),
+            baseline,
+            original,
+            ..verification
+        }
+    }
+
+    async fn baseline(&self) -> Option<Baseline> {
+        let mut running = std::mem::take(&mut *self.baseline.lock().unwrap_or_else(PoisonError::into_inner));
+        let finished = running.join_next().await?.ok().flatten();
+        let again = finished.clone();
+        // Every verification of the run is compared with it.
+        self.baseline.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move { again });
+        finished
+    }
+
+    fn compare(&self, terms: &Terms) -> Result<Option<Comparison>, CheckpointError> {
+        let Some(trees) = self.checkpoints.trees()? else { return Ok(None) };
+        let fates = trees.fates();
+        if fates.iter().all(|(path, fate)| *fate == Fate::Same || is_own(path)) {
+            return Ok(None);
+        }
+        let files = CheckFiles::new(&terms.tests);
+        let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
+        let named = named::named(&terms.commands, &read).files;
+        let dependencies_changed =
+            fates.iter().any(|(path, fate)| *fate != Fate::Same && files.is_lock(path));
+        let mut versions = BTreeMap::new();
+        let mut changed = Vec::new();
+        for (path, fate) in &fates {
+            let is_config = files.is_config(path) || named.contains(path);
+            let is_check = is_config || files.is_test(path);
+            let how = match fate {
+                Fate::Same => continue,
+                Fate::Deleted if is_check => CheckChangeKind::Deleted,
+                Fate::Changed if is_check => CheckChangeKind::Changed,
+                Fate::Added if is_config || files.shadows(path) => CheckChangeKind::Added,
+                // A new test is no changed check; the original checks are run without it all the same.
+                Fate::Added if is_check => {
+                    versions.insert(path.clone(), Version::Neither);
+                    continue;
+                }
+                Fate::Changed => {
+                    if let Some(content) = with_original_checks(&trees, path) {
+                        versions.insert(path.clone(), Version::Content(content));
+                        changed.push(CheckChange { path: path.clone(), how: CheckChangeKind::Changed });
+                    }
+                    continue;
+                }
+                Fate::Deleted | Fate::Added => continue,
+            };
+            versions.insert(path.clone(), Version::First);
+            changed.push(CheckChange { path: path.clone(), how });
+        }
+        let now = self.look();
+        let differences = match self.before() {
+            Some(before) => before.differences(&now, dependencies_changed),
+            None => Differences::default(),
+        };
+        Ok(Some(Comparison { trees, versions, changed, differences, entries: now.entries }))
+    }
+
+    /// The original checks on the new code.
+    async fn run_originals(&self, terms: &Terms, comparison: Comparison) -> OriginalRun {
+        let problem = |problem: String| OriginalRun { runs: Vec::new(), problem: Some(problem) };
+        let lasting = &comparison.differences.lasting;
+        if !lasting.is_empty() {
+            let list: Vec<&str> = lasting.iter().take(3).map(|change| change.path.as_str()).collect();
+            return problem(format!("rawko cannot put back {}", list.join(", ")));
+        }
+        let project = self.project.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            let Comparison { trees, versions, differences, entries, .. } = comparison;
+            let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
+            let avoided: BTreeSet<&str> =
+                differences.avoidable.iter().map(|change| change.path.as_str()).collect();
+            Replica::new(&project, &trees, &choose, &entries, &avoided, true)?
+                .with_programs(&differences.shadowed)
+        });
+        let replica = match made.await {
+            Ok(Ok(replica)) => replica,
+            Ok(Err(error)) => return problem(format!("a copy of the project could not be made: {error}")),
+            Err(error) => return problem(format!("a copy of the project could not be made: {error}")),
+        };
+        let runs = replica.run(&self.runner, &terms.commands, terms.timeout).await;
+        OriginalRun { runs, problem: None }
+    }
+}
+
+/// What differs between the beginning of a run and now.
+struct Comparison {
+    trees: Trees,
+    /// Which version of a file the original checks are run with, where it is not the present one.
+    versions: BTreeMap<String, Version>,
+    changed: Vec<CheckChange>,
+    differences: Differences,
+    /// What git ignores.
+    entries: BTreeSet<String>,
+}
+
+impl Comparison {
+    fn changed(&self) -> Vec<CheckChange> {
+        let Differences { avoidable, lasting, .. } = &self.differences;
+        self.changed.iter().chain(avoidable).chain(lasting).cloned().collect()
+    }
+}
+
+/// rawko's own files are no work.
+fn is_own(path: &str) -> bool {
+    path.starts_with(".rawko/")
+}
+
+/// A file that is work and checks in one, with the original checks; `None` if those are as they were.
+fn with_original_checks(trees: &Trees, path: &str) -> Option<Vec<u8>> {
+    let is_rust = path.ends_with(".rs");
+    if !is_rust && !manifest::is_manifest(path) {
+        return None;
+    }
+    let first = trees.content(path, &Version::First)?;
+    let now = trees.content(path, &Version::Now)?;
+    if is_rust {
+        return match inline::compare(&first, &now) {
+            InlineTests::Kept => None,
+            InlineTests::Changed(content) => Some(content),
+        };
+    }
+    match manifest::compare(path, &first, &now) {
+        Manifest::SameChecks | Manifest::Other => None,
+        Manifest::Changed(content) => Some(content),
+    }
+}
+
+async fn run_baseline(
+    checkpoints: Checkpoints,
+    runner: CommandRunner,
+    project: PathBuf,
+    entries: BTreeSet<String>,
+    terms: Terms,
+) -> Option<Baseline> {
+    let made = tokio::task::spawn_blocking(move || {
+        let trees = checkpoints.trees().ok().flatten()?;
+        let replica = Replica::new(&project, &trees, &|_| Version::First, &entries, &BTreeSet::new(), false);
+        Some((trees.first_name().to_owned(), replica.ok()?))
+    });
+    let (tree, replica) = made.await.ok().flatten()?;
+    let runs = replica.run(&runner, &terms.commands, terms.timeout).await;
+    Some(Baseline { runs, tree })
+}

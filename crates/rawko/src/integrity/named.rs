@@ -1,0 +1,268 @@
+//! What a verification command names: the scripts and files that it runs, and the programs that it resolves to.
+//!
+//! Commands are read as a person would skim them, not as a shell: a name too many costs a second run of the checks, and
+//! what is missed is found by the conventions in most cases. Scripts are followed into the files that they run, `make`
+//! into the recipes of its targets and `npm` into its scripts.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// Scripts within scripts that are followed.
+const DEPTH: usize = 5;
+/// Most bytes of a script that is followed.
+const MAX_SCRIPT: usize = 64 * 1024;
+
+/// Programs that run the file that is their first argument.
+const INTERPRETERS: &[&str] = &[
+    "bash", "sh", "dash", "zsh", "python", "python3", "node", "ruby", "perl", "php", "deno", "bun", "tsx",
+    "ts-node", "source", ".", "lua", "Rscript", "bats",
+];
+/// Programs whose arguments are tests.
+const RUNNERS: &[&str] =
+    &["pytest", "py.test", "unittest", "jest", "vitest", "mocha", "rspec", "ava", "tap", "phpunit"];
+/// Words before the program that matters.
+const WRAPPERS: &[&str] = &[
+    "env", "time", "exec", "command", "nice", "nohup", "timeout", "npx", "if", "then", "do", "else", "while",
+    "!", "@",
+];
+/// Options whose argument is a file that configures the program.
+const CONFIG_OPTIONS: &[&str] =
+    &["-f", "-c", "--file", "--config", "--makefile", "--manifest-path", "--rcfile", "-r", "--require"];
+/// Package managers with scripts.
+const MANAGERS: &[&str] = &["npm", "pnpm", "yarn", "bun"];
+/// Makefiles, in the order in which make looks for them.
+const MAKEFILES: &[&str] = &["GNUmakefile", "makefile", "Makefile"];
+
+/// What commands name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Files of the project.
+    pub(super) files: BTreeSet<String>,
+    /// Programs, by the names that they are called by.
+    pub(super) programs: BTreeSet<String>,
+}
+
+/// What `commands` name. `read` gives the text of a file of the project at its beginning.
+pub(super) fn named(commands: &[String], read: &dyn Fn(&str) -> Option<String>) -> Named {
+    let mut reader = Reader { read, named: Named::default(), followed: BTreeSet::new() };
+    for command in commands {
+        reader.script(command, "", 0);
+    }
+    reader.named
+}
+
+struct Reader<'a> {
+    read: &'a dyn Fn(&str) -> Option<String>,
+    named: Named,
+    /// Targets and scripts that were followed.
+    followed: BTreeSet<String>,
+}
+
+impl Reader<'_> {
+    fn script(&mut self, text: &str, folder: &str, depth: usize) {
+        let mut folder = folder.to_owned();
+        for command in text.split(['\n', ';', '|', '&', '(', ')', '`', '{', '}']) {
+            let words: Vec<&str> =
+                command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
+            if let ["cd", to] = words.as_slice() {
+                folder = joined(&folder, to);
+            } else {
+                self.command(&words, &folder, depth);
+            }
+        }
+    }
+
+    fn command(&mut self, words: &[&str], folder: &str, depth: usize) {
+        let is_before = |word: &&&str| {
+            WRAPPERS.contains(*word)
+                || word.contains('=')
+                || word.starts_with('-')
+                || word.starts_with(|c: char| c.is_ascii_digit())
+        };
+        let before = words.iter().take_while(is_before).count();
+        let Some((program, arguments)) = words.get(before..).and_then(<[&str]>::split_first) else { return };
+        if program.starts_with('#') {
+            return;
+        }
+        if !self.file(program, folder, depth) && !program.contains('/') {
+            self.named.programs.insert((*program).to_owned());
+        }
+        if INTERPRETERS.contains(program) {
+            // With `-m` or `-c` there is no file.
+            let file = arguments.iter().take_while(|word| !matches!(**word, "-m" | "-c" | "-e"));
+            if let Some(file) = file.into_iter().find(|word| !word.starts_with('-')) {
+                self.file(file, folder, depth);
+            }
+        }
+        let is_runner = words.iter().any(|word| RUNNERS.contains(word)) || arguments.contains(&"--test");
+        for (at, word) in arguments.iter().enumerate() {
+            let after_option = at.checked_sub(1).and_then(|before| arguments.get(before));
+            let value = word.split_once('=').filter(|(option, _)| CONFIG_OPTIONS.contains(option));
+            if let Some((_, file)) = value {
+                self.file(file, folder, depth);
+            } else if is_runner || after_option.is_some_and(|option| CONFIG_OPTIONS.contains(option)) {
+                self.file(word.split("::").next().unwrap_or(word), folder, depth);
+            }
+        }
+        match *program {
+            "make" | "gmake" => self.make(arguments, folder, depth),
+            manager if MANAGERS.contains(&manager) => self.package(arguments, folder, depth),
+            _ => {}
+        }
+    }
+
+    /// Takes a file of the project in, and what it names if it is a shell script.
+    fn file(&mut self, name: &str, folder: &str, depth: usize) -> bool {
+        let path = joined(folder, name);
+        let Some(text) = (self.read)(&path) else { return false };
+        let is_new = self.named.files.insert(path.clone());
+        let first = text.lines().next().unwrap_or_default();
+        let is_shell = path.ends_with(".sh") || (first.starts_with("#!") && first.contains("sh"));
+        if is_new && is_shell && depth < DEPTH && text.len() <= MAX_SCRIPT {
+            // Paths in a script are relative to where it was called, as a rule.
+            self.script(&text, folder, depth + 1);
+        }
+        true
+    }
+
+    fn make(&mut self, arguments: &[&str], folder: &str, depth: usize) {
+        let own =
+            arguments.iter().position(|word| *word == "-f").and_then(|at| arguments.get(at + 1)).copied();
+        let mut names = own.into_iter().chain(MAKEFILES.iter().copied());
+        let Some(text) = names.find_map(|name| (self.read)(&joined(folder, name))) else { return };
+        let targets = arguments.iter().filter(|word| !word.starts_with('-') && !word.contains('='));
+        for target in targets {
+            self.target(&text, target, folder, depth);
+        }
+    }
+
+    fn target(&mut self, makefile: &str, target: &str, folder: &str, depth: usize) {
+        if depth >= DEPTH || !self.followed.insert(format!("{folder}\0make\0{target}")) {
+            return;
+        }
+        let mut inside = false;
+        for line in makefile.lines() {
+            if line.starts_with('\t') {
+                if inside {
+                    self.script(line.trim().trim_start_matches(['@', '-', '+']), folder, depth + 1);
+                }
+                continue;
+            }
+            let Some((names, needs)) = line.split_once(':') else { continue };
+            inside = names.split_whitespace().any(|name| name == target);
+            if inside {
+                for needed in needs.split_whitespace() {
+                    self.target(makefile, needed, folder, depth + 1);
+                }
+            }
+        }
+    }
+
+    fn package(&mut self, arguments: &[&str], folder: &str, depth: usize) {
+        let mut words = arguments.iter().filter(|word| !word.starts_with('-'));
+        let script = match words.next() {
+            Some(&("run" | "run-script" | "exec")) => words.next(),
+            other => other,
+        };
+        let Some(script) = script else { return };
+        let package = (self.read)(&joined(folder, "package.json"));
+        let Some(package) = package.and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
+            return;
+        };
+        let script = if *script == "t" { "test" } else { script };
+        for name in [format!("pre{script}"), script.to_owned(), format!("post{script}")] {
+            let text =
+                package.pointer("/scripts").and_then(|scripts| scripts.get(&name)).and_then(Value::as_str);
+            if let Some(text) = text
+                && depth < DEPTH
+                && self.followed.insert(format!("{folder}\0npm\0{name}"))
+            {
+                self.script(text, folder, depth + 1);
+            }
+        }
+    }
+}
+
+/// A path relative to the project, without `.` and `..` where they can be resolved.
+fn joined(folder: &str, name: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(name.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILES: &[(&str, &str)] = &[
+        (
+            "test.sh",
+            "#!/usr/bin/env bash\nset -e\n# ./not-this.sh\npython3 tools/run.py --all\nscripts/more\n",
+        ),
+        ("scripts/more", "#!/bin/sh\ncd sub && ./deep.sh\n"),
+        ("sub/deep.sh", "true\n"),
+        ("not-this.sh", ""),
+        ("tools/run.py", "import os\n"),
+        ("app.py", ""),
+        ("checks/all.py", ""),
+        ("run.js", ""),
+        ("data.txt", ""),
+        ("ci.mk", "go:\n\t./test.sh\n"),
+        ("Makefile", "all: app\napp:\n\tpython3 app.py\ntest: lint\n\t@bash run.sh\nlint:\n\tsh lint.sh\n"),
+        ("run.sh", ""),
+        ("lint.sh", ""),
+        (
+            "package.json",
+            r#"{"scripts": {"start": "node app.js", "pretest": "npm run lint", "test": "node run.js", "lint": "sh lint.sh"}}"#,
+        ),
+    ];
+
+    #[track_caller]
+    fn check(command: &str, files: &[&str], programs: &[&str]) {
+        let read =
+            |path: &str| FILES.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
+        let got = named(&[command.to_owned()], &read);
+        assert_eq!(got.files.iter().map(String::as_str).collect::<Vec<_>>(), files, "{command}");
+        for program in programs {
+            assert!(got.programs.contains(*program), "{command}: {program} is not in {:?}", got.programs);
+        }
+    }
+
+    #[test]
+    fn scripts_are_followed() {
+        check("./test.sh", &["scripts/more", "sub/deep.sh", "test.sh", "tools/run.py"], &["python3"]);
+        check("bash -e lint.sh", &["lint.sh"], &["bash"]);
+        check("CI=1 timeout 60 ./run.sh && node run.js | tail -3", &["run.js", "run.sh"], &["tail", "node"]);
+        check("cd sub && ./deep.sh", &["sub/deep.sh"], &[]);
+    }
+
+    #[test]
+    fn recipes_and_package_scripts_are_followed() {
+        check("make test", &["lint.sh", "run.sh"], &["make", "bash"]);
+        check("make -f ci.mk go", &["ci.mk", "scripts/more", "sub/deep.sh", "test.sh", "tools/run.py"], &[]);
+        check("npm test", &["lint.sh", "run.js"], &["npm", "node", "sh"]);
+        check("pnpm run lint", &["lint.sh"], &["pnpm"]);
+    }
+
+    #[test]
+    fn what_is_only_read_is_no_check() {
+        check("grep -q x data.txt", &[], &["grep"]);
+        check("test -f app.py", &[], &["test"]);
+        check("python3 -m pytest -q", &[], &["python3"]);
+        check("python3 -m pytest checks/all.py::test_a -c data.txt", &["checks/all.py", "data.txt"], &[]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_command_is_read_without_harm(command in "\\PC{0,80}") {
+            let _ = named(&[command], &|_| Some("#!/bin/sh\n./a\n".to_owned()));
+        }
+    }
+}

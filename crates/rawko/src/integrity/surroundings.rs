@@ -1,0 +1,400 @@
+//! What has a say in the checks and is no part of the tree: programs, installed packages, files that git ignores, and the
+//! user's own settings.
+//!
+//! It is looked at before the run first changes anything and again when its work is verified. Files are told apart by
+//! size and times; the time of the last status change cannot be set by a program.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rawko_core::integrity::{CheckChange, CheckChangeKind};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::kinds::{CheckFiles, Conventions};
+
+/// Most files that are looked at; beyond, nothing is known.
+const MAX_FILES: usize = 60_000;
+/// Largest program whose content is compared.
+const MAX_PROGRAM: u64 = 4 * 1024 * 1024;
+
+/// What is known of a file without reading it: size, change of content, change of status, in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp(u64, i128, i128);
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let found = path.symlink_metadata().ok()?;
+        let time = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        Some(Self(
+            if found.is_dir() { 0 } else { found.size() },
+            time(found.mtime(), found.mtime_nsec()),
+            time(found.ctime(), found.ctime_nsec()),
+        ))
+    }
+}
+
+/// A program as it is found by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Program {
+    /// Where it is found.
+    path: PathBuf,
+    /// Where that leads.
+    target: PathBuf,
+    stamp: Stamp,
+    /// The digest of its content, unless it is large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
+/// The surroundings of a project at one time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Surroundings {
+    programs: BTreeMap<String, Program>,
+    /// Installed packages: a digest of the stamps of each one's files.
+    packages: BTreeMap<String, String>,
+    /// Files that git ignores and that are checks by convention.
+    ignored: BTreeMap<String, Stamp>,
+    /// Settings outside of the project.
+    outside: BTreeMap<String, Stamp>,
+    /// What git ignores, folders by themselves: what a copy of the project needs besides the tree.
+    pub(super) entries: BTreeSet<String>,
+}
+
+/// Where to look.
+pub(super) struct Place<'a> {
+    pub(super) project: &'a Path,
+    pub(super) home: Option<&'a Path>,
+    /// As in `PATH`.
+    pub(super) path: &'a OsStr,
+    /// What git ignores, folders by themselves with a slash at the end.
+    pub(super) ignored: Vec<String>,
+    pub(super) checks: &'a CheckFiles,
+}
+
+/// What differs in the surroundings.
+#[derive(Debug, Default)]
+pub(super) struct Differences {
+    /// What a copy of the project does not have: files that were added to what git ignores.
+    pub(super) avoidable: Vec<CheckChange>,
+    /// What cannot be put back.
+    pub(super) lasting: Vec<CheckChange>,
+    /// Programs that are not found first any more, by name, with where they are.
+    pub(super) shadowed: BTreeMap<String, PathBuf>,
+}
+
+impl Surroundings {
+    /// Looks at the surroundings. `programs` are looked for besides the usual ones.
+    pub(super) fn look(place: &Place<'_>, programs: &BTreeSet<String>) -> Self {
+        let table = Conventions::get();
+        let mut found = Self { entries: place.ignored.iter().cloned().collect(), ..Self::default() };
+        let names = table.programs.iter().chain(programs);
+        found.programs = names.filter_map(|name| Some((name.clone(), program(name, place.path)?))).collect();
+        let mut walk = Walk { place, found: &mut found, budget: MAX_FILES };
+        for entry in &place.ignored {
+            walk.entry(entry.trim_end_matches('/'));
+        }
+        found.outside = outside(place, &found.programs);
+        found
+    }
+
+    /// What differs in `now`. Changes of installed packages are explained by a change of the dependencies.
+    pub(super) fn differences(&self, now: &Self, dependencies_changed: bool) -> Differences {
+        let mut differences = Differences::default();
+        for (name, before) in &self.programs {
+            match now.programs.get(name) {
+                Some(after) if after.is_same(before) => {}
+                Some(after) if after.path != before.path && before.is_still_there() => {
+                    differences.shadowed.insert(name.clone(), before.path.clone());
+                    differences.avoidable.push(change(name, CheckChangeKind::Shadowed));
+                }
+                Some(_) => differences
+                    .lasting
+                    .push(change(&before.path.display().to_string(), CheckChangeKind::Changed)),
+                None => differences
+                    .lasting
+                    .push(change(&before.path.display().to_string(), CheckChangeKind::Deleted)),
+            }
+        }
+        for (path, how) in changes(&self.ignored, &now.ignored) {
+            let list = if how == CheckChangeKind::Added {
+                &mut differences.avoidable
+            } else {
+                &mut differences.lasting
+            };
+            list.push(change(&path, how));
+        }
+        differences
+            .lasting
+            .extend(changes(&self.outside, &now.outside).map(|(path, how)| change(&path, how)));
+        if !dependencies_changed {
+            let packages = changes(&self.packages, &now.packages);
+            differences.lasting.extend(packages.map(|(path, how)| change(&path, how)));
+        }
+        differences
+    }
+}
+
+fn change(path: &str, how: CheckChangeKind) -> CheckChange {
+    CheckChange { path: path.to_owned(), how }
+}
+
+fn changes<'a, T: PartialEq>(
+    before: &'a BTreeMap<String, T>,
+    after: &'a BTreeMap<String, T>,
+) -> impl Iterator<Item = (String, CheckChangeKind)> + 'a {
+    let gone = before.iter().filter_map(|(path, old)| match after.get(path) {
+        Some(new) if new == old => None,
+        Some(_) => Some((path.clone(), CheckChangeKind::Changed)),
+        None => Some((path.clone(), CheckChangeKind::Deleted)),
+    });
+    let new = after.keys().filter(|path| !before.contains_key(*path));
+    gone.chain(new.map(|path| (path.clone(), CheckChangeKind::Added)))
+}
+
+impl Program {
+    fn at(path: PathBuf) -> Option<Self> {
+        let target = path.canonicalize().ok()?;
+        let stamp = Stamp::of(&target)?;
+        let digest = (stamp.0 <= MAX_PROGRAM).then(|| std::fs::read(&target).ok()).flatten();
+        let digest = digest.map(|content| hex::encode(Sha256::digest(content)));
+        Some(Self { path, target, stamp, digest })
+    }
+
+    fn is_still_there(&self) -> bool {
+        Self::at(self.path.clone()).is_some_and(|now| now.is_same(self))
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let same_content = self.digest.is_some() && self.digest == other.digest;
+        self.path == other.path && self.target == other.target && (self.stamp == other.stamp || same_content)
+    }
+}
+
+fn program(name: &str, path: &OsStr) -> Option<Program> {
+    let is_executable =
+        |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    Program::at(std::env::split_paths(path).map(|folder| folder.join(name)).find(is_executable)?)
+}
+
+struct Walk<'a> {
+    place: &'a Place<'a>,
+    found: &'a mut Surroundings,
+    budget: usize,
+}
+
+impl Walk<'_> {
+    fn entry(&mut self, path: &str) {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let full = self.place.project.join(path);
+        let Ok(kind) = full.symlink_metadata().map(|found| found.file_type()) else { return };
+        if !kind.is_dir() {
+            return self.file(path);
+        }
+        let table = Conventions::get();
+        if table.is_output(name) {
+            return;
+        }
+        if table.is_dependencies(name) {
+            return self.dependencies(path, &full);
+        }
+        for name in entries(&full) {
+            self.entry(&format!("{path}/{name}"));
+        }
+    }
+
+    fn file(&mut self, path: &str) {
+        let checks = self.place.checks;
+        self.budget = self.budget.saturating_sub(1);
+        if self.budget > 0
+            && (checks.is_config(path) || checks.is_test(path))
+            && let Some(stamp) = Stamp::of(&self.place.project.join(path))
+        {
+            self.found.ignored.insert(path.to_owned(), stamp);
+        }
+    }
+
+    /// Packages lie in a folder of their own: `node_modules/a`, `node_modules/@s/a`, `.venv/lib/python3/site-packages/a`.
+    fn dependencies(&mut self, path: &str, full: &Path) {
+        for name in entries(full) {
+            let (path, full) = (format!("{path}/{name}"), full.join(&name));
+            let holds_packages = name.starts_with('@')
+                || matches!(name.as_str(), "lib" | "lib64" | "site-packages" | "dist-packages")
+                || name.starts_with("python3");
+            if Conventions::get().is_output(&name) || (name.starts_with('.') && name != ".bin") {
+                continue;
+            }
+            if holds_packages && full.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+                self.dependencies(&path, &full);
+                continue;
+            }
+            let mut digest = Sha256::new();
+            self.digest(&full, &mut digest);
+            self.found.packages.insert(path, hex::encode(digest.finalize()));
+        }
+    }
+
+    fn digest(&mut self, path: &Path, digest: &mut Sha256) {
+        if self.budget == 0 {
+            return;
+        }
+        self.budget -= 1;
+        let Ok(found) = path.symlink_metadata() else { return };
+        if found.is_dir() {
+            for name in entries(path) {
+                if !Conventions::get().is_output(&name) && name != ".cache" {
+                    self.digest(&path.join(name), digest);
+                }
+            }
+        } else if let Some(stamp) = Stamp::of(path) {
+            digest.update(path.as_os_str().as_encoded_bytes());
+            digest.update(format!("\0{stamp:?}\0"));
+        }
+    }
+}
+
+/// The names in a folder, in order.
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// Settings of the user, plug-ins of the interpreter, and configuration in the folders above the project.
+fn outside(place: &Place<'_>, programs: &BTreeMap<String, Program>) -> BTreeMap<String, Stamp> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    if let Some(home) = place.home {
+        paths.extend(Conventions::get().home.iter().map(|name| home.join(name)));
+    }
+    for folder in site_packages(place.home, programs) {
+        let has_a_say = |name: &String| {
+            let name = name.to_lowercase();
+            name.ends_with(".pth")
+                || ["sitecustomize", "usercustomize", "pytest", "_pytest", "unittest"]
+                    .iter()
+                    .any(|known| name.starts_with(known))
+        };
+        paths.extend(entries(&folder).iter().filter(|name| has_a_say(name)).map(|name| folder.join(name)));
+    }
+    for above in place.project.ancestors().skip(1).take_while(|above| above.parent().is_some()) {
+        let names = entries(above);
+        paths.extend(names.iter().filter(|name| place.checks.is_config(name)).map(|name| above.join(name)));
+    }
+    let known = paths.into_iter().filter_map(|path| Some((path.display().to_string(), Stamp::of(&path)?)));
+    known.collect()
+}
+
+/// Where Python finds modules of its own and of the user.
+fn site_packages(home: Option<&Path>, programs: &BTreeMap<String, Program>) -> Vec<PathBuf> {
+    let python = programs.get("python3").or_else(|| programs.get("python"));
+    let prefix = python.and_then(|python| python.target.parent()?.parent().map(Path::to_owned));
+    let local = home.map(|home| home.join(".local"));
+    let prefixes = [prefix, local, Some(PathBuf::from("/usr/local"))].into_iter().flatten();
+    let libraries: BTreeSet<PathBuf> = prefixes.map(|prefix| prefix.join("lib")).collect();
+    let versions = libraries.iter().flat_map(|library| {
+        let names = entries(library).into_iter().filter(|name| name.starts_with("python3"));
+        names.map(|name| library.join(name)).collect::<Vec<_>>()
+    });
+    versions
+        .flat_map(|version| [version.join("site-packages"), version.join("dist-packages"), version])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    struct Scene {
+        folder: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let scene = Self { folder: tempfile::tempdir().unwrap() };
+            scene.program("bin/python3");
+            scene.write("p/node_modules/jest/index.js", "1");
+            scene.write("p/build/out.bin", "1");
+            scene.write("p/.env", "A=1");
+            scene.write("home/.npmrc", "");
+            std::fs::create_dir_all(scene.folder.path().join("early")).unwrap();
+            scene
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+
+        fn program(&self, path: &str) {
+            self.write(path, "#!/bin/sh\n");
+            let path = self.folder.path().join(path);
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+
+        fn look(&self) -> Surroundings {
+            let root = self.folder.path();
+            let path = std::env::join_paths([root.join("early"), root.join("bin")]).unwrap();
+            let ignored = ["node_modules/", "build/", ".env", "target/"].map(str::to_owned).to_vec();
+            Surroundings::look(
+                &Place {
+                    project: &root.join("p"),
+                    home: Some(&root.join("home")),
+                    path: &path,
+                    ignored,
+                    checks: &CheckFiles::new(&[]),
+                },
+                &BTreeSet::new(),
+            )
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&Scene), avoidable: &[&str], lasting: &[&str]) {
+        let scene = Scene::new();
+        let before = scene.look();
+        change(&scene);
+        let differences = before.differences(&scene.look(), false);
+        let text = |changes: &[CheckChange]| -> Vec<String> {
+            let root = format!("{}/", scene.folder.path().display());
+            changes
+                .iter()
+                .map(|change| format!("{} {}", change.path.replace(&root, ""), change.how.words()))
+                .collect()
+        };
+        assert_eq!(text(&differences.avoidable), avoidable);
+        assert_eq!(text(&differences.lasting), lasting);
+    }
+
+    #[test]
+    fn what_has_a_say_in_the_checks_is_seen() {
+        check(|_| {}, &[], &[]);
+        check(|scene| scene.program("early/python3"), &["python3 replaced by another program"], &[]);
+        check(|scene| scene.write("bin/python3", "#!/bin/sh\nexit 0\n"), &[], &["bin/python3 changed"]);
+        check(|scene| scene.write("p/build/conftest.py", ""), &["build/conftest.py added"], &[]);
+        check(|scene| scene.write("p/.env", "A=2"), &[], &[".env changed"]);
+        check(|scene| scene.write("p/node_modules/jest/index.js", "2"), &[], &["node_modules/jest changed"]);
+        check(|scene| scene.write("home/.npmrc", "script-shell=x"), &[], &["home/.npmrc changed"]);
+        check(|scene| scene.write("pytest.ini", ""), &[], &["pytest.ini added"]);
+    }
+
+    #[test]
+    fn what_builds_write_is_not_looked_at() {
+        check(|scene| scene.write("p/build/out.bin", "2"), &[], &[]);
+        check(|scene| scene.write("p/target/debug/tests/x.sh", ""), &[], &[]);
+        check(|scene| scene.write("p/node_modules/.cache/x", ""), &[], &[]);
+        check(|scene| scene.write("p/node_modules/jest/__pycache__/x", ""), &[], &[]);
+    }
+
+    #[test]
+    fn new_dependencies_explain_new_packages() {
+        let scene = Scene::new();
+        let before = scene.look();
+        scene.write("p/node_modules/jest/index.js", "2");
+        assert!(before.differences(&scene.look(), true).lasting.is_empty());
+    }
+}
