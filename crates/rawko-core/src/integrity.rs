@@ -108,6 +108,8 @@ pub enum CheckChangeKind {
     FewerTests,
     /// More tests are skipped than at the beginning.
     MoreSkipped,
+    /// It exits with 0, and its own summary names failed tests.
+    HidesFailures,
 }
 
 impl CheckChangeKind {
@@ -121,6 +123,7 @@ impl CheckChangeKind {
             Self::Shadowed => "replaced by another program",
             Self::FewerTests => "runs fewer tests",
             Self::MoreSkipped => "skips more tests",
+            Self::HidesFailures => "exits with 0 although tests failed",
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the tree as it is, in the background. When the run's work is verified, the checks are compared with the recorded ones.
 //! If they differ, the original checks run on the new code, in a copy of the project.
 
+mod counts;
 mod inline;
 mod kinds;
 mod manifest;
@@ -26,6 +27,7 @@ use rawko_tools::CommandRunner;
 use tokio::task::JoinSet;
 
 use crate::checkpoint::{CheckpointError, Checkpoints, Fate, Trees, Version};
+use counts::miscounted;
 use inline::InlineTests;
 use kinds::CheckFiles;
 pub(crate) use kinds::check_glob;
@@ -175,13 +177,14 @@ impl IntegrityGuard {
         };
         let baseline = self.baseline().await;
         let mut changed = comparison.changed();
+        changed.extend(miscounted(baseline.as_ref(), &verification.runs));
         let mut original = None;
         let result = match terms.changed_checks {
             _ if changed.is_empty() => IntegrityResult::Intact,
             ChangedChecks::Allow => IntegrityResult::Allowed,
             ChangedChecks::Deny => IntegrityResult::Denied,
             ChangedChecks::Rerun => {
-                let run = self.run_originals(terms, comparison).await;
+                let run = self.run_originals(terms, comparison, baseline.as_ref()).await;
                 let result = match (run.passed(), run.runs.is_empty()) {
                     (true, _) => IntegrityResult::OriginalsPass,
                     (false, false) => IntegrityResult::OriginalsFail,
@@ -257,7 +260,12 @@ impl IntegrityGuard {
     }
 
     /// The original checks on the new code.
-    async fn run_originals(&self, terms: &Terms, comparison: Comparison) -> OriginalRun {
+    async fn run_originals(
+        &self,
+        terms: &Terms,
+        comparison: Comparison,
+        baseline: Option<&Baseline>,
+    ) -> OriginalRun {
         let problem = |problem: String| OriginalRun { runs: Vec::new(), problem: Some(problem) };
         let lasting = &comparison.differences.lasting;
         if !lasting.is_empty() {
@@ -279,7 +287,9 @@ impl IntegrityGuard {
             Err(error) => return problem(format!("a copy of the project could not be made: {error}")),
         };
         let runs = replica.run(&self.runner, &terms.commands, terms.timeout).await;
-        OriginalRun { runs, problem: None }
+        let miscounted = miscounted(baseline, &runs);
+        let problem = miscounted.first().map(|change| format!("`{}` {}", change.path, change.how.words()));
+        OriginalRun { runs, problem }
     }
 }
 

@@ -1,17 +1,18 @@
 //! Compound commands: groups, conditions, loops, `case`, `[[ ]]`, functions, and lists in variables.
 
 use super::parser::{Parser, Result, is_name};
-use super::script::Flow;
+use super::script::{CommandList, Flow, Member};
 
 impl Parser<'_> {
     /// The command that the reserved word `word` begins.
-    pub(super) fn compound(&mut self, word: &'static str) -> Result<()> {
+    pub(super) fn compound(&mut self, word: &'static str) -> Result<Member> {
+        let first = self.script.commands.len();
         match word {
-            "{" => return self.group(),
+            "{" => return self.group().map(Member::Group),
             "if" => self.unsure(Self::condition)?,
             "while" | "until" => {
                 self.accept(word);
-                self.unsure(|this| this.body("do").and_then(|()| this.body("done")))?;
+                self.unsure(|this| this.body("do").and_then(|_| this.body("done")))?;
             }
             "for" => self.unsure(|this| this.for_loop(word))?,
             "select" => {
@@ -23,29 +24,31 @@ impl Parser<'_> {
                 self.skip_blanks();
                 self.word()?;
                 self.skip_blanks();
-                return self.function();
+                self.function()?;
+                return Ok(Member::Other(first..self.script.commands.len()));
             }
             "case" => self.unsure(Self::case)?,
             "[[" => self.test()?,
             "coproc" => return self.fail("`coproc` is not understood"),
             _ => return self.fail(&format!("`{word}` where a command was expected")),
         }
-        self.redirections()
+        self.redirections()?;
+        Ok(Member::Other(first..self.script.commands.len()))
     }
 
-    fn group(&mut self) -> Result<()> {
+    fn group(&mut self) -> Result<CommandList> {
         let (first, before) = (self.script.commands.len(), self.script.redirections.len());
         self.accept("{");
-        match self.flow {
+        let list = match self.flow {
             Flow::Straight => self.body("}")?,
             Flow::Chained(_) | Flow::Unsure => self.unsure(|this| this.body("}"))?,
-        }
+        };
         self.redirections()?;
         // Where a file cannot be opened the group does not run.
         if self.script.redirections.len() > before {
             self.unsure_since(first);
         }
-        Ok(())
+        Ok(list)
     }
 
     fn condition(&mut self) -> Result<()> {
@@ -60,7 +63,7 @@ impl Parser<'_> {
                 self.body("then")?;
             } else if self.reserved() == Some("else") {
                 self.accept("else");
-                return self.body("fi");
+                return self.body("fi").map(drop);
             } else {
                 return self.expect("fi");
             }
@@ -77,7 +80,7 @@ impl Parser<'_> {
             self.skip_blanks();
             self.accept(";");
             self.expect("do")?;
-            return self.body("done");
+            return self.body("done").map(drop);
         }
         let name = self.word()?;
         let Some(variable) = name.word.text().filter(|n| name.is_bare && is_name(n)) else {
@@ -97,7 +100,7 @@ impl Parser<'_> {
         }
         self.accept(";");
         self.expect("do")?;
-        self.body("done")
+        self.body("done").map(drop)
     }
 
     fn case(&mut self) -> Result<()> {

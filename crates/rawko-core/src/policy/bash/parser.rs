@@ -5,7 +5,9 @@
 //! overflow the caller's stack.
 
 use super::redirect::{Heredoc, names_descriptor};
-use super::script::{Assignment, Flow, ParsedScript, Simple};
+use super::script::{
+    AndOrList, Assignment, CommandList, Flow, Joint, Member, ParsedScript, Pipeline, Simple,
+};
 
 /// Bytes of a command.
 const MAX_LENGTH: usize = 100_000;
@@ -62,7 +64,11 @@ impl<'s> Parser<'s> {
     fn whole(mut self) -> Result<()> {
         self.skip_lines()?;
         if self.peek().is_some() {
-            self.list()?;
+            let is_outermost = self.depth == 0;
+            let list = self.list()?;
+            if is_outermost {
+                self.script.list = list;
+            }
         }
         match self.peek() {
             Some(c) => self.fail(&format!("`{c}` where no command can begin")),
@@ -107,11 +113,12 @@ impl<'s> Parser<'s> {
     }
 
     /// One or more commands, up to something that ends a list.
-    pub(super) fn list(&mut self) -> Result<()> {
+    pub(super) fn list(&mut self) -> Result<CommandList> {
         self.enter()?;
+        let mut list = CommandList::default();
         loop {
             let first = self.script.commands.len();
-            self.and_or()?;
+            let mut and_or = self.and_or()?;
             self.skip_blanks();
             match self.peek() {
                 Some(';') if self.peek_at(1) != Some(';') => {
@@ -120,17 +127,22 @@ impl<'s> Parser<'s> {
                 Some('&') => {
                     self.next();
                     self.unsure_since(first);
+                    and_or.in_background = true;
                 }
                 Some('\n') => {}
-                _ => break,
+                _ => {
+                    list.0.push(and_or);
+                    break;
+                }
             }
+            list.0.push(and_or);
             self.skip_lines()?;
             if self.ends_list() {
                 break;
             }
         }
         self.leave();
-        Ok(())
+        Ok(list)
     }
 
     pub(super) fn ends_list(&self) -> bool {
@@ -147,13 +159,14 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn and_or(&mut self) -> Result<()> {
+    fn and_or(&mut self) -> Result<AndOrList> {
         let outer = self.flow;
         let first = self.script.commands.len();
         self.script.lists += 1;
         let list = self.script.lists;
         let mut pipelines = 1;
-        self.pipeline()?;
+        let pipeline = self.pipeline()?;
+        let mut and_or = AndOrList { first: pipeline, rest: Vec::new(), in_background: false };
         loop {
             self.skip_blanks();
             let since = &self.script.commands[first..];
@@ -161,7 +174,7 @@ impl<'s> Parser<'s> {
             let or = self.accept("||");
             if !or && !self.accept("&&") {
                 self.flow = outer;
-                return Ok(());
+                return Ok(and_or);
             }
             let second = self.script.commands.len();
             self.flow = match self.flow {
@@ -170,7 +183,8 @@ impl<'s> Parser<'s> {
                 Flow::Straight | Flow::Chained(_) | Flow::Unsure => Flow::Unsure,
             };
             self.skip_lines()?;
-            self.pipeline()?;
+            let pipeline = self.pipeline()?;
+            and_or.rest.push((if or { Joint::Or } else { Joint::And }, pipeline));
             pipelines += 1;
             if let ([only], true) = (&mut self.script.commands[second..], only_cd && or) {
                 only.follows_failed_cd = true;
@@ -178,7 +192,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn pipeline(&mut self) -> Result<()> {
+    fn pipeline(&mut self) -> Result<Pipeline> {
         let first = self.script.commands.len();
         let mut negated = false;
         loop {
@@ -198,8 +212,7 @@ impl<'s> Parser<'s> {
                 _ => break,
             }
         }
-        self.command()?;
-        let mut members = 1;
+        let mut members = vec![self.command()?];
         loop {
             self.skip_blanks();
             if self.peek() != Some('|') || self.peek_at(1) == Some('|') {
@@ -208,24 +221,26 @@ impl<'s> Parser<'s> {
             self.next();
             self.accept("&");
             self.skip_lines()?;
-            self.command()?;
-            members += 1;
+            members.push(self.command()?);
         }
-        if negated || members > 1 {
+        if negated || members.len() > 1 {
             self.unsure_since(first);
         }
-        Ok(())
+        Ok(Pipeline { is_negated: negated, members })
     }
 
-    pub(super) fn command(&mut self) -> Result<()> {
+    pub(super) fn command(&mut self) -> Result<Member> {
+        let first = self.script.commands.len();
         if self.peek() == Some('(') {
             self.next();
-            if self.peek() == Some('(') {
+            let member = if self.peek() == Some('(') {
                 self.arithmetic('(', ')')?;
+                Member::Other(first..self.script.commands.len())
             } else {
-                self.subshell()?;
-            }
-            return self.redirections();
+                Member::Group(self.subshell()?)
+            };
+            self.redirections()?;
+            return Ok(member);
         }
         match self.reserved() {
             None => self.simple(),
@@ -234,10 +249,11 @@ impl<'s> Parser<'s> {
     }
 
     /// Commands up to a reserved word, and that word.
-    pub(super) fn body(&mut self, end: &'static str) -> Result<()> {
+    pub(super) fn body(&mut self, end: &'static str) -> Result<CommandList> {
         self.skip_lines()?;
-        self.list()?;
-        self.expect(end)
+        let list = self.list()?;
+        self.expect(end)?;
+        Ok(list)
     }
 
     /// Does `read` where nothing is sure: in a branch, in a loop, in another shell.
@@ -257,18 +273,16 @@ impl<'s> Parser<'s> {
     }
 
     /// Commands up to `)`, in a shell of their own.
-    fn subshell(&mut self) -> Result<()> {
+    fn subshell(&mut self) -> Result<CommandList> {
         if !self.heredocs.is_empty() {
             return self.fail("a substitution on the line of a here-document");
         }
         self.skip_lines()?;
-        if self.peek() != Some(')') {
-            self.unsure(Self::list)?;
-        }
+        let list = if self.peek() == Some(')') { CommandList::default() } else { self.unsure(Self::list)? };
         if !self.heredocs.is_empty() {
             return self.fail("a here-document without its end");
         }
-        if self.accept(")") { Ok(()) } else { self.fail("`(` without its `)`") }
+        if self.accept(")") { Ok(list) } else { self.fail("`(` without its `)`") }
     }
 
     /// A script inside backquotes.
@@ -279,7 +293,8 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    fn simple(&mut self) -> Result<()> {
+    fn simple(&mut self) -> Result<Member> {
+        let first = self.script.commands.len();
         let mut simple = Simple::new(self.flow);
         loop {
             self.skip_blanks();
@@ -290,7 +305,8 @@ impl<'s> Parser<'s> {
             match self.peek() {
                 None | Some('\n' | '|' | '&' | ';' | ')') => break,
                 Some('(') if simple.words.len() == 1 && simple.redirections.is_empty() => {
-                    return self.function();
+                    self.function()?;
+                    return Ok(Member::Other(first..self.script.commands.len()));
                 }
                 Some('(') => return self.fail("`(` inside a command"),
                 Some(_) => {}
@@ -317,7 +333,7 @@ impl<'s> Parser<'s> {
             return self.fail("a command was expected");
         }
         self.script.commands.push(simple);
-        Ok(())
+        Ok(Member::Simple(self.script.commands.len() - 1))
     }
 }
 

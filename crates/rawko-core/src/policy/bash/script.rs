@@ -1,25 +1,71 @@
 //! A shell command taken apart: what it would run, with what words, and what is written where.
 //!
-//! Flat, not a tree: a filter asks what may run at all, not when.
+//! Flat for the filter, which asks what may run at all and not when. [`CommandList`] says how the commands are joined, for
+//! those who ask whose exit status a script ends with.
+
+use std::ops::Range;
 
 /// Everything that `bash -c` would do with a command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ParsedScript {
+pub(crate) struct ParsedScript {
     /// Every simple command, wherever it stands, in the order of the text.
-    pub(super) commands: Vec<Simple>,
+    pub(crate) commands: Vec<Simple>,
+    /// How the commands are joined. What runs in substitutions is not part of it.
+    pub(crate) list: CommandList,
     /// Redirections of groups, loops and the like.
-    pub(super) redirections: Vec<Redirection>,
+    pub(crate) redirections: Vec<Redirection>,
     /// Variables that loops set.
-    pub(super) loop_variables: Vec<String>,
+    pub(crate) loop_variables: Vec<String>,
     /// Lists of commands joined by `&&` and `||`, to number them.
-    pub(super) lists: usize,
+    pub(crate) lists: usize,
     /// Constructs whose effect is not followed here, in words. No allowlist lets them pass.
-    pub(super) unfollowed: Vec<String>,
+    pub(crate) unfollowed: Vec<String>,
+}
+
+/// Commands one after the other.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandList(pub(crate) Vec<AndOrList>);
+
+/// Pipelines joined by `&&` and `||`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct AndOrList {
+    pub(crate) first: Pipeline,
+    pub(crate) rest: Vec<(Joint, Pipeline)>,
+    /// It ends with `&`.
+    pub(crate) in_background: bool,
+}
+
+/// How a pipeline depends on what stands before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joint {
+    /// `&&`: it runs if that succeeded.
+    And,
+    /// `||`: it runs if that failed.
+    Or,
+}
+
+/// Commands joined by `|`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Pipeline {
+    /// It begins with `!`.
+    pub(crate) is_negated: bool,
+    pub(crate) members: Vec<Member>,
+}
+
+/// One member of a pipeline.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Member {
+    /// A simple command, by its place in [`ParsedScript::commands`].
+    Simple(usize),
+    /// `( … )` or `{ … }`.
+    Group(CommandList),
+    /// A condition, a loop, a function, a test: the commands in it.
+    Other(Range<usize>),
 }
 
 /// Whether a command runs, and whether it runs in the shell itself: what `cd` needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flow {
+pub(crate) enum Flow {
     /// It runs in the shell itself, if every `cd` before it succeeds.
     Straight,
     /// It runs in the shell itself, if what stands before it in a list joined by `&&` succeeds. Lists have different
@@ -31,31 +77,31 @@ pub(super) enum Flow {
 
 /// A simple command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Simple {
-    pub(super) flow: Flow,
+pub(crate) struct Simple {
+    pub(crate) flow: Flow,
     /// It is all that stands after `cd … ||`.
-    pub(super) follows_failed_cd: bool,
+    pub(crate) follows_failed_cd: bool,
     /// `NAME=value` before the command, or alone.
-    pub(super) assignments: Vec<Assignment>,
+    pub(crate) assignments: Vec<Assignment>,
     /// Its name and arguments. Empty for assignments alone.
-    pub(super) words: Vec<ShellWord>,
+    pub(crate) words: Vec<ShellWord>,
     /// Its redirections.
-    pub(super) redirections: Vec<Redirection>,
+    pub(crate) redirections: Vec<Redirection>,
 }
 
 impl Simple {
-    pub(super) fn new(flow: Flow) -> Self {
+    pub(crate) fn new(flow: Flow) -> Self {
         let (assignments, words, redirections) = (Vec::new(), Vec::new(), Vec::new());
         Self { flow, follows_failed_cd: false, assignments, words, redirections }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.assignments.is_empty() && self.words.is_empty() && self.redirections.is_empty()
     }
 
     /// Whether it is nothing but a `cd` that runs for certain. What else could keep it from running (a file that
     /// cannot be opened, a variable that cannot be set) is not there.
-    pub(super) fn is_cd(&self) -> bool {
+    pub(crate) fn is_cd(&self) -> bool {
         let harmless = |redirection: &Redirection| match redirection.target.text() {
             Some("/dev/null") => true,
             // Other descriptors may not be open, and then the command does not run.
@@ -71,24 +117,24 @@ impl Simple {
 
 /// One assignment.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Assignment {
-    pub(super) name: String,
+pub(crate) struct Assignment {
+    pub(crate) name: String,
     /// The whole of it, for patterns.
-    pub(super) shown: String,
+    pub(crate) shown: String,
 }
 
 /// One redirection.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Redirection {
+pub(crate) struct Redirection {
     /// With the descriptor in front, e.g. `2>>`.
-    pub(super) operator: String,
-    pub(super) effect: RedirectionEffect,
-    pub(super) target: ShellWord,
+    pub(crate) operator: String,
+    pub(crate) effect: RedirectionEffect,
+    pub(crate) target: ShellWord,
 }
 
 /// What a redirection does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RedirectionEffect {
+pub(crate) enum RedirectionEffect {
     /// Opens a file for reading.
     Reads,
     /// Opens a file for writing.
@@ -99,15 +145,15 @@ pub(super) enum RedirectionEffect {
 
 /// A word after quote removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ShellWord {
+pub(crate) struct ShellWord {
     /// As it is matched by patterns and shown: quotes removed, expansions as they are spelt.
-    pub(super) shown: String,
-    pub(super) kind: WordKind,
+    pub(crate) shown: String,
+    pub(crate) kind: WordKind,
 }
 
 /// What is known of a word before the command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum WordKind {
+pub(crate) enum WordKind {
     /// Exactly this.
     Literal(String),
     /// One or several words that begin with this, which is not empty.
@@ -121,13 +167,13 @@ pub(super) enum WordKind {
 }
 
 impl ShellWord {
-    pub(super) fn literal(text: impl Into<String>) -> Self {
+    pub(crate) fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { shown: text.clone(), kind: WordKind::Literal(text) }
     }
 
     /// Its text, if that is known.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             WordKind::Literal(text) => Some(text),
             WordKind::Begins(_) | WordKind::FileNames(_) | WordKind::One | WordKind::Many => None,
@@ -135,7 +181,7 @@ impl ShellWord {
     }
 
     /// Whether it is certainly no option: it begins with something else than a dash.
-    pub(super) fn is_operand(&self) -> bool {
+    pub(crate) fn is_operand(&self) -> bool {
         match &self.kind {
             WordKind::Literal(text) | WordKind::Begins(text) => !text.starts_with('-'),
             WordKind::FileNames(_) | WordKind::One | WordKind::Many => false,
@@ -143,7 +189,7 @@ impl ShellWord {
     }
 
     /// Whether it is certainly one word, whatever it says.
-    pub(super) fn is_one(&self) -> bool {
+    pub(crate) fn is_one(&self) -> bool {
         matches!(self.kind, WordKind::Literal(_) | WordKind::One)
     }
 }
