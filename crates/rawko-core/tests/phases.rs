@@ -139,8 +139,13 @@ fn answer(effect: &Effect, numbers: &mut Numbers) -> EffectAnswer {
         Effect::InspectTree { .. } => EffectAnswer::TreeInspected { inspection: TreeInspection::default() },
         Effect::Verify { commands, .. } => {
             let exit_code = Some(i32::from(numbers.below(2) == 0));
-            let run =
-                CommandRun { command: commands[0].clone(), exit_code, output: String::new(), duration_ms: 1 };
+            let run = CommandRun {
+                command: commands[0].clone(),
+                exit_code,
+                output: String::new(),
+                duration_ms: 1,
+                counts: None,
+            };
             let tree = Some(format!("t{}", numbers.below(99)));
             let verification = Verification { runs: vec![run], tree, ..Verification::default() };
             EffectAnswer::VerificationFinished { verification }

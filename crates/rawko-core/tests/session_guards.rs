@@ -29,6 +29,7 @@ fn verification(exit_code: i32, output: &str, tree: &str) -> Verification {
         exit_code: Some(exit_code),
         output: output.into(),
         duration_ms: 7,
+        ..CommandRun::default()
     };
     Verification { runs: vec![run], tree: Some(tree.into()), ..Verification::default() }
 }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rawko_core::facts::CommandRun;
+use rawko_core::facts::{CommandRun, TestCounts, parse_test_counts};
 
 use crate::process::{
     Cause, CommandLine, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
@@ -16,6 +16,8 @@ use crate::process::{
 
 /// Bytes of output that are kept, half of them from its head.
 const MAX_OUTPUT: usize = 8_000;
+/// Bytes of output in which tests are counted.
+const MAX_COUNTED: usize = 8 * 1024 * 1024;
 
 /// Runs commands in one directory.
 #[derive(Debug, Clone)]
@@ -90,26 +92,35 @@ impl CommandRunner {
         let guard = KillOnDrop::new(&handle);
         let done = tokio::task::spawn_blocking(move || wait_for(&handle, &line)).await;
         drop(guard);
-        let (exit_code, output) =
-            done.unwrap_or_else(|error| (None, format!("[the command did not run to its end: {error}]")));
+        let (exit_code, output, counts) = done
+            .unwrap_or_else(|error| (None, format!("[the command did not run to its end: {error}]"), None));
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        CommandRun { command: command.to_owned(), exit_code, output, duration_ms }
+        CommandRun { command: command.to_owned(), exit_code, output, duration_ms, counts }
     }
 }
 
-fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String) {
+/// The exit status, the output, and the tests that it counts.
+fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String, Option<TestCounts>) {
     let mut output = HeadAndTail::new(MAX_OUTPUT);
-    let finished = handle.start(line).and_then(|running| running.finish(&mut |_, bytes| output.push(bytes)));
+    let mut whole = HeadAndTail::new(MAX_COUNTED);
+    let finished = handle.start(line).and_then(|running| {
+        running.finish(&mut |_, bytes| {
+            output.push(bytes);
+            whole.push(bytes);
+        })
+    });
     let cause = match finished {
         Ok(finished) => finished.cause,
         Err(error) => {
             let place = line.directory.display();
-            return (None, format!("[the shell could not be run in `{place}`: {error}]"));
+            return (None, format!("[the shell could not be run in `{place}`: {error}]"), None);
         }
     };
     let mut text = output.text();
     let note = match cause {
-        Cause::Exited { code: Some(_), .. } => return (cause.exit_code(), text),
+        Cause::Exited { code: Some(_), .. } => {
+            return (cause.exit_code(), text, parse_test_counts(&whole.text()));
+        }
         Cause::Exited { code: None, .. } | Cause::Cancelled => format!("[{}]", cause.text()),
         Cause::TimedOut => format!(
             "[timed out: the command did not end within {} s and was killed with everything it started]",
@@ -120,5 +131,5 @@ fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String) {
         text.push('\n');
     }
     text.push_str(&note);
-    (None, text)
+    (None, text, None)
 }

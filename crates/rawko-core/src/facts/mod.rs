@@ -54,7 +54,7 @@ pub struct TreeInspection {
 }
 
 /// One command that rawko itself ran.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandRun {
     /// The command line.
@@ -66,6 +66,9 @@ pub struct CommandRun {
     pub output: String,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// How many tests ran, if its whole output says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<TestCounts>,
 }
 
 impl CommandRun {

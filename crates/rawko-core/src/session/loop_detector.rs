@@ -361,6 +361,7 @@ mod tests {
                 exit_code: Some(101),
                 output: output.into(),
                 duration_ms: 1,
+                counts: None,
             }],
             tree: Some(tree.into()),
             ..Verification::default()

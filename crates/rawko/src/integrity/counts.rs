@@ -1,16 +1,14 @@
 //! Where runners count, fewer tests than at the beginning, or more that are skipped, are changed checks.
 
-use rawko_core::facts::{CommandRun, parse_test_counts};
+use rawko_core::facts::CommandRun;
 use rawko_core::integrity::{Baseline, CheckChange, CheckChangeKind};
 
 /// What the counts of commands that passed say against them.
 pub(super) fn miscounted(baseline: Option<&Baseline>, runs: &[CommandRun]) -> Vec<CheckChange> {
-    let before = |run: &CommandRun| {
-        let same = baseline?.runs.iter().find(|before| before.command == run.command)?;
-        parse_test_counts(&same.output)
-    };
+    let before =
+        |run: &CommandRun| baseline?.runs.iter().find(|before| before.command == run.command)?.counts;
     let how = |run: &CommandRun| {
-        let now = parse_test_counts(&run.output);
+        let now = run.counts;
         if now.is_some_and(|now| now.failed > 0) {
             return Some(CheckChangeKind::HidesFailures);
         }
@@ -29,32 +27,35 @@ pub(super) fn miscounted(baseline: Option<&Baseline>, runs: &[CommandRun]) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rawko_core::facts::TestCounts;
+
+    type Counts = Option<(u64, u64, u64)>;
 
     #[track_caller]
-    fn check(before: Option<&str>, now: &str, expected: Option<CheckChangeKind>) {
-        let run = |output: &str| CommandRun {
+    fn check(before: Option<Counts>, now: Counts, expected: Option<CheckChangeKind>) {
+        let run = |counts: Counts| CommandRun {
             command: "pytest".to_owned(),
             exit_code: Some(0),
-            output: output.to_owned(),
-            duration_ms: 1,
+            counts: counts.map(|(executed, failed, skipped)| TestCounts { executed, failed, skipped }),
+            ..CommandRun::default()
         };
         let baseline = before.map(|before| Baseline { runs: vec![run(before)], tree: "t".to_owned() });
         let got = miscounted(baseline.as_ref(), &[run(now)]);
-        assert_eq!(got.first().map(|change| change.how), expected, "{before:?} {now}");
+        assert_eq!(got.first().map(|change| change.how), expected, "{before:?} {now:?}");
     }
 
     #[test]
     fn counts_speak_against_an_exit_status() {
-        let summary = |text: &str| format!("\n=========== {text} in 0.10s ===========\n");
-        let three = summary("2 passed, 1 failed");
-        check(Some(&three), &summary("3 passed"), None);
-        check(Some(&three), &summary("4 passed"), None);
-        check(Some(&three), &summary("2 passed"), Some(CheckChangeKind::FewerTests));
-        check(Some(&three), &summary("3 passed, 1 skipped"), Some(CheckChangeKind::MoreSkipped));
-        check(Some(&three), "", Some(CheckChangeKind::FewerTests));
-        check(Some(&three), &summary("2 passed, 1 failed"), Some(CheckChangeKind::HidesFailures));
-        check(None, &summary("2 passed, 1 failed"), Some(CheckChangeKind::HidesFailures));
-        check(None, "", None);
-        check(Some("built\n"), "", None);
+        let three = Some(Some((3, 1, 0)));
+        check(three, Some((3, 0, 0)), None);
+        check(three, Some((4, 0, 0)), None);
+        check(three, Some((2, 0, 0)), Some(CheckChangeKind::FewerTests));
+        check(three, Some((3, 0, 1)), Some(CheckChangeKind::MoreSkipped));
+        check(three, None, Some(CheckChangeKind::FewerTests));
+        check(three, Some((3, 1, 0)), Some(CheckChangeKind::HidesFailures));
+        check(None, Some((3, 1, 0)), Some(CheckChangeKind::HidesFailures));
+        check(None, None, None);
+        check(Some(None), None, None);
+        check(Some(None), Some((3, 0, 0)), None);
     }
 }

@@ -3,7 +3,7 @@
 
 use rawko::journal::{ForkedFrom, JournalHeader, StepRecord};
 use rawko_core::agent::Importance;
-use rawko_core::facts::{CommandRun, DiffStat, TreeInspection, Verification};
+use rawko_core::facts::{CommandRun, DiffStat, TestCounts, TreeInspection, Verification};
 use rawko_core::integrity::{
     Baseline, ChangedChecks, CheckChange, CheckChangeKind, Doubt, DoubtReason, Integrity, IntegrityResult,
     OriginalRun,
@@ -396,6 +396,7 @@ fn verification() -> Verification {
         exit_code: Some(101),
         output: "1 failed".into(),
         duration_ms: 800,
+        counts: Some(TestCounts { executed: 3, failed: 1, skipped: 2 }),
     };
     let integrity = Integrity {
         result: IntegrityResult::OriginalsFail,
