@@ -5,7 +5,7 @@
 //! dies. No policy applies: the commands come from a configuration that the user trusts.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rawko_core::facts::{CommandRun, TestCounts, parse_test_counts};
@@ -61,10 +61,8 @@ impl CommandRunner {
         runs
     }
 
-    fn environment(&self, bytecode: Option<&Path>) -> Vec<(OsString, OsString)> {
+    fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut variables = environment(std::env::vars_os(), &self.named);
-        // A compiled module beside a source need not have been made from it: Python compiles anew.
-        variables.extend(bytecode.map(|folder| ("PYTHONPYCACHEPREFIX".into(), folder.into())));
         let Some(programs) = &self.programs else { return variables };
         for (name, value) in &mut variables {
             if name == "PATH" {
@@ -79,11 +77,10 @@ impl CommandRunner {
 
     /// Runs a command until it ends or `timeout` has passed. Dropping the future ends it, with everything it started.
     pub async fn run(&self, command: &str, timeout: Duration) -> CommandRun {
-        let bytecode = tempfile::Builder::new().prefix("rawko-pyc-").tempdir().ok();
         let line = CommandLine {
             program: Program::Shell(command.to_owned()),
             directory: self.root.clone(),
-            environment: self.environment(bytecode.as_ref().map(tempfile::TempDir::path)),
+            environment: self.environment(),
             timeout: Some(timeout),
             reaper: self.reaper.clone(),
         };

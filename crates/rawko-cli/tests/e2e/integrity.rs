@@ -40,6 +40,13 @@ impl Project {
         trial.git(&["add", "--all"]);
         trial.git(&["commit", "--quiet", "-m", "first"]);
         trial = trial.user_config("/verify/commands", json!(self.verify));
+        // Cargo finds its toolchain by the real home.
+        for (variable, folder) in [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")] {
+            let real = std::env::var(variable);
+            let default = || format!("{}/{folder}", std::env::var("HOME").unwrap_or_default());
+            trial = trial.env(variable, real.unwrap_or_else(|_| default()));
+        }
+        trial = trial.user_config("/permissions/env", json!(["RUSTUP_HOME", "CARGO_HOME"]));
         for (pointer, value) in config {
             trial = trial.user_config(pointer, value.clone());
         }

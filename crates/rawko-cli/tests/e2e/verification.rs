@@ -148,7 +148,8 @@ fn a_fork_asks_the_commands_anew() {
     let (code, out, err) =
         ended.trial.ask(&["fork", "last", "--at", &at, "--yes", "--output", "json", "--max-iterations", "6"]);
     assert_eq!(code, Some(0), "{out}{err}");
-    assert!(out.contains("verified"), "{out}");
+    // It passes now, but nothing that the fork did is proven by that.
+    assert!(out.contains("claimed") && out.contains("unchanged"), "{out}");
 }
 
 #[test]
@@ -162,10 +163,11 @@ fn without_a_command_it_is_a_claim() {
     let ended = trial("true", json!(["exit 1"])).args(&["--no-verify"]).run("Do it.");
     ended.exits(0);
     check(&ended, "claimed", 0);
-    let ended = trial("true", json!(["exit 1"])).args(&["--verify", "echo run >> ../log"]).run("Do it.");
+    let ended = trial("touch a", json!(["exit 1"])).args(&["--verify", "echo run >> ../log"]).run("Do it.");
     ended.exits(0);
     check(&ended, "verified", 1);
-    let ended = Trial::new(developer([])).output("text").args(&["--verify", "true"]).run("Do it.");
+    let ended =
+        Trial::new(developer([bash("touch a")])).output("text").args(&["--verify", "true"]).run("Do it.");
     ended.exits(0);
     assert!(ended.stdout.starts_with("Verified: true exited with 0 on tree "), "{}", ended.stdout);
     ended.says(&["verifying: true", "verify< true: exit 0"]);
@@ -191,7 +193,7 @@ fn a_projects_own_commands_need_trust() {
     let config = json!({"verify": {"commands": ["echo run >> ../log"], "timeout": "1m"}});
     let refused = Trial::new(developer([])).config(&config).run("Do it.");
     refused.exits(5).says(&["echo run >> ../log", "would be run to verify", "rawko trust"]);
-    let ended = Trial::new(developer([])).config(&config).args(&["--yes"]).run("Do it.");
+    let ended = Trial::new(developer([bash("touch a")])).config(&config).args(&["--yes"]).run("Do it.");
     ended.exits(0);
     check(&ended, "verified", 1);
 }

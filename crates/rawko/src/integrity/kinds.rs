@@ -89,6 +89,16 @@ impl CheckFiles {
             && Conventions::get().modules.iter().any(|known| known == module)
     }
 
+    /// Whether it is a test of an ecosystem whose runners load all tests into one process: it can change how others run.
+    pub(super) fn shares_a_process(&self, path: &str) -> bool {
+        let extension = path.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
+        self.is_test(path)
+            && matches!(
+                extension,
+                "py" | "rb" | "php" | "js" | "cjs" | "mjs" | "ts" | "cts" | "mts" | "jsx" | "tsx"
+            )
+    }
+
     /// Whether its change explains that installed packages change.
     pub(super) fn is_lock(&self, path: &str) -> bool {
         self.locks.is_match(path)
@@ -97,13 +107,22 @@ impl CheckFiles {
 
 /// Whether `glob` can be read; the error is for the user.
 pub(crate) fn check_glob(glob: &str) -> Result<(), String> {
-    GlobBuilder::new(glob).literal_separator(true).build().map(drop).map_err(|error| error.kind().to_string())
+    GlobBuilder::new(glob)
+        .literal_separator(true)
+        .empty_alternates(true)
+        .build()
+        .map(drop)
+        .map_err(|error| error.kind().to_string())
 }
 
 fn globs<'a>(patterns: impl IntoIterator<Item = &'a String>) -> GlobSet {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        let glob = GlobBuilder::new(pattern).literal_separator(true).case_insensitive(true).build();
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .case_insensitive(true)
+            .empty_alternates(true)
+            .build();
         if let Ok(glob) = glob {
             set.add(glob);
         }

@@ -178,19 +178,25 @@ impl IntegrityGuard {
         let baseline = self.baseline().await;
         let mut changed = comparison.changed();
         changed.extend(miscounted(baseline.as_ref(), &verification.runs));
+        let added = comparison.added.clone();
         let mut original = None;
-        let result = match terms.changed_checks {
-            _ if changed.is_empty() => IntegrityResult::Intact,
-            ChangedChecks::Allow => IntegrityResult::Allowed,
-            ChangedChecks::Deny => IntegrityResult::Denied,
-            ChangedChecks::Rerun => {
+        let result = match (changed.is_empty(), terms.changed_checks) {
+            (true, ChangedChecks::Allow | ChangedChecks::Deny) => IntegrityResult::Intact,
+            (true, ChangedChecks::Rerun) if added.is_empty() => IntegrityResult::Intact,
+            (false, ChangedChecks::Allow) => IntegrityResult::Allowed,
+            (false, ChangedChecks::Deny) => IntegrityResult::Denied,
+            (only_added, ChangedChecks::Rerun) => {
                 let run = self.run_originals(terms, comparison, baseline.as_ref()).await;
                 let result = match (run.passed(), run.runs.is_empty()) {
+                    (true, _) if only_added => IntegrityResult::Intact,
                     (true, _) => IntegrityResult::OriginalsPass,
                     (false, false) => IntegrityResult::OriginalsFail,
                     (false, true) => IntegrityResult::OriginalsUnknown,
                 };
                 original = Some(run);
+                if only_added && result != IntegrityResult::Intact {
+                    changed = added;
+                }
                 result
             }
         };
@@ -202,6 +208,19 @@ impl IntegrityGuard {
             original,
             ..verification
         }
+    }
+
+    /// Removes what Python compiled inside the project: it need not have been made from the sources beside it.
+    pub(crate) async fn remove_bytecode(&self) {
+        let (checkpoints, project) = (self.checkpoints.clone(), self.project.clone());
+        let _ = tokio::task::spawn_blocking(move || {
+            let ignored = checkpoints.ignored().unwrap_or_default();
+            for folder in ignored.iter().filter(|path| path.ends_with("__pycache__/")) {
+                // What is left is a cache that could not be removed.
+                let _ = std::fs::remove_dir_all(project.join(folder.trim_end_matches('/')));
+            }
+        })
+        .await;
     }
 
     async fn baseline(&self) -> Option<Baseline> {
@@ -225,7 +244,7 @@ impl IntegrityGuard {
         let dependencies_changed =
             fates.iter().any(|(path, fate)| *fate != Fate::Same && files.is_lock(path));
         let mut versions = BTreeMap::new();
-        let mut changed = Vec::new();
+        let (mut changed, mut added) = (Vec::new(), Vec::new());
         for (path, fate) in &fates {
             let is_config = files.is_config(path) || named.contains(path);
             let is_check = is_config || files.is_test(path);
@@ -234,9 +253,12 @@ impl IntegrityGuard {
                 Fate::Deleted if is_check => CheckChangeKind::Deleted,
                 Fate::Changed if is_check => CheckChangeKind::Changed,
                 Fate::Added if is_config || files.shadows(path) => CheckChangeKind::Added,
-                // A new test is no changed check; the original checks are run without it all the same.
+                // A new test is no changed check.
                 Fate::Added if is_check => {
                     versions.insert(path.clone(), Version::Neither);
+                    if files.shares_a_process(path) {
+                        added.push(CheckChange { path: path.clone(), how: CheckChangeKind::Added });
+                    }
                     continue;
                 }
                 Fate::Changed => {
@@ -256,7 +278,7 @@ impl IntegrityGuard {
             Some(before) => before.differences(&now, dependencies_changed),
             None => Differences::default(),
         };
-        Ok(Some(Comparison { trees, versions, changed, differences, entries: now.entries }))
+        Ok(Some(Comparison { trees, versions, changed, added, differences, entries: now.entries }))
     }
 
     /// The original checks on the new code.
@@ -299,6 +321,8 @@ struct Comparison {
     /// Which version of a file the original checks are run with, where it is not the present one.
     versions: BTreeMap<String, Version>,
     changed: Vec<CheckChange>,
+    /// New tests that may change how the original ones run.
+    added: Vec<CheckChange>,
     differences: Differences,
     /// What git ignores.
     entries: BTreeSet<String>,

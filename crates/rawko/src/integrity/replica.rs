@@ -95,7 +95,7 @@ impl Replica {
     ) -> Vec<CommandRun> {
         let mut runner = runner.within(&self.project);
         if self.programs().is_dir() {
-            runner = runner.finding(&self.programs());
+            runner = runner.finding(self.programs());
         }
         runner.run_all(commands, timeout).await
     }
