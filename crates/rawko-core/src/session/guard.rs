@@ -53,7 +53,7 @@ impl Ledger {
             changes: tree.changes.clone(),
             verification,
             repetition: self.detector.noticed(),
-            budget: Some(self.remaining()).filter(|left| *left != BudgetFacts::default()),
+            budget: Some(self.remaining_worth_telling()).filter(|left| *left != BudgetFacts::default()),
             barred,
         };
     }
