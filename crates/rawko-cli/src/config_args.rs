@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, Args};
 use rawko::RawkoBuilder;
-use rawko::config::{NotATimeSpan, Overrides, PlainNumber, TimeSpan};
+use rawko::config::{NotATimeSpan, Overrides, PlainNumber, TimeLimit, TimeSpan};
 use rawko_core::agent::Permissions;
 
 use crate::workspace::Workspace;
@@ -34,9 +34,9 @@ pub(crate) struct OverrideArgs {
     /// Maximum cost, in US dollars [env: RAWKO_MAX_COST]
     #[arg(long, value_name = "USD", value_parser = amount)]
     max_cost: Option<f64>,
-    /// Maximum time: 90s, 30m, or a number of seconds [env: RAWKO_TIMEOUT]
-    #[arg(long, value_name = "TIME", value_parser = time_span)]
-    timeout: Option<TimeSpan>,
+    /// Maximum time: 90s, 30m, or a number of seconds; 0 for no limit [env: RAWKO_TIMEOUT]
+    #[arg(long, value_name = "TIME", value_parser = time_limit)]
+    timeout: Option<TimeLimit>,
     /// Do not use the decision cache: always ask the arbiter's model
     #[arg(long)]
     no_cache: bool,
@@ -115,6 +115,11 @@ pub(crate) fn amount(text: &str) -> Result<f64, String> {
         Ok(amount) if amount.is_finite() && amount >= 0.0 => Ok(amount),
         _ => Err("write an amount in US dollars, like 2.50".to_owned()),
     }
+}
+
+/// A length of time, or 0; a number without a unit is seconds.
+fn time_limit(text: &str) -> Result<TimeLimit, NotATimeSpan> {
+    TimeLimit::parse(text, PlainNumber::Seconds)
 }
 
 /// A length of time; a number without a unit is seconds.

@@ -257,6 +257,12 @@ pub struct RunLimits {
     /// Longest wall time, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_duration_ms: Option<u64>,
+    /// Whether nobody chose the limit of the cost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_is_default: bool,
+    /// Whether nobody chose the limit of the time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub duration_is_default: bool,
 }
 
 impl Default for RunLimits {
@@ -267,6 +273,8 @@ impl Default for RunLimits {
             max_tokens: None,
             max_cost_usd: None,
             max_duration_ms: None,
+            cost_is_default: false,
+            duration_is_default: false,
         }
     }
 }

@@ -135,6 +135,20 @@ fn then_the_middle_is_summed_up() {
     bench.check_fold();
 }
 
+/// As many of the last turns as fit into a fifth of the window stay as they were.
+#[test]
+fn a_summary_keeps_a_fifth_of_the_window() {
+    let mut bench = at_work();
+    until_summary(&mut bench);
+    bench.reply(vec![Content::text("I thought.")]);
+    let (_, request) = bench.asked();
+    let weight = |message: &_| serde_json::to_string(message).unwrap().len();
+    let kept: usize = request.messages[1..].iter().map(|message| weight(&**message)).sum();
+    let turn: usize = request.messages[1..3].iter().map(|message| weight(&**message)).sum();
+    let fifth = 12_000 / 5 * 4;
+    assert!(kept <= fifth + turn && kept + 2 * turn > fifth, "{kept} of {fifth} bytes, {turn} a turn");
+}
+
 /// Thinking would use up a summary's tokens before its first word.
 #[test]
 fn a_model_that_may_think_gets_room_for_it_before_its_summary() {

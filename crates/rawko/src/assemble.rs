@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
 use rawko_core::arbiter::Templates;
+use rawko_core::cost::PriceTable;
 use rawko_core::memory::MemoryEffects;
 use rawko_core::memory::extraction::EXTRACTOR;
 use rawko_core::models;
@@ -18,7 +19,7 @@ use rawko_core::setup::{
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
 
-use crate::config::{Config, Loaded, LoadedAgent, ProviderType, ResolvedProvider, read_data_file};
+use crate::config::{Config, Loaded, LoadedAgent, Origin, ProviderType, ResolvedProvider, read_data_file};
 use crate::error::Error;
 
 /// Default limit of one response, in tokens: enough for a file of a thousand lines.
@@ -57,7 +58,8 @@ pub(crate) fn setup(
     let most_tokens = Some(most_decision_tokens(&judge));
     let fallback = config.provider.fallback.iter();
     let built_in = Templates::default();
-    Ok(Setup {
+    let is_default = |pointer: &str| *loaded.provenance.origin(pointer) == Origin::Default;
+    let mut setup = Setup {
         edition: Edition::NEWEST,
         agents: agents(loaded, registered, cli)?,
         default_agent: config.agents.default.clone(),
@@ -79,8 +81,10 @@ pub(crate) fn setup(
             max_iterations: constraints.max_iterations,
             max_consecutive_failures: constraints.max_consecutive_failures,
             max_tokens: constraints.max_tokens,
-            max_cost_usd: constraints.max_cost_usd,
-            max_duration_ms: constraints.max_duration.map(|span| span.as_ms()),
+            max_cost_usd: Some(constraints.max_cost_usd).filter(|max| *max > 0.0),
+            max_duration_ms: constraints.max_duration.as_ms(),
+            cost_is_default: is_default("/constraints/maxCostUsd"),
+            duration_is_default: is_default("/constraints/maxDuration"),
         },
         checkpoints: true,
         prices: config.prices.clone(),
@@ -88,7 +92,31 @@ pub(crate) fn setup(
         verify,
         memory: None,
         place,
-    })
+    };
+    lift_default_cost(&mut setup);
+    Ok(setup)
+}
+
+/// The default cost limit counts only where the prices of all models are known.
+pub(crate) fn lift_default_cost(setup: &mut Setup) {
+    let limits = setup.limits;
+    let without = RunLimits { max_cost_usd: None, cost_is_default: false, ..limits };
+    if limits.cost_is_default && unpriced(setup).is_some() {
+        setup.limits = without;
+    }
+}
+
+/// A model of the run whose price is not known, if a cost limit needs it.
+pub(crate) fn unpriced(setup: &Setup) -> Option<&str> {
+    let prices = PriceTable::with_overrides(setup.prices.clone());
+    let of_run = setup.limits.max_cost_usd.is_some();
+    let limited = |agent: &&AgentSetup| of_run || agent.config.budget.max_cost_usd.is_some();
+    let choices: Vec<_> = setup.agents.values().filter(limited).map(|agent| &agent.model).collect();
+    // An agent with a budget may continue with any of the alternatives.
+    let others = setup.fallback.iter().filter(|_| of_run || !choices.is_empty());
+    let judge = of_run.then_some(&setup.arbiter.model);
+    let mut all = choices.iter().copied().chain(judge).chain(others);
+    all.find(|choice| prices.price(&choice.model).is_none()).map(|choice| choice.model.as_str())
 }
 
 /// A script gives its answers in order, so a cached answer would shift the others.

@@ -56,6 +56,7 @@ impl Rawko {
             resumed: matches!(start, Start::Resumed { .. }),
             forked_from,
             dry_run: self.builder.dry_run,
+            limits: Some(setup.limits),
             degraded: self.missing(),
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rawko_core::session::Event;
-use rawko_core::setup::{AgentSetup, ModelChoice, ProjectContext, Setup};
+use rawko_core::setup::{ModelChoice, ProjectContext, Setup};
 use rawko_core::text::{hex, truncate};
 use rawko_core::tool::ToolAccess;
 use rawko_provider::Provider;
@@ -247,23 +247,11 @@ impl Rawko {
 
     /// A budget in dollars needs the price of every model.
     pub(crate) fn check_prices(&self, setup: &Setup) -> Result<(), Error> {
-        let prices = rawko_core::cost::PriceTable::with_overrides(setup.prices.clone());
-        let of_run = setup.limits.max_cost_usd.is_some();
-        let limited = |agent: &&AgentSetup| of_run || agent.config.budget.max_cost_usd.is_some();
-        let choices: Vec<_> = setup.agents.values().filter(limited).map(|agent| &agent.model).collect();
-        // An agent with a budget may continue with any of the alternatives.
-        let others = setup.fallback.iter().filter(|_| of_run || !choices.is_empty());
-        let judge = of_run.then_some(&setup.arbiter.model);
-        for choice in choices.iter().copied().chain(judge).chain(others) {
-            if prices.price(&choice.model).is_none() {
-                return Err(Error::Setup {
-                    message: format!(
-                        "a cost limit is set, but the price of the model `{}` is not known",
-                        choice.model
-                    ),
-                    hint: format!("give its price under prices.{} in the configuration", choice.model),
-                });
-            }
+        if let Some(model) = assemble::unpriced(setup) {
+            return Err(Error::Setup {
+                message: format!("a cost limit is set, but the price of the model `{model}` is not known"),
+                hint: format!("give its price under prices.{model} in the configuration"),
+            });
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! `stream-json` and the terminal all use them (`docs/spec/cli.md`). They are projections: nothing is decided by them.
 
 use rawko_core::session::{Note, Outcome};
+use rawko_core::setup::RunLimits;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,9 @@ pub enum RunEvent {
         /// Whether this is a dry run, which changes nothing.
         #[serde(default, skip_serializing_if = "is_false")]
         dry_run: bool,
+        /// What it stops at, of those that are configured by default too. Absent from records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<RunLimits>,
         /// What this run does without: what the operating system does not enforce, and git where it is not installed.
         degraded: Vec<String>,
     },

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use rawko::config::ProviderType;
-use rawko::{Rawko, VerificationPlan};
+use rawko::{Rawko, TimeSpan, VerificationPlan};
 use rustix::fs::{Access, access};
 use serde::Serialize;
 use serde_json::json;
@@ -90,6 +90,7 @@ fn examine(workspace: &Workspace) -> Vec<DoctorFinding> {
             findings.push(trust(workspace, &rawko));
             findings.extend(models(workspace, &rawko));
             findings.push(verification(&rawko));
+            findings.extend(limits(&rawko));
             findings.push(folder(workspace, rawko.project()));
             findings.push(git(workspace.environment, rawko.project()));
             findings.push(bash());
@@ -180,6 +181,24 @@ fn models(workspace: &Workspace, rawko: &Rawko) -> Vec<DoctorFinding> {
 }
 
 /// The verification commands, and where they come from.
+/// What stops a run that does not end by itself.
+fn limits(rawko: &Rawko) -> Option<DoctorFinding> {
+    const NAME: &str = "limits";
+    // Where there is no setup, another finding says why.
+    let limits = rawko.setup().ok()?.limits;
+    let time = limits.max_duration_ms.and_then(TimeSpan::from_ms);
+    let time = time.map_or("no limit of the time".to_owned(), |max| format!("a run stops after {max}"));
+    let finding = match limits.max_cost_usd {
+        Some(max) => DoctorFinding::ok(NAME, format!("{time}, and at ${max:.2}")),
+        None if rawko.config().config.constraints.max_cost_usd > 0.0 => DoctorFinding::ok(
+            NAME,
+            format!("{time}; its cost is not limited, because the price of a model is not known"),
+        ),
+        None => DoctorFinding::ok(NAME, format!("{time}; its cost is not limited")),
+    };
+    Some(finding)
+}
+
 fn verification(rawko: &Rawko) -> DoctorFinding {
     const NAME: &str = "verification";
     let VerificationPlan { commands, origin, found, .. } = rawko.verification_plan();

@@ -7,9 +7,10 @@ use rawko_core::machine::{Decision, Plan, PlanStep, StepStatus};
 use rawko_core::memory::{MemoryUse, RecalledMemory};
 use rawko_core::message::ToolCall;
 use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory};
+use rawko_core::setup::RunLimits;
 use rawko_core::text::truncate;
 use rawko_core::tool::ToolOutcome;
-use rawko_core::{ErrorInfo, Timestamp, Usage};
+use rawko_core::{ErrorInfo, TimeSpan, Timestamp, Usage};
 use serde_json::Value;
 
 use crate::output::{Clock, about, clean, clean_line, cost, duration, tokens};
@@ -22,6 +23,15 @@ const REASON_CHARS: usize = 200;
 const TREE_CHARS: usize = 12;
 /// Lines of a tool's output that `--verbose` shows.
 const HEAD_LINES: usize = 12;
+
+/// What stops the run if it does not end by itself: `stops at $10.00 (--max-cost) or after 4h (--timeout)`.
+pub(super) fn limits(limits: &RunLimits) -> Option<String> {
+    let cost = limits.max_cost_usd.map(|max| format!("at ${max:.2} (--max-cost)"));
+    let time = limits.max_duration_ms.and_then(TimeSpan::from_ms);
+    let time = time.map(|max| format!("after {max} (--timeout)"));
+    let parts: Vec<String> = cost.into_iter().chain(time).collect();
+    (!parts.is_empty()).then(|| format!("stops {}", parts.join(" or ")))
+}
 
 /// The argument that says most about a call: `bash tests/run.sh` of a `Bash`, the file of an `Edit`.
 pub(super) fn arguments(tool: &str, input: &Value) -> String {

@@ -107,6 +107,7 @@ impl<W: Write> Plain<W> {
                 resumed,
                 forked_from,
                 degraded,
+                limits,
                 dry_run: _,
             } => {
                 let session = phrase::session(session, *resumed, forked_from.as_ref());
@@ -118,6 +119,9 @@ impl<W: Write> Plain<W> {
                         clean_line(&agents.join(", "))
                     ))?;
                     self.line(&format!("  journal {}", clean_line(journal)))?;
+                }
+                if let Some(limits) = limits.as_ref().and_then(phrase::limits) {
+                    self.line(&format!("  {limits}"))?;
                 }
                 for missing in degraded {
                     let label = self.paint.warning("careful:");

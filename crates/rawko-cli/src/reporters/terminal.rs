@@ -12,6 +12,7 @@ use rawko_core::machine::{Plan, StepStatus};
 use rawko_core::message::ToolCall;
 use rawko_core::policy::is_control_tool;
 use rawko_core::session::Note;
+use rawko_core::setup::RunLimits;
 use rawko_core::tool::ToolOutcome;
 
 use super::live::{Columns, Live};
@@ -141,11 +142,21 @@ impl<W: Write> Terminal<W> {
         self.live.print(&text)
     }
 
-    fn started(&mut self, session: &str, task: &str, journal: &str, degraded: &[String]) -> io::Result<()> {
+    fn started(
+        &mut self,
+        session: &str,
+        task: &str,
+        journal: &str,
+        limits: Option<RunLimits>,
+        degraded: &[String],
+    ) -> io::Result<()> {
         let paint = self.paint;
         let mut text = format!("{} {}", paint.strong(&clean_line(task)), paint.faint(session));
         if self.verbose() {
             text.push_str(&format!("\n{}", paint.faint(&clean_line(journal))));
+        }
+        if let Some(limits) = limits.as_ref().and_then(phrase::limits) {
+            text.push_str(&format!("\n{}", paint.faint(&limits)));
         }
         for missing in degraded {
             text.push_str(&format!("\n{} {}", paint.warning("careful:"), paint.faint(&clean_line(missing))));
@@ -224,6 +235,7 @@ impl<W: Write> Terminal<W> {
                 resumed,
                 forked_from,
                 degraded,
+                limits,
                 dry_run: _,
                 at: _,
                 agents: _,
@@ -231,7 +243,7 @@ impl<W: Write> Terminal<W> {
                 self.now.running = true;
                 "starting".clone_into(&mut self.now.doing);
                 let session = phrase::session(session, *resumed, forked_from.as_ref());
-                self.started(&session, task, journal, degraded)
+                self.started(&session, task, journal, *limits, degraded)
             }
             RunEvent::TextDelta { agent, text } => {
                 if self.verbose() || !matches!(agent.as_str(), "select" | "evaluate") {

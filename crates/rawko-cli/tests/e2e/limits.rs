@@ -176,3 +176,42 @@ fn the_budget_of_an_agent_needs_a_price() {
     let ended = trial.agent(&agent).run("Do it.");
     ended.exits(2).says(&["price", "mystery", "prices.mystery"]);
 }
+
+/// Limits that nobody chose: on where the price is known, said at the start, and lifted by 0.
+#[track_caller]
+fn check_default(arguments: &[&str], cost: Option<f64>, ms: Option<u64>) {
+    let trial = Trial::new(crate::answers::developer([])).args(arguments);
+    let ended = trial.run("Do it.");
+    ended.exits(0);
+    let limits = &ended.events_of("session_started")[0]["limits"];
+    assert_eq!(limits["maxCostUsd"].as_f64(), cost, "{arguments:?}: {limits}");
+    assert_eq!(limits["maxDurationMs"].as_u64(), ms, "{arguments:?}: {limits}");
+}
+
+#[test]
+fn limits_that_nobody_chose() {
+    const FOUR_HOURS: u64 = 4 * 3_600_000;
+    let known = ["--model", "claude-sonnet-4-5"];
+    check_default(&known, Some(10.0), Some(FOUR_HOURS));
+    check_default(&["--model", "mystery"], None, Some(FOUR_HOURS));
+    check_default(&[&known[..], &["--max-cost", "0", "--timeout", "0"]].concat(), None, None);
+    check_default(&[&known[..], &["--max-cost", "2", "--timeout", "5m"]].concat(), Some(2.0), Some(300_000));
+}
+
+/// One execution that solves the task costs one selection and one evaluation beside the agent's own calls.
+#[test]
+fn a_simple_task_stays_cheap() {
+    let write = crate::answers::call("Write", &json!({"file_path": "a.txt", "content": "done\n"}));
+    let server = testkit::ModelServer::sequence([
+        select("developer"),
+        write,
+        report("wrote it"),
+        crate::answers::complete("all done"),
+    ]);
+    let ended = Trial::new(server).args(&["--verify", "test -s a.txt"]).run("Write a.txt.");
+    ended.exits(0);
+    assert_eq!(ended.finish()["status"], "verified");
+    let asked = ended.trial.server.asked();
+    let count = |who| asked.iter().filter(|asked| asked.who() == who).count();
+    assert_eq!((count(testkit::Who::Select), count(testkit::Who::Evaluate), asked.len()), (1, 1, 4));
+}

@@ -126,3 +126,39 @@ fn no_permission_and_no_trust_sets_the_counts_back() {
     assert_eq!(ended.finish()["limit"], "stalled");
     assert!(ended.events_of("tool_finished").len() <= 18, "no more than without");
 }
+
+/// However new it looks, work that comes to nothing ends within so many model calls.
+const MOST_CALLS: usize = 150;
+
+/// An agent that does something else in each turn, without any progress.
+#[track_caller]
+fn check_useless(turn: impl Fn(usize) -> Answer + Send + Sync + 'static) {
+    let ended = stalled(
+        ModelServer::start(move |asked: &Asked| match asked.who() {
+            Who::Select => select("developer"),
+            Who::Evaluate => decide(json!({"decision": "CONTINUE", "reason": "let it finish"})),
+            Who::Agent => turn(asked.number),
+        }),
+        "a model call with no new text",
+    );
+    let asked = ended.trial.server.asked().len();
+    assert!(asked <= MOST_CALLS, "{asked} model calls");
+}
+
+#[test]
+fn a_counter_in_a_file() {
+    check_useless(|number| bash(&format!("echo {number} >> counter.txt")));
+}
+
+#[test]
+fn another_useless_command_each_time() {
+    check_useless(|number| bash(&format!("echo attempt {number}; sleep 0")));
+}
+
+#[test]
+fn another_plan_each_time() {
+    check_useless(|number| {
+        let step = json!({"description": format!("think of {}", "x".repeat(number)), "status": "pending"});
+        call("UpdatePlan", &json!({"steps": [step]}))
+    });
+}

@@ -13,24 +13,22 @@ use crate::conversation::weight;
 use crate::message::{Content, Message, Role};
 use crate::text::{keep_ends, truncate};
 
-/// Most turns at the end that stay unchanged.
-const KEPT_TURNS: usize = 4;
 /// Results up to this length are not cut.
 const SHORT_RESULT: usize = 600;
 /// The length to which results of the last turns are cut, when nothing else is left to cut.
 const TRIMMED_RESULT: usize = 2_000;
 
-/// The position of the first message to keep: the last turns that fit in `budget` bytes, at most four, at least one.
+/// The position of the first message to keep: the last turns that fit in `budget` bytes, at most `most`, at least one.
 /// It is that of an assistant's message, so that calls and their results stay together.
 #[must_use]
-pub(super) fn tail(messages: &[Arc<Message>], budget: usize) -> usize {
+pub(super) fn tail(messages: &[Arc<Message>], budget: usize, most: usize) -> usize {
     let mut start = messages.len();
     let mut used = 0_usize;
     let mut turns = 0;
     for (at, message) in messages.iter().enumerate().skip(1).rev() {
         used = used.saturating_add(weight(message));
         if message.role == Role::Assistant {
-            if turns > 0 && (turns == KEPT_TURNS || used > budget) {
+            if turns > 0 && (turns == most || used > budget) {
                 break;
             }
             turns += 1;

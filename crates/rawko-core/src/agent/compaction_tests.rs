@@ -89,9 +89,10 @@ fn the_largest_and_oldest_go_first_and_the_plan_stays() {
 #[test]
 fn the_tail_is_of_whole_turns() {
     let messages = conversation(&[vec![10], vec![10], vec![10], vec![10], vec![10], vec![10]]);
-    assert_eq!(tail(&messages, usize::MAX), 13 - 8, "four turns");
-    assert_eq!(tail(&messages, 0), 11, "the last one in any case");
-    assert_eq!(tail(&messages[..1], 0), 1, "an opening alone has none");
+    assert_eq!(tail(&messages, usize::MAX, 4), 13 - 8, "four turns");
+    assert_eq!(tail(&messages, usize::MAX, usize::MAX), 1, "all that fit");
+    assert_eq!(tail(&messages, 0, 4), 11, "the last one in any case");
+    assert_eq!(tail(&messages[..1], 0, 4), 1, "an opening alone has none");
 }
 
 #[test]
@@ -116,10 +117,11 @@ proptest! {
     fn what_is_shorter_is_still_a_conversation(
         turns in proptest::collection::vec(proptest::collection::vec(0usize..6_000, 0..4), 0..12),
         budget in 0usize..40_000,
+        most in 1usize..14,
         excess in 0usize..60_000,
     ) {
         let messages = conversation(&turns);
-        let start = tail(&messages, budget);
+        let start = tail(&messages, budget, most);
         let cut = cut_results(&messages, start, excess);
         if let Some(cut) = &cut {
             check_form(cut);
@@ -134,7 +136,7 @@ proptest! {
         check_form(&shorter);
         prop_assert_eq!(&shorter[0].content[0], &messages[0].content[0]);
         prop_assert_eq!(&shorter[1..], &messages[start..]);
-        prop_assert_eq!(tail(&shorter, budget), shorter.len() - (messages.len() - start), "the same tail");
+        prop_assert_eq!(tail(&shorter, budget, most), shorter.len() - (messages.len() - start), "the same tail");
         if let Some(trimmed) = trim_results(&shorter, 1, excess) {
             check_form(&trimmed);
             prop_assert!(total(&trimmed) < total(&shorter));

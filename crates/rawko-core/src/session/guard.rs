@@ -12,6 +12,7 @@ use crate::facts::{BudgetFacts, CommandRun, Verification};
 use crate::machine::Decision;
 use crate::message::ToolCall;
 use crate::note::DecisionPoint;
+use crate::setup::Edition;
 use crate::text::keep_ends;
 use crate::tool::{ToolAccess, ToolOutcome};
 
@@ -51,8 +52,8 @@ impl Ledger {
         self.facts = RunFacts {
             changes: tree.changes.clone(),
             verification,
-            repetition: self.detector.noticed().cloned(),
-            budget: Some(self.remaining()).filter(|left| *left != BudgetFacts::default()),
+            repetition: self.detector.noticed(),
+            budget: Some(self.remaining_worth_telling()).filter(|left| *left != BudgetFacts::default()),
             barred,
         };
     }
@@ -122,6 +123,12 @@ impl Ledger {
         if self.detector.begin(from, to) { Err(self.stalled()) } else { Ok(()) }
     }
 
+    /// Whether another failure is one too many. Where it is that of going in circles, the run should say so.
+    pub(super) fn fails_for_good(&self) -> bool {
+        let failures = self.machine.context().consecutive_failures;
+        self.setup.edition >= Edition::Second && failures + 1 >= self.setup.limits.max_consecutive_failures
+    }
+
     /// The error that ends a run that repeats itself.
     pub(super) fn stalled(&mut self) -> ErrorInfo {
         self.limit = Some(LimitKind::Stalled);
@@ -143,6 +150,28 @@ impl Ledger {
         {
             execution.remark(format!(
                 "You have done this {times} times, and nothing changed in between: {what}. Do something else, or `Report` how it stands. At {change_at} times your turn ends."
+            ));
+        }
+        let alarm = self.detector.failed_alike(call);
+        self.detector.heed(alarm);
+        if alarm == Alarm::Nudge
+            && let Some(Repetition { what, times, .. }) = self.detector.noticed()
+        {
+            execution.remark(format!(
+                "{what}: {times} times now. Look for the cause elsewhere: what is run may not be what you change, or the failure not be what you think it is."
+            ));
+        }
+    }
+
+    /// Looks at how many model calls brought nothing, now that a turn is over. The agent is warned once.
+    pub(super) fn watch_progress(&mut self, execution: &mut Execution) {
+        let alarm = self.detector.patience();
+        self.detector.heed(alarm);
+        if alarm == Alarm::Nudge
+            && let Some(Repetition { what, times, change_at, .. }) = self.detector.noticed()
+        {
+            execution.remark(format!(
+                "This run has made no progress: {times} times {what}. Change what is missing, or `Report` how it stands and what keeps you. At {change_at} times your turn ends."
             ));
         }
     }

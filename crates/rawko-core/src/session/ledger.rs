@@ -65,7 +65,7 @@ impl Ledger {
             shared: SharedPart::of(shared_events),
             tree: TreeEvidence::default(),
             extractor_tokens: 0,
-            detector: LoopDetector::default(),
+            detector: LoopDetector::new(setup.edition),
             drafted_plan: None,
             facts: RunFacts::default(),
             limit: None,
@@ -111,6 +111,7 @@ impl Ledger {
     ) -> Result<EffectId, Refusal> {
         let reservation = self.reserve(&purpose, choice, conversation.estimated_tokens())?;
         let id = self.open.issue(OpenEffect::ModelCall);
+        self.detector.asked();
         self.spend.hold(id, reservation);
         reaction.effects.push(Effect::CallModel {
             id,

@@ -1,28 +1,32 @@
-//! The loop detector (`docs/spec/tools-and-permissions.md`, "Guards"): notices that a run repeats itself.
+//! The loop detector (`docs/spec/tools-and-permissions.md`, "Guards"): notices that a run repeats itself, or goes on
+//! without progress.
 //!
 //! It counts fingerprints: of tool calls as (tool, input, result, tree), of agent switches as (from, to, tree, plan),
-//! of failed verifications as (commands, output, tree). "Tree" is what the run itself has done to it: the set of
-//! distinct changes made so far. A change that was made before brings nothing new, so doing and undoing is a circle
-//! too. Only progress (a change or a plan that was not there before) resets the counts: no permission, override or
-//! resume does.
+//! of failed verifications as (commands, output, tree). "Tree" is what the run itself has done to it. Doing and undoing
+//! is a circle too. Only progress resets the counts: no permission, override or resume does. What progress is,
+//! [`Novelty`] says; how long a run may go without, [`Stagnation`]. Under the first edition, every command that was not
+//! given before and every plan with other words is progress.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
+use super::novelty::{News, Novelty};
+use super::stagnation::Stagnation;
 use crate::arbiter::Repetition;
-use crate::facts::Verification;
-use crate::machine::Plan;
+use crate::facts::{TreeInspection, Verification};
+use crate::machine::{Plan, StepStatus};
 use crate::message::ToolCall;
+use crate::setup::Edition;
 use crate::text::truncate;
 use crate::tool::{ToolAccess, ToolOutcome};
 
 /// How often something may repeat until agent and arbiter are warned, another agent must work, and the run stops.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
-    nudge: u32,
-    change: u32,
-    stop: u32,
+pub(super) struct Bounds {
+    pub(super) nudge: u32,
+    pub(super) change: u32,
+    pub(super) stop: u32,
 }
 
 /// The same call with the same result on the same tree.
@@ -33,6 +37,9 @@ const SWITCHES: Bounds = Bounds { nudge: 3, change: 5, stop: 7 };
 const FRUITLESS: Bounds = Bounds { nudge: 4, change: 6, stop: 9 };
 /// The same failed verification of the same tree.
 const VERIFICATIONS: Bounds = Bounds { nudge: 2, change: 3, stop: 5 };
+
+/// The same failure of a check after different changes. Runs that solved their task saw the same one four times.
+const SAME_RED: Bounds = Bounds { nudge: 5, change: 80, stop: 100 };
 
 /// Characters of a call that are quoted.
 const CALL_CHARS: usize = 160;
@@ -51,36 +58,92 @@ pub(super) enum Alarm {
     Stop,
 }
 
-type Fingerprint = [u8; 16];
+pub(super) type Fingerprint = [u8; 16];
 
 /// What a run has done and how often.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct LoopDetector {
-    /// How often each call and each switch was seen since the last progress.
-    seen: BTreeMap<Fingerprint, u32>,
+    edition: Edition,
+    /// How often each call was seen since the last news, and each switch since the last progress.
+    calls: BTreeMap<Fingerprint, u32>,
+    switches: BTreeMap<Fingerprint, u32>,
     /// Failed verifications by tree. Their tree is the real one: progress in anything else does not excuse them.
     failed: BTreeMap<Fingerprint, u32>,
-    /// Distinct changes made so far.
+    /// Distinct changes made so far, under the first edition.
     changes: BTreeSet<Fingerprint>,
     /// Plans there have been.
     plans: BTreeSet<Fingerprint>,
+    novelty: Novelty,
+    /// After how many different changes the check that was run last has failed alike.
+    alike: Option<u32>,
+    stagnation: Stagnation,
+    /// Trees at the end of executions.
+    trees: BTreeSet<String>,
+    /// The most plan steps that were settled at the end of an execution.
+    settled: usize,
+    /// What the current execution brought.
+    brought: Brought,
     /// Executions in a row without progress.
     fruitless: u32,
-    /// Whether the current execution made progress.
-    progressed: bool,
     noticed: Option<Repetition>,
     /// The worst alarm that was heeded since an agent last began to work.
     demand: Alarm,
 }
 
+/// What an execution brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Brought {
+    news: News,
+    /// Whether its tree is one that there was not before, if it was inspected.
+    new_tree: Option<bool>,
+}
+
 impl LoopDetector {
+    pub(super) fn new(edition: Edition) -> Self {
+        Self { edition, ..Self::default() }
+    }
+
+    /// A model is asked, by whomever.
+    pub(super) fn asked(&mut self) {
+        if self.edition >= Edition::Second {
+            self.stagnation.asked();
+        }
+    }
+
     /// Counts the result of a tool call.
     pub(super) fn call(&mut self, call: &ToolCall, access: ToolAccess, outcome: &ToolOutcome) -> Alarm {
-        let changes = access == ToolAccess::Mutating && (outcome.exit_code.is_some() || !outcome.is_error);
-        if changes && self.changes.insert(print(&[&call.name, &call.input.to_string()])) {
-            self.progress();
+        if self.edition < Edition::Second {
+            let changes =
+                access == ToolAccess::Mutating && (outcome.exit_code.is_some() || !outcome.is_error);
+            if changes && self.changes.insert(print(&[&call.name, &call.input.to_string()])) {
+                self.progress();
+            }
+            return self.repeated(call, outcome);
         }
+        let (news, alike) = self.novelty.judge(call, access, outcome);
+        match news {
+            News::Nothing => {}
+            News::Learned => self.learned(),
+            News::Changed => self.progress(),
+        }
+        self.alike = alike;
         self.repeated(call, outcome)
+    }
+
+    /// The alarm if `call`, which was counted last, is a check that failed alike after too many different changes. Each
+    /// level is raised once.
+    pub(super) fn failed_alike(&mut self, call: &ToolCall) -> Alarm {
+        match self.alike.take() {
+            Some(times) if [SAME_RED.nudge, SAME_RED.change, SAME_RED.stop].contains(&times) => {
+                let input = truncate(&call.input.to_string(), CALL_CHARS);
+                self.judge(
+                    times,
+                    SAME_RED,
+                    format!("{} {input} fails alike, whatever was changed", call.name),
+                )
+            }
+            Some(_) | None => Alarm::Calm,
+        }
     }
 
     /// Counts a call that was refused, by the policy or because its arguments were malformed.
@@ -91,7 +154,7 @@ impl LoopDetector {
     fn repeated(&mut self, call: &ToolCall, outcome: &ToolOutcome) -> Alarm {
         let input = call.input.to_string();
         let print = print(&["call", &call.name, &input, &without_figures(&outcome.content)]);
-        let times = self.count(print);
+        let times = count(&mut self.calls, print);
         let what = format!("{} {} with the same result", call.name, truncate(&input, CALL_CHARS));
         // Once each: an agent is not warned again at every call, and the next agent starts afresh.
         match self.judge(times, CALLS, what) {
@@ -103,7 +166,11 @@ impl LoopDetector {
 
     /// `to` begins to work after `from`.
     fn switched(&mut self, from: &str, to: &str) -> Alarm {
-        let times = self.count(switch(from, to));
+        if self.brought.news == News::Changed {
+            // The user intervened before the execution was over.
+            self.was_fruitful();
+        }
+        let times = count(&mut self.switches, switch(from, to));
         let switch = self.judge(times, SWITCHES, switch_words(from, to));
         let fruitless = self.judge(self.fruitless + 1, FRUITLESS, fruitless_words());
         switch.max(fruitless)
@@ -111,19 +178,58 @@ impl LoopDetector {
 
     /// The alarm that would follow if `to` worked now, after `from`.
     pub(super) fn if_switched(&self, from: &str, to: &str) -> Alarm {
-        let times = self.seen.get(&switch(from, to)).copied().unwrap_or_default() + 1;
+        let times = self.switches.get(&switch(from, to)).copied().unwrap_or_default() + 1;
         SWITCHES.alarm(times).max(FRUITLESS.alarm(self.fruitless + 1))
+    }
+
+    /// The tree at the end of an execution that may have changed it.
+    pub(super) fn tree_is(&mut self, inspection: &TreeInspection) {
+        let is_new = self.trees.insert(inspection.tree.clone());
+        self.brought.new_tree = Some(is_new && !inspection.execution.is_empty());
     }
 
     /// An execution is over, and this is the plan now.
     pub(super) fn execution_ended(&mut self, plan: Option<&Plan>) {
-        if let Some(plan) = plan
-            && self.plans.insert(print_of_plan(plan))
-        {
+        if plan.is_some_and(|plan| self.planned(plan)) {
             self.progress();
+            self.brought.new_tree = None;
         }
-        self.fruitless = if self.progressed { 0 } else { self.fruitless + 1 };
-        self.progressed = false;
+        let Brought { news, new_tree } = std::mem::take(&mut self.brought);
+        let fruitful = match news {
+            News::Nothing => false,
+            // Files that were changed in a way that cannot be seen in the calls.
+            News::Learned => new_tree == Some(true),
+            // What was written may have been taken back.
+            News::Changed => self.edition < Edition::Second || new_tree != Some(false),
+        };
+        if fruitful {
+            self.was_fruitful();
+        } else {
+            self.fruitless += 1;
+        }
+    }
+
+    fn was_fruitful(&mut self) {
+        self.fruitless = 0;
+        self.switches.clear();
+    }
+
+    /// Whether the plan is further than before. New words are not: it is the first one, or more of its steps are settled
+    /// and something came of the work on them.
+    fn planned(&mut self, plan: &Plan) -> bool {
+        if self.edition < Edition::Second {
+            return self.plans.insert(print_of_plan(plan));
+        }
+        let is_settled = |status: StepStatus| match status {
+            StepStatus::Complete | StepStatus::Skipped => true,
+            StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed => false,
+        };
+        let settled = plan.steps.iter().filter(|step| is_settled(step.status)).count();
+        let is_first =
+            !plan.steps.is_empty() && self.plans.is_empty() && self.plans.insert(print_of_plan(plan));
+        let is_further = settled > self.settled && self.brought.news > News::Nothing;
+        self.settled = self.settled.max(settled);
+        is_first || is_further
     }
 
     /// Counts a failed verification of a task that was reported as done.
@@ -145,8 +251,17 @@ impl LoopDetector {
     }
 
     /// The worst that was noticed since the last progress, for the arbiter.
-    pub(super) fn noticed(&self) -> Option<&Repetition> {
-        self.noticed.as_ref()
+    pub(super) fn noticed(&self) -> Option<Repetition> {
+        let clock = self.stagnation.noticed();
+        match &self.noticed {
+            Some(noticed) if self.stagnation.alarm() < Alarm::Change => Some(noticed.clone()),
+            noticed => clock.or_else(|| noticed.clone()),
+        }
+    }
+
+    /// The alarm that the model calls without progress raise.
+    pub(super) fn patience(&mut self) -> Alarm {
+        self.stagnation.raise()
     }
 
     /// Another agent must work, or the run must stop, until [`Self::begin`].
@@ -162,22 +277,24 @@ impl LoopDetector {
     /// `to` begins to work after `from`. Returns whether the run must stop instead.
     pub(super) fn begin(&mut self, from: &str, to: &str) -> bool {
         let alarm = self.switched(from, to);
-        let stops = self.demand.max(alarm) == Alarm::Stop;
+        let stops = self.demand.max(alarm) == Alarm::Stop || self.stagnation.is_over();
         self.demand = if self.demand == Alarm::Stop { Alarm::Stop } else { Alarm::Calm };
         stops
     }
 
+    /// The tree or the plan is not what it was.
     fn progress(&mut self) {
-        self.progressed = true;
-        self.fruitless = 0;
-        self.seen.clear();
-        self.noticed = None;
+        self.learned();
+        self.brought.news = News::Changed;
+        self.stagnation.changed();
     }
 
-    fn count(&mut self, print: Fingerprint) -> u32 {
-        let times = self.seen.entry(print).or_default();
-        *times += 1;
-        *times
+    /// Something is known that was not known before.
+    fn learned(&mut self) {
+        self.brought.news = self.brought.news.max(News::Learned);
+        self.stagnation.learned();
+        self.calls.clear();
+        self.noticed = None;
     }
 
     fn judge(&mut self, times: u32, bounds: Bounds, what: String) -> Alarm {
@@ -189,8 +306,14 @@ impl LoopDetector {
     }
 }
 
+fn count(counts: &mut BTreeMap<Fingerprint, u32>, print: Fingerprint) -> u32 {
+    let times = counts.entry(print).or_default();
+    *times += 1;
+    *times
+}
+
 impl Bounds {
-    fn alarm(self, times: u32) -> Alarm {
+    pub(super) fn alarm(self, times: u32) -> Alarm {
         match times {
             times if times >= self.stop => Alarm::Stop,
             times if times >= self.change => Alarm::Change,
@@ -223,7 +346,7 @@ fn print_of_plan(plan: &Plan) -> Fingerprint {
 }
 
 /// The fingerprint of a list of texts. Lengths are included, so that no text can imitate the border between two.
-fn print(parts: &[&str]) -> Fingerprint {
+pub(super) fn print(parts: &[&str]) -> Fingerprint {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
@@ -235,7 +358,7 @@ fn print(parts: &[&str]) -> Fingerprint {
 }
 
 /// Without numbers: times, durations, process ids and counters differ where nothing else does.
-fn without_figures(text: &str) -> String {
+pub(super) fn without_figures(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut in_figure = false;
     for character in text.chars() {
@@ -263,7 +386,7 @@ mod tests {
         let call = |name: &str| ToolCall {
             id: "c".into(),
             name: name.into(),
-            input: json!({ "argument": argument }),
+            input: json!({ "command": argument }),
             invalid_input: None,
             withheld: None,
         };
@@ -298,10 +421,16 @@ mod tests {
         }
     }
 
-    /// The alarms of the steps, repeated until the first `Stop` or for 40 rounds.
+    /// The alarms of the steps under each edition, repeated for 40 rounds.
     #[track_caller]
     fn check(round: &[&str], expected: &[(usize, Alarm)]) {
-        let mut detector = LoopDetector::default();
+        check_under(Edition::First, round, expected);
+        check_under(Edition::Second, round, expected);
+    }
+
+    #[track_caller]
+    fn check_under(edition: Edition, round: &[&str], expected: &[(usize, Alarm)]) {
+        let mut detector = LoopDetector::new(edition);
         let mut first = Vec::new();
         for number in 1..=40 {
             let worst = round.iter().map(|step| play(&mut detector, step)).max().unwrap();
@@ -309,7 +438,7 @@ mod tests {
                 first.push((number, worst));
             }
         }
-        assert_eq!(first, expected, "{round:?}");
+        assert_eq!(first, expected, "{edition:?} {round:?}");
     }
 
     #[test]
@@ -325,7 +454,84 @@ mod tests {
         check(&["sa>b", "e", "sb>a", "e"], &[(2, Nudge), (3, Change), (5, Stop)]);
         // Making the same plan again is not progress; nor is going back and forth between two.
         check(&["sa>a", "pone"], &[(4, Nudge), (6, Change), (8, Stop)]);
-        check(&["sa>a", "pone", "sa>a", "ptwo"], &[(3, Nudge), (4, Change), (5, Stop)]);
+        let two = ["sa>a", "pone", "sa>a", "ptwo"];
+        check_under(Edition::First, &two, &[(3, Nudge), (4, Change), (5, Stop)]);
+        check_under(Edition::Second, &two, &[(2, Nudge), (3, Change), (4, Stop)]);
+    }
+
+    /// A tree that was there before takes back what the calls seemed to bring.
+    #[test]
+    fn an_execution_counts_by_the_tree_that_it_leaves() {
+        let stat = crate::facts::DiffStat { files: 1, ..Default::default() };
+        let inspection =
+            |tree: &str| TreeInspection { tree: tree.into(), execution: stat.clone(), run: stat.clone() };
+        let mut detector = LoopDetector::new(Edition::Second);
+        for (step, tree, fruitless) in [
+            ("wfirst", "a", 0),
+            ("wsecond", "b", 0),
+            ("wthird", "a", 1),
+            ("rfile", "b", 2),
+            ("rother", "c", 3),
+            ("wfourth", "d", 0),
+            ("btouch", "e", 0),
+        ] {
+            play(&mut detector, step);
+            detector.tree_is(&inspection(tree));
+            detector.execution_ended(None);
+            assert_eq!(detector.fruitless, fruitless, "{step}");
+        }
+    }
+
+    #[test]
+    fn a_plan_counts_by_what_is_settled() {
+        use StepStatus::{Complete, Pending};
+        let plan = |words: &str, settled: &[StepStatus]| {
+            let steps = settled.iter().enumerate().map(|(index, status)| PlanStep {
+                index,
+                description: format!("{words} {index}"),
+                status: *status,
+                agent_used: None,
+            });
+            Plan { steps: steps.collect(), ..Plan::default() }
+        };
+        let mut detector = LoopDetector::new(Edition::Second);
+        for (worked, plan, fruitless) in [
+            (false, plan("first", &[Pending, Pending]), 0),
+            (false, plan("other words", &[Pending, Pending]), 1),
+            (false, plan("other words", &[Complete, Pending]), 2),
+            (true, plan("other words", &[Complete, Pending]), 3),
+            (true, plan("other words", &[Complete, Complete]), 0),
+            (true, plan("again", &[Complete, Pending]), 1),
+        ] {
+            if worked {
+                detector.learned();
+            }
+            detector.execution_ended(Some(&plan));
+            assert_eq!(detector.fruitless, fruitless, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn the_fifth_same_failure_after_other_changes_is_a_nudge_and_no_more() {
+        let mut detector = LoopDetector::new(Edition::Second);
+        let mut alarms = Vec::new();
+        for number in 0..70_u32 {
+            let words: String =
+                number.to_string().chars().map(|c| char::from(b'a' + (c as u8 - b'0'))).collect();
+            assert_eq!(play(&mut detector, &format!("wtry {words} now")), Alarm::Calm);
+            assert_eq!(play(&mut detector, "bmake test"), Alarm::Calm);
+            let alarm = detector.failed_alike(&ToolCall {
+                id: "c".into(),
+                name: "Bash".into(),
+                input: json!({}),
+                invalid_input: None,
+                withheld: None,
+            });
+            if alarm > Alarm::Calm {
+                alarms.push((number + 1, alarm));
+            }
+        }
+        assert_eq!(alarms, [(5, Alarm::Nudge)]);
     }
 
     #[test]

@@ -18,12 +18,14 @@ mod exchange;
 mod guard;
 mod ledger;
 mod loop_detector;
+mod novelty;
 mod open_effects;
 mod outcome;
 mod phase;
 mod run;
 mod shared;
 mod spend;
+mod stagnation;
 mod summary;
 mod tree;
 

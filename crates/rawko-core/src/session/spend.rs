@@ -256,6 +256,22 @@ impl Ledger {
         }
     }
 
+    /// The same without what nobody chose, until half of it is used: it would only make each question another one.
+    pub(super) fn remaining_worth_telling(&self) -> BudgetFacts {
+        let left = self.remaining();
+        let limits = &self.setup.limits;
+        let cost_matters =
+            |left: &f64| !limits.cost_is_default || limits.max_cost_usd.is_some_and(|max| *left < max / 2.0);
+        let time_matters = |left: &u64| {
+            !limits.duration_is_default || limits.max_duration_ms.is_some_and(|max| *left < max / 2)
+        };
+        BudgetFacts {
+            cost_usd_left: left.cost_usd_left.filter(cost_matters),
+            time_left_ms: left.time_left_ms.filter(time_matters),
+            ..left
+        }
+    }
+
     /// How long processes carried the run, in milliseconds, without the pauses between them.
     pub(super) fn elapsed_ms(&self) -> u64 {
         let begun = self.machine.context().started_at.unwrap_or(self.now);

@@ -23,8 +23,9 @@ use super::model::Config;
 use super::position::Position;
 use super::schema::dotted;
 use super::source::{Scope, SourceFile};
+use super::time_limit::TimeLimit;
 use super::yaml::escape;
-use rawko_core::{PlainNumber, TimeSpan};
+use rawko_core::PlainNumber;
 
 /// One thing that a project's configuration claims and only a trusted folder gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -226,8 +227,8 @@ impl Claims<'_> {
     fn limits(&mut self) {
         for key in ["maxIterations", "maxConsecutiveFailures", "maxTokens", "maxCostUsd", "maxDuration"] {
             let pointer = format!("/constraints/{key}");
-            let users = self.layers.value_in(Scope::User, &pointer).and_then(amount);
-            let now = self.layers.get(&pointer).and_then(amount);
+            let users = self.layers.value_in(Scope::User, &pointer).and_then(limit);
+            let now = self.layers.get(&pointer).and_then(limit);
             if let (Some(users), Some(now)) = (users, now)
                 && now > users
             {
@@ -241,11 +242,15 @@ impl Claims<'_> {
     }
 }
 
-fn amount(value: &Value) -> Option<f64> {
-    value.as_f64().or_else(|| {
-        let span = TimeSpan::parse(value.as_str()?, PlainNumber::Milliseconds).ok()?;
-        Some(span.as_duration().as_secs_f64() * 1e3)
-    })
+/// A limit as a number; `0` lifts it.
+fn limit(value: &Value) -> Option<f64> {
+    let amount = value.as_f64().or_else(|| {
+        match TimeLimit::parse(value.as_str()?, PlainNumber::Milliseconds).ok()? {
+            TimeLimit::Off => Some(0.0),
+            TimeLimit::After(span) => Some(span.as_duration().as_secs_f64() * 1e3),
+        }
+    })?;
+    Some(if amount > 0.0 { amount } else { f64::INFINITY })
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -17,6 +17,8 @@ use serde_json::{Map, Value};
 
 use rawko_core::TimeSpan;
 
+use super::time_limit::TimeLimit;
+
 use super::api_key_env::ApiKeyEnv;
 use super::verify::VerifyConfig;
 
@@ -289,14 +291,18 @@ pub struct Constraints {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u64>,
-    /// Highest cost of all model calls of a run together, in US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Highest cost of all model calls of a run together, in US dollars; `0` for no limit. The default counts where the
+    /// prices of all models are known.
     #[schemars(range(min = 0.0))]
-    pub max_cost_usd: Option<f64>,
-    /// Longest wall time of a run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_duration: Option<TimeSpan>,
+    pub max_cost_usd: f64,
+    /// Longest wall time of a run; `0` for no limit.
+    pub max_duration: TimeLimit,
 }
+
+/// The cost at which a run stops if nothing else is configured, in US dollars.
+const DEFAULT_COST_USD: f64 = 10.0;
+/// The time after which a run stops if nothing else is configured, in milliseconds: four hours.
+const DEFAULT_DURATION_MS: u64 = 4 * 3_600_000;
 
 impl Default for Constraints {
     fn default() -> Self {
@@ -304,8 +310,8 @@ impl Default for Constraints {
             max_iterations: 50,
             max_consecutive_failures: 3,
             max_tokens: None,
-            max_cost_usd: None,
-            max_duration: None,
+            max_cost_usd: DEFAULT_COST_USD,
+            max_duration: TimeLimit::from_ms(DEFAULT_DURATION_MS),
         }
     }
 }

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::diagnostic::Diagnostic;
 use super::layers::{Layers, Origin};
+use super::time_limit::TimeLimit;
+use rawko_core::PlainNumber;
 use rawko_core::integrity::ChangedChecks;
-use rawko_core::{PlainNumber, TimeSpan};
 
 /// Settings from the command line. Absent fields leave the setting to the other sources.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,10 +23,10 @@ pub struct Overrides {
     pub max_tokens: Option<u32>,
     /// `--no-cache`: asks the arbiter's model even if the answer is cached.
     pub no_cache: bool,
-    /// `--max-cost`: highest cost, in US dollars.
+    /// `--max-cost`: highest cost, in US dollars; 0 for no limit.
     pub max_cost_usd: Option<f64>,
     /// `--timeout`: longest wall time, such as `30m`.
-    pub timeout: Option<TimeSpan>,
+    pub timeout: Option<TimeLimit>,
     /// `--verify`, once for each command; empty for `--no-verify`.
     pub verify: Option<Vec<String>>,
     /// `--allow-changed-checks`: checks that the run changes count like any others.
@@ -178,10 +179,10 @@ impl ValueForm {
                 Ok(amount) if amount.is_finite() && amount >= 0.0 => Ok(Value::from(amount)),
                 _ => Err("should be an amount in US dollars, like `2.50`".to_owned()),
             },
-            Self::Time => match TimeSpan::parse(text, PlainNumber::Seconds) {
-                Ok(span) => Ok(Value::from(span.to_string())),
+            Self::Time => match TimeLimit::parse(text, PlainNumber::Seconds) {
+                Ok(limit) => Ok(Value::from(limit.to_string())),
                 Err(_) => {
-                    Err("should be a duration, like `90s`, `30m` or `1h30m`, or a number of seconds"
+                    Err("should be a duration, like `90s`, `30m` or `1h30m`, or a number of seconds; `0` for no limit"
                         .to_owned())
                 }
             },

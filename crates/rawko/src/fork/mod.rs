@@ -214,8 +214,15 @@ impl Rawko {
         let limits = &mut setup.limits;
         limits.max_iterations = overrides.max_iterations.unwrap_or(limits.max_iterations);
         limits.max_tokens = overrides.max_tokens.map(u64::from).or(limits.max_tokens);
-        limits.max_cost_usd = overrides.max_cost_usd.or(limits.max_cost_usd);
-        limits.max_duration_ms = overrides.timeout.map(|span| span.as_ms()).or(limits.max_duration_ms);
+        if let Some(max) = overrides.max_cost_usd {
+            limits.max_cost_usd = Some(max).filter(|max| *max > 0.0);
+            limits.cost_is_default = false;
+        }
+        if let Some(limit) = overrides.timeout {
+            limits.max_duration_ms = limit.as_ms();
+            limits.duration_is_default = false;
+        }
+        crate::assemble::lift_default_cost(&mut setup);
         self.check_prices(&setup)?;
         Ok(setup)
     }

@@ -298,7 +298,7 @@ mod tests {
             "pyproject.toml",
             first,
             "[project]\nname = \"b\"\n[tool.pytest.ini_options]\naddopts = \"-q --co\"\n",
-            Some("\n[tool.pytest.ini_options]\naddopts = \"-q\"\n[project]\nname = \"b\"\n"),
+            Some("[project]\nname = \"b\"\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"),
         );
     }
 

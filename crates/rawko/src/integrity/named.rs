@@ -26,9 +26,9 @@ const WRAPPERS: &[&str] = &[
     "env", "time", "exec", "command", "nice", "nohup", "timeout", "npx", "if", "then", "do", "else", "while",
     "!", "@",
 ];
-/// Options whose argument is a file that configures the program.
+/// Options whose argument is a file that configures the program, whatever it is.
 const CONFIG_OPTIONS: &[&str] =
-    &["-f", "-c", "--file", "--config", "--makefile", "--manifest-path", "--rcfile", "-r", "--require"];
+    &["--file", "--config", "--makefile", "--manifest-path", "--rcfile", "--require"];
 /// Package managers with scripts.
 const MANAGERS: &[&str] = &["npm", "pnpm", "yarn", "bun"];
 /// Makefiles, in the order in which make looks for them.
@@ -129,6 +129,9 @@ impl Reader<'_> {
     fn make(&mut self, arguments: &[&str], folder: &str, depth: usize) {
         let own =
             arguments.iter().position(|word| *word == "-f").and_then(|at| arguments.get(at + 1)).copied();
+        if let Some(own) = own {
+            self.file(own, folder, depth);
+        }
         let mut names = own.into_iter().chain(MAKEFILES.iter().copied());
         let Some(text) = names.find_map(|name| (self.read)(&joined(folder, name))) else { return };
         let targets = arguments.iter().filter(|word| !word.starts_with('-') && !word.contains('='));

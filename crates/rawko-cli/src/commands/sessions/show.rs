@@ -109,6 +109,7 @@ fn reported(
             resumed: false,
             forked_from: header.forked_from.clone(),
             dry_run: false,
+            limits: Some(setup.limits),
             degraded: header.degraded.clone(),
         }),
         Event::Answered { effect, answer: EffectAnswer::ModelReplied { message, .. } } => {

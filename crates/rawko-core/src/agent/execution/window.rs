@@ -15,12 +15,14 @@ use crate::conversation::{ConversationId, ConversationLog, weight};
 use crate::machine::Plan;
 use crate::message::Message;
 use crate::note::Compaction;
-use crate::setup::ModelChoice;
+use crate::setup::{Edition, ModelChoice};
 use crate::text::keep_ends;
 use crate::usage::Usage;
 
 /// Least tokens for an answer: with less room, the turn is not asked.
 const LEAST_ANSWER: u64 = 1_024;
+/// Most turns at the end that stay unchanged under the first edition, however short they are.
+const FIRST_KEPT_TURNS: usize = 4;
 /// Most tokens of a summary.
 const SUMMARY_TOKENS: u32 = 4_096;
 /// Most bytes of a text to summarize, however large the window is: its tokens cost money.
@@ -155,11 +157,12 @@ impl Execution {
 
     /// Shortens the conversation, or returns the summary that is needed for that. The shorter conversation has number
     /// `next`.
-    pub(crate) fn shorten(&mut self, next: ConversationId) -> Shortening {
+    pub(crate) fn shorten(&mut self, next: ConversationId, edition: Edition) -> Shortening {
         let Some(room) = self.room() else { return Shortening::Nothing };
         let bytes = self.conversation.bytes();
         let messages = &self.conversation.messages;
-        let start = tail(messages, self.bytes_of(room.target / 2));
+        let (tokens, turns) = self.kept(room, edition);
+        let start = tail(messages, self.bytes_of(tokens), turns);
         let cut = cut_results(messages, start, bytes.saturating_sub(self.bytes_of(room.target)));
         let cut = cut.map(|cut| self.rewritten(next, cut));
         if let Some(cut) = &cut
@@ -178,6 +181,15 @@ impl Execution {
             Some(shorter) => Shortening::Done(self.take_over(shorter, Compaction::ResultsCut)),
             None => Shortening::Nothing,
         }
+    }
+
+    /// How much of the end stays as it is: tokens and turns. A fifth of the window, as far as there is room for it.
+    fn kept(&self, room: Room, edition: Edition) -> (u64, usize) {
+        if edition < Edition::Second {
+            return (room.target / 2, FIRST_KEPT_TURNS);
+        }
+        let window = self.model.context_window.map_or(room.limit, u64::from);
+        ((window / 5).min(room.target / 2), usize::MAX)
     }
 
     fn summary(&self, id: ConversationId, start: usize, middle: usize, room: Room) -> PendingSummary {

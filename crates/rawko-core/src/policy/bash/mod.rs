@@ -20,6 +20,7 @@ mod stream_editors;
 mod tables;
 mod words;
 mod wrappers;
+mod writing;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ use allowlist::{Allowlist, ListPlace};
 use directory::ProjectRoot;
 use judge::FilterContext;
 use script::{ParsedScript, Redirection, Simple};
+pub use writing::names_written_files;
 
 /// Bytes that one compiled pattern may take.
 const PATTERN_BYTES: usize = 1024 * 1024;

@@ -104,11 +104,14 @@ fn begin_work(
 
 /// Performs the next step of the agent loop.
 pub(super) fn follow(
-    execution: Box<Execution>,
+    mut execution: Box<Execution>,
     step: ExecutionStep,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
 ) -> Next {
+    if step == ExecutionStep::Ask {
+        ledger.watch_progress(&mut execution);
+    }
     match step {
         ExecutionStep::Ask if ledger.detector.demand() >= Alarm::Change => {
             stop_circling(execution, ledger, reaction)
@@ -126,7 +129,7 @@ pub(super) fn follow(
 
 /// Ends an execution that repeats itself, now that its turn is over.
 fn stop_circling(mut execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-    if ledger.detector.demand() == Alarm::Stop {
+    if ledger.detector.demand() == Alarm::Stop || ledger.fails_for_good() {
         let error = ledger.stalled();
         return failed(Some(execution), error, ledger, reaction);
     }

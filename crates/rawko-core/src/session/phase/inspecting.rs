@@ -32,6 +32,7 @@ impl Inspecting {
     ) -> Next {
         let Self { execution, mut result } = *self;
         result.facts.diff = Some(inspection.execution.clone());
+        ledger.detector.tree_is(inspection);
         ledger.tree.inspected(inspection);
         Learning::start(execution, result, ledger, reaction)
     }

@@ -1,0 +1,304 @@
+//! What a tool call brought that was not there before (`docs/spec/tools-and-permissions.md`, "Guards"): progress is
+//! judged by what came of a call, not by its words.
+//!
+//! A text is compared as the sequence of its words, without figures and blanks: a counter, a time or an empty line makes
+//! no new text, nor does a word that is written once more. Text that was there before is not new when it comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::loop_detector::{Fingerprint, print, without_figures};
+use crate::facts::is_check;
+use crate::message::ToolCall;
+use crate::policy::{BASH, names_written_files};
+use crate::tool::{ToolAccess, ToolOutcome};
+
+/// Words of one text that are compared.
+const WORDS: usize = 20_000;
+/// Words that are compared together.
+const PHRASE: usize = 3;
+/// Tools whose arguments are the text that they write.
+const WRITERS: &[&str] = &["Write", "Edit"];
+
+/// What a call brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum News {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A result that was not seen before.
+    Learned,
+    /// New text in a file, or another result of a check.
+    Changed,
+}
+
+/// What is known of a run's texts and results.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Novelty {
+    /// The phrases that were written, or replaced.
+    phrases: BTreeSet<Fingerprint>,
+    /// Results, whatever call they came from.
+    results: BTreeSet<Fingerprint>,
+    /// Checks by their command.
+    checks: BTreeMap<Fingerprint, CheckRecord>,
+    /// Calls that wrote, and those of them that wrote new text.
+    writes: u32,
+    changes: u32,
+}
+
+/// What is known of one check.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct CheckRecord {
+    result: Fingerprint,
+    /// The same with its figures.
+    exact: Fingerprint,
+    failed: bool,
+    /// Different changes after which it failed alike, in a row.
+    alike: u32,
+    /// Writes and changes before its last run.
+    writes: u32,
+    changes: u32,
+}
+
+impl Novelty {
+    /// What `call` brought, and, if it is a check that failed, after how many different changes it has failed alike.
+    pub(super) fn judge(
+        &mut self,
+        call: &ToolCall,
+        access: ToolAccess,
+        outcome: &ToolOutcome,
+    ) -> (News, Option<u32>) {
+        if outcome.is_error && outcome.exit_code.is_none() {
+            return (News::Nothing, None);
+        }
+        let writes = access == ToolAccess::Mutating
+            && (WRITERS.contains(&call.name.as_str()) || !outcome.files_modified.is_empty());
+        if writes {
+            return (self.wrote(&call.input), None);
+        }
+        let command = call.input.get("command").filter(|_| call.name == BASH).and_then(Value::as_str);
+        let Some(command) = command else {
+            return (self.learned(&outcome.content), None);
+        };
+        let wrote = if names_written_files(command) { self.wrote(&call.input) } else { News::Nothing };
+        let output = output(command, &outcome.content);
+        let (checked, alike) =
+            if is_check(command) { self.checked(command, outcome, &output) } else { (News::Nothing, None) };
+        (wrote.max(checked).max(self.learned(&output)), alike)
+    }
+
+    /// A text was written.
+    fn wrote(&mut self, input: &Value) -> News {
+        self.writes += 1;
+        if !self.take_in(input) {
+            return News::Nothing;
+        }
+        self.changes += 1;
+        News::Changed
+    }
+
+    /// Whether the texts in `input` have a phrase that was not written before. Paths are not part of what is written.
+    fn take_in(&mut self, input: &Value) -> bool {
+        match input {
+            Value::String(text) => self.take_in_text(text),
+            Value::Array(items) => items.iter().fold(false, |new, item| self.take_in(item) | new),
+            Value::Object(fields) => fields
+                .iter()
+                .filter(|(name, _)| !name.ends_with("path"))
+                .fold(false, |new, (_, value)| self.take_in(value) | new),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    fn take_in_text(&mut self, text: &str) -> bool {
+        let words = words(text);
+        let mut new = false;
+        for phrase in words.windows(PHRASE.min(words.len().max(1))) {
+            let says_something = phrase.iter().any(|word| word.contains(char::is_alphabetic));
+            new |= says_something && self.phrases.insert(fingerprint(phrase));
+        }
+        new
+    }
+
+    /// A check gave this result. It counts as a change only if something was written since its last run.
+    fn checked(&mut self, command: &str, outcome: &ToolOutcome, output: &str) -> (News, Option<u32>) {
+        let failed = outcome.exit_code != Some(0);
+        let exit = format!("{:?}", outcome.exit_code);
+        let now = CheckRecord {
+            result: fingerprint(&[vec![exit.clone()], words(output)].concat()),
+            exact: print(&[&exit, output]),
+            failed,
+            alike: u32::from(failed),
+            writes: self.writes,
+            changes: self.changes,
+        };
+        let key = fingerprint(&words(command));
+        let before = self.checks.insert(key, now);
+        let Some(before) = before else { return (News::Learned, failed.then_some(1)) };
+        if before.result == now.result {
+            let alike = before.alike + u32::from(failed && before.changes != now.changes);
+            if let Some(record) = self.checks.get_mut(&key) {
+                record.alike = alike;
+            }
+            let figures = before.exact != now.exact && before.writes != now.writes;
+            return (if figures { News::Learned } else { News::Nothing }, failed.then_some(alike));
+        }
+        let news = if before.writes == now.writes { News::Nothing } else { News::Changed };
+        (news, failed.then_some(1))
+    }
+
+    /// A result: news if no call gave it before.
+    fn learned(&mut self, result: &str) -> News {
+        let words = words(result);
+        let says_something = words.iter().any(|word| word.contains(char::is_alphanumeric) || word == "#");
+        if says_something && self.results.insert(fingerprint(&words)) { News::Learned } else { News::Nothing }
+    }
+}
+
+/// What a command printed: without what the shell tool adds, and without what stands in the command itself.
+fn output(command: &str, content: &str) -> String {
+    let added = |line: &str| (line.starts_with('[') && line.ends_with(']')) || line == "(no output)";
+    let lines = content.lines().filter(|line| !added(line) && !command.contains(line.trim()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The words of a text, without blanks and figures. A sign is a word.
+fn words(text: &str) -> Vec<String> {
+    let plain = without_figures(text);
+    let mut words = Vec::new();
+    let mut word = String::new();
+    for character in plain.chars() {
+        if character.is_alphanumeric() || matches!(character, '_' | '#') {
+            word.push(character);
+            continue;
+        }
+        close(&mut word, &mut words);
+        if !character.is_whitespace() {
+            words.push(character.to_string());
+        }
+        if words.len() >= WORDS {
+            return words;
+        }
+    }
+    close(&mut word, &mut words);
+    words
+}
+
+/// Ends a word. One of hexadecimal digits is a figure.
+fn close(word: &mut String, words: &mut Vec<String>) {
+    if word.is_empty() {
+        return;
+    }
+    let word = std::mem::take(word);
+    let is_figure = word.contains('#') && word.chars().all(|c| c == '#' || c.is_ascii_hexdigit());
+    words.push(if is_figure { "#".to_owned() } else { word });
+}
+
+/// The fingerprint of words.
+fn fingerprint(words: &[String]) -> Fingerprint {
+    print(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn bash(novelty: &mut Novelty, command: &str, exit: i32, output: &str) -> (News, Option<u32>) {
+        let outcome = ToolOutcome {
+            exit_code: Some(exit),
+            is_error: exit != 0,
+            ..ToolOutcome::ok(format!("{output}\n[exit code {exit}]"))
+        };
+        novelty.judge(&call("Bash", json!({ "command": command })), ToolAccess::Mutating, &outcome)
+    }
+
+    fn write(novelty: &mut Novelty, path: &str, text: &str) -> News {
+        let input = json!({"file_path": path, "content": text});
+        novelty.judge(&call("Write", input), ToolAccess::Mutating, &ToolOutcome::ok("written")).0
+    }
+
+    fn call(name: &str, input: Value) -> ToolCall {
+        ToolCall { id: "c".into(), name: name.into(), input, invalid_input: None, withheld: None }
+    }
+
+    /// What the second text brings after the first.
+    #[track_caller]
+    fn check_text(first: &str, second: &str, expected: News) {
+        let mut novelty = Novelty::default();
+        assert_eq!(write(&mut novelty, "a", first), News::Changed, "{first}");
+        assert_eq!(write(&mut novelty, "b2", second), expected, "{first} / {second}");
+    }
+
+    #[test]
+    fn counters_times_and_blanks_are_no_new_text() {
+        for (first, second) in [
+            ("tick 1\n", "tick 2\n"),
+            ("at 10:22:01", "at 10:22:02.5"),
+            ("a = b;\n", "a = b;\n\n\n"),
+            ("a = b;", "  a   =\tb;"),
+            ("tick tick tick", "tick tick tick tick tick"),
+            ("one a\ntwo b\nthree c\n", "two b\nthree c\n"),
+            ("id deadbeef01", "id 0badcafe"),
+        ] {
+            check_text(first, second, News::Nothing);
+        }
+        check_text("a = b;", "a = c;", News::Changed);
+        check_text("if a < b {", "if a <= b {", News::Changed);
+        let edit = |old: &str, new: &str| {
+            call("Edit", json!({"file_path": "a", "old_string": old, "new_string": new}))
+        };
+        let mut novelty = Novelty::default();
+        let ok = ToolOutcome::ok("done");
+        let mut judge = |call: ToolCall| novelty.judge(&call, ToolAccess::Mutating, &ok).0;
+        assert_eq!(judge(edit("let x = one();", "let x = two();")), News::Changed);
+        assert_eq!(judge(edit("let x = two();", "let x = one();")), News::Nothing, "there and back");
+        assert_eq!(judge(edit("unused line", "")), News::Changed, "something went");
+    }
+
+    #[test]
+    fn a_command_is_judged_by_what_came_of_it() {
+        let mut novelty = Novelty::default();
+        let mut news = |command: &str, output: &str| bash(&mut novelty, command, 0, output).0;
+        assert_eq!(news("ls", "a.rs\nb.rs"), News::Learned);
+        assert_eq!(news("ls -a", "a.rs\nb.rs"), News::Nothing, "another command, the same result");
+        assert_eq!(news("echo alpha", "alpha"), News::Nothing, "it says what it was told to say");
+        assert_eq!(news("sleep 5", "(no output)"), News::Nothing);
+        assert_eq!(news("date", "Mon 10:22:01"), News::Learned);
+        assert_eq!(news("date -u", "Mon 10:23:07"), News::Nothing);
+        assert_eq!(news("cat > a.py <<'E'\nx = f()\nE", "(no output)"), News::Changed);
+        assert_eq!(news("cat > b.py <<'E'\nx = f()\nE", "(no output)"), News::Changed, "another name");
+        assert_eq!(news("echo 1 >> n", "(no output)"), News::Changed);
+        assert_eq!(news("echo 2 >> n", "(no output)"), News::Nothing);
+    }
+
+    #[test]
+    fn a_check_counts_by_its_result_after_a_write() {
+        let mut novelty = Novelty::default();
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Learned, Some(1)));
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Nothing, Some(1)));
+        for alike in 2..5 {
+            assert_eq!(
+                write(&mut novelty, "a", &format!("try {}", "x".repeat(alike as usize))),
+                News::Changed
+            );
+            assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Nothing, Some(alike)));
+        }
+        write(&mut novelty, "a", "try 2");
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed, 2 left"), (News::Changed, Some(1)));
+        write(&mut novelty, "a", "try 3");
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed, 1 left"), (News::Learned, Some(1)));
+        assert_eq!(bash(&mut novelty, "make test", 0, "ok").0, News::Learned, "nothing was written");
+    }
+
+    #[test]
+    fn what_failed_is_not_news() {
+        let mut novelty = Novelty::default();
+        let failed = ToolOutcome { is_error: true, ..ToolOutcome::ok("no such file: a") };
+        let read = call("Read", json!({"file_path": "a"}));
+        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &failed).0, News::Nothing);
+        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0, News::Learned);
+        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0, News::Nothing);
+    }
+}

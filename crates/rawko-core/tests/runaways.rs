@@ -1,0 +1,218 @@
+//! Useless work ends within 150 model calls, however new it looks; honest work is not disturbed
+//! (`docs/spec/tools-and-permissions.md`, "Guards").
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod session_support;
+
+use proptest::prelude::*;
+use rawko_core::message::{Content, StopReason};
+use rawko_core::session::{Effect, LimitKind, Note, Status};
+use rawko_core::tool::ToolOutcome;
+use serde_json::{Value, json};
+use session_support::{Bench, agent, call, setup};
+
+/// Model calls within which useless work must end, whoever makes them.
+const MOST_CALLS: u32 = 150;
+
+/// One call of an agent, and what comes of it.
+struct Act {
+    call: Content,
+    outcome: ToolOutcome,
+}
+
+fn act(tool: &str, input: Value, outcome: ToolOutcome) -> Act {
+    Act { call: call("c", tool, input), outcome }
+}
+
+fn bash(command: &str, exit: i32, output: &str) -> Act {
+    let output = if output.is_empty() { "(no output)" } else { output };
+    let outcome = ToolOutcome {
+        exit_code: Some(exit),
+        is_error: exit != 0,
+        ..ToolOutcome::ok(format!("{output}\n[exit code {exit}]"))
+    };
+    act("Bash", json!({ "command": command }), outcome)
+}
+
+fn write(path: &str, text: &str) -> Act {
+    let outcome =
+        ToolOutcome { files_modified: vec![path.into()], ..ToolOutcome::ok(format!("wrote {path}")) };
+    act("Write", json!({"file_path": path, "content": text}), outcome)
+}
+
+/// Different words for different numbers, without a figure.
+fn words(number: u32) -> String {
+    const SYLLABLES: [&str; 10] = ["ka", "lo", "mi", "nu", "pe", "ra", "so", "ti", "vu", "xe"];
+    number.to_string().bytes().map(|digit| SYLLABLES[usize::from(digit - b'0')]).collect()
+}
+
+/// Plays a run in which each turn of an agent is the next act, until it is over or `most` model calls were made. An
+/// arbiter never finds it done. Returns the number of model calls.
+fn play(mut next: impl FnMut(u32) -> Act, most: u32) -> (Bench, u32) {
+    let mut setup = setup();
+    setup.agents = [agent("planner", 10), agent("developer", 10)].into();
+    setup.limits.max_iterations = 1_000;
+    let mut bench = Bench::start(setup);
+    let (mut asked, mut acts) = (0, 0);
+    while bench.outcome.is_none() && asked < most {
+        asked += 1;
+        let purpose = bench.open.iter().find_map(|effect| match effect {
+            Effect::CallModel { purpose, .. } => Some(purpose.to_string()),
+            _ => None,
+        });
+        match purpose.unwrap().as_str() {
+            "select" => bench.select("developer"),
+            "evaluate" => {
+                bench.decide(json!({"decision": "CONTINUE", "reason": "go on"}));
+            }
+            _ => {
+                let Act { call, outcome } = next(acts);
+                acts += 1;
+                bench.reply(vec![call], StopReason::ToolUse);
+                for (id, _) in bench.running() {
+                    bench.finish_tool(id, outcome.clone());
+                }
+            }
+        }
+    }
+    (bench, asked)
+}
+
+#[track_caller]
+fn check_ends(useless: impl FnMut(u32) -> Act) {
+    let (bench, asked) = play(useless, 1_000);
+    assert!(asked <= MOST_CALLS, "{asked} model calls: {:?}", bench.outcome.map(|outcome| outcome.summary));
+    let outcome = bench.ended(Status::Limited);
+    assert_eq!(outcome.limit, Some(LimitKind::Stalled), "{outcome:?}");
+    assert!(outcome.summary.contains("times: "), "it says what came again and again: {outcome:?}");
+}
+
+/// The words with which agents are warned, or stopped, in this run. That a check fails alike is only told.
+fn alarms(bench: &Bench) -> Vec<String> {
+    let warned = bench.notes.iter().filter_map(|note| match note {
+        Note::Warned { message } => Some(message.clone()),
+        _ => None,
+    });
+    let conversation = format!("{:?}", bench.session);
+    let told = ["This run has made no progress", "nothing changed in between"];
+    let told = told.into_iter().filter(|words| conversation.contains(words)).map(str::to_owned);
+    warned.chain(told).collect()
+}
+
+#[track_caller]
+fn check_goes_on(honest: impl FnMut(u32) -> Act, calls: u32) {
+    let (bench, asked) = play(honest, calls);
+    assert_eq!(asked, calls, "{:?}", bench.outcome);
+    assert_eq!(alarms(&bench), Vec::<String>::new());
+}
+
+#[test]
+fn new_words_in_a_plan() {
+    check_ends(|turn| {
+        let step = json!({"description": format!("think about {}", words(turn)), "status": "pending"});
+        act("UpdatePlan", json!({"steps": [step]}), ToolOutcome::default())
+    });
+    // A step that is called done without any work on it is only words too.
+    check_ends(|turn| {
+        let steps: Vec<Value> = (0..=turn % 40)
+            .map(|step| json!({"description": format!("consider {}", words(step)), "status": "complete"}))
+            .collect();
+        act("UpdatePlan", json!({ "steps": steps }), ToolOutcome::default())
+    });
+}
+
+#[test]
+fn new_useless_commands() {
+    check_ends(|turn| bash(&format!("echo {turn}"), 0, &turn.to_string()));
+    check_ends(|turn| bash(&format!("echo {}", words(turn)), 0, &words(turn)));
+    check_ends(|turn| bash(&format!("true # {}", words(turn)), 0, ""));
+    check_ends(|turn| {
+        bash(&format!("cargo test {}", words(turn)), 0, &format!("0 passed, {turn} filtered out"))
+    });
+    check_ends(|turn| bash(&format!("ls {}", words(turn)), 2, "No such file or directory"));
+}
+
+#[test]
+fn a_counter_in_a_file() {
+    check_ends(|turn| write("counter.txt", &format!("count: {turn}\n")));
+    check_ends(|turn| write(&format!("note{turn}.md"), &format!("Attempt {turn} of many.\n")));
+    check_ends(|turn| {
+        let (old, new) = (format!("let n = {turn};"), format!("let n = {};", turn + 1));
+        let input = json!({"file_path": "a.rs", "old_string": old, "new_string": new});
+        act("Edit", input, ToolOutcome { files_modified: vec!["a.rs".into()], ..ToolOutcome::ok("edited") })
+    });
+    check_ends(|turn| bash(&format!("echo {turn} >> log.txt"), 0, ""));
+    check_ends(|turn| bash("date >> log.txt; wc -l log.txt", 0, &format!("{turn} log.txt")));
+    check_ends(|turn| bash(&format!("sed -i 's/n = {turn}/n = {}/' a.rs", turn + 1), 0, ""));
+    // With a check that fails alike in between.
+    check_ends(|turn| match turn % 2 {
+        0 => write("counter.txt", &format!("count: {turn}\n")),
+        _ => bash("make test", 1, &format!("FAILED in 0.{turn} s")),
+    });
+}
+
+#[test]
+fn blanks_in_a_file() {
+    check_ends(|turn| write("a.rs", &format!("fn main() {{}}{}", "\n".repeat(turn as usize))));
+    check_ends(|turn| write("a.txt", &format!("word{}", " word".repeat(turn as usize))));
+    check_ends(|turn| bash(&format!("printf '{}' >> a.rs", "\\n".repeat(turn as usize % 30 + 1)), 0, ""));
+}
+
+#[test]
+fn there_and_back() {
+    check_ends(|turn| write("a.rs", if turn % 2 == 0 { "fn one() {}" } else { "fn two() {}" }));
+}
+
+#[test]
+fn output_without_a_change() {
+    check_ends(|turn| bash("head -c 20 /dev/urandom | base64", 0, &words(turn * 7_919)));
+    check_ends(|turn| act("Read", json!({"file_path": words(turn)}), ToolOutcome::ok(words(turn))));
+}
+
+#[test]
+fn sleeping() {
+    check_ends(|turn| bash(&format!("sleep {}", turn % 7), 0, ""));
+    check_ends(|turn| bash(&format!("sleep 1; echo slept {turn}"), 0, &format!("slept {turn}")));
+}
+
+/// Nonsense with words of its own is not endless either, though it takes longer to be sure of it.
+#[test]
+fn a_check_that_fails_alike_after_a_hundred_changes() {
+    let (bench, asked) = play(
+        |turn| match turn % 2 {
+            0 => write("a.rs", &format!("fn {}() {{}}", words(turn))),
+            _ => bash("make test", 1, "FAILED"),
+        },
+        1_000,
+    );
+    assert!(asked < 300, "{asked}");
+    let outcome = bench.ended(Status::Limited);
+    assert!(outcome.summary.contains("fails alike, whatever was changed"), "{outcome:?}");
+}
+
+#[test]
+fn a_big_project_may_be_explored() {
+    check_goes_on(|turn| act("Read", json!({"file_path": words(turn)}), ToolOutcome::ok(words(turn))), 55);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Edits of a program and runs of its tests, which fail in ways that change or not.
+    #[test]
+    fn long_honest_loops_are_not_disturbed(seed in 0_u32..1_000, changing in 1_u32..4, by_shell: bool) {
+        check_goes_on(
+            |turn| {
+                let name = words(seed * 1_000 + turn);
+                match turn % 2 {
+                    0 if by_shell => bash(&format!("cat > src/a.py <<'E'\ndef {name}(): pass\nE"), 0, ""),
+                    0 => write("src/a.py", &format!("def {name}(): pass\n")),
+                    _ if turn % 11 == 1 => bash("pytest -q", 0, "12 passed in 0.2s"),
+                    _ => bash("pytest -q", 1, &format!("FAILED {} in 0.{turn}s", words(turn / changing / 6))),
+                }
+            },
+            240,
+        );
+    }
+}
