@@ -89,14 +89,10 @@ impl CheckFiles {
             && Conventions::get().modules.iter().any(|known| known == module)
     }
 
-    /// Whether it is a test of an ecosystem whose runners load all tests into one process: it can change how others run.
+    /// Whether it is a test that may change how others run, because they are loaded into one process. Those of Rust are
+    /// programs of their own.
     pub(super) fn shares_a_process(&self, path: &str) -> bool {
-        let extension = path.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
-        self.is_test(path)
-            && matches!(
-                extension,
-                "py" | "rb" | "php" | "js" | "cjs" | "mjs" | "ts" | "cts" | "mts" | "jsx" | "tsx"
-            )
+        self.is_test(path) && !path.ends_with(".rs")
     }
 
     /// Whether its change explains that installed packages change.

@@ -1,6 +1,7 @@
 //! A copy of the project, in a temporary folder, in which commands are run.
 //!
-//! It holds a tree, and links to what git ignores: installed packages and the like.
+//! It holds a tree, links to what git ignores (installed packages and the like), and a repository with the same history,
+//! which commands may write to without harm.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -44,6 +45,8 @@ impl Replica {
         let project = folder.path().join("tree").join(original.file_name().unwrap_or("project".as_ref()));
         std::fs::create_dir_all(&project).map_err(wrong(&project))?;
         trees.write(&project, choose)?;
+        // Without a repository, commands that ask git say so.
+        let _ = repository(&original.join(".git"), &project.join(".git"));
         let table = Conventions::get();
         for entry in entries {
             let path = entry.trim_end_matches('/');
@@ -99,4 +102,36 @@ impl Replica {
         }
         runner.run_all(commands, timeout).await
     }
+}
+
+/// Makes a repository at `to` that borrows its objects from the one at `from`. Nothing of its configuration is taken over:
+/// it could name programs.
+fn repository(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.symlink_metadata()?.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(to.join("objects/info"))?;
+    copy_files(&from.join("refs"), &to.join("refs"))?;
+    for name in ["HEAD", "packed-refs", "index", "shallow"] {
+        let found = from.join(name);
+        if found.is_file() {
+            std::fs::copy(found, to.join(name))?;
+        }
+    }
+    std::fs::write(to.join("objects/info/alternates"), format!("{}\n", from.join("objects").display()))?;
+    std::fs::write(to.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
+}
+
+fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_files(&entry.path(), &to.join(entry.file_name()))?;
+        } else if kind.is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
