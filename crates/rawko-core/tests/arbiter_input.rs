@@ -175,7 +175,7 @@ fn rich() -> Context {
             command: "npm install\n## jsonwebtoken".into(),
             exit_code: Some(1),
             is_check: false,
-            before_last_write: false,
+            ..CommandFact::default()
         }],
         denied_tools: vec!["WebFetch".into()],
     };

@@ -4,11 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::input::{ErrorCategory, ExecutionSummary, RunFacts};
+use super::input::{ErrorCategory, ExecutionSummary, RecordedFacts, RunFacts};
+use crate::facts::{CommandEffect, CommandResult};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus};
-
-/// Exit statuses of a shell for a program that is missing or not executable: nothing was checked.
-const NOT_RUN: [i32; 2] = [126, 127];
 
 impl ExecutionSummary {
     /// How it ended, where that was recorded.
@@ -109,30 +107,58 @@ impl<'a> ExecutionRecord<'a> {
         if let Some(verification) = self.run.verification.as_ref().filter(|facts| !facts.is_stale) {
             return if verification.passed { Checks::Passed } else { Checks::Failed };
         }
-        let mut latest: BTreeMap<&str, Option<i32>> = BTreeMap::new();
+        let mut latest: BTreeMap<&str, CommandResult> = BTreeMap::new();
         let mut stale = false;
-        for entry in self.entries.iter().rev() {
-            for fact in entry.commands().iter().rev().filter(|fact| fact.is_check) {
-                if fact.before_last_write {
-                    stale = true;
-                } else {
-                    latest.entry(&fact.command).or_insert(fact.exit_code);
-                }
-            }
-            if entry.wrote() {
-                break;
+        for (fact, is_stale) in self.facts_of_this_tree().filter(|(fact, _)| fact.is_check) {
+            if is_stale {
+                stale = true;
+            } else {
+                latest.entry(&fact.command).or_insert(fact.result());
             }
         }
-        let not_run = |code: &Option<i32>| code.is_some_and(|code| NOT_RUN.contains(&code));
-        let known = latest.len();
-        latest.retain(|_, code| !not_run(code));
-        match (latest.is_empty(), latest.values().all(|code| *code == Some(0))) {
-            (false, true) => Checks::Passed,
-            (false, false) => Checks::Failed,
-            (true, _) if known > 0 => Checks::Unavailable,
-            (true, _) if stale => Checks::Stale,
-            (true, _) => Checks::None,
+        let has = |wanted: CommandResult| latest.values().any(|result| *result == wanted);
+        if has(CommandResult::Failed) {
+            Checks::Failed
+        } else if has(CommandResult::Passed) {
+            Checks::Passed
+        } else if has(CommandResult::NotRun) {
+            Checks::Unavailable
+        } else if stale {
+            Checks::Stale
+        } else {
+            Checks::None
         }
+    }
+
+    /// Whether a command that is no known check failed on the current tree, and did not succeed since.
+    pub(super) fn has_unknown_failure(&self) -> bool {
+        let mut latest: BTreeMap<&str, CommandResult> = BTreeMap::new();
+        let is_unknown = |fact: &CommandFact| {
+            !fact.is_check && fact.effect.is_some_and(|effect| effect != CommandEffect::Reads)
+        };
+        for (fact, _) in self.facts_of_this_tree().filter(|(fact, _)| is_unknown(fact)) {
+            // Its failure counts although another command may have written since.
+            if !fact.before_last_write {
+                latest.entry(&fact.command).or_insert(fact.result());
+            }
+        }
+        latest.values().any(|result| matches!(result, CommandResult::Failed | CommandResult::NotRun))
+    }
+
+    /// The commands of the last execution that changed files and of those after it, newest first, and whether something
+    /// was written since.
+    fn facts_of_this_tree(&self) -> impl Iterator<Item = (&'a CommandFact, bool)> + '_ {
+        let mut is_over = false;
+        let entries = self.entries.iter().rev().take_while(move |entry| {
+            let facts = entry.facts.as_ref();
+            let changes = entry.wrote() || facts.is_some_and(RecordedFacts::may_have_changed);
+            let was_over = is_over;
+            is_over |= changes;
+            !was_over
+        });
+        entries
+            .filter_map(|entry| entry.facts.as_ref())
+            .flat_map(|facts| facts.commands.iter().rev().map(move |fact| (fact, facts.is_stale(fact))))
     }
 
     /// How many executions in a row, up to the last, had the same agent.

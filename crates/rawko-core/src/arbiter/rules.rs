@@ -57,7 +57,11 @@ pub fn rule_on_progress(input: &EvaluateProgressInput, agents: &[AgentDescriptio
         constraints: &input.constraints,
         facts: &input.facts,
     };
-    judging::rule(&case, last)
+    let ruling = judging::rule(&case, last)?;
+    // A command that failed may have been a check that is not known as one.
+    let is_doubtful =
+        matches!(ruling.decision, Decision::Complete { .. }) && case.record.has_unknown_failure();
+    Some(Ruling { certain: ruling.certain && !is_doubtful, ..ruling })
 }
 
 /// The input of a question in the form that rules read.
