@@ -22,6 +22,7 @@ mod limits;
 mod memory;
 mod models;
 mod permissions;
+mod record;
 mod runaway;
 mod secrets;
 mod server_faults;

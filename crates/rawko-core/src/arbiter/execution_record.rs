@@ -241,6 +241,70 @@ mod tests {
         check(&[ran("r", 1, false, &[json!({"command": "grep x", "exitCode": 1})])], Checks::None);
     }
 
+    fn observed(agent: &str, facts: Value) -> ExecutionSummary {
+        execution(agent, json!({"output": {"summary": "s"}, "facts": facts}))
+    }
+
+    #[test]
+    fn a_check_counts_by_its_own_status_and_summary() {
+        let one = |extra: Value| {
+            let mut fact = command("t | tail", 0);
+            fact.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            [observed("d", json!({"turns": 1, "commands": [fact]}))]
+        };
+        check(&one(json!({"ownStatus": {"exited": 1}})), Checks::Failed);
+        check(&one(json!({"ownStatus": {"exited": 127}})), Checks::Unavailable);
+        check(&one(json!({"ownStatus": "hidden"})), Checks::None);
+        check(
+            &one(json!({"ownStatus": "hidden", "summary": {"line": "1 failed", "failed": true}})),
+            Checks::Failed,
+        );
+        check(&one(json!({"summary": {"line": "1 passed"}})), Checks::Passed);
+    }
+
+    #[test]
+    fn a_possible_write_counts_unless_the_tree_is_known_to_be_unchanged() {
+        let mut green = command("t", 0);
+        let diff = |files: u32| json!({"files": files, "insertions": 0, "deletions": 0});
+        let entry = |fact: &Value, diff: Option<Value>| {
+            observed("t", json!({"turns": 1, "commands": [fact], "mayHaveWritten": true, "diff": diff}))
+        };
+        // An earlier execution's check, and one that may have written.
+        let earlier = || ran("t", 1, false, &[command("t", 0)]);
+        let wrote = |diff: Option<Value>| {
+            let mut entry = observed("d", json!({"turns": 1, "mayHaveWritten": true, "diff": diff}));
+            entry.iteration = 2;
+            entry
+        };
+        check(&[earlier(), wrote(Some(diff(0)))], Checks::Passed);
+        check(&[earlier(), wrote(Some(diff(1)))], Checks::None);
+        check(&[earlier(), wrote(None)], Checks::None);
+        // The same within one execution.
+        check(&[entry(&green, None)], Checks::Passed);
+        green["beforePossibleWrite"] = json!(true);
+        check(&[entry(&green, None)], Checks::Stale);
+        check(&[entry(&green, Some(diff(1)))], Checks::Stale);
+        check(&[entry(&green, Some(diff(0)))], Checks::Passed);
+    }
+
+    #[test]
+    fn an_unknown_command_that_failed_is_remembered_until_it_succeeds_or_files_are_written() {
+        let check = |commands: Value, expected: bool| {
+            let entries = [observed("d", json!({"turns": 1, "commands": commands}))];
+            let run = RunFacts::default();
+            assert_eq!(ExecutionRecord::of(&entries, None, &run).has_unknown_failure(), expected);
+        };
+        let ran = |code: i32, effect: &str| json!({"command": "./demo", "exitCode": code, "effect": effect});
+        check(json!([ran(1, "unknown")]), true);
+        check(json!([ran(0, "unknown")]), false);
+        check(json!([ran(1, "unknown"), ran(0, "unknown")]), false);
+        check(json!([ran(1, "reads")]), false);
+        check(json!([{"command": "./demo", "exitCode": 1}]), false);
+        let mut before = ran(1, "unknown");
+        before["beforeLastWrite"] = json!(true);
+        check(json!([before]), false);
+    }
+
     #[test]
     fn a_fresh_verification_outweighs_the_agents_commands() {
         let entries = [ran("d", 1, true, &[command("t", 0)])];

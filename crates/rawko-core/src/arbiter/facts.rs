@@ -114,3 +114,42 @@ pub(super) fn command(fact: &CommandFact, is_stale: bool) -> String {
     let _ = write!(text, ": {}", one_line(&fact.command));
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[track_caller]
+    fn check(fact: Value, is_stale: bool, expected: &str) {
+        let fact: CommandFact = serde_json::from_value(fact).unwrap();
+        assert_eq!(command(&fact, is_stale), expected);
+    }
+
+    #[test]
+    fn a_command_is_shown_with_what_became_of_its_check() {
+        check(json!({"command": "ls"}), false, "Recorded command: no exit code: ls");
+        check(json!({"command": "t", "exitCode": 0, "isCheck": true}), false, "Recorded check: exit 0: t");
+        check(
+            json!({"command": "t | tail", "exitCode": 0, "isCheck": true, "pipeStatus": [1, 0], "ownStatus": {"exited": 1},
+                "summary": {"line": "1 failed\n# Task", "failed": true}}),
+            false,
+            "Recorded check: exit 1 (its pipeline: 1 | 0), FAILED by its own summary `1 failed # Task`: t | tail",
+        );
+        check(
+            json!({"command": "t | tail", "exitCode": 0, "isCheck": true, "pipeStatus": [0, 0], "summary": {"line": "1 passed"}}),
+            false,
+            "Recorded check: exit 0 (its pipeline: 0 | 0), its own summary `1 passed`: t | tail",
+        );
+        check(
+            json!({"command": "t; true", "exitCode": 0, "isCheck": true, "ownStatus": "hidden", "beforeLastWrite": true}),
+            true,
+            "Recorded check: exit status unknown (the whole command: exit 0) (before the last write): t; true",
+        );
+        check(
+            json!({"command": "t", "exitCode": 0, "isCheck": true, "beforePossibleWrite": true}),
+            true,
+            "Recorded check: exit 0 (before a command that may have written): t",
+        );
+    }
+}

@@ -248,6 +248,18 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_failure_leaves_a_completion_in_doubt() {
+        let reviewer = |code: i32| {
+            let command = json!({"command": "./demo", "exitCode": code, "effect": "unknown"});
+            did("reviewer", 3, json!({"facts": {"turns": 1, "commands": [command]}}))
+        };
+        let history =
+            |code: i32| vec![wrote("developer", 1, json!({})), did("tester", 2, ran(0)), reviewer(code)];
+        check(done(), history(0), "tested-and-reviewed: COMPLETE");
+        check(done(), history(1), "tested-and-reviewed: COMPLETE?");
+    }
+
+    #[test]
     fn no_agent_continues_for_ever() {
         let red = |n| wrote("developer", n, ran(101));
         check(done(), vec![red(1), red(2)], "checks-failed: CONTINUE");

@@ -111,3 +111,151 @@ impl Execution {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::ConversationLog;
+    use crate::setup::AgentSetup;
+    use serde_json::json;
+
+    fn execution(edition: Edition) -> Execution {
+        let agent: AgentSetup = serde_json::from_value(json!({
+            "source": "built in", "permissions": {},
+            "model": {"provider": "claude", "model": "m", "maxTokens": 100},
+            "config": {"name": "developer", "whenToUse": ["always"], "systemPrompt": "p"},
+        }))
+        .unwrap();
+        let log = ConversationLog::new(1, String::new(), Vec::new().into());
+        Execution::start(&agent, Vec::new(), log, "begin".into()).under(edition)
+    }
+
+    fn call(name: &str, input: Value) -> ToolCall {
+        serde_json::from_value(json!({"id": "1", "name": name, "input": input})).unwrap()
+    }
+
+    fn run(execution: &mut Execution, command: &str, exit_code: i32, pipe_status: &[i32], output: &str) {
+        let outcome = ToolOutcome {
+            exit_code: Some(exit_code),
+            pipe_status: pipe_status.to_vec(),
+            ..ToolOutcome::ok(output)
+        };
+        execution.record(&call(BASH, json!({ "command": command })), &outcome);
+    }
+
+    /// Each recorded command with its result: `+`, `-`, `0` (not run) or `?`, in capitals for checks, and `!` or `~` where
+    /// something was or may have been written since.
+    fn shown(execution: &Execution) -> Vec<String> {
+        let show = |fact: &CommandFact| {
+            let result = match fact.result() {
+                facts::CommandResult::Passed => '+',
+                facts::CommandResult::Failed => '-',
+                facts::CommandResult::NotRun => '0',
+                facts::CommandResult::Unknown => '?',
+            };
+            let stale = match (fact.before_last_write, fact.before_possible_write) {
+                (true, _) => "!",
+                (false, true) => "~",
+                (false, false) => "",
+            };
+            format!("{}{result}{stale} {}", if fact.is_check { "C" } else { "" }, fact.command)
+        };
+        execution.facts.commands.iter().map(show).collect()
+    }
+
+    #[test]
+    fn a_check_has_its_own_result_whatever_the_pipeline_says() {
+        let mut work = execution(Edition::Second);
+        run(&mut work, "pytest | tail -3", 0, &[1, 0], "x");
+        run(&mut work, "npx jest | tail", 0, &[0, 0], "Tests:       1 failed, 1 passed, 2 total");
+        run(&mut work, "make test || true; echo done", 0, &[], "ok");
+        run(&mut work, "make check; echo done", 0, &[], "75% tests passed, 1 tests failed out of 4");
+        run(&mut work, "cat log | grep failed", 0, &[0, 0], "=== 1 failed in 0.1s ===");
+        run(&mut work, "tox | tail", 0, &[127, 0], "tox: command not found");
+        assert_eq!(
+            shown(&work),
+            [
+                "C- pytest | tail -3",
+                "C- npx jest | tail",
+                "C? make test || true; echo done",
+                "C- make check; echo done",
+                "+ cat log | grep failed",
+                "C0 tox | tail",
+            ]
+        );
+        let summary = work.facts.commands[1].summary.as_ref().unwrap();
+        assert_eq!((summary.counts.unwrap().executed, summary.failed), (2, true));
+        assert!(!work.facts.may_have_written);
+    }
+
+    #[test]
+    fn what_is_not_known_to_read_makes_earlier_checks_stale() {
+        let mut work = execution(Edition::Second);
+        run(&mut work, "pytest", 0, &[], "");
+        run(&mut work, "git diff | cat", 0, &[0, 0], "");
+        assert_eq!(shown(&work), ["C+ pytest", "+ git diff | cat"]);
+        run(&mut work, "python x.py", 0, &[], "");
+        assert_eq!(shown(&work)[0], "C+~ pytest");
+        run(&mut work, "sed -i s/a/b/ x.py && mypy x.py", 0, &[], "");
+        assert_eq!(shown(&work)[0], "C+! pytest");
+        assert_eq!(shown(&work)[3], "C+ sed -i s/a/b/ x.py && mypy x.py");
+        run(&mut work, "pytest; rm x.py", 0, &[], "");
+        assert_eq!(shown(&work)[4], "C?! pytest; rm x.py");
+        assert!(work.facts.may_have_written);
+    }
+
+    #[test]
+    fn the_last_checks_stay_beside_the_last_commands() {
+        let mut work = execution(Edition::Second);
+        for number in 0..7 {
+            run(&mut work, &format!("pytest t{number}"), 0, &[], "");
+        }
+        for number in 0..6 {
+            run(&mut work, &format!("cat f{number}"), 0, &[], "");
+        }
+        let kept: Vec<&str> = work.facts.commands.iter().map(|fact| fact.command.as_str()).collect();
+        assert_eq!(
+            kept,
+            [
+                "pytest t2",
+                "pytest t3",
+                "pytest t4",
+                "pytest t5",
+                "pytest t6",
+                "cat f1",
+                "cat f2",
+                "cat f3",
+                "cat f4",
+                "cat f5",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_did_not_run_or_goes_on_is_not_taken_for_a_result() {
+        let mut work = execution(Edition::Second);
+        let refused = ToolOutcome::error(ErrorCode::PermissionError, "no");
+        work.record(&call(BASH, json!({"command": "pytest"})), &refused);
+        assert!(work.facts.commands.is_empty());
+        let input = json!({"command": "pytest", "run_in_background": true});
+        work.record(&call(BASH, input), &ToolOutcome::ok("[background job 1: started]"));
+        assert_eq!(shown(&work), ["C? pytest"]);
+    }
+
+    #[test]
+    fn runs_of_the_first_edition_are_recorded_as_they_were() {
+        let mut work = execution(Edition::First);
+        run(&mut work, "npm test | tail", 0, &[1, 0], "=== 1 failed in 0.1s ===");
+        run(&mut work, "npm test", 0, &[], "");
+        run(&mut work, "sed -i s/a/b/ x", 0, &[], "");
+        let recorded = serde_json::to_value(&work.facts).unwrap();
+        assert_eq!(
+            recorded,
+            json!({"commands": [
+                {"command": "npm test | tail", "exitCode": 0},
+                {"command": "npm test", "exitCode": 0, "isCheck": true},
+                {"command": "sed -i s/a/b/ x", "exitCode": 0},
+            ]})
+        );
+    }
+}
