@@ -56,8 +56,8 @@ fn writes(content: &str) -> Answer {
 fn decisions(ended: &Ended) -> Vec<String> {
     let shown = |event: Value| {
         let decision = &event["decision"];
-        let name = decision["mode"].as_str().or_else(|| decision["decision"].as_str());
-        name.map_or_else(|| decision.to_string(), str::to_owned)
+        let name = decision["mode"].as_str().or_else(|| decision["type"].as_str());
+        name.unwrap_or_default().to_owned()
     };
     ended.events_of("decision_made").into_iter().map(shown).collect()
 }

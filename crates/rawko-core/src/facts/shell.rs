@@ -170,6 +170,7 @@ mod tests {
             "source venv/bin/activate && git log -1",
             "bash -c 'ls | head'",
             "git stash list",
+            "python3 --version && pip list | grep -i pytest; command -v pytest",
             "",
         ] {
             check_effect(command, Reads, Reads);

@@ -8,8 +8,9 @@ use super::command::OwnStatus;
 use super::shell::Script;
 use crate::policy::script::{AndOrList, CommandList, Joint, Member, Pipeline, ShellWord, Simple};
 
-/// The status of a program that wrote into a pipe that nobody read any more, as with `| head`.
-const BROKEN_PIPE: i32 = 141;
+/// The statuses of a program that wrote into a pipe that nobody read any more, as with `| head`: of one that the signal
+/// ended, and of Python.
+const BROKEN_PIPE: [i32; 2] = [141, 120];
 
 /// The status of what the command is about; `None` where there is no such thing.
 pub(super) fn own_status(script: &Script, exit_code: i32, pipe_status: &[i32]) -> Option<OwnStatus> {
@@ -117,7 +118,7 @@ impl<'s> Walk<'s> {
                 Known::Last(status) if at == last => Some(status),
                 Known::Last(_) | Known::Nothing => None,
             };
-            let status = status.filter(|status| at == last || *status != BROKEN_PIPE);
+            let status = status.filter(|status| at == last || !BROKEN_PIPE.contains(status));
             found = worse(found, self.member(member, status));
         }
         found
@@ -221,6 +222,7 @@ mod tests {
         check("bash -lc 'cd x && pytest' | tail", 0, &[2, 0], "2");
         check("bash -c 'pytest | tail'", 0, &[], "?");
         check("ls | tail", 0, &[0, 0], "-");
+        check("command -v pytest", 1, &[], "-");
     }
 
     #[test]

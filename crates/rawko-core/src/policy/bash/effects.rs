@@ -1,6 +1,6 @@
 //! What a simple command may do to the files of the project. No wall: a hint on whether what was seen before still holds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -25,6 +25,8 @@ struct Effects {
     /// Files that set up a shell: reading them with `source` changes no file.
     activates: Vec<String>,
     writes: BTreeSet<String>,
+    /// By program, the first words with which it only reads.
+    subcommands: BTreeMap<String, BTreeSet<String>>,
     /// Subcommands of `git` that leave the files of the working tree alone.
     git: BTreeSet<String>,
 }
@@ -43,6 +45,7 @@ pub(crate) fn effect_of_words(words: &[ShellWord]) -> CommandEffect {
             return CommandEffect::Writes;
         }
         _ if effects.writes.contains(name) => return CommandEffect::Writes,
+        _ if only_tells(name, arguments, effects) => return CommandEffect::Reads,
         _ if !effects.reads.contains(name) => return CommandEffect::Unknown,
         _ => {}
     }
@@ -51,6 +54,14 @@ pub(crate) fn effect_of_words(words: &[ShellWord]) -> CommandEffect {
         Some(Err(_)) => CommandEffect::Unknown,
         Some(Ok(())) | None => CommandEffect::Reads,
     }
+}
+
+/// Whether a program only says something of itself or of what is there, as in `node --version` and `pip list`.
+fn only_tells(name: &str, arguments: &[ShellWord], effects: &Effects) -> bool {
+    const ABOUT_ITSELF: [&str; 4] = ["--version", "-V", "--help", "version"];
+    let first = arguments.first().and_then(ShellWord::text).unwrap_or_default();
+    (arguments.len() == 1 && ABOUT_ITSELF.contains(&first))
+        || effects.subcommands.get(name).is_some_and(|known| known.contains(first))
 }
 
 /// What a redirection does: files of the system and scratch files directly in `/tmp` are not the project's.
