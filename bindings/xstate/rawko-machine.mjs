@@ -16,7 +16,16 @@ const RECOVERABLE = new Set([
   "validation_error",
 ]);
 
-const FACTS = ["ended", "turns", "filesModified", "commands", "deniedTools"];
+const FACTS = [
+  "ended",
+  "turns",
+  "filesModified",
+  "filesAccessed",
+  "commands",
+  "mayHaveWritten",
+  "deniedTools",
+  "diff",
+];
 
 // The machine of `config` with the limits given; those not given stay as the config has them.
 // `perform` is called with each effect, in order: { type: "selectAgent", afterMs: 0 } and so on.

@@ -46,6 +46,10 @@ pub struct ToolOutcome {
     /// Exit status of the program that was run, if one was and it exited by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// Exit statuses of the members of the last pipeline of a shell command, in order; empty where it had one member, or
+    /// where they are not known. A record of what happened, and nothing that the command could not forge.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pipe_status: Vec<i32>,
     /// Files that the tool wrote; relative paths if they are inside the project.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
@@ -86,6 +90,7 @@ impl ToolOutcome {
             is_error: self.is_error,
             error_code: self.error_code,
             exit_code: self.exit_code,
+            pipe_status: self.pipe_status.clone(),
             files_modified: self.files_modified.clone(),
             files_seen: self.files_seen.clone(),
             images: images

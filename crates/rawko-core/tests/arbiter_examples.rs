@@ -152,7 +152,7 @@ fn mid_execution_with_error() {
         command: "npm install jsonwebtoken".into(),
         exit_code: Some(1),
         is_check: false,
-        before_last_write: false,
+        ..CommandFact::default()
     }];
     let at = failed.completed_at;
     let history = vec![

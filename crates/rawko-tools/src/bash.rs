@@ -17,6 +17,7 @@ use crate::background::Jobs;
 use crate::call::{blocking, parse, parse_checked, spec};
 use crate::process::{
     Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
+    is_recorded,
 };
 use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 
@@ -186,11 +187,13 @@ fn command_line(
             format!("Bash: the command is longer than {MAX_COMMAND} bytes. Write it to a file and run that.");
         return Err(ToolOutcome::error(ErrorCode::ValidationError, message));
     }
-    let default = (input.run_in_background != Some(true)).then_some(DEFAULT_TIMEOUT_MS);
+    let waits = input.run_in_background != Some(true);
+    let records_pipe = waits && is_recorded(&input.command);
+    let default = waits.then_some(DEFAULT_TIMEOUT_MS);
     let timeout = input.timeout.or(default).map(|ms| Duration::from_millis(ms.min(MAX_TIMEOUT_MS)));
     let named = context.permissions.env.as_deref().unwrap_or_default();
     Ok(CommandLine {
-        program: Program::Shell(input.command.clone()),
+        program: Program::Shell { text: input.command.clone(), records_pipe },
         directory: context.root.clone(),
         environment: environment(std::env::vars_os(), named),
         timeout,
@@ -249,6 +252,7 @@ fn outcome(finished: Finished, output: &HeadAndTail, timeout: Option<Duration>) 
     }
     let error_code = finished.cause.error_code();
     ToolOutcome {
+        pipe_status: finished.pipe_status,
         exit_code: finished.cause.exit_code(),
         is_error: error_code.is_some(),
         error_code,

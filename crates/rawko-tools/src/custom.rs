@@ -318,7 +318,7 @@ mod tests {
             let mut output = Output::default();
             output.push(&bytes);
             let cause = Cause::Exited { code: Some(0), signal: None };
-            let outcome = output.outcome("T", Finished { cause, leftovers: 0 }, DEFAULT_TIMEOUT);
+            let outcome = output.outcome("T", Finished { cause, leftovers: 0, pipe_status: Vec::new() }, DEFAULT_TIMEOUT);
             prop_assert!(!outcome.content.is_empty());
         }
 

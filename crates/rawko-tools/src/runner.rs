@@ -78,7 +78,7 @@ impl CommandRunner {
     /// Runs a command until it ends or `timeout` has passed. Dropping the future ends it, with everything it started.
     pub async fn run(&self, command: &str, timeout: Duration) -> CommandRun {
         let line = CommandLine {
-            program: Program::Shell(command.to_owned()),
+            program: Program::Shell { text: command.to_owned(), records_pipe: false },
             directory: self.root.clone(),
             environment: self.environment(),
             timeout: Some(timeout),

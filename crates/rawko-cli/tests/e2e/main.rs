@@ -23,6 +23,7 @@ mod limits;
 mod memory;
 mod models;
 mod permissions;
+mod record;
 mod runaway;
 mod secrets;
 mod server_faults;

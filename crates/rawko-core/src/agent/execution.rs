@@ -4,6 +4,7 @@
 //! and budgets.
 
 mod calls;
+mod recording;
 mod window;
 
 use std::collections::BTreeSet;
@@ -17,7 +18,7 @@ use crate::memory::{Recalled, RecalledMemory, UseRule};
 use crate::message::{Content, Message, Role, StopReason, ToolCall};
 use crate::note::Note;
 use crate::request::{ModelRequest, Purpose, ToolChoice};
-use crate::setup::{AgentSetup, ModelChoice};
+use crate::setup::{AgentSetup, Edition, ModelChoice};
 use crate::tool::{ToolAccess, ToolOutcome};
 use crate::usage::Usage;
 use calls::{CallSlot, SlotState, answered};
@@ -30,6 +31,8 @@ const WORDS_BYTES: usize = 64 * 1024;
 /// One execution of an agent, from its first model turn to its end; kept afterwards in case the agent continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
+    /// The rules by which commands are recorded.
+    edition: Edition,
     agent: String,
     model: ModelChoice,
     /// The models to continue with when the model's provider fails for good.
@@ -116,6 +119,7 @@ impl Execution {
     ) -> Self {
         conversation.push(Message::user(opening));
         Self {
+            edition: Edition::First,
             agent: agent.config.name.clone(),
             model: agent.model.clone(),
             alternatives,
@@ -136,6 +140,12 @@ impl Execution {
             memories: Vec::new(),
             use_rule: UseRule::default(),
         }
+    }
+
+    /// The same under the rules of an edition; the first is the default.
+    #[must_use]
+    pub fn under(self, edition: Edition) -> Self {
+        Self { edition, ..self }
     }
 
     /// The same with the memories that its system prompt ends with.

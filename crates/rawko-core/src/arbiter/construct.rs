@@ -172,6 +172,7 @@ fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
         ended: facts.ended,
         turns: facts.turns,
         commands: facts.commands.clone(),
+        may_have_written: facts.may_have_written,
         denied_tools: bounded(&facts.denied_tools),
         diff: facts.diff.clone(),
     };

@@ -4,11 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::input::{ErrorCategory, ExecutionSummary, RunFacts};
+use super::input::{ErrorCategory, ExecutionSummary, RecordedFacts, RunFacts};
+use crate::facts::{CommandEffect, CommandResult};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus};
-
-/// Exit statuses of a shell for a program that is missing or not executable: nothing was checked.
-const NOT_RUN: [i32; 2] = [126, 127];
 
 impl ExecutionSummary {
     /// How it ended, where that was recorded.
@@ -109,30 +107,58 @@ impl<'a> ExecutionRecord<'a> {
         if let Some(verification) = self.run.verification.as_ref().filter(|facts| !facts.is_stale) {
             return if verification.passed { Checks::Passed } else { Checks::Failed };
         }
-        let mut latest: BTreeMap<&str, Option<i32>> = BTreeMap::new();
+        let mut latest: BTreeMap<&str, CommandResult> = BTreeMap::new();
         let mut stale = false;
-        for entry in self.entries.iter().rev() {
-            for fact in entry.commands().iter().rev().filter(|fact| fact.is_check) {
-                if fact.before_last_write {
-                    stale = true;
-                } else {
-                    latest.entry(&fact.command).or_insert(fact.exit_code);
-                }
-            }
-            if entry.wrote() {
-                break;
+        for (fact, is_stale) in self.facts_of_this_tree().filter(|(fact, _)| fact.is_check) {
+            if is_stale {
+                stale = true;
+            } else {
+                latest.entry(&fact.command).or_insert(fact.result());
             }
         }
-        let not_run = |code: &Option<i32>| code.is_some_and(|code| NOT_RUN.contains(&code));
-        let known = latest.len();
-        latest.retain(|_, code| !not_run(code));
-        match (latest.is_empty(), latest.values().all(|code| *code == Some(0))) {
-            (false, true) => Checks::Passed,
-            (false, false) => Checks::Failed,
-            (true, _) if known > 0 => Checks::Unavailable,
-            (true, _) if stale => Checks::Stale,
-            (true, _) => Checks::None,
+        let has = |wanted: CommandResult| latest.values().any(|result| *result == wanted);
+        if has(CommandResult::Failed) {
+            Checks::Failed
+        } else if has(CommandResult::Passed) {
+            Checks::Passed
+        } else if has(CommandResult::NotRun) {
+            Checks::Unavailable
+        } else if stale {
+            Checks::Stale
+        } else {
+            Checks::None
         }
+    }
+
+    /// Whether a command that is no known check failed on the current tree, and did not succeed since.
+    pub(super) fn has_unknown_failure(&self) -> bool {
+        let mut latest: BTreeMap<&str, CommandResult> = BTreeMap::new();
+        let is_unknown = |fact: &CommandFact| {
+            !fact.is_check && fact.effect.is_some_and(|effect| effect != CommandEffect::Reads)
+        };
+        for (fact, _) in self.facts_of_this_tree().filter(|(fact, _)| is_unknown(fact)) {
+            // Its failure counts although another command may have written since.
+            if !fact.before_last_write {
+                latest.entry(&fact.command).or_insert(fact.result());
+            }
+        }
+        latest.values().any(|result| matches!(result, CommandResult::Failed | CommandResult::NotRun))
+    }
+
+    /// The commands of the last execution that changed files and of those after it, newest first, and whether something
+    /// was written since.
+    fn facts_of_this_tree(&self) -> impl Iterator<Item = (&'a CommandFact, bool)> + '_ {
+        let mut is_over = false;
+        let entries = self.entries.iter().rev().take_while(move |entry| {
+            let facts = entry.facts.as_ref();
+            let changes = entry.wrote() || facts.is_some_and(RecordedFacts::may_have_changed);
+            let was_over = is_over;
+            is_over |= changes;
+            !was_over
+        });
+        entries
+            .filter_map(|entry| entry.facts.as_ref())
+            .flat_map(|facts| facts.commands.iter().rev().map(move |fact| (fact, facts.is_stale(fact))))
     }
 
     /// How many executions in a row, up to the last, had the same agent.
@@ -213,6 +239,70 @@ mod tests {
         before["beforeLastWrite"] = json!(true);
         check(&[ran("d", 1, true, &[before])], Checks::Stale);
         check(&[ran("r", 1, false, &[json!({"command": "grep x", "exitCode": 1})])], Checks::None);
+    }
+
+    fn observed(agent: &str, facts: Value) -> ExecutionSummary {
+        execution(agent, json!({"output": {"summary": "s"}, "facts": facts}))
+    }
+
+    #[test]
+    fn a_check_counts_by_its_own_status_and_summary() {
+        let one = |extra: Value| {
+            let mut fact = command("t | tail", 0);
+            fact.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            [observed("d", json!({"turns": 1, "commands": [fact]}))]
+        };
+        check(&one(json!({"ownStatus": {"exited": 1}})), Checks::Failed);
+        check(&one(json!({"ownStatus": {"exited": 127}})), Checks::Unavailable);
+        check(&one(json!({"ownStatus": "hidden"})), Checks::None);
+        check(
+            &one(json!({"ownStatus": "hidden", "summary": {"line": "1 failed", "failed": true}})),
+            Checks::Failed,
+        );
+        check(&one(json!({"summary": {"line": "1 passed"}})), Checks::Passed);
+    }
+
+    #[test]
+    fn a_possible_write_counts_unless_the_tree_is_known_to_be_unchanged() {
+        let mut green = command("t", 0);
+        let diff = |files: u32| json!({"files": files, "insertions": 0, "deletions": 0});
+        let entry = |fact: &Value, diff: Option<Value>| {
+            observed("t", json!({"turns": 1, "commands": [fact], "mayHaveWritten": true, "diff": diff}))
+        };
+        // An earlier execution's check, and one that may have written.
+        let earlier = || ran("t", 1, false, &[command("t", 0)]);
+        let wrote = |diff: Option<Value>| {
+            let mut entry = observed("d", json!({"turns": 1, "mayHaveWritten": true, "diff": diff}));
+            entry.iteration = 2;
+            entry
+        };
+        check(&[earlier(), wrote(Some(diff(0)))], Checks::Passed);
+        check(&[earlier(), wrote(Some(diff(1)))], Checks::None);
+        check(&[earlier(), wrote(None)], Checks::None);
+        // The same within one execution.
+        check(&[entry(&green, None)], Checks::Passed);
+        green["beforePossibleWrite"] = json!(true);
+        check(&[entry(&green, None)], Checks::Stale);
+        check(&[entry(&green, Some(diff(1)))], Checks::Stale);
+        check(&[entry(&green, Some(diff(0)))], Checks::Passed);
+    }
+
+    #[test]
+    fn an_unknown_command_that_failed_is_remembered_until_it_succeeds_or_files_are_written() {
+        let check = |commands: Value, expected: bool| {
+            let entries = [observed("d", json!({"turns": 1, "commands": commands}))];
+            let run = RunFacts::default();
+            assert_eq!(ExecutionRecord::of(&entries, None, &run).has_unknown_failure(), expected);
+        };
+        let ran = |code: i32, effect: &str| json!({"command": "./demo", "exitCode": code, "effect": effect});
+        check(json!([ran(1, "unknown")]), true);
+        check(json!([ran(0, "unknown")]), false);
+        check(json!([ran(1, "unknown"), ran(0, "unknown")]), false);
+        check(json!([ran(1, "reads")]), false);
+        check(json!([{"command": "./demo", "exitCode": 1}]), false);
+        let mut before = ran(1, "unknown");
+        before["beforeLastWrite"] = json!(true);
+        check(json!([before]), false);
     }
 
     #[test]

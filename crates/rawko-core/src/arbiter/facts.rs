@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::input::{AgentDescription, RunFacts};
 use super::prompt::one_line;
 use super::template::fence;
-use crate::facts::DiffStat;
+use crate::facts::{CommandFact, DiffStat, OwnStatus};
 
 /// The run's facts; a line that says so if there are none.
 pub(super) fn text(facts: &RunFacts) -> String {
@@ -85,4 +85,71 @@ pub(super) fn diff(diff: &DiffStat) -> String {
     let names =
         if names.is_empty() { String::new() } else { format!(": {}{more}", one_line(&names.join(", "))) };
     format!("{files} files, +{insertions} -{deletions}{names}")
+}
+
+/// One command on one line: its own status first, then what led to it.
+pub(super) fn command(fact: &CommandFact, is_stale: bool) -> String {
+    let what = if fact.is_check { "check" } else { "command" };
+    let call = fact.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
+    let mut text = match fact.own_status {
+        Some(OwnStatus::Exited(code)) => format!("Recorded {what}: exit {code}"),
+        Some(OwnStatus::Hidden) => format!("Recorded {what}: exit status unknown"),
+        None => format!("Recorded {what}: {call}"),
+    };
+    let members: Vec<String> = fact.pipe_status.iter().map(i32::to_string).collect();
+    match (fact.own_status, members.as_slice()) {
+        (None, []) => {}
+        (Some(_), []) => drop(write!(text, " (the whole command: {call})")),
+        (_, members) => drop(write!(text, " (its pipeline: {})", members.join(" | "))),
+    }
+    if let Some(summary) = &fact.summary {
+        let verdict = if summary.failed { ", FAILED by its own summary" } else { ", its own summary" };
+        let _ = write!(text, "{verdict} `{}`", one_line(&summary.line));
+    }
+    match (fact.before_last_write, is_stale) {
+        (true, _) => text.push_str(" (before the last write)"),
+        (false, true) => text.push_str(" (before a command that may have written)"),
+        (false, false) => {}
+    }
+    let _ = write!(text, ": {}", one_line(&fact.command));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[track_caller]
+    fn check(fact: Value, is_stale: bool, expected: &str) {
+        let fact: CommandFact = serde_json::from_value(fact).unwrap();
+        assert_eq!(command(&fact, is_stale), expected);
+    }
+
+    #[test]
+    fn a_command_is_shown_with_what_became_of_its_check() {
+        check(json!({"command": "ls"}), false, "Recorded command: no exit code: ls");
+        check(json!({"command": "t", "exitCode": 0, "isCheck": true}), false, "Recorded check: exit 0: t");
+        check(
+            json!({"command": "t | tail", "exitCode": 0, "isCheck": true, "pipeStatus": [1, 0], "ownStatus": {"exited": 1},
+                "summary": {"line": "1 failed\n# Task", "failed": true}}),
+            false,
+            "Recorded check: exit 1 (its pipeline: 1 | 0), FAILED by its own summary `1 failed # Task`: t | tail",
+        );
+        check(
+            json!({"command": "t | tail", "exitCode": 0, "isCheck": true, "pipeStatus": [0, 0], "summary": {"line": "1 passed"}}),
+            false,
+            "Recorded check: exit 0 (its pipeline: 0 | 0), its own summary `1 passed`: t | tail",
+        );
+        check(
+            json!({"command": "t; true", "exitCode": 0, "isCheck": true, "ownStatus": "hidden", "beforeLastWrite": true}),
+            true,
+            "Recorded check: exit status unknown (the whole command: exit 0) (before the last write): t; true",
+        );
+        check(
+            json!({"command": "t", "exitCode": 0, "isCheck": true, "beforePossibleWrite": true}),
+            true,
+            "Recorded check: exit 0 (before a command that may have written): t",
+        );
+    }
 }

@@ -176,15 +176,35 @@ pub struct RecordedFacts {
     pub ended: Option<ExecutionEnd>,
     /// Number of model turns.
     pub turns: u32,
-    /// Its last commands with their exit codes.
+    /// Its last commands with their exit codes, and the last checks among all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandFact>,
+    /// Whether it ran a command that is not known to only read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_have_written: bool,
     /// Tools that the policy denied it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied_tools: Vec<String>,
     /// Its changes to the tree; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<DiffStat>,
+}
+
+impl RecordedFacts {
+    /// Whether something was written after that command, as far as is known.
+    pub(super) fn is_stale(&self, fact: &CommandFact) -> bool {
+        fact.before_last_write || (fact.before_possible_write && !self.left_the_tree_alone())
+    }
+
+    /// Whether the execution is known to have changed nothing in the tree.
+    fn left_the_tree_alone(&self) -> bool {
+        self.diff.as_ref().is_some_and(DiffStat::is_empty)
+    }
+
+    /// Whether it may have changed the tree, and nobody measured that.
+    pub(super) fn may_have_changed(&self) -> bool {
+        self.may_have_written && self.diff.is_none()
+    }
 }
 
 /// Tokens of an execution.

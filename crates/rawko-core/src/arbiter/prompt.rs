@@ -216,11 +216,7 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
         };
         let _ = write!(text, "\n    Recorded: {ended}, {} model turns", facts.turns);
         for fact in &facts.commands {
-            let exit =
-                fact.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
-            let what = if fact.is_check { "check" } else { "command" };
-            let when = if fact.before_last_write { " (before the last write)" } else { "" };
-            let _ = write!(text, "\n    Recorded {what}: {exit}{when}: {}", one_line(&fact.command));
+            let _ = write!(text, "\n    {}", facts::command(fact, facts.is_stale(fact)));
         }
         if let Some(diff) = &facts.diff {
             let _ = write!(text, "\n    Recorded change of the tree: {}", facts::diff(diff));

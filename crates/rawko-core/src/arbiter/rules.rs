@@ -57,7 +57,11 @@ pub fn rule_on_progress(input: &EvaluateProgressInput, agents: &[AgentDescriptio
         constraints: &input.constraints,
         facts: &input.facts,
     };
-    judging::rule(&case, last)
+    let ruling = judging::rule(&case, last)?;
+    // A command that failed may have been a check that is not known as one.
+    let is_doubtful =
+        matches!(ruling.decision, Decision::Complete { .. }) && case.record.has_unknown_failure();
+    Some(Ruling { certain: ruling.certain && !is_doubtful, ..ruling })
 }
 
 /// The input of a question in the form that rules read.
@@ -241,6 +245,18 @@ mod tests {
             "steps-open: SELECT_MODE developer",
         );
         check(open(), vec![did("planner", 1, json!({}))], "plan-made: SELECT_MODE developer");
+    }
+
+    #[test]
+    fn an_unknown_failure_leaves_a_completion_in_doubt() {
+        let reviewer = |code: i32| {
+            let command = json!({"command": "./demo", "exitCode": code, "effect": "unknown"});
+            did("reviewer", 3, json!({"facts": {"turns": 1, "commands": [command]}}))
+        };
+        let history =
+            |code: i32| vec![wrote("developer", 1, json!({})), did("tester", 2, ran(0)), reviewer(code)];
+        check(done(), history(0), "tested-and-reviewed: COMPLETE");
+        check(done(), history(1), "tested-and-reviewed: COMPLETE?");
     }
 
     #[test]

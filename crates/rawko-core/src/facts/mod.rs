@@ -1,14 +1,21 @@
 //! What rawko itself observes, as opposed to what agents claim: changes to the tree, results of commands
 //! (`docs/spec/tools-and-permissions.md`, "Verified completion"; `docs/spec/arbiter.md`).
 
+mod command;
 mod first_edition;
+mod runners;
+mod shell;
+mod statuses;
 mod test_report;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::integrity::{Baseline, Doubt, DoubtReason, Integrity, IntegrityResult, OriginalRun};
+pub use command::{CommandEffect, CommandFact, CommandResult, OwnStatus};
 pub(crate) use first_edition::is_check;
+pub use shell::ends_with_pipe;
+pub(crate) use shell::examine;
 pub use test_report::{RunnerSummary, TestCounts, parse_test_counts, summarize};
 
 /// The tool name under which a failed verification is reported.

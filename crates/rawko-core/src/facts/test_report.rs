@@ -144,8 +144,9 @@ impl Report {
 #[derive(Debug, Default)]
 struct Tally {
     counts: TestCounts,
-    /// Tests that are part of a total and did not run.
+    /// A line with figures was seen.
     is_counted: bool,
+    /// A line was seen whose figures are missing.
     is_uncountable: bool,
 }
 
@@ -196,7 +197,7 @@ fn words(list: &str) -> Words {
         match (&found[word], last) {
             ("expected failures" | "expected failure" | "unexpected successes", _) => {}
             (_, "passed" | "pass" | "passing" | "succeeded" | "xfailed" | "xpassed") => {
-                words.passed += figure
+                words.passed += figure;
             }
             (
                 _,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::kind::EventKind;
 use super::plan::PlanUpdates;
 use crate::error::ErrorInfo;
-use crate::facts::DiffStat;
+use crate::facts::{CommandFact, DiffStat};
 use crate::usage::Usage;
 
 /// A decision of the arbiter (`docs/spec/arbiter.md`).
@@ -95,9 +95,12 @@ pub struct ExecutionFacts {
     /// Files its tools read or wrote; bounded, the first ones are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_accessed: Vec<String>,
-    /// Its last commands with their exit codes, bounded.
+    /// Its last commands with their exit codes, and the last checks among all of them; bounded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandFact>,
+    /// Whether it ran a command that is not known to only read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub may_have_written: bool,
     /// Names of tools it called and was denied.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied_tools: Vec<String>,
@@ -122,23 +125,6 @@ pub enum ExecutionEnd {
     Stalled,
     /// The agent's own budget is used up.
     Budget,
-}
-
-/// One command that was run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CommandFact {
-    /// The command, bounded.
-    pub command: String,
-    /// Its exit status; absent where it was killed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// Whether it is known to run the project's tests or checks.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_check: bool,
-    /// Whether the agent's tools wrote files afterwards: its result then says nothing about the current tree.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub before_last_write: bool,
 }
 
 /// An event of the machine. The field and tag names are those of `docs/spec/machine.md`.

@@ -23,10 +23,11 @@ mod state;
 mod step;
 pub mod table;
 
+pub use crate::facts::CommandFact;
 pub use action::{Action, MAX_ITERATIONS_SUMMARY};
 pub use backoff::backoff;
 pub use effect::{Conversation, MachineEffect};
-pub use event::{AgentResult, CommandFact, Decision, ExecutionEnd, ExecutionFacts, MachineEvent};
+pub use event::{AgentResult, Decision, ExecutionEnd, ExecutionFacts, MachineEvent};
 pub use guard::Guard;
 pub use kind::EventKind;
 pub use plan::{Plan, PlanStep, PlanUpdates, StepStatus};

@@ -249,10 +249,11 @@ fn facts() -> impl Strategy<Value = ExecutionFacts> {
         command: "cargo test".to_owned(),
         exit_code,
         is_check: true,
-        before_last_write: false,
+        ..CommandFact::default()
     });
     (ended, 0..4_u32, prop::collection::vec("[a-z]{1,3}", 0..2), prop::collection::vec(command, 0..2))
         .prop_map(|(ended, turns, files_modified, commands)| ExecutionFacts {
+            may_have_written: turns > 1,
             ended,
             diff: None,
             files_accessed: Vec::new(),

@@ -11,13 +11,15 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use super::OrphanReaper;
+use super::pipe_status;
 use super::tree::ProcessTree;
 
 /// What a command runs.
 #[derive(Debug, Clone)]
 pub(crate) enum Program {
     /// The argument of `bash -c`. Its stdout and stderr are one stream, so that their order is kept; stdin is empty.
-    Shell(String),
+    /// Where `records_pipe` is set, the statuses of the last pipeline's members are recorded.
+    Shell { text: String, records_pipe: bool },
     /// A program by its absolute path. No shell interprets the arguments. Its stdout and stderr are two streams, and
     /// `input` is its stdin.
     File { path: PathBuf, arguments: Vec<OsString>, input: Vec<u8> },
@@ -50,6 +52,8 @@ pub(super) struct SpawnedCommand {
     pub(super) child: Child,
     pub(super) tree: ProcessTree,
     pub(super) output: Vec<(OutputStream, PipeReader)>,
+    /// Where the shell writes the statuses of its last pipeline, if it does.
+    pub(super) pipe_status: Option<PipeReader>,
     /// Keeps the command registered with the reaper until all of it has ended.
     pub(super) guard: CommandGuard,
 }
@@ -83,11 +87,17 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
         .process_group(0);
     let (out, writer) = io::pipe()?;
     let mut output = vec![(OutputStream::Out, out)];
-    let mut feed = None;
+    let (mut feed, mut pipe_status) = (None, None);
     match &line.program {
-        Program::Shell(_) => {
+        Program::Shell { records_pipe, .. } => {
             command.stdin(alive.map_or_else(Stdio::null, Stdio::from));
-            command.stderr(writer.try_clone()?).stdout(writer);
+            if *records_pipe {
+                let (record, recorder) = io::pipe()?;
+                command.stderr(recorder).stdout(writer);
+                pipe_status = Some(record);
+            } else {
+                command.stderr(writer.try_clone()?).stdout(writer);
+            }
         }
         Program::File { input, .. } => {
             let (err, err_writer) = io::pipe()?;
@@ -106,7 +116,7 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
     let tree = ProcessTree::new(Pid::from_child(&child));
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let guard = ();
-    let spawned = SpawnedCommand { child, tree, output, guard };
+    let spawned = SpawnedCommand { child, tree, output, pipe_status, guard };
     if let Some((feeder, input)) = feed
         && let Err(error) = feed_stdin(feeder, input)
     {
@@ -141,22 +151,24 @@ fn command(program: &Program, prologue: Option<&str>, check_alive: bool) -> io::
     const SHELL: [&str; 3] = ["--noprofile", "--norc", "-c"];
     let tagged = |prologue: &str, rest: &str| format!("{{ {prologue}; }} 2>/dev/null; {rest}");
     match program {
-        Program::Shell(text) => {
+        Program::Shell { text, records_pipe } => {
             let shell = shell()?;
             let mut command = Command::new(shell);
             command.args(SHELL);
+            let (text, redirections) = if *records_pipe {
+                (pipe_status::recorded(text), pipe_status::redirections())
+            } else {
+                (text.clone(), String::new())
+            };
+            let become_shell = format!("exec {shell} --noprofile --norc -c \"$1\" {redirections}");
             match prologue {
                 // The shell tags itself, checks the pipe, and then becomes the shell that runs the command.
-                Some(prologue) => command
-                    .arg(tagged(
-                        prologue,
-                        &format!(
-                            "{}exec {shell} --noprofile --norc -c \"$1\" </dev/null",
-                            if check_alive { "read -t 0 && exit 125; " } else { "" }
-                        ),
-                    ))
-                    .arg("bash")
-                    .arg(text),
+                Some(prologue) => {
+                    let check = if check_alive { "read -t 0 && exit 125; " } else { "" };
+                    let rest = format!("{check}{become_shell} </dev/null");
+                    command.arg(tagged(prologue, &rest)).arg("bash").arg(text)
+                }
+                None if *records_pipe => command.arg(become_shell).arg("bash").arg(text),
                 None => command.arg(text),
             };
             Ok(command)

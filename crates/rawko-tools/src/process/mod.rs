@@ -7,6 +7,7 @@ mod kill_handle;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod orphan_reaper;
 mod output;
+mod pipe_status;
 mod registry;
 mod run;
 mod stream;
@@ -22,6 +23,7 @@ pub(crate) use kill_handle::{KillHandle, KillOnDrop};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use orphan_reaper::OrphanReaper;
 pub(crate) use output::HeadAndTail;
+pub(crate) use pipe_status::is_recorded;
 pub use registry::{kill_all_now, settle};
 pub(crate) use run::{Cause, Finished, Running};
 

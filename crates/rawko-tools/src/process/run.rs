@@ -10,6 +10,7 @@ use rawko_core::error::ErrorCode;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::command::{CommandGuard, OutputStream, SpawnedCommand};
+use super::pipe_status;
 use super::registry::{self, RegistryId};
 use super::stream::{Streams, has_news};
 use super::tree::ProcessTree;
@@ -61,11 +62,13 @@ impl Cause {
 }
 
 /// How a command ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Finished {
     pub(crate) cause: Cause,
     /// How many of its background processes had to be ended.
     pub(crate) leftovers: usize,
+    /// The exit statuses of the members of the last pipeline, where they were recorded.
+    pub(crate) pipe_status: Vec<i32>,
 }
 
 /// A command that runs. Dropping it kills the command.
@@ -75,6 +78,7 @@ pub(crate) struct Running {
     tree: ProcessTree,
     id: RegistryId,
     streams: Streams,
+    pipe_status: Option<PipeReader>,
     /// Closed when the kill handle is used.
     woken: PipeReader,
     deadline: Option<Instant>,
@@ -90,7 +94,7 @@ impl Running {
         woken: PipeReader,
         timeout: Option<Duration>,
     ) -> Self {
-        let SpawnedCommand { child, tree, output, guard } = spawned;
+        let SpawnedCommand { child, tree, output, pipe_status, guard } = spawned;
         // A deadline beyond the range of the clock is no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         Self {
@@ -98,6 +102,7 @@ impl Running {
             tree,
             id,
             streams: Streams::new(output),
+            pipe_status,
             woken,
             deadline,
             is_reaped: false,
@@ -127,7 +132,8 @@ impl Running {
             WaitEnd::TimedOut => Cause::TimedOut,
             WaitEnd::Cancelled => Cause::Cancelled,
         };
-        Ok(Finished { cause, leftovers })
+        let pipe_status = self.pipe_status.take().map(pipe_status::read).unwrap_or_default();
+        Ok(Finished { cause, leftovers, pipe_status })
     }
 
     /// Waits until the command has exited, timed out or been cancelled.

@@ -451,6 +451,7 @@ fn outcome() -> ToolOutcome {
         is_error: true,
         error_code: Some(ErrorCode::ToolFailure),
         exit_code: Some(-1),
+        pipe_status: vec![1, 0],
         files_modified: vec!["a.txt".into()],
         files_seen: vec![SeenFile { path: "a.txt".into(), digest: "ab".repeat(32) }],
         images: vec![image()],

@@ -4,20 +4,15 @@ use super::{AllowedCall, Execution, ExecutionStep, Judgement};
 use crate::agent::control::{REPORT, Report, ReportOutcome, UPDATE_PLAN, UpdatePlan};
 use crate::agent::prompt;
 use crate::error::ErrorCode;
-use crate::facts::is_check;
-use crate::machine::{CommandFact, Plan};
+use crate::machine::Plan;
 use crate::message::ToolCall;
 use crate::note::Note;
-use crate::policy::{BASH, is_control_tool};
+use crate::policy::is_control_tool;
 use crate::text::truncate;
 use crate::tool::{ToolAccess, ToolOutcome};
 
-/// Number of commands recorded as facts.
-const COMMANDS_KEPT: usize = 5;
-/// Number of files recorded as accessed.
-const FILES_KEPT: usize = 50;
 /// Characters of a recorded command.
-const COMMAND_CHARS: usize = 200;
+pub(super) const COMMAND_CHARS: usize = 200;
 
 /// One tool call of the current turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -159,43 +154,6 @@ impl Execution {
         }
         if !counts {
             self.report = None;
-        }
-    }
-
-    /// Records the facts of a finished call, as the tool reports them.
-    pub(super) fn record(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
-        for file in &outcome.files_modified {
-            if self.files.insert(file.clone()) {
-                self.facts.files_modified.push(file.clone());
-            }
-        }
-        if outcome.error_code == Some(ErrorCode::PermissionError)
-            && !self.facts.denied_tools.contains(&call.name)
-        {
-            self.facts.denied_tools.push(call.name.clone());
-        }
-        let seen = outcome.files_seen.iter().map(|file| &file.path);
-        for file in seen.chain(&outcome.files_modified) {
-            if self.facts.files_accessed.len() < FILES_KEPT && !self.facts.files_accessed.contains(file) {
-                self.facts.files_accessed.push(file.clone());
-            }
-        }
-        if !outcome.files_modified.is_empty() {
-            for fact in &mut self.facts.commands {
-                fact.before_last_write = true;
-            }
-        }
-        let command = call.input.get("command").filter(|_| call.name == BASH);
-        if let Some(command) = command.and_then(serde_json::Value::as_str) {
-            if self.facts.commands.len() == COMMANDS_KEPT {
-                self.facts.commands.remove(0);
-            }
-            self.facts.commands.push(CommandFact {
-                is_check: is_check(command),
-                command: truncate(command, COMMAND_CHARS),
-                exit_code: outcome.exit_code,
-                before_last_write: false,
-            });
         }
     }
 }

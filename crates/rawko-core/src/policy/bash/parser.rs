@@ -15,7 +15,7 @@ const MAX_LENGTH: usize = 100_000;
 const MAX_DEPTH: usize = 24;
 
 /// A part of a command, or why it cannot be understood.
-pub(super) type Result<T> = std::result::Result<T, String>;
+pub(crate) type Result<T> = std::result::Result<T, String>;
 
 /// Words that are syntax where a command may begin.
 const RESERVED: [&str; 22] = [
@@ -35,7 +35,7 @@ pub(super) fn check_size(command: &str) -> Result<()> {
 }
 
 /// Takes `command` apart.
-pub(super) fn parse(command: &str) -> Result<ParsedScript> {
+pub(crate) fn parse(command: &str) -> Result<ParsedScript> {
     check_size(command)?;
     let mut script = ParsedScript::default();
     Parser::new(command, &mut script, 0).whole()?;

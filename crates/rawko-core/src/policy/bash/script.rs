@@ -35,6 +35,13 @@ pub(crate) struct AndOrList {
     pub(crate) in_background: bool,
 }
 
+impl AndOrList {
+    /// All its pipelines, in order.
+    pub(crate) fn pipelines(&self) -> Vec<&Pipeline> {
+        std::iter::once(&self.first).chain(self.rest.iter().map(|(_, pipeline)| pipeline)).collect()
+    }
+}
+
 /// How a pipeline depends on what stands before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Joint {

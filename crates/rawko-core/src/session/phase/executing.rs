@@ -74,7 +74,7 @@ pub(super) fn begin_conversation(
     let log = ConversationLog::with_own_ending(id, stable, &prompt::memories(&recalled.block), tools.into());
     let alternatives = ledger.setup.alternatives(&agent.model);
     let execution = Execution::start(&agent, alternatives, log, opening).with_memories(recalled);
-    let execution = Box::new(execution);
+    let execution = Box::new(execution.under(ledger.setup.edition));
     begin_work(execution, &agent, false, ledger, reaction)
 }
 

@@ -1,0 +1,227 @@
+//! What a shell command is about, as far as its text shows: whether it runs checks, whose exit status is whose, and
+//! whether it may have written. It works on the parsed command; what cannot be parsed is not known.
+
+use super::command::{CommandEffect, OwnStatus};
+use super::runners::{basename, started};
+use super::statuses::own_status;
+use crate::policy::script::{ParsedScript, Pipeline, ShellWord, Simple};
+use crate::policy::{effect_of_redirection, effect_of_words, parse_script};
+
+/// Most scripts within scripts, as in `bash -c "bash -c …"`.
+const MAX_NESTED: usize = 3;
+
+/// What is known of a command that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Examined {
+    /// Whether it runs a check of the project.
+    pub(crate) is_check: bool,
+    /// The status of what it is about, where that is not the command's own.
+    pub(crate) own_status: Option<OwnStatus>,
+    /// What it may have done to files.
+    pub(crate) effect: CommandEffect,
+    /// What it may have done after the last check in it.
+    pub(crate) after_check: CommandEffect,
+}
+
+/// Examines a command that ended with `exit_code`, and whose last pipeline had members with the statuses `pipe_status`
+/// (empty where that is not known).
+pub(crate) fn examine(command: &str, exit_code: Option<i32>, pipe_status: &[i32]) -> Examined {
+    let Some(script) = Script::read(command, 0) else {
+        let effect = CommandEffect::Unknown;
+        return Examined { is_check: false, own_status: None, effect, after_check: effect };
+    };
+    let own = exit_code.and_then(|code| own_status(&script, code, pipe_status));
+    Examined {
+        is_check: script.is_check(),
+        own_status: own.filter(|own| exit_code.map(OwnStatus::Exited) != Some(*own)),
+        effect: script.effect(),
+        after_check: script.after_check(),
+    }
+}
+
+/// Whether the last pipeline of a command has several members: then the command's exit status is not that of all of them.
+#[must_use]
+pub fn ends_with_pipe(command: &str) -> bool {
+    let Ok(script) = parse_script(command) else { return false };
+    let last = script.list.0.last().filter(|list| !list.in_background);
+    let is_pipe = |pipeline: &Pipeline| pipeline.members.len() > 1;
+    last.is_some_and(|list| is_pipe(list.rest.last().map_or(&list.first, |(_, pipeline)| pipeline)))
+}
+
+/// A parsed command, with what is known of its parts.
+pub(super) struct Script {
+    pub(super) parsed: ParsedScript,
+    /// Of each simple command.
+    pub(super) parts: Vec<Part>,
+}
+
+/// One simple command.
+pub(super) struct Part {
+    pub(super) is_check: bool,
+    pub(super) effect: CommandEffect,
+    /// The script that it gives to another shell.
+    pub(super) nested: Option<Script>,
+}
+
+impl Script {
+    fn read(command: &str, depth: usize) -> Option<Self> {
+        let parsed = parse_script(command).ok()?;
+        let mut parts: Vec<Part> = parsed.commands.iter().map(|simple| Part::of(simple, depth)).collect();
+        if parts.iter().any(|part| part.is_check) {
+            for (part, simple) in parts.iter_mut().zip(&parsed.commands) {
+                // It keeps a copy of what the check prints.
+                if simple.words.first().and_then(ShellWord::text) == Some("tee") {
+                    part.effect = CommandEffect::Reads;
+                }
+            }
+        }
+        Some(Self { parsed, parts })
+    }
+
+    pub(super) fn is_check(&self) -> bool {
+        self.parts.iter().any(|part| part.is_check)
+    }
+
+    fn effect(&self) -> CommandEffect {
+        let parts = self.parts.iter().map(|part| part.effect).max().unwrap_or_default();
+        let unfollowed =
+            if self.parsed.unfollowed.is_empty() { CommandEffect::Reads } else { CommandEffect::Unknown };
+        let redirections = self.parsed.redirections.iter().map(effect_of_redirection).max();
+        // A group with a check in it may write what the check prints.
+        let redirections = redirections.filter(|_| !self.is_check()).unwrap_or_default();
+        parts.max(unfollowed).max(redirections)
+    }
+
+    fn after_check(&self) -> CommandEffect {
+        let Some(last) = self.parts.iter().rposition(|part| part.is_check) else {
+            return CommandEffect::Reads;
+        };
+        let after = self.parts[last + 1..].iter().map(|part| part.effect).max().unwrap_or_default();
+        let nested = self.parts[last].nested.as_ref().map_or(CommandEffect::Reads, Self::after_check);
+        after.max(nested)
+    }
+
+    /// Whether the command at `place` is what the whole is about: a check, or where there is none, a program that does
+    /// more than read.
+    pub(super) fn is_subject(&self, place: usize) -> bool {
+        let Some(part) = self.parts.get(place) else { return false };
+        if self.is_check() { part.is_check } else { part.effect != CommandEffect::Reads }
+    }
+}
+
+impl Part {
+    fn of(simple: &Simple, depth: usize) -> Self {
+        let redirections = simple.redirections.iter().map(effect_of_redirection).max().unwrap_or_default();
+        let programs = started(&simple.words);
+        if programs.iter().any(|program| program.is_check()) {
+            return Self { is_check: true, effect: CommandEffect::Reads, nested: None };
+        }
+        let Some(last) = programs.last() else {
+            return Self { is_check: false, effect: redirections, nested: None };
+        };
+        if let Some(script) = given_script(last.words).filter(|_| depth < MAX_NESTED) {
+            let nested = Script::read(script, depth + 1);
+            let (is_check, effect) = nested
+                .as_ref()
+                .map_or((false, CommandEffect::Unknown), |nested| (nested.is_check(), nested.effect()));
+            return Self { is_check, effect: effect.max(redirections), nested };
+        }
+        let effect = if last.is_interpreted { CommandEffect::Unknown } else { effect_of_words(last.words) };
+        Self { is_check: false, effect: effect.max(redirections), nested: None }
+    }
+}
+
+/// The argument of `bash -c`, in its usual forms.
+fn given_script(words: &[ShellWord]) -> Option<&str> {
+    let (name, arguments) = words.split_first()?;
+    if !matches!(basename(name.text()?), "bash" | "sh" | "zsh" | "dash") {
+        return None;
+    }
+    let at =
+        arguments.iter().position(|word| !word.text().is_some_and(|text| text.starts_with(['-', '+'])))?;
+    let is_text = arguments[..at]
+        .iter()
+        .filter_map(ShellWord::text)
+        .any(|option| !option.starts_with("--") && option.ends_with('c'));
+    arguments[at].text().filter(|_| is_text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_effect(command: &str, effect: CommandEffect, after_check: CommandEffect) {
+        let examined = examine(command, Some(0), &[]);
+        assert_eq!((examined.effect, examined.after_check), (effect, after_check), "{command}");
+    }
+
+    #[test]
+    fn what_is_not_known_to_read_may_write() {
+        use CommandEffect::{Reads, Unknown, Writes};
+        for command in [
+            "cat a | grep b | wc -l",
+            "git status && git --no-pager diff",
+            "cd x && sed -n '1,20p' a.py 2>/dev/null",
+            "find . -name '*.py' | xargs grep -n foo",
+            "grep -rn x . > /tmp/found.txt; head /tmp/found.txt",
+            "for f in *.py; do echo \"$f\"; head -3 \"$f\"; done",
+            "timeout 5 cat a",
+            "source venv/bin/activate && git log -1",
+            "bash -c 'ls | head'",
+            "git stash list",
+            "python3 --version && pip list | grep -i pytest; command -v pytest",
+            "",
+        ] {
+            check_effect(command, Reads, Reads);
+        }
+        for command in [
+            "python fix.py",
+            "python -c 'print(1)'",
+            "./build.sh",
+            "npm install",
+            "$TOOL x",
+            "find . -delete",
+            "awk '{print > \"x\"}' a",
+            "bash deploy.sh",
+            "ls $(make x)",
+            "f() { ls; }; f",
+            "an 'unclosed quote",
+        ] {
+            check_effect(command, Unknown, if command.starts_with("an ") { Unknown } else { Reads });
+        }
+        for command in [
+            "sed -i s/a/b/ x.py",
+            "sed -ni p x",
+            "perl -pi -e s/a/b/ x",
+            "echo x > a.py",
+            "cat > a.py <<'EOF'\nx\nEOF",
+            "ls | tee out.txt",
+            "git checkout -- .",
+            "git stash",
+            "mv a b",
+            "timeout 5 rm a",
+            "bash -c 'echo x > y'",
+            "{ ls; } > list",
+        ] {
+            check_effect(command, Writes, Reads);
+        }
+        for command in ["pytest", "pytest | tee log.txt", "pytest > log.txt 2>&1", "{ pytest; } > log.txt"] {
+            check_effect(command, Reads, Reads);
+        }
+        check_effect("sed -i s/a/b/ x && pytest", Writes, Reads);
+        check_effect("pytest; sed -i s/a/b/ x", Writes, Writes);
+        check_effect("pytest; ./deploy", Unknown, Unknown);
+        check_effect("bash -c 'pytest; rm x'", Writes, Writes);
+    }
+
+    #[test]
+    fn a_pipe_at_the_end_is_seen() {
+        for command in ["a | b", "x; a | b", "a && b | c", "(a) | b", "a 2>&1 | tail -20 # why"] {
+            assert!(ends_with_pipe(command), "{command}");
+        }
+        for command in ["a", "a | b; c", "a | b && c", "a | b &", "(a | b)", "a || b", "a | '"] {
+            assert!(!ends_with_pipe(command), "{command}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a simple command may do to the files of the project. No wall: a hint on whether what was seen before still holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::script::{Redirection, RedirectionEffect, ShellWord};
+use super::{programs, tables};
+use crate::facts::CommandEffect;
+
+/// Options by which `sed` and `perl` write the files that they are given.
+const IN_PLACE: [&str; 2] = ["-i", "--in-place"];
+
+static EFFECTS: LazyLock<Option<Effects>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("effects.json")).ok());
+
+/// The programs whose effect is known.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Effects {
+    #[serde(rename = "why")]
+    _why: String,
+    reads: BTreeSet<String>,
+    /// Files that set up a shell: reading them with `source` changes no file.
+    activates: Vec<String>,
+    writes: BTreeSet<String>,
+    /// By program, the first words with which it only reads.
+    subcommands: BTreeMap<String, BTreeSet<String>>,
+    /// Subcommands of `git` that leave the files of the working tree alone.
+    git: BTreeSet<String>,
+}
+
+/// What a command with these words does. Its redirections are not looked at.
+pub(crate) fn effect_of_words(words: &[ShellWord]) -> CommandEffect {
+    let Some((name, arguments)) = words.split_first() else { return CommandEffect::Reads };
+    let (Some(path), Some(effects), Some(tables)) = (name.text(), EFFECTS.as_ref(), tables::tables()) else {
+        return CommandEffect::Unknown;
+    };
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name {
+        "git" => return git(arguments, effects),
+        "source" | "." => return source(arguments, effects),
+        "sed" | "gsed" | "perl" if arguments.iter().filter_map(ShellWord::text).any(edits_in_place) => {
+            return CommandEffect::Writes;
+        }
+        _ if effects.writes.contains(name) => return CommandEffect::Writes,
+        _ if only_tells(name, arguments, effects) => return CommandEffect::Reads,
+        _ if !effects.reads.contains(name) => return CommandEffect::Unknown,
+        _ => {}
+    }
+    // Options by which programs that read can write; the filter knows them.
+    match programs::judge(name, arguments, tables) {
+        Some(Err(_)) => CommandEffect::Unknown,
+        Some(Ok(())) | None => CommandEffect::Reads,
+    }
+}
+
+/// Whether a program only says something of itself or of what is there, as in `node --version` and `pip list`.
+fn only_tells(name: &str, arguments: &[ShellWord], effects: &Effects) -> bool {
+    const ABOUT_ITSELF: [&str; 4] = ["--version", "-V", "--help", "version"];
+    let first = arguments.first().and_then(ShellWord::text).unwrap_or_default();
+    (arguments.len() == 1 && ABOUT_ITSELF.contains(&first))
+        || effects.subcommands.get(name).is_some_and(|known| known.contains(first))
+}
+
+/// What a redirection does: files of the system and scratch files directly in `/tmp` are not the project's.
+pub(crate) fn effect_of_redirection(redirection: &Redirection) -> CommandEffect {
+    match (redirection.effect, redirection.target.text()) {
+        (RedirectionEffect::Writes, Some(target)) if is_scratch(target) => CommandEffect::Reads,
+        (RedirectionEffect::Writes, _) => CommandEffect::Writes,
+        (RedirectionEffect::Reads | RedirectionEffect::Nothing, _) => CommandEffect::Reads,
+    }
+}
+
+fn is_scratch(path: &str) -> bool {
+    path.starts_with("/dev/")
+        || path.strip_prefix("/tmp/").is_some_and(|name| !name.contains('/') && !name.is_empty())
+}
+
+fn edits_in_place(option: &str) -> bool {
+    let is_cluster = |text: &str| {
+        text.strip_prefix('-').is_some_and(|letters| {
+            !letters.starts_with('-')
+                && letters.chars().take(4).any(|c| c == 'i')
+                && !letters.starts_with('I')
+        })
+    };
+    IN_PLACE.iter().any(|known| option.starts_with(known)) || is_cluster(option)
+}
+
+fn git(arguments: &[ShellWord], effects: &Effects) -> CommandEffect {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.text() {
+            Some("-C" | "-c" | "--git-dir" | "--work-tree") => drop(words.next()),
+            Some(option) if option.starts_with('-') => {}
+            Some(subcommand) if effects.git.contains(subcommand) => return CommandEffect::Reads,
+            Some("stash") if matches!(words.next().and_then(ShellWord::text), Some("list" | "show")) => {
+                return CommandEffect::Reads;
+            }
+            Some(_) => return CommandEffect::Writes,
+            None => return CommandEffect::Unknown,
+        }
+    }
+    CommandEffect::Reads
+}
+
+fn source(arguments: &[ShellWord], effects: &Effects) -> CommandEffect {
+    let file = arguments.first().map_or("", |word| word.shown.as_str());
+    if effects.activates.iter().any(|end| file.ends_with(end.as_str())) {
+        CommandEffect::Reads
+    } else {
+        CommandEffect::Unknown
+    }
+}
