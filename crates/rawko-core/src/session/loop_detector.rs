@@ -464,7 +464,7 @@ mod tests {
     fn an_execution_counts_by_the_tree_that_it_leaves() {
         let stat = crate::facts::DiffStat { files: 1, ..Default::default() };
         let inspection =
-            |tree: &str| TreeInspection { tree: tree.into(), execution: stat.clone(), run: stat.clone() };
+            |tree: &str| TreeInspection { tree: tree.into(), execution: stat.clone(), run: stat.clone(), files: vec![] };
         let mut detector = LoopDetector::new(Edition::Second);
         for (step, tree, fruitless) in [
             ("wfirst", "a", 0),
