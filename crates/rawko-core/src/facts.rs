@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The tool name under which a failed verification is reported.
 pub const VERIFY: &str = "verify";
 
+/// The tool name under which a COMPLETE against the record is reported.
+pub const RECORD: &str = "record";
+
 /// A summary of changes to the tree, in files and lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -178,6 +178,8 @@ fn rich() -> Context {
             before_last_write: false,
         }],
         denied_tools: vec!["WebFetch".into()],
+        verdict: None,
+        findings: Vec::new(),
     };
     let error = ErrorInfo {
         tool: Some("Bash".into()),

@@ -144,6 +144,14 @@ impl LoopDetector {
         )
     }
 
+    /// Counts a COMPLETE that the record stands against.
+    pub(super) fn completion_refused(&mut self, objection: &str, tree: &str) -> Alarm {
+        let times = self.failed.entry(print(&["record", tree, &without_figures(objection)])).or_default();
+        *times += 1;
+        let times = *times;
+        self.judge(times, VERIFICATIONS, "COMPLETE while the record stands against it".to_owned())
+    }
+
     /// The worst that was noticed since the last progress, for the arbiter.
     pub(super) fn noticed(&self) -> Option<&Repetition> {
         self.noticed.as_ref()
