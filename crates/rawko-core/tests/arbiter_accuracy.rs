@@ -151,6 +151,7 @@ fn every_decision_category_and_edge_is_covered() {
         "budget",
         "stalled",
         "refusal",
+        "record",
         "human",
     ] {
         assert!(seen.contains(wanted), "no situation covers {wanted}");

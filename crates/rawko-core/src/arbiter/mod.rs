@@ -14,6 +14,8 @@ mod objection;
 mod prompt;
 mod question;
 mod rules;
+#[cfg(test)]
+mod rules_properties;
 mod selecting;
 mod situation;
 mod statistics;
