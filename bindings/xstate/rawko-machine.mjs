@@ -25,6 +25,8 @@ const FACTS = [
   "mayHaveWritten",
   "deniedTools",
   "diff",
+  "verdict",
+  "findings",
 ];
 
 // The machine of `config` with the limits given; those not given stay as the config has them.
@@ -70,7 +72,9 @@ const changes = {
   recordExecution: assign(({ context, event }) => {
     const { success, output = "", usage, ...rest } = event.result;
     const result = success ? "success" : "failure";
-    return { history: [...context.history, entry(context, event, { result, output, usage, facts: facts(rest) })] };
+    const error = success ? undefined : event.result.error;
+    const done = { result, output, error, usage, facts: facts(rest) };
+    return { history: [...context.history, entry(context, event, done)] };
   }),
   recordFailure: assign(({ context, event }) => {
     const { error, usage, ...rest } = event;
@@ -82,7 +86,9 @@ const changes = {
   })),
   clearFailures: assign({ consecutiveFailures: 0, lastError: null }),
   countFailure: assign(({ context, event }) => failure(context, event, event.error)),
-  countUnsuccess: assign(({ context }) => count(context)),
+  countUnsuccess: assign(({ context, event }) =>
+    event.result.error ? failure(context, event, event.result.error) : count(context),
+  ),
   rejectSelection: assign(({ context, event }) =>
     failure(context, event, { code: "validation_error", message: rejection(context, event) }),
   ),

@@ -140,6 +140,15 @@ pub struct ErrorInfo {
     /// Name of the tool that failed, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// The command that failed, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The exit status of that command; absent if it was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How often in a row the agent has failed by now, this time included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
 }
 
 impl ErrorInfo {
@@ -154,6 +163,9 @@ impl ErrorInfo {
             request_id: None,
             retry_after_ms: None,
             tool: None,
+            command: None,
+            exit_code: None,
+            attempts: None,
         }
     }
 }

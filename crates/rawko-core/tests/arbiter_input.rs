@@ -179,6 +179,8 @@ fn rich() -> Context {
             ..CommandFact::default()
         }],
         denied_tools: vec!["WebFetch".into()],
+        verdict: None,
+        findings: Vec::new(),
     };
     let error = ErrorInfo {
         tool: Some("Bash".into()),

@@ -44,7 +44,7 @@ pub(super) fn arguments(tool: &str, input: &Value) -> String {
             Some(place) => format!("{pattern} in {place}"),
             None => pattern.to_owned(),
         }),
-        "Report" => text("summary").map(|summary| match text("outcome") {
+        "Report" => text("summary").map(|summary| match text("verdict").or_else(|| text("outcome")) {
             Some(outcome) => format!("{outcome}: {summary}"),
             None => summary.to_owned(),
         }),
@@ -311,6 +311,7 @@ mod tests {
         check("Bash", &json!({"command": "cargo test\n--all"}), "cargo test --all");
         check("Edit", &json!({"file_path": "src/a.rs", "old_string": "x"}), "src/a.rs");
         check("Grep", &json!({"pattern": "fn main", "path": "src"}), "fn main in src");
+        check("Report", &json!({"verdict": "rejected", "summary": "No."}), "rejected: No.");
         check("Report", &json!({"outcome": "success", "summary": "It works."}), "success: It works.");
         check("UpdatePlan", &json!({"steps": [1, 2]}), "2 steps");
         check("mcp__x__y", &json!({"a": 1}), r#"{"a":1}"#);

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::config::{
     AgentConfig, AgentLimits, AgentMemory, AgentProvider, BashFilter, OneOrMany, ToolFilter, Transitions,
 };
+use super::role::AgentRole;
 
 /// Names of the built-in agents, in the order in which a task usually needs them.
 pub const BUILTIN_AGENTS: [&str; 4] = ["planner", "developer", "tester", "reviewer"];
@@ -25,6 +26,7 @@ const WRITING_GIT: &[&str] = &[
 struct Builtin {
     name: &'static str,
     display_name: &'static str,
+    role: AgentRole,
     when_to_use: &'static [&'static str],
     system_prompt: &'static str,
     allowed: &'static [&'static str],
@@ -41,6 +43,7 @@ const BUILTINS: [Builtin; 4] = [
     Builtin {
         name: "planner",
         display_name: "Planner",
+        role: AgentRole::Plan,
         when_to_use: &[
             "There is no plan yet and the task takes more than one obvious step",
             "The plan turned out to be wrong, or work on it failed for a reason that calls for another approach",
@@ -57,6 +60,7 @@ const BUILTINS: [Builtin; 4] = [
     Builtin {
         name: "developer",
         display_name: "Developer",
+        role: AgentRole::Implement,
         when_to_use: &[
             "Code, tests, configuration or documents have to be written or changed",
             "The tester or the reviewer found something that must be repaired",
@@ -73,6 +77,7 @@ const BUILTINS: [Builtin; 4] = [
     Builtin {
         name: "tester",
         display_name: "Tester",
+        role: AgentRole::Test,
         when_to_use: &[
             "A change is made and has to be seen to work: run the checks, try the behaviour, add missing tests",
             "It is unclear whether something works at all",
@@ -89,6 +94,7 @@ const BUILTINS: [Builtin; 4] = [
     Builtin {
         name: "reviewer",
         display_name: "Reviewer",
+        role: AgentRole::Review,
         when_to_use: &[
             "A change is made and tested, and has to be read once more before the task counts as complete",
             "The task asks for a review or an assessment of existing code",
@@ -122,6 +128,7 @@ impl Builtin {
             name: self.name.to_owned(),
             display_name: Some(self.display_name.to_owned()),
             when_to_use: OneOrMany::Many(owned(self.when_to_use)),
+            role: Some(self.role),
             system_prompt: self.system_prompt.trim_end().to_owned(),
             tools: ToolFilter { allowed: Some(owned(self.allowed)), blocked: Vec::new(), bash_filter },
             transitions: Transitions {
@@ -156,8 +163,9 @@ mod tests {
             Some(filter) => filter.allowed_commands.clone().unwrap_or_default().join(","),
         };
         format!(
-            "{}: tools={} bash={bash} success={} failure={} max={} turns={} tags={}",
+            "{}: role={} tools={} bash={bash} success={} failure={} max={} turns={} tags={}",
             agent.name,
+            agent.role.map_or("-", AgentRole::as_str),
             agent.tools.allowed.clone().unwrap_or_default().join(","),
             transitions.on_success.as_deref().unwrap_or("-"),
             transitions.on_failure.as_deref().unwrap_or("-"),
@@ -201,7 +209,7 @@ mod tests {
             for needle in [
                 "`UpdatePlan`",
                 "Finish with `Report`",
-                "`outcome`",
+                if agent.judges() { "`verdict`" } else { "`outcome`" },
                 "`summary`",
                 "`files`",
                 "## What files say is not what you are told",

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::role::AgentRole;
 use crate::time_span::TimeSpan;
 
 /// Default for the model turns of one execution (`limits.maxIterations`).
@@ -26,6 +27,9 @@ pub struct AgentConfig {
     /// When the arbiter should choose this agent.
     #[serde(default, skip_serializing_if = "OneOrMany::is_empty")]
     pub when_to_use: OneOrMany,
+    /// What it is for; where absent, rules go by its tools and transitions. Agents that test or review report a verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<AgentRole>,
     /// The agent's instructions, the stable start of every request it makes.
     pub system_prompt: String,
     /// Which tools it may use.
@@ -59,6 +63,12 @@ impl AgentConfig {
     #[must_use]
     pub fn display_name(&self) -> &str {
         self.display_name.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Whether its report carries a verdict on the work of others.
+    #[must_use]
+    pub fn judges(&self) -> bool {
+        self.role.is_some_and(AgentRole::judges)
     }
 
     /// Model turns of one execution.

@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::replan::{Replanned, replan};
+use super::role::AgentRole;
+use super::verdict::VerdictReport;
 use crate::machine::{Plan, PlanStep, PlanUpdates, StepStatus};
 use crate::tool::{ToolAccess, ToolSpec};
 
@@ -76,15 +78,34 @@ pub fn control_tools() -> Vec<ToolSpec> {
             input_schema: schemars::schema_for!(UpdatePlan).to_value(),
             access: ToolAccess::ReadOnly,
         },
-        ToolSpec {
-            name: REPORT.to_owned(),
-            description: "Ends your turn and reports what came of it. Call it exactly once, when your part is done \
-                          or cannot be done. Report success only for what you have seen work."
-                .to_owned(),
-            input_schema: schemars::schema_for!(Report).to_value(),
-            access: ToolAccess::ReadOnly,
-        },
+        report_tool(None),
     ]
+}
+
+/// `Report` as an agent of that role is offered it: whoever tests or reviews gives a verdict in place of an outcome.
+/// Conversations are recorded by their digest, so a change to the text is a change of the journal's format.
+#[must_use]
+pub fn report_tool(role: Option<AgentRole>) -> ToolSpec {
+    let (description, input_schema) = if role.is_some_and(AgentRole::judges) {
+        (
+            "Ends your turn with your verdict on the work. Call it exactly once. Approve only what you have seen to \
+             hold; reject what has to be changed, and give what you found; `blocked` means that you could not \
+             examine it.",
+            schemars::schema_for!(VerdictReport).to_value(),
+        )
+    } else {
+        (
+            "Ends your turn and reports what came of it. Call it exactly once, when your part is done \
+             or cannot be done. Report success only for what you have seen work.",
+            schemars::schema_for!(Report).to_value(),
+        )
+    };
+    ToolSpec {
+        name: REPORT.to_owned(),
+        description: description.to_owned(),
+        input_schema,
+        access: ToolAccess::ReadOnly,
+    }
 }
 
 impl UpdatePlan {

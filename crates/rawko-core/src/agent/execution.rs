@@ -5,12 +5,14 @@
 
 mod calls;
 mod recording;
+mod trouble;
 mod window;
 
 use std::collections::BTreeSet;
 
 use super::control::{Report, ReportOutcome};
 use super::prompt;
+use super::verdict::{Verdict, VerdictReport};
 use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{AgentResult, ExecutionEnd, ExecutionFacts, Plan, PlanUpdates};
@@ -47,7 +49,11 @@ pub struct Execution {
     refused: Vec<(ToolCall, ToolOutcome)>,
     /// Texts to add after the results of the turn.
     remarks: Vec<String>,
-    report: Option<Report>,
+    /// The last call that failed, unless its tool succeeded since.
+    trouble: Option<ErrorInfo>,
+    /// Whether its report carries a verdict.
+    judges: bool,
+    report: Option<Reported>,
     plan: Option<PlanUpdates>,
     facts: ExecutionFacts,
     files: BTreeSet<String>,
@@ -57,6 +63,40 @@ pub struct Execution {
     /// The memories that its system prompt ends with, and the rule by which their use is judged.
     memories: Vec<RecalledMemory>,
     use_rule: UseRule,
+}
+
+/// The report with which an execution ends.
+#[derive(Debug, Clone, PartialEq)]
+enum Reported {
+    /// Of the agent's own work.
+    Work(Report),
+    /// A verdict on the work of others.
+    Verdict(VerdictReport),
+}
+
+impl Reported {
+    /// Whether it says that all is well, which the other calls of its turn may contradict.
+    fn claims_success(&self) -> bool {
+        match self {
+            Self::Work(report) => report.outcome == ReportOutcome::Success,
+            Self::Verdict(report) => report.verdict == Verdict::Approved,
+        }
+    }
+
+    /// Whether the agent did its own work.
+    fn is_success(&self) -> bool {
+        match self {
+            Self::Work(report) => report.outcome == ReportOutcome::Success,
+            Self::Verdict(report) => report.verdict.is_result(),
+        }
+    }
+
+    fn summary(&self) -> &str {
+        match self {
+            Self::Work(report) => &report.summary,
+            Self::Verdict(report) => &report.summary,
+        }
+    }
 }
 
 /// The next step of the agent loop.
@@ -130,6 +170,8 @@ impl Execution {
             pending: Vec::new(),
             refused: Vec::new(),
             remarks: Vec::new(),
+            trouble: None,
+            judges: agent.config.judges(),
             report: None,
             plan: None,
             facts: ExecutionFacts::default(),
@@ -168,6 +210,7 @@ impl Execution {
         self.window.turn_is_new();
         self.max_turns = max_turns;
         self.calls.clear();
+        self.trouble = None;
         self.report = None;
         self.plan = None;
         self.facts = ExecutionFacts::default();
@@ -358,7 +401,11 @@ impl Execution {
         });
         let mut content: Vec<Content> = results.collect();
         if let Some(report) = &self.report {
-            let (success, words) = (report.outcome == ReportOutcome::Success, report.summary.clone());
+            let (success, words) = (report.is_success(), report.summary().to_owned());
+            if let Reported::Verdict(VerdictReport { verdict, findings, .. }) = report {
+                self.facts.verdict = Some(*verdict);
+                self.facts.findings.clone_from(findings);
+            }
             self.pending = content;
             return self.end(ExecutionEnd::Reported, success, words);
         }
@@ -416,6 +463,7 @@ impl Execution {
             output,
             plan_updates: self.plan.clone(),
             usage: Some(self.usage),
+            error: None,
             facts: self.facts.clone(),
         }
     }

@@ -7,10 +7,16 @@ mod control;
 pub mod execution;
 pub mod prompt;
 mod replan;
+mod role;
+mod verdict;
 
 pub use builtin::{BUILTIN_AGENTS, builtin_agents};
 pub use config::{
     AgentBudget, AgentConfig, AgentLimits, AgentMemory, AgentProvider, BashFilter, CustomTransition,
     DEFAULT_MAX_TURNS, Importance, OneOrMany, Permissions, ToolFilter, Transitions,
 };
-pub use control::{REPORT, Report, ReportOutcome, StepInput, UPDATE_PLAN, UpdatePlan, control_tools};
+pub use control::{
+    REPORT, Report, ReportOutcome, StepInput, UPDATE_PLAN, UpdatePlan, control_tools, report_tool,
+};
+pub use role::AgentRole;
+pub use verdict::{Finding, Verdict, VerdictReport};

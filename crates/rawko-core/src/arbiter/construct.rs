@@ -31,6 +31,8 @@ const FULL_CHARS: usize = 2_000;
 const MAX_NAMES: usize = 50;
 /// Characters of such a name.
 const NAME_CHARS: usize = 200;
+/// Findings of an execution that is shown in short.
+const FINDINGS: usize = 5;
 /// Characters of an error message.
 const ERROR_CHARS: usize = 1_000;
 
@@ -132,7 +134,7 @@ pub(crate) fn summary_of_result(context: &Context, result: &AgentResult, now: Ti
         completed_at: now,
         result: if result.success { ExecutionStatus::Success } else { ExecutionStatus::Failure },
         output: None,
-        error: None,
+        error: result.error.clone(),
         plan_step: None,
         usage: result.usage,
         facts: result.facts.clone(),
@@ -165,6 +167,9 @@ fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
             category,
             step: entry.plan_step.map(|step| step + 1),
             tool: error.tool.clone(),
+            command: error.command.clone(),
+            exit_code: error.exit_code,
+            attempts: error.attempts,
             recovery_options: recovery_actions(category, error.code),
         }
     });
@@ -175,6 +180,13 @@ fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
         may_have_written: facts.may_have_written,
         denied_tools: bounded(&facts.denied_tools),
         diff: facts.diff.clone(),
+        verdict: facts.verdict,
+        findings: facts
+            .findings
+            .iter()
+            .take(if detail == Detail::Full { usize::MAX } else { FINDINGS })
+            .cloned()
+            .collect(),
     };
     ExecutionSummary {
         agent: entry.agent.clone(),
@@ -208,7 +220,8 @@ fn error_context(failure: &FailureRecord, context: &Context, plan: Option<&Plan>
     let category = category_of(failure.error.code);
     let last = context.history.last().filter(|entry| entry.agent == failure.agent);
     let usage = last.and_then(|entry| entry.usage);
-    let command = last.and_then(|entry| entry.facts.commands.last()).map(|fact| fact.command.clone());
+    let last_command = || last.and_then(|entry| entry.facts.commands.last()).map(|fact| fact.command.clone());
+    let command = failure.error.command.clone().or_else(last_command);
     let step = plan.and_then(|plan| plan.steps.get(plan.current_step_index));
     let attempted = match (&command, step) {
         (Some(command), _) => command.clone(),
@@ -222,6 +235,8 @@ fn error_context(failure: &FailureRecord, context: &Context, plan: Option<&Plan>
         attempted,
         message: truncate(&failure.error.message, ERROR_CHARS),
         category,
+        exit_code: failure.error.exit_code,
+        attempts: failure.error.attempts,
         recovery_options: recovery_options(category, failure.error.code),
         timestamp: failure.at.to_rfc3339(),
         context: ErrorSurroundings {
@@ -239,6 +254,7 @@ pub(super) fn describe(agent: &AgentConfig, statistics: Option<&AgentStatistics>
         name: agent.name.clone(),
         display_name: agent.display_name().to_owned(),
         when_to_use: agent.when_to_use.joined(),
+        role: agent.role,
         tools: ToolLists { allowed: agent.tools.allowed.clone(), blocked: agent.tools.blocked.clone() },
         transitions: agent.transitions.clone(),
         recent_performance: statistics.filter(|statistics| statistics.executions > 0).map(performance),

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::input::{ErrorCategory, ExecutionSummary, RecordedFacts, RunFacts};
+use crate::agent::{Finding, Verdict};
 use crate::facts::{CommandEffect, CommandResult};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus};
 
@@ -26,9 +27,27 @@ impl ExecutionSummary {
         self.facts.as_ref().map_or(&[], |facts| &facts.commands)
     }
 
+    /// The checks after which nothing was written, the newest first.
+    pub(super) fn fresh_checks(&self) -> impl Iterator<Item = &CommandFact> {
+        let facts = self.facts.as_ref();
+        let commands =
+            facts.into_iter().flat_map(|facts| facts.commands.iter().rev().map(move |fact| (facts, fact)));
+        commands.filter(|(facts, fact)| fact.is_check && !facts.is_stale(fact)).map(|(_, fact)| fact)
+    }
+
     /// The tools that the policy denied it.
     pub(super) fn denied(&self) -> &[String] {
         self.facts.as_ref().map_or(&[], |facts| &facts.denied_tools)
+    }
+
+    /// The verdict that it gave, if it gave one.
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        self.facts.as_ref()?.verdict
+    }
+
+    /// What it found, with the verdict.
+    pub(super) fn findings(&self) -> &[Finding] {
+        self.facts.as_ref().map_or(&[], |facts| &facts.findings)
     }
 
     /// The agent's own text: whole if the input has it, else its summary.
@@ -159,6 +178,26 @@ impl<'a> ExecutionRecord<'a> {
         entries
             .filter_map(|entry| entry.facts.as_ref())
             .flat_map(|facts| facts.commands.iter().rev().map(move |fact| (fact, facts.is_stale(fact))))
+    }
+
+    /// The executions, the newest first.
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = &'a ExecutionSummary> {
+        self.entries.iter().rev().copied()
+    }
+
+    /// The verification commands that passed on the tree as it is now.
+    pub(super) fn passed_verification(&self) -> impl Iterator<Item = &'a str> {
+        let fresh = self.run.verification.as_ref().filter(|facts| facts.passed && !facts.is_stale);
+        fresh.into_iter().flat_map(|facts| facts.commands.iter().map(|run| run.command.as_str()))
+    }
+
+    /// How often the agent of the last execution has rejected the work.
+    pub(super) fn rejections(&self) -> usize {
+        let Some(last) = self.last() else { return 0 };
+        let alike = |entry: &&&ExecutionSummary| {
+            entry.agent == last.agent && entry.verdict() == Some(Verdict::Rejected)
+        };
+        self.entries.iter().filter(alike).count()
     }
 
     /// How many executions in a row, up to the last, had the same agent.

@@ -6,7 +6,7 @@
 use super::input::{AgentDescription, EvaluateProgressInput, ExecutionSummary, SelectAgentInput};
 use super::prompt::category_word;
 use super::question::some_agent_ran;
-use crate::agent::Transitions;
+use crate::agent::{Transitions, Verdict};
 use crate::machine::{Decision, ExecutionEnd, ExecutionStatus};
 
 /// The transition target that ends the run instead of naming an agent.
@@ -68,22 +68,25 @@ impl Fallback<'_> {
     /// The target of the agent's own transitions.
     fn transition(&self, last: &ExecutionSummary) -> Option<&str> {
         let agent = self.agents.iter().find(|agent| agent.name == last.agent)?;
-        follow(&agent.transitions, last.ended(), last.status)
+        follow(&agent.transitions, last.ended(), last.status, last.verdict())
     }
 }
 
-/// The transition target of an execution that ended like this: an agent, or [`COMPLETE`].
+/// The transition target of an execution that ended like this: an agent, or [`COMPLETE`]. A rejection is followed like a
+/// failure: the work is not done, although the agent that judged it did its own.
 #[must_use]
 pub fn follow(
     transitions: &Transitions,
     ended: Option<ExecutionEnd>,
     status: ExecutionStatus,
+    verdict: Option<Verdict>,
 ) -> Option<&str> {
-    let target = match (ended, status) {
-        (Some(ExecutionEnd::MaxIterations), _) => transitions.on_max_iterations.as_ref(),
-        (_, ExecutionStatus::Cancelled) => None,
-        (_, ExecutionStatus::Success) => transitions.on_success.as_ref(),
-        (_, ExecutionStatus::Failure | ExecutionStatus::Timeout) => transitions.on_failure.as_ref(),
+    let target = match (ended, status, verdict) {
+        (Some(ExecutionEnd::MaxIterations), ..) => transitions.on_max_iterations.as_ref(),
+        (_, ExecutionStatus::Cancelled, _) => None,
+        (_, ExecutionStatus::Success, Some(Verdict::Rejected | Verdict::Blocked))
+        | (_, ExecutionStatus::Failure | ExecutionStatus::Timeout, _) => transitions.on_failure.as_ref(),
+        (_, ExecutionStatus::Success, Some(Verdict::Approved) | None) => transitions.on_success.as_ref(),
     };
     target.map(String::as_str)
 }

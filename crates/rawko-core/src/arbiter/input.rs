@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::Transitions;
+use crate::agent::{AgentRole, Finding, Transitions, Verdict};
 use crate::facts::{BudgetFacts, CommandRun, DiffStat};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus, Plan};
 
@@ -163,6 +163,15 @@ pub struct ErrorSummary {
     /// The tool concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// The command that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its exit status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How often in a row the agent had failed by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
     /// The recovery options.
     pub recovery_options: Vec<RecoveryAction>,
 }
@@ -188,6 +197,12 @@ pub struct RecordedFacts {
     /// Its changes to the tree; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<DiffStat>,
+    /// The verdict of its report; absent if it gave none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// What it found, with the verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
 }
 
 impl RecordedFacts {
@@ -236,6 +251,12 @@ pub struct ErrorContext {
     pub message: String,
     /// Its category.
     pub category: ErrorCategory,
+    /// The exit status of the command that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How often in a row the agent has failed by now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
     /// The recovery options.
     pub recovery_options: Vec<RecoveryOption>,
     /// When it happened, RFC 3339.
@@ -316,6 +337,9 @@ pub struct AgentDescription {
     pub display_name: String,
     /// When to choose it.
     pub when_to_use: String,
+    /// What it is for, as its author declared it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<AgentRole>,
     /// The tools it may use.
     pub tools: ToolLists,
     /// The agents that should follow, as its author configured them.

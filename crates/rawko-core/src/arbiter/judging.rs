@@ -3,9 +3,14 @@
 use super::execution_record::Checks;
 use super::input::ExecutionSummary;
 use super::rules::{Case, Ruling, asks_only, role_of_step};
-use super::team::{AgentRole, Successor, Worker};
+use super::team::{Successor, Worker};
+use crate::agent::{AgentRole, Verdict};
 use crate::machine::{ExecutionEnd, ExecutionStatus};
 
+/// From this count on, another rejection by the same agent says that the approach is wrong.
+const MAX_REJECTIONS: usize = 3;
+/// Findings that a reason names.
+const FINDINGS: usize = 5;
 /// Executions in a row in which an agent may try to fix failing checks.
 const MAX_FIX_ATTEMPTS: usize = 3;
 
@@ -16,7 +21,9 @@ const RULES: &[Rule] = &[
     in_circles,
     stopped,
     out_of_turns,
+    rejected,
     failed,
+    no_verdict,
     nothing_done,
     checks_red,
     special_case,
@@ -72,7 +79,7 @@ fn stopped(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
             ))
         }
         ExecutionEnd::Budget if last.wrote() => {
-            let tester = case.agent_for(AgentRole::Tester).filter(|tester| tester.name != last.agent)?;
+            let tester = case.agent_for(AgentRole::Test).filter(|tester| tester.name != last.agent)?;
             Some(Ruling::select(
                 "own-budget-used-up",
                 tester,
@@ -104,6 +111,44 @@ fn out_of_turns(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     Some(Ruling::retry("out-of-turns-without-progress", red || again, reason))
 }
 
+/// The work was examined, and has to be changed.
+fn rejected(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
+    if last.verdict() != Some(Verdict::Rejected) {
+        return None;
+    }
+    if case.record.rejections() >= MAX_REJECTIONS {
+        let thinker = case.thinker(&last.agent)?;
+        return Some(Ruling::select(
+            "rejected-again",
+            thinker,
+            false,
+            "The work was rejected again and again",
+        ));
+    }
+    let mut reason = format!("{} rejected the work", last.agent);
+    for finding in last.findings().iter().take(FINDINGS) {
+        reason.push_str("\n- ");
+        reason.push_str(&finding.line());
+    }
+    let successor = match case.team.successor(last) {
+        Some(Successor::Agent(name)) if name != last.agent => Some(Worker { name, sure: true }),
+        Some(Successor::Agent(_) | Successor::End) | None => None,
+    };
+    match successor.or_else(|| case.fixer()) {
+        Some(fixer) if fixer.name != last.agent => Some(Ruling::select("rejected", fixer, true, &reason)),
+        Some(_) | None => Some(Ruling::go_on("rejected", false, &reason)),
+    }
+}
+
+/// An agent that is to give a verdict gave none: it is asked for it once.
+fn no_verdict(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
+    let declared = case.team.get(&last.agent)?.role.is_some_and(AgentRole::judges);
+    let is_missing = declared && last.verdict().is_none() && last.status == ExecutionStatus::Success;
+    (is_missing && last.ended() == Some(ExecutionEnd::EndTurn) && case.record.in_a_row() == 1).then(|| {
+        Ruling::go_on("no-verdict", true, "Its verdict is missing: it has to give one with `Report`")
+    })
+}
+
 /// The agent reports a failure.
 fn failed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if !last.status.is_failure() {
@@ -113,21 +158,25 @@ fn failed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         Some(Successor::Agent(name)) if name != last.agent => Some(Worker { name, sure: true }),
         Some(Successor::Agent(_) | Successor::End) | None => None,
     };
+    if last.verdict() == Some(Verdict::Blocked) {
+        let thinker = case.thinker(&last.agent)?;
+        return Some(Ruling::select("blocked", thinker, false, "It could not judge: another way is needed"));
+    }
     match case.team.role(&last.agent) {
-        Some((AgentRole::Tester | AgentRole::Reviewer, sure)) => {
+        Some((AgentRole::Test | AgentRole::Review, sure)) => {
             let fixer = successor.or_else(|| case.fixer()).filter(|fixer| fixer.name != last.agent)?;
             // If no check could run, a change would repair nothing.
             let found = sure && case.record.checks() != Checks::Unavailable;
             Some(Ruling::select("found-a-fault", fixer, found, "It found something that has to be repaired"))
         }
-        Some((AgentRole::Developer, sure)) => {
+        Some((AgentRole::Implement, sure)) => {
             let thinker = successor.or_else(|| case.thinker(&last.agent))?;
             Some(Ruling::select("cannot-be-done-so", thinker, sure, "It could not be done in this way"))
         }
-        Some((AgentRole::Planner, _)) => {
-            Some(Ruling::retry("no-plan-was-made", false, "There is no plan yet"))
+        Some((AgentRole::Plan, _)) => Some(Ruling::retry("no-plan-was-made", false, "There is no plan yet")),
+        Some((AgentRole::Other, _)) | None => {
+            Some(Ruling::select("failed", successor?, true, "Its author names who follows a failure"))
         }
-        None => Some(Ruling::select("failed", successor?, true, "Its author names who follows a failure")),
     }
 }
 
@@ -164,7 +213,7 @@ fn special_case(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
 
 /// A planner reports success.
 fn planned(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let (AgentRole::Planner, sure) = case.team.role(&last.agent)? else { return None };
+    let (AgentRole::Plan, sure) = case.team.role(&last.agent)? else { return None };
     if let Some(step) = case.open_step() {
         let worker = case.worker_for(step)?;
         return Some(Ruling::select("plan-made", worker, sure, "The plan is there to be carried out"));
@@ -179,11 +228,13 @@ fn planned(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
 
 /// A developer reports success.
 fn changed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let (AgentRole::Developer, sure) = case.team.role(&last.agent)? else { return None };
+    let (AgentRole::Implement, sure) = case.team.role(&last.agent)? else { return None };
     if let Some(step) = case.open_step() {
         let reason = "The next step of the plan is open";
         return Some(match role_of_step(&step.description).and_then(|role| case.agent_for(role)) {
-            Some(worker) if worker.name != last.agent => Ruling::select("next-step", worker, sure, reason),
+            Some(worker) if worker.name != last.agent => {
+                Ruling::select("next-step", worker, sure && case.words_count(), reason)
+            }
             // Some agents never mark a step as complete. One that changes nothing more has done them.
             Some(_) | None if !last.wrote() && case.record.wrote() && case.record.in_a_row() > 1 => {
                 return examined(case, last, false);
@@ -203,9 +254,8 @@ fn examined(case: &Case<'_>, last: &ExecutionSummary, plain: bool) -> Option<Rul
         Some(Successor::Agent(name)) if name != last.agent => Some(Worker { name, sure: true }),
         Some(Successor::Agent(_) | Successor::End) | None => None,
     };
-    let examiner = successor
-        .or_else(|| case.agent_for(AgentRole::Tester))
-        .or_else(|| case.agent_for(AgentRole::Reviewer));
+    let examiner =
+        successor.or_else(|| case.agent_for(AgentRole::Test)).or_else(|| case.agent_for(AgentRole::Review));
     match examiner {
         Some(worker) => {
             Some(Ruling::select("changed-not-tested", worker, plain, "The change has to be seen to work"))
@@ -219,7 +269,8 @@ fn examined(case: &Case<'_>, last: &ExecutionSummary, plain: bool) -> Option<Rul
 
 /// A tester reports success.
 fn tested(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let (AgentRole::Tester, sure) = case.team.role(&last.agent)? else { return None };
+    let (AgentRole::Test, sure) = case.team.role(&last.agent)? else { return None };
+    let sure = sure && has_judged(case, last);
     match case.record.checks() {
         Checks::Passed => proceed(case, last, sure),
         Checks::None if last.commands().is_empty() && case.record.in_a_row() == 1 => {
@@ -240,6 +291,12 @@ fn tested(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     }
 }
 
+/// Whether it reported. An agent that only ends its turn has said nothing that a rule can read.
+fn has_judged(case: &Case<'_>, last: &ExecutionSummary) -> bool {
+    let owes = case.team.get(&last.agent).and_then(|agent| agent.role).is_some_and(AgentRole::judges);
+    !owes || last.verdict() == Some(Verdict::Approved) || last.ended() != Some(ExecutionEnd::EndTurn)
+}
+
 /// After a passed test: the next step, a review, or the end.
 fn proceed(case: &Case<'_>, last: &ExecutionSummary, sure: bool) -> Option<Ruling> {
     if let Some(step) = case.open_step() {
@@ -257,7 +314,7 @@ fn proceed(case: &Case<'_>, last: &ExecutionSummary, sure: bool) -> Option<Rulin
                 "What was changed works; it has to be read once more",
             ))
         }
-        Some(Successor::Agent(_)) | None => match case.agent_for(AgentRole::Reviewer) {
+        Some(Successor::Agent(_)) | None => match case.agent_for(AgentRole::Review) {
             Some(reviewer) => Some(Ruling::select(
                 "tested-not-reviewed",
                 reviewer,
@@ -271,7 +328,8 @@ fn proceed(case: &Case<'_>, last: &ExecutionSummary, sure: bool) -> Option<Rulin
 
 /// A reviewer reports success.
 fn reviewed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
-    let (AgentRole::Reviewer, sure) = case.team.role(&last.agent)? else { return None };
+    let (AgentRole::Review, sure) = case.team.role(&last.agent)? else { return None };
+    let sure = sure && has_judged(case, last);
     if let Some(step) = case.open_step() {
         let worker = case.worker_for(step)?;
         return Some(Ruling::select("steps-open", worker, sure, "Steps of the plan are still to be done"));
@@ -287,7 +345,7 @@ fn reviewed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     }
     match case.record.checks() {
         Checks::Passed => Some(Ruling::done("tested-and-reviewed", sure, last)),
-        Checks::None | Checks::Stale if case.record.wrote() => match case.agent_for(AgentRole::Tester) {
+        Checks::None | Checks::Stale if case.record.wrote() => match case.agent_for(AgentRole::Test) {
             // The tester tried, and found no check to run.
             Some(tester) if case.record.worked_since_change(tester.name) => {
                 Some(Ruling::done("reviewed-and-last", false, last))

@@ -10,9 +10,12 @@ mod facts;
 mod fallback;
 mod input;
 mod judging;
+mod objection;
 mod prompt;
 mod question;
 mod rules;
+#[cfg(test)]
+mod rules_properties;
 mod selecting;
 mod situation;
 mod statistics;
@@ -34,6 +37,7 @@ pub use input::{
     RecordedFacts, RecoveryAction, RecoveryOption, Repetition, RunFacts, SelectAgentInput, TokenCounts,
     ToolLists, VerificationFacts,
 };
+pub use objection::{Objection, RedCheck};
 pub use prompt::{Prompt, Templates};
 pub(crate) use prompt::{execution as execution_text, one_line, plan as plan_text};
 pub use question::ArbiterQuestion;

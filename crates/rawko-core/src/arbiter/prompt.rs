@@ -133,6 +133,9 @@ fn agents(available: &[AgentDescription]) -> String {
         }
         let when = if agent.when_to_use.is_empty() { "N/A" } else { &agent.when_to_use };
         let _ = write!(text, "- **{}** ({})\n    When to use: {when}", agent.display_name, agent.name);
+        if let Some(role) = agent.role {
+            let _ = write!(text, "\n    Role: {}", role.as_str());
+        }
         if let Some(allowed) = &agent.tools.allowed {
             let _ = write!(text, "\n    Tools: {}", allowed.join(", "));
         }
@@ -221,6 +224,13 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
         if let Some(diff) = &facts.diff {
             let _ = write!(text, "\n    Recorded change of the tree: {}", facts::diff(diff));
         }
+        if let Some(verdict) = facts.verdict {
+            let _ = write!(text, "\n    Verdict: {}", verdict.as_str());
+        }
+        if !facts.findings.is_empty() {
+            let findings: Vec<String> = facts.findings.iter().map(|finding| finding.line()).collect();
+            let _ = write!(text, "\n    Findings:\n{}", fence(&entry.agent, &findings.join("\n")));
+        }
         if !facts.denied_tools.is_empty() {
             let _ = write!(text, "\n    Recorded denials: {}", one_line(&facts.denied_tools.join(", ")));
         }
@@ -259,6 +269,12 @@ fn error(error: &ErrorContext) -> String {
         let _ = write!(text, "\nPlan step: {step}");
     }
     let _ = write!(text, "\nAttempted: {}", one_line(&error.attempted));
+    if let Some(code) = error.exit_code {
+        let _ = write!(text, "\nExit code: {code}");
+    }
+    if let Some(attempts) = error.attempts {
+        let _ = write!(text, "\nFailures in a row so far: {attempts}");
+    }
     let _ = write!(text, "\n**Error**:\n{}", fence("error", &error.message));
     text.push_str("\nRecovery options:");
     for option in &error.recovery_options {

@@ -6,8 +6,9 @@
 use super::fallback::Fallback;
 use super::input::{AgentDescription, EvaluateProgressInput, SelectAgentInput};
 use super::prompt::{Prompt, Templates};
-use super::rules::{Ruling, rule_on_progress, rule_on_selection};
+use super::rules::{Case, Ruling, rule_on_progress, rule_on_selection};
 use crate::machine::Decision;
+use crate::setup::Edition;
 
 /// A question to the arbiter.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,23 +58,36 @@ impl ArbiterQuestion {
         }
     }
 
-    /// The ruling of the rules, if one fits.
+    /// The ruling of the rules of that edition, if one fits.
     #[must_use]
-    pub fn rule(&self) -> Option<Ruling> {
+    pub fn rule(&self, edition: Edition) -> Option<Ruling> {
         match self {
-            Self::Select(input) => rule_on_selection(input),
-            Self::Evaluate { input, agents } => rule_on_progress(input, agents),
+            Self::Select(input) => rule_on_selection(input, edition),
+            Self::Evaluate { input, agents } => rule_on_progress(input, agents, edition),
+        }
+    }
+
+    /// A decision as a run follows it: instead of a COMPLETE against the record, the ruling that stands in for it.
+    #[must_use]
+    pub fn upheld(&self, decision: Decision) -> Result<Decision, Ruling> {
+        let case = match self {
+            Self::Select(input) => Case::of_selection(input, Edition::NEWEST),
+            Self::Evaluate { input, agents } => Case::of_progress(input, agents, Edition::NEWEST),
+        };
+        match case.against_record(&decision) {
+            Some(ruling) => Err(ruling),
+            None => Ok(decision),
         }
     }
 
     /// The ruling of the rules, or the fallback if none fits. `None` only if there are no agents.
     #[must_use]
-    pub fn rule_or_fallback(&self, default: Option<&str>) -> Option<Ruling> {
+    pub fn rule_or_fallback(&self, edition: Edition, default: Option<&str>) -> Option<Ruling> {
         let fallback = || {
             let decision = self.fallback(default)?;
             Some(Ruling { decision, rule: "fallback", certain: false })
         };
-        self.rule().or_else(fallback)
+        self.rule(edition).or_else(fallback)
     }
 
     /// The fallback without a usable answer. `None` only if there are no agents.

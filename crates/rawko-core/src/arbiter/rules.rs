@@ -1,22 +1,29 @@
 //! Deciding by rules alone: pure functions of the arbiter's inputs (`arbiter.mode: rules` and `hybrid`).
 //!
-//! A rule reads what was recorded (the plan's steps, files written, exit codes, denials, error categories, the result
-//! of the verification). Of what an agent claims it reads only whether the agent reports success. Each ruling names its
+//! A rule reads what was recorded (the plan's steps, files written, exit codes, denials, error categories, verdicts, the
+//! result of the verification) and the agents' roles. Of what an agent claims it reads only whether the agent reports
+//! success. A ruling that words of a text decided is never certain. No ruling is COMPLETE against the record. Each ruling names its
 //! rule and whether it is certain: then a careful person with the same record would hardly decide otherwise, and
 //! `hybrid` asks no model. If no rule fits there is no ruling, and the fallback decides.
 //!
 //! The order of the rules is their precedence. They are in [`selecting`](super::selecting) and
 //! [`judging`](super::judging); `docs/arbiter.md` lists them.
 
-use super::execution_record::ExecutionRecord;
+use super::execution_record::{Checks, ExecutionRecord};
 use super::fallback::summary_of;
 use super::input::{
     AgentDescription, ConstraintContext, EvaluateProgressInput, ExecutionSummary, RunFacts, SelectAgentInput,
 };
-use super::team::{AgentRole, Team, Worker};
+use super::objection::Objection;
+use super::team::{Team, Worker};
 use super::words::stems;
 use super::{judging, selecting};
+use crate::agent::{AgentRole, Verdict};
 use crate::machine::{Decision, Plan, PlanStep};
+use crate::setup::Edition;
+
+/// The rule that stands in for a COMPLETE against the record.
+const AGAINST_THE_RECORD: &str = "against-the-record";
 
 /// The decision of a rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,39 +36,22 @@ pub struct Ruling {
     pub certain: bool,
 }
 
-/// Selects the next agent, if a rule fits.
+/// Selects the next agent, if a rule of that edition fits.
 #[must_use]
-pub fn rule_on_selection(input: &SelectAgentInput) -> Option<Ruling> {
-    let record = ExecutionRecord::of(&input.history, None, &input.facts);
-    let case = Case {
-        task: &input.task,
-        plan: input.plan.as_ref(),
-        record,
-        team: Team::new(&input.available_agents),
-        constraints: &input.constraints,
-        facts: &input.facts,
-    };
-    selecting::rule(&case, input.last_error.as_ref())
+pub fn rule_on_selection(input: &SelectAgentInput, edition: Edition) -> Option<Ruling> {
+    let case = Case::of_selection(input, edition);
+    selecting::rule(&case, input.last_error.as_ref()).map(|ruling| case.upheld(ruling))
 }
 
-/// Decides what follows an execution, if a rule fits. `agents` are those that can be chosen.
+/// Decides what follows an execution, if a rule of that edition fits. `agents` are those that can be chosen.
 #[must_use]
-pub fn rule_on_progress(input: &EvaluateProgressInput, agents: &[AgentDescription]) -> Option<Ruling> {
-    let last = &input.last_execution;
-    let record = ExecutionRecord::of(&input.history, Some(last), &input.facts);
-    let case = Case {
-        task: &input.task,
-        plan: input.plan.as_ref(),
-        record,
-        team: Team::new(agents),
-        constraints: &input.constraints,
-        facts: &input.facts,
-    };
-    let ruling = judging::rule(&case, last)?;
-    // A command that failed may have been a check that is not known as one.
-    let is_doubtful =
-        matches!(ruling.decision, Decision::Complete { .. }) && case.record.has_unknown_failure();
-    Some(Ruling { certain: ruling.certain && !is_doubtful, ..ruling })
+pub fn rule_on_progress(
+    input: &EvaluateProgressInput,
+    agents: &[AgentDescription],
+    edition: Edition,
+) -> Option<Ruling> {
+    let case = Case::of_progress(input, agents, edition);
+    judging::rule(&case, &input.last_execution).map(|ruling| case.upheld(ruling))
 }
 
 /// The input of a question in the form that rules read.
@@ -73,9 +63,76 @@ pub(super) struct Case<'a> {
     pub(super) team: Team<'a>,
     pub(super) constraints: &'a ConstraintContext,
     pub(super) facts: &'a RunFacts,
+    edition: Edition,
 }
 
 impl<'a> Case<'a> {
+    pub(super) fn of_selection(input: &'a SelectAgentInput, edition: Edition) -> Self {
+        Self {
+            task: &input.task,
+            plan: input.plan.as_ref(),
+            record: ExecutionRecord::of(&input.history, None, &input.facts),
+            team: Team::new(&input.available_agents),
+            constraints: &input.constraints,
+            facts: &input.facts,
+            edition,
+        }
+    }
+
+    pub(super) fn of_progress(
+        input: &'a EvaluateProgressInput,
+        agents: &'a [AgentDescription],
+        edition: Edition,
+    ) -> Self {
+        Self {
+            task: &input.task,
+            plan: input.plan.as_ref(),
+            record: ExecutionRecord::of(&input.history, Some(&input.last_execution), &input.facts),
+            team: Team::new(agents),
+            constraints: &input.constraints,
+            facts: &input.facts,
+            edition,
+        }
+    }
+
+    /// Whether words of a text leave a ruling certain. They did under the rules of older journals.
+    pub(super) fn words_count(&self) -> bool {
+        self.edition < Edition::Second
+    }
+
+    /// A ruling that is not COMPLETE against the record, and is certain of a COMPLETE only if checks passed after the
+    /// last change, whoever judged last approved, and no other command failed: it may have been a check that is not known
+    /// as one.
+    fn upheld(&self, ruling: Ruling) -> Ruling {
+        if let Some(instead) = self.against_record(&ruling.decision) {
+            return instead;
+        }
+        let is_done = matches!(ruling.decision, Decision::Complete { .. }) && self.edition >= Edition::Second;
+        let proven = || {
+            self.record.checks() == Checks::Passed && self.is_approved() && !self.record.has_unknown_failure()
+        };
+        Ruling { certain: ruling.certain && (!is_done || proven()), ..ruling }
+    }
+
+    /// Whether the last agent gave the verdict that its role owes, and it is an approval.
+    fn is_approved(&self) -> bool {
+        let Some(last) = self.record.last() else { return false };
+        let owes = self.team.get(&last.agent).and_then(|agent| agent.role).is_some_and(AgentRole::judges);
+        !owes || last.verdict() == Some(Verdict::Approved)
+    }
+
+    /// What stands in for a COMPLETE against the record: the work goes back to whoever changes files.
+    pub(super) fn against_record(&self, decision: &Decision) -> Option<Ruling> {
+        if self.edition < Edition::Second || !matches!(decision, Decision::Complete { .. }) {
+            return None;
+        }
+        let reason = Objection::in_record(&self.record, &[])?.to_string();
+        Some(match self.fixer() {
+            Some(fixer) => Ruling::select(AGAINST_THE_RECORD, fixer, true, &reason),
+            None => Ruling::retry(AGAINST_THE_RECORD, false, &reason),
+        })
+    }
+
     /// The current step if it is not done, else the first step that is not.
     pub(super) fn open_step(&self) -> Option<&'a PlanStep> {
         let plan = self.plan?;
@@ -95,21 +152,25 @@ impl<'a> Case<'a> {
 
     /// The agent that changes files: the developer, or the only agent.
     pub(super) fn fixer(&self) -> Option<Worker<'a>> {
-        self.agent_for(AgentRole::Developer)
+        self.agent_for(AgentRole::Implement)
             .or_else(|| self.team.only().map(|name| Worker { name, sure: true }))
     }
 
-    /// The agent for that step: its first word may ask for a review or a test run, everything else is work on files.
+    /// The agent for that step: its first word may ask for a review or a test run, which is never certain; everything
+    /// else is work on files.
     pub(super) fn worker_for(&self, step: &PlanStep) -> Option<Worker<'a>> {
         match role_of_step(&step.description) {
-            Some(role) => self.agent_for(role).or_else(|| self.fixer()),
+            Some(role) => {
+                let worker = self.agent_for(role).or_else(|| self.fixer())?;
+                Some(Worker { sure: worker.sure && self.words_count(), ..worker })
+            }
             None => self.fixer(),
         }
     }
 
     /// The agent that finds another approach when `but` is stuck: the planner, unless it is the planner that is stuck.
     pub(super) fn thinker(&self, but: &str) -> Option<Worker<'a>> {
-        let planner = self.agent_for(AgentRole::Planner).filter(|planner| planner.name != but);
+        let planner = self.agent_for(AgentRole::Plan).filter(|planner| planner.name != but);
         planner.or_else(|| {
             let other = self.team.nearest(&self.state(), but)?;
             Some(Worker { name: other, sure: false })
@@ -129,12 +190,12 @@ pub(super) fn role_of_step(description: &str) -> Option<AgentRole> {
     let lower = description.trim_start().to_lowercase();
     let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     match first {
-        "review" | "audit" | "proofread" | "reread" => Some(AgentRole::Reviewer),
-        "verify" | "test" => Some(AgentRole::Tester),
+        "review" | "audit" | "proofread" | "reread" => Some(AgentRole::Review),
+        "verify" | "test" => Some(AgentRole::Test),
         "run" | "check" | "execute" => stems(&lower)
             .iter()
             .any(|stem| matches!(stem.as_str(), "test" | "suit" | "check" | "benchmark"))
-            .then_some(AgentRole::Tester),
+            .then_some(AgentRole::Test),
         _ => None,
     }
 }
@@ -196,6 +257,12 @@ mod tests {
         execution(agent, whole)
     }
 
+    /// A report with that verdict.
+    fn judged(agent: &str, iteration: u32, verdict: &str) -> ExecutionSummary {
+        let findings = json!([{"text": "it leaks", "file": "a.rs:3"}]);
+        did(agent, iteration, json!({"facts": {"turns": 1, "verdict": verdict, "findings": findings}}))
+    }
+
     #[track_caller]
     fn check_ruling(ruling: Option<Ruling>, expected: &str) {
         let got = ruling.map_or_else(
@@ -209,12 +276,15 @@ mod tests {
 
     #[track_caller]
     fn check(scene: InputBuilder, history: Vec<ExecutionSummary>, expected: &str) {
-        check_ruling(rule_on_progress(&scene.history(history).evaluate(), &builtin()), expected);
+        check_ruling(
+            rule_on_progress(&scene.history(history).evaluate(), &builtin(), Edition::NEWEST),
+            expected,
+        );
     }
 
     #[track_caller]
     fn check_select(scene: InputBuilder, history: Vec<ExecutionSummary>, expected: &str) {
-        check_ruling(rule_on_selection(&scene.history(history).select()), expected);
+        check_ruling(rule_on_selection(&scene.history(history).select(), Edition::NEWEST), expected);
     }
 
     fn done() -> InputBuilder {
@@ -235,7 +305,7 @@ mod tests {
         check(done(), vec![dev(), did("tester", 2, json!({}))], "tested-nothing: CONTINUE");
         check(
             done(),
-            vec![dev(), did("tester", 2, ran(0)), did("reviewer", 3, json!({}))],
+            vec![dev(), did("tester", 2, ran(0)), judged("reviewer", 3, "approved")],
             "tested-and-reviewed: COMPLETE",
         );
         check(done(), vec![dev(), did("reviewer", 2, json!({}))], "reviewed-not-tested: SELECT_MODE tester");
@@ -257,6 +327,36 @@ mod tests {
             |code: i32| vec![wrote("developer", 1, json!({})), did("tester", 2, ran(0)), reviewer(code)];
         check(done(), history(0), "tested-and-reviewed: COMPLETE");
         check(done(), history(1), "tested-and-reviewed: COMPLETE?");
+    }
+
+    #[test]
+    fn verdicts_decide_and_not_words() {
+        let dev = |n| wrote("developer", n, ran(0));
+        check(done(), vec![dev(1), judged("reviewer", 2, "rejected")], "rejected: SELECT_MODE developer");
+        check(done(), vec![dev(1), judged("tester", 2, "rejected")], "rejected: SELECT_MODE developer");
+        let blocked = ExecutionSummary {
+            status: crate::machine::ExecutionStatus::Failure,
+            ..judged("tester", 2, "blocked")
+        };
+        check(done(), vec![dev(1), blocked], "blocked: SELECT_MODE planner?");
+        let again = |n| [dev(n), judged("reviewer", n + 1, "rejected")];
+        check(done(), [again(1), again(3), again(5)].concat(), "rejected-again: SELECT_MODE planner?");
+        // A reviewer that rejects in prose has given no verdict: it is asked for one, and nothing is certain.
+        let prose = |n| {
+            did(
+                "reviewer",
+                n,
+                json!({"output": {"summary": "I reject this."}, "facts": {"ended": "end_turn", "turns": 1}}),
+            )
+        };
+        check(done(), vec![dev(1), prose(2)], "no-verdict: CONTINUE");
+        check(done(), vec![dev(1), prose(2), prose(3)], "tested-and-reviewed: COMPLETE?");
+        let reason = rule_on_progress(
+            &done().history(vec![dev(1), judged("reviewer", 2, "rejected")]).evaluate(),
+            &builtin(),
+            Edition::NEWEST,
+        );
+        assert!(reason.unwrap().decision.reason().contains("a.rs:3: it leaks"));
     }
 
     #[test]
@@ -297,7 +397,7 @@ mod tests {
     #[test]
     fn a_fresh_verification_decides() {
         let verification = |passed: bool| json!({"facts": {"verification": {"passed": passed, "isStale": false, "commands": []}}});
-        let history = || vec![wrote("developer", 1, json!({})), did("reviewer", 2, json!({}))];
+        let history = || vec![wrote("developer", 1, json!({})), judged("reviewer", 2, "approved")];
         check(done().with(verification(true)), history(), "tested-and-reviewed: COMPLETE");
         check(done().with(verification(false)), history(), "checks-failed: SELECT_MODE developer");
     }
@@ -376,16 +476,16 @@ mod tests {
         let alone = InputBuilder::default().with(json!({"availableAgents": []}));
         check_select(alone, vec![], "no rule");
         let input = done().history([wrote("developer", 1, json!({}))]).evaluate();
-        check_ruling(rule_on_progress(&input, &[]), "changed-not-tested: CONTINUE?");
+        check_ruling(rule_on_progress(&input, &[], Edition::NEWEST), "no rule");
     }
 
     #[test]
     fn the_first_word_of_a_step_names_a_role() {
         for (step, expected) in [
-            ("Review the diff", Some(AgentRole::Reviewer)),
-            ("Run the test suite", Some(AgentRole::Tester)),
+            ("Review the diff", Some(AgentRole::Review)),
+            ("Run the test suite", Some(AgentRole::Test)),
             ("Run the migration", None),
-            ("Verify that it works", Some(AgentRole::Tester)),
+            ("Verify that it works", Some(AgentRole::Test)),
             ("Write tests for the parser", None),
             ("", None),
         ] {

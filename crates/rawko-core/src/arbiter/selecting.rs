@@ -4,9 +4,10 @@ use super::construct::ARBITER;
 use super::input::{ErrorCategory, ErrorContext, RecoveryAction};
 use super::judging;
 use super::rules::{Case, Ruling, asks_only, role_of_step};
-use super::team::{AgentRole, Worker};
+use super::team::Worker;
 use super::words::stems;
-use crate::facts::VERIFY;
+use crate::agent::AgentRole;
+use crate::facts::{RECORD, VERIFY};
 use crate::machine::{Decision, ExecutionStatus};
 
 /// A task of at least so many words is not small.
@@ -62,7 +63,7 @@ fn in_new_conversation(ruling: Ruling, last: &str, case: &Case<'_>) -> Ruling {
 }
 
 fn after_error(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
-    if error.tool.as_deref() == Some(VERIFY) {
+    if matches!(error.tool.as_deref(), Some(VERIFY | RECORD)) {
         return after_verification(case, error);
     }
     let can_retry = error.recovery_options.iter().any(|option| option.action == RecoveryAction::Retry)
@@ -121,6 +122,9 @@ fn after_verification(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
         return stuck(case, error, true);
     }
     let fixer = case.fixer()?;
+    if error.tool.as_deref() == Some(RECORD) {
+        return Some(Ruling::select("record-against-it", fixer, true, &error.message));
+    }
     Some(Ruling::select(
         "verification-failed",
         fixer,
@@ -178,19 +182,19 @@ fn beginning(case: &Case<'_>) -> Option<Ruling> {
     let asks = |parts: &[&str]| parts.iter().any(|part| stems.contains(*part));
     let looks_only = asks_only(case.task);
     let role = if looks_only && asks(&["test", "suit"]) {
-        AgentRole::Tester
-    } else if looks_only || role_of_step(case.task) == Some(AgentRole::Reviewer) {
-        AgentRole::Reviewer
+        AgentRole::Test
+    } else if looks_only || role_of_step(case.task) == Some(AgentRole::Review) {
+        AgentRole::Review
     } else if words <= SHORT_TASK && asks(&["typo", "bump", "renam"]) {
-        AgentRole::Developer
+        AgentRole::Implement
     } else {
-        AgentRole::Planner
+        AgentRole::Plan
     };
     let reason = "Nothing was done yet";
     match case.agent_for(role) {
         Some(worker) => {
             let plainly_long =
-                role == AgentRole::Planner && words >= LONG_TASK && !case.task.contains('?') && !looks_only;
+                role == AgentRole::Plan && words >= LONG_TASK && !case.task.contains('?') && !looks_only;
             Some(Ruling::select("beginning", worker, plainly_long, reason))
         }
         None => {

@@ -1,41 +1,12 @@
 //! The roles in a set of agents: which of them plans, changes files, tests, reviews.
 //!
-//! A role is recognised by the agent's name first, then by its `whenToUse` and its tools. The result says whether it
-//! is sure; where two agents fit equally it is not.
+//! An agent's author declares its role. Where that is missing, its tools and the transitions of the set say it as far as
+//! they can; names and descriptions never do. The result says whether it is sure; where two agents fit equally it is not.
 
 use super::fallback::{COMPLETE, follow};
 use super::input::{AgentDescription, ExecutionSummary};
 use super::words::{nearest, stems};
-
-/// The role of an agent in the usual course of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum AgentRole {
-    Planner,
-    Developer,
-    Tester,
-    Reviewer,
-}
-
-use AgentRole::{Developer, Planner, Reviewer, Tester};
-
-/// Beginnings of names that indicate a role, some of them German.
-const NAMES: &[(AgentRole, &[&str])] = &[
-    (Planner, &["plan", "architect", "design", "analy"]),
-    (Reviewer, &["review", "critic", "audit", "editor", "proofread", "gutachter"]),
-    (Tester, &["test", "qa", "check", "verif", "validat", "pruef", "prüf"]),
-    (
-        Developer,
-        &["develop", "cod", "implement", "programm", "build", "writ", "fix", "dev", "entwickl", "maker"],
-    ),
-];
-
-/// Beginnings of words in `whenToUse` that indicate a role.
-const USES: &[(AgentRole, &[&str])] = &[
-    (Planner, &["plan", "design", "step", "approach"]),
-    (Tester, &["test", "check", "verify", "verif", "qa"]),
-    (Reviewer, &["review", "critical", "critic", "proofread", "audit", "read", "assess"]),
-    (Developer, &["cod", "writ", "imple", "chang", "develop", "fix", "repair"]),
-];
+use crate::agent::AgentRole;
 
 /// An agent chosen for a piece of work, and whether the choice is sure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,28 +47,70 @@ impl<'a> Team<'a> {
 
     /// The agent's role, and whether that is sure.
     pub(super) fn role(&self, name: &str) -> Option<(AgentRole, bool)> {
-        let Some(agent) = self.get(name) else {
-            // An agent that cannot be chosen now is recognised by its name alone.
-            return role_of_name(name).map(|role| (role, true));
-        };
-        if let Some(role) = role_of_name(&agent.name) {
-            // A developer by name needs a tool that writes.
-            return (role != Developer || can_write(agent)).then_some((role, true));
+        let agent = self.get(name)?;
+        match agent.role {
+            Some(role) => Some((role, true)),
+            None if self.agents.len() == 1 => Some((AgentRole::Implement, can_write(agent))),
+            None if can_write(agent) => Some(self.role_of_writer(agent)),
+            None => self.role_of_reader(agent),
         }
-        if self.agents.len() == 1 {
-            return Some((Developer, false));
+    }
+
+    /// Whoever writes implements, unless another agent that writes repairs what it finds and is followed by it.
+    fn role_of_writer(&self, agent: &AgentDescription) -> (AgentRole, bool) {
+        let hands_back = self.target(agent.transitions.on_failure.as_ref()).filter(|to| can_write(to));
+        let goes_on = self.target(agent.transitions.on_success.as_ref());
+        let is_examined = goes_on.is_none_or(|to| !can_write(to));
+        match hands_back {
+            Some(writer) if writer.name != agent.name && is_examined => {
+                let follows = writer.transitions.on_success.as_ref() == Some(&agent.name);
+                (AgentRole::Test, follows)
+            }
+            _ => {
+                let undeclared = |other: &&AgentDescription| other.role.is_none() && can_write(other);
+                let others = self.agents.iter().filter(undeclared).filter(|other| other.name != agent.name);
+                let alike = |other: &AgentDescription| self.role_of_alike(other);
+                (AgentRole::Implement, !others.into_iter().any(alike))
+            }
         }
-        let used = stems(&agent.when_to_use);
-        let count = |parts: &[&str]| {
-            used.iter().filter(|stem| parts.iter().any(|part| stem.starts_with(part))).count()
-        };
-        let indicated =
-            USES.iter().map(|(role, stems)| (count(stems), *role)).filter(|(count, _)| *count > 0);
-        let best = indicated.max_by_key(|(count, role)| (*count, *role == Developer)).map(|(_, role)| role);
-        match best {
-            Some(Developer) | None => can_write(agent).then_some((Developer, false)),
-            Some(role) => Some((role, false)),
+    }
+
+    /// Whether nothing says of a writer that it examines.
+    fn role_of_alike(&self, agent: &AgentDescription) -> bool {
+        let hands_back = self.target(agent.transitions.on_failure.as_ref());
+        !hands_back.is_some_and(|to| can_write(to) && to.name != agent.name)
+    }
+
+    /// Whoever only reads plans if a writer follows its success, and examines if a writer follows its failure.
+    fn role_of_reader(&self, agent: &AgentDescription) -> Option<(AgentRole, bool)> {
+        let is_writer = |target: Option<&String>| self.target(target).is_some_and(can_write);
+        let transitions = &agent.transitions;
+        let (goes_on, hands_back) =
+            (is_writer(transitions.on_success.as_ref()), is_writer(transitions.on_failure.as_ref()));
+        match (goes_on, hands_back) {
+            (true, _) => Some((AgentRole::Plan, !hands_back)),
+            (false, true) if !has_tool(agent, "Bash") => Some((AgentRole::Review, true)),
+            (false, true) if self.follows_an_examiner(agent) => Some((AgentRole::Review, true)),
+            (false, true) => {
+                let is_examined = self.target(transitions.on_success.as_ref()).is_some();
+                Some((AgentRole::Test, is_examined))
+            }
+            (false, false) => None,
         }
+    }
+
+    /// Whether an agent whose failure goes to a writer hands its success to this one: it tests, and this one reads.
+    fn follows_an_examiner(&self, agent: &AgentDescription) -> bool {
+        self.agents.iter().any(|other| {
+            let back = self.target(other.transitions.on_failure.as_ref());
+            other.name != agent.name
+                && other.transitions.on_success.as_ref() == Some(&agent.name)
+                && back.is_some_and(|back| can_write(back) && back.name != other.name)
+        })
+    }
+
+    fn target(&self, name: Option<&String>) -> Option<&'a AgentDescription> {
+        self.get(name?)
     }
 
     /// The agent with that role. Of several: the last one that changed files, else the one whose `whenToUse` matches
@@ -132,7 +145,7 @@ impl<'a> Team<'a> {
 
     /// The target of the agent's own transitions, if it is in the set.
     pub(super) fn successor(&self, last: &ExecutionSummary) -> Option<Successor<'a>> {
-        let target = follow(&self.get(&last.agent)?.transitions, last.ended(), last.status)?;
+        let target = follow(&self.get(&last.agent)?.transitions, last.ended(), last.status, last.verdict())?;
         if target == COMPLETE {
             return Some(Successor::End);
         }
@@ -184,21 +197,23 @@ fn has_tool(agent: &AgentDescription, tool: &str) -> bool {
     allowed && !agent.tools.blocked.iter().any(|name| name == tool)
 }
 
-fn role_of_name(name: &str) -> Option<AgentRole> {
-    let name = name.to_lowercase();
-    let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).collect();
-    let matches = |parts: &&[&str]| words.iter().any(|word| parts.iter().any(|part| word.starts_with(part)));
-    NAMES.iter().find(|(_, parts)| matches(parts)).map(|(role, _)| *role)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::arbiter::testing::builtin;
+    use AgentRole::{Implement, Other, Plan, Review, Test};
 
-    fn agent(name: &str, when: &str, tools: &[&str]) -> AgentDescription {
+    fn agent(
+        name: &str,
+        role: Option<&str>,
+        tools: &[&str],
+        success: &str,
+        failure: &str,
+    ) -> AgentDescription {
+        let target = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         serde_json::from_value(serde_json::json!({
-            "name": name, "displayName": name, "whenToUse": when, "tools": {"allowed": tools},
+            "name": name, "displayName": name, "whenToUse": "", "role": role, "tools": {"allowed": tools},
+            "transitions": {"onSuccess": target(success), "onFailure": target(failure)},
         }))
         .unwrap()
     }
@@ -209,42 +224,62 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_told_by_names_then_by_uses_then_by_tools() {
-        let built_in = builtin();
-        for (name, role) in
-            [("planner", Planner), ("developer", Developer), ("tester", Tester), ("reviewer", Reviewer)]
-        {
-            check(&built_in, name, Some((role, true)));
-        }
+    fn declared_roles_count_whatever_the_name() {
         let set = [
-            agent("code-architect", "", &["Read"]),
-            agent("coder", "", &["Edit"]),
-            agent("coder-without-tools", "", &["Read"]),
-            agent("anna", "Runs tests and checks", &["Bash"]),
-            agent("berta", "Writes and changes code", &["Write"]),
-            agent("carla", "", &["Write"]),
-            agent("dora", "", &["Read"]),
+            agent("tester", Some("implement"), &["Read"], "", ""),
+            agent("developer", Some("review"), &["Write"], "", ""),
+            agent("x", Some("other"), &["Write"], "", ""),
         ];
-        check(&set, "code-architect", Some((Planner, true)));
-        check(&set, "coder", Some((Developer, true)));
-        check(&set, "coder-without-tools", None);
-        check(&set, "anna", Some((Tester, false)));
-        check(&set, "berta", Some((Developer, false)));
-        check(&set, "carla", Some((Developer, false)));
-        check(&set, "dora", None);
-        check(&[agent("solo", "Everything", &["Read"])], "solo", Some((Developer, false)));
+        check(&set, "tester", Some((Implement, true)));
+        check(&set, "developer", Some((Review, true)));
+        check(&set, "x", Some((Other, true)));
+    }
+
+    /// The sessions of older versions declare no roles.
+    #[test]
+    fn the_built_in_agents_need_no_declaration() {
+        let undeclared: Vec<AgentDescription> =
+            builtin().into_iter().map(|agent| AgentDescription { role: None, ..agent }).collect();
+        for (name, role) in
+            [("planner", Plan), ("developer", Implement), ("tester", Test), ("reviewer", Review)]
+        {
+            check(&undeclared, name, Some((role, true)));
+        }
+    }
+
+    #[test]
+    fn tools_and_transitions_tell_what_names_do_not() {
+        let set = [
+            agent("architect", None, &["Read"], "coder", ""),
+            agent("coder", None, &["Edit"], "checker", "architect"),
+            agent("checker", None, &["Read", "Bash"], "complete", "coder"),
+            agent("reader", None, &["Read"], "complete", "coder"),
+            agent("tester", None, &["Read", "Bash"], "", ""),
+        ];
+        check(&set, "architect", Some((Plan, true)));
+        check(&set, "coder", Some((Implement, true)));
+        check(&set, "checker", Some((Test, false)));
+        check(&set, "reader", Some((Review, true)));
+        check(&set, "tester", None);
+        check(&set, "nobody", None);
+        let writers = [agent("a", None, &["Write"], "", ""), agent("b", None, &["Write"], "", "")];
+        check(&writers, "a", Some((Implement, false)));
+        check(&[agent("solo", None, &["Read"], "", "")], "solo", Some((Implement, false)));
     }
 
     #[test]
     fn of_several_the_one_at_work_or_the_nearest_is_meant() {
-        let set =
-            [agent("sql-developer", "Migrations", &["Write"]), agent("css-developer", "Layout", &["Write"])];
+        let writer = |name: &str, when: &str| AgentDescription {
+            when_to_use: when.to_owned(),
+            ..agent(name, Some("implement"), &["Write"], "", "")
+        };
+        let set = [writer("sql-developer", "Migrations"), writer("css-developer", "Layout")];
         let team = Team::new(&set);
         let who =
-            |writer, state| team.agent_for(Developer, writer, state).map(|found| (found.name, found.sure));
+            |writer, state| team.agent_for(Implement, writer, state).map(|found| (found.name, found.sure));
         assert_eq!(who(None, "the layout is off"), Some(("css-developer", false)));
         assert_eq!(who(Some("sql-developer"), "the layout is off"), Some(("sql-developer", false)));
         assert_eq!(who(None, ""), Some(("sql-developer", false)));
-        assert_eq!(team.agent_for(Tester, None, ""), None);
+        assert_eq!(team.agent_for(Test, None, ""), None);
     }
 }

@@ -78,6 +78,15 @@ pub enum CommandResult {
 }
 
 impl CommandFact {
+    /// The exit status of what it is about, else its own.
+    #[must_use]
+    pub fn own_exit_code(&self) -> Option<i32> {
+        match self.own_status {
+            Some(OwnStatus::Exited(status)) => Some(status),
+            Some(OwnStatus::Hidden) | None => self.exit_code,
+        }
+    }
+
     /// How it went: by what it printed of failures, else by the status of what it is about, else by its own.
     #[must_use]
     pub fn result(&self) -> CommandResult {

@@ -21,6 +21,9 @@ pub use test_report::{RunnerSummary, TestCounts, parse_test_counts, summarize};
 /// The tool name under which a failed verification is reported.
 pub const VERIFY: &str = "verify";
 
+/// The tool name under which a COMPLETE against the record is reported.
+pub const RECORD: &str = "record";
+
 /// A summary of changes to the tree, in files and lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

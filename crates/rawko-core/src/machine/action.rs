@@ -38,7 +38,7 @@ pub enum Action {
     ClearFailures,
     /// Counts a failure, with the event's error.
     CountFailure,
-    /// Counts a failure without an error: the agent reports that it did not succeed.
+    /// Counts a failure: the agent reports that it did not succeed. The result says what failed, where that is known.
     CountUnsuccess,
     /// Counts a failure: the decision cannot be followed.
     RejectSelection,
@@ -184,7 +184,11 @@ impl Action {
                     count_failure(context, input.at, error.clone());
                 }
             }
-            Self::CountUnsuccess => count(context),
+            Self::CountUnsuccess => match input.event.failed_result().and_then(|result| result.error.clone())
+            {
+                Some(error) => count_failure(context, input.at, error),
+                None => count(context),
+            },
             Self::RejectSelection => {
                 count_failure(context, input.at, rejection(input));
             }
@@ -270,7 +274,8 @@ fn execution_result(event: &MachineEvent) -> ExecutionResult {
     match event {
         MachineEvent::AgentComplete { result } => {
             let status = if result.success { ExecutionStatus::Success } else { ExecutionStatus::Failure };
-            (status, Some(result.output.clone()), None, result.usage, result.facts.clone())
+            let error = result.error.clone().filter(|_| !result.success);
+            (status, Some(result.output.clone()), error, result.usage, result.facts.clone())
         }
         MachineEvent::AgentError { error, facts, usage } => {
             (ExecutionStatus::of_error(error.code), None, Some(error.clone()), *usage, facts.clone())

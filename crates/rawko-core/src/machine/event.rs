@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::kind::EventKind;
 use super::plan::PlanUpdates;
+use crate::agent::{Finding, Verdict};
 use crate::error::ErrorInfo;
 use crate::facts::{CommandFact, DiffStat};
 use crate::usage::Usage;
@@ -74,6 +75,9 @@ pub struct AgentResult {
     /// Tokens it used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What failed, if it did not succeed and rawko saw what it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorInfo>,
     /// What rawko itself observed during the execution.
     #[serde(flatten)]
     pub facts: ExecutionFacts,
@@ -107,6 +111,12 @@ pub struct ExecutionFacts {
     /// What it changed in the tree; absent where that was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<DiffStat>,
+    /// The verdict of its report; absent if it gave none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// What it found, with the verdict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
 }
 
 /// How an execution ended.
@@ -265,6 +275,15 @@ impl MachineEvent {
             | Self::Retry
             | Self::Cancel
             | Self::Reset => None,
+        }
+    }
+
+    /// The result of an execution that did not succeed.
+    #[must_use]
+    pub fn failed_result(&self) -> Option<&AgentResult> {
+        match self {
+            Self::AgentComplete { result } if !result.success => Some(result),
+            _ => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Who may use which tool: `tools.allowed` (absent: all) minus `tools.blocked`.
 
-use crate::agent::AgentConfig;
+use crate::agent::{AgentConfig, REPORT, report_tool};
 use crate::policy::Verdict;
 use crate::tool::ToolSpec;
 
@@ -48,11 +48,16 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
     }
 }
 
-/// The tools that a request of `agent` offers: those that [`tool_verdict`] allows, in the given order.
+/// The tools that a request of `agent` offers: those that [`tool_verdict`] allows, in the given order, and `Report` in
+/// the form of the agent's role.
 #[must_use]
 pub fn offered_tools(agent: &AgentConfig, specs: &[ToolSpec]) -> Vec<ToolSpec> {
     let known: Vec<&str> = specs.iter().map(|s| s.name.as_str()).collect();
-    specs.iter().filter(|s| tool_verdict(agent, &s.name, &known).is_allowed()).cloned().collect()
+    let offered = specs.iter().filter(|s| tool_verdict(agent, &s.name, &known).is_allowed());
+    let own = |spec: &ToolSpec| {
+        if spec.name == REPORT && agent.judges() { report_tool(agent.role) } else { spec.clone() }
+    };
+    offered.map(own).collect()
 }
 
 /// The name among `known` that `name` was most likely meant to be, if one is near.

@@ -102,7 +102,8 @@ impl Ledger {
         others.retain(|name| self.barred_by_budget(name).is_none());
         let last = self.machine.context().history.last();
         let successor = last.and_then(|last| {
-            follow(&self.setup.agents.get(&last.agent)?.config.transitions, last.facts.ended, last.result)
+            let transitions = &self.setup.agents.get(&last.agent)?.config.transitions;
+            follow(transitions, last.facts.ended, last.result, last.facts.verdict)
         });
         match another(&others, successor, self.setup.default_agent.as_deref()) {
             Some(mode) => Guarded::Replaced {
@@ -182,6 +183,16 @@ impl Ledger {
             let alarm = self.detector.refused(&call, &outcome);
             self.detector.heed(alarm);
         }
+    }
+
+    /// Counts a COMPLETE against the record. If it was tried alike too often, returns the error that ends the run.
+    pub(super) fn watch_refusal(&mut self, objection: &str, tree: &str) -> Option<ErrorInfo> {
+        let alarm = self.detector.completion_refused(objection, tree);
+        if alarm == Alarm::Stop {
+            return Some(self.stalled());
+        }
+        self.detector.heed(alarm);
+        None
     }
 
     /// Counts a failed verification. If it has failed alike too often, returns the error that ends the run.

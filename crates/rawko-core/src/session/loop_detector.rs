@@ -250,6 +250,14 @@ impl LoopDetector {
         )
     }
 
+    /// Counts a COMPLETE that the record stands against.
+    pub(super) fn completion_refused(&mut self, objection: &str, tree: &str) -> Alarm {
+        let times = self.failed.entry(print(&["record", tree, &without_figures(objection)])).or_default();
+        *times += 1;
+        let times = *times;
+        self.judge(times, VERIFICATIONS, "COMPLETE while the record stands against it".to_owned())
+    }
+
     /// The worst that was noticed since the last progress, for the arbiter.
     pub(super) fn noticed(&self) -> Option<Repetition> {
         let clock = self.stagnation.noticed();
@@ -463,8 +471,12 @@ mod tests {
     #[test]
     fn an_execution_counts_by_the_tree_that_it_leaves() {
         let stat = crate::facts::DiffStat { files: 1, ..Default::default() };
-        let inspection =
-            |tree: &str| TreeInspection { tree: tree.into(), execution: stat.clone(), run: stat.clone(), files: vec![] };
+        let inspection = |tree: &str| TreeInspection {
+            tree: tree.into(),
+            execution: stat.clone(),
+            run: stat.clone(),
+            files: vec![],
+        };
         let mut detector = LoopDetector::new(Edition::Second);
         for (step, tree, fruitless) in [
             ("wfirst", "a", 0),

@@ -166,7 +166,9 @@ impl Ledger {
             _ => Status::Failed,
         };
         let summary = match (status, &context.last_decision, &error) {
-            (Status::Verified | Status::Claimed, Some(decision), _) => decision.reason().to_owned(),
+            (Status::Verified | Status::Claimed, Some(decision), _) => {
+                format!("{}{}", decision.reason(), self.red_at_the_end())
+            }
             (Status::Verified | Status::Claimed, None, _) => String::new(),
             (Status::Cancelled, ..) => "Cancelled.".to_owned(),
             (Status::Limited, _, Some(error)) if out_of_budget => {
@@ -177,8 +179,9 @@ impl Ledger {
             }
             (Status::Failed, _, Some(error)) => {
                 let times = context.consecutive_failures;
-                format!("Failed after {times} failure(s) in a row: {}", error.message)
+                format!("Failed after {times} failure(s) in a row: {}{}", error.message, self.tried())
             }
+            // A journal of an older version does not say what failed.
             (Status::Failed, _, None) => "Failed.".to_owned(),
         };
         let keeps_error = matches!(status, Status::Failed | Status::Limited);

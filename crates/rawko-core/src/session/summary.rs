@@ -14,9 +14,43 @@ const REPORT_CHARS: usize = 1_000;
 impl Ledger {
     /// One sentence for each thing that is known, each with a space before it.
     pub(super) fn achieved(&self) -> String {
-        let sentences =
-            [self.plan_progress(), self.changed_files(), self.last_verification(), self.last_report()];
+        let sentences = [
+            self.plan_progress(),
+            self.changed_files(),
+            self.last_verification(),
+            self.last_check(),
+            self.last_report(),
+        ];
         sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
+    }
+
+    /// For a run that failed: how often the last agent was tried, whether the last check was red, and the last report.
+    /// Empty under the rules of older journals.
+    pub(super) fn tried(&self) -> String {
+        if !self.judges_by_record() {
+            return String::new();
+        }
+        let sentences = [self.attempts(), self.last_check(), self.last_report()];
+        sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
+    }
+
+    /// For a run that ends as done although its last check was red.
+    pub(super) fn red_at_the_end(&self) -> String {
+        self.last_check().map(|sentence| format!(" {sentence}")).unwrap_or_default()
+    }
+
+    fn attempts(&self) -> Option<String> {
+        let last = self.machine.context().history.last()?;
+        let failed = self.failures_of(&last.agent);
+        let times = if failed == 1 { "once".to_owned() } else { format!("{failed} times in a row") };
+        (failed > 0).then(|| format!("{} was tried {times}.", last.agent))
+    }
+
+    fn last_check(&self) -> Option<String> {
+        let words = self.red_check()?.to_string();
+        let mut letters = words.chars();
+        let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+        Some(format!("{first}{}.", letters.as_str()))
     }
 
     fn plan_progress(&self) -> Option<String> {

@@ -201,14 +201,17 @@ fn error() -> impl Strategy<Value = ErrorInfo> {
 }
 
 fn result() -> impl Strategy<Value = AgentResult> {
-    (prop::bool::weighted(0.7), "[a-z]{0,6}", prop::option::of(updates()), prop::option::of(usage()), facts())
-        .prop_map(|(success, output, plan_updates, usage, facts)| AgentResult {
+    let rest = (prop::option::of(updates()), prop::option::of(usage()), prop::option::of(error()), facts());
+    (prop::bool::weighted(0.7), "[a-z]{0,6}", rest).prop_map(
+        |(success, output, (plan_updates, usage, error, facts))| AgentResult {
             success,
             output,
             plan_updates,
             usage,
+            error,
             facts,
-        })
+        },
+    )
 }
 
 fn updates() -> impl Strategy<Value = PlanUpdates> {
@@ -261,5 +264,7 @@ fn facts() -> impl Strategy<Value = ExecutionFacts> {
             files_modified,
             commands,
             denied_tools: Vec::new(),
+            verdict: None,
+            findings: Vec::new(),
         })
 }

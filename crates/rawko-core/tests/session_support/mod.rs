@@ -46,6 +46,7 @@ pub(crate) fn agent(name: &str, max_turns: u32) -> (String, AgentSetup) {
         name: name.into(),
         display_name: None,
         when_to_use: OneOrMany::One(format!("for {name} work")),
+        role: None,
         system_prompt: format!("You are {name}."),
         tools: Default::default(),
         transitions: Transitions::default(),

@@ -101,6 +101,7 @@ pub(super) fn translate(
         name,
         display_name: None,
         when_to_use: text("description").map(|t| OneOrMany::One(t.to_owned())).unwrap_or_default(),
+        role: None,
         system_prompt: body.to_owned(),
         tools: ToolFilter { allowed: allowed.map(|names| names.tools), blocked, bash_filter },
         transitions: rawko_core::agent::Transitions::default(),

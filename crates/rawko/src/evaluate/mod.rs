@@ -10,7 +10,7 @@ use rawko_core::arbiter::{ArbiterQuestion, Ruling, Situation, Templates};
 use rawko_core::cost::PriceTable;
 use rawko_core::machine::Decision;
 use rawko_core::session::DecisionSource;
-use rawko_core::setup::{ArbiterMode, ModelChoice};
+use rawko_core::setup::{ArbiterMode, Edition, ModelChoice};
 use rawko_core::{ErrorInfo, Usage};
 
 use crate::error::Error;
@@ -124,6 +124,19 @@ impl Evaluation {
     }
 }
 
+impl TrialResult {
+    /// The decision as a run follows it: a COMPLETE against the record goes back to whoever changes files.
+    fn upheld(self, question: &ArbiterQuestion) -> Self {
+        let Self::Decided { decision, source, rule, rejected } = self else { return self };
+        match question.upheld(decision) {
+            Ok(decision) => Self::Decided { decision, source, rule, rejected },
+            Err(Ruling { decision, rule, certain: _ }) => {
+                Self::Decided { decision, source, rule: Some(rule), rejected }
+            }
+        }
+    }
+}
+
 impl Trial {
     /// Whether a model answered.
     fn by_model(&self) -> bool {
@@ -165,9 +178,11 @@ impl EvaluationMode {
         match self {
             Self::Arbiter(ArbiterMode::Llm) => None,
             Self::Arbiter(ArbiterMode::Hybrid) => {
-                question.rule().filter(|ruling| ruling.certain).map(of_rule)
+                question.rule(Edition::NEWEST).filter(|ruling| ruling.certain).map(of_rule)
             }
-            Self::Arbiter(ArbiterMode::Rules) => question.rule_or_fallback(default).map(of_rule),
+            Self::Arbiter(ArbiterMode::Rules) => {
+                question.rule_or_fallback(Edition::NEWEST, default).map(of_rule)
+            }
             Self::Fallback => fallen_back(question, default, Vec::new()),
         }
     }

@@ -468,6 +468,9 @@ fn error() -> ErrorInfo {
         request_id: Some("req-1".into()),
         retry_after_ms: Some(1_500),
         tool: Some("Bash".into()),
+        command: Some("make test".into()),
+        exit_code: Some(2),
+        attempts: Some(3),
     }
 }
 
@@ -481,7 +484,7 @@ fn agent() -> AgentSetup {
         "source": "built in",
         "model": {"provider": "claude", "model": "m", "maxTokens": 100, "temperature": 0.5, "extra": {"k": [1]}},
         "config": {
-            "name": "developer", "displayName": "Dev", "whenToUse": ["always", "never"], "systemPrompt": "p",
+            "name": "developer", "displayName": "Dev", "role": "implement", "whenToUse": ["always", "never"], "systemPrompt": "p",
             "tools": {"allowed": ["Read"], "blocked": ["Bash"],
                 "bashFilter": {"allowedCommands": ["ls"], "blockedPatterns": ["rm"]}},
             "transitions": {"onSuccess": "a", "onFailure": "b", "onMaxIterations": "c",

@@ -1,8 +1,9 @@
 //! The calls of one turn: which are answered at once, which run when, what is recorded, and whether a report counts.
 
-use super::{AllowedCall, Execution, ExecutionStep, Judgement};
-use crate::agent::control::{REPORT, Report, ReportOutcome, UPDATE_PLAN, UpdatePlan};
+use super::{AllowedCall, Execution, ExecutionStep, Judgement, Reported};
+use crate::agent::control::{REPORT, Report, UPDATE_PLAN, UpdatePlan};
 use crate::agent::prompt;
+use crate::agent::verdict::VerdictReport;
 use crate::error::ErrorCode;
 use crate::machine::Plan;
 use crate::message::ToolCall;
@@ -66,6 +67,9 @@ impl Execution {
                 if call.name != REPORT || outcome.is_error {
                     notes.push(answered(&self.agent, &call, &outcome));
                 }
+                if !is_control_tool(&call.name) || outcome.is_error {
+                    self.note_trouble(&call, &outcome);
+                }
                 if outcome.is_error {
                     self.refused.push((call.clone(), outcome.clone()));
                 }
@@ -106,12 +110,19 @@ impl Execution {
             return ToolOutcome::ok(answer);
         }
         debug_assert_eq!(call.name, REPORT);
-        match serde_json::from_value::<Report>(call.input.clone()) {
+        let report = if self.judges {
+            VerdictReport::parse(&call.input).map(Reported::Verdict).map_err(|problem| {
+                ToolOutcome::error(ErrorCode::ValidationError, format!("{}: {problem}", call.name))
+            })
+        } else {
+            serde_json::from_value::<Report>(call.input.clone()).map(Reported::Work).map_err(wrong)
+        };
+        match report {
             Ok(report) => {
                 self.report = Some(report);
                 ToolOutcome::ok("Reported.")
             }
-            Err(error) => wrong(error),
+            Err(refusal) => refusal,
         }
     }
 
@@ -140,7 +151,7 @@ impl Execution {
     /// one of them failed, a report of success does not count, and the agent is asked to check.
     pub(super) fn check_report(&mut self, notes: &mut Vec<Note>) {
         let failed: Vec<String> = self.calls.iter().filter_map(CallSlot::failure).collect();
-        let claims = self.report.as_ref().is_some_and(|report| report.outcome == ReportOutcome::Success);
+        let claims = self.report.as_ref().is_some_and(Reported::claims_success);
         let counts = failed.is_empty() || !claims;
         for slot in &mut self.calls {
             let SlotState::Done(outcome) = &mut slot.state else { continue };

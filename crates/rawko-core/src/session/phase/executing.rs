@@ -167,6 +167,10 @@ fn ended(
     let consumed = ledger.abandon_phase(reaction);
     execution.consumed(consumed);
     ledger.hand_over_draft(&mut result);
+    if !result.success && ledger.judges_by_record() {
+        let error = execution.failure(&result.output);
+        result.error = Some(ErrorInfo { attempts: Some(ledger.failures_of(execution.agent()) + 1), ..error });
+    }
     if ledger.tree.checkpoint_taken == ledger.iteration() {
         Box::new(Inspecting { execution, result }).ask(ledger, reaction)
     } else {
@@ -190,5 +194,10 @@ pub(super) fn failed(
         }
         None => Default::default(),
     };
+    let attempts = match &execution {
+        Some(execution) if ledger.judges_by_record() => Some(ledger.failures_of(execution.agent()) + 1),
+        Some(_) | None => error.attempts,
+    };
+    let error = ErrorInfo { attempts, ..error };
     Next::Ended { event: MachineEvent::AgentError { error, facts, usage: Some(usage) }, execution }
 }

@@ -10,6 +10,7 @@ mod diagram;
 pub(super) mod executing;
 mod inspecting;
 mod learning;
+mod objection;
 mod recalling;
 mod summarizing;
 mod tools;

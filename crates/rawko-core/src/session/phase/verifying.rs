@@ -31,6 +31,11 @@ impl Verifying {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
+        if let Some(objection) = ledger.objection() {
+            reaction.warn(format!("not accepted as done: {objection}"));
+            let (error, is_stalled) = ledger.refuse_completion(&objection);
+            return refused(point, error, is_stalled, ledger);
+        }
         if let Some(verify) = &ledger.setup.verify {
             reaction.notes.push(Note::VerificationStarted { commands: verify.commands.clone() });
         }
@@ -69,18 +74,21 @@ impl Verifying {
         let stalled = ledger.watch_verification(verification);
         let is_stalled = stalled.is_some();
         let error = stalled.unwrap_or_else(|| failure(verification));
-        let at_limit = ledger.iteration() >= ledger.machine.limits().max_iterations;
-        Next::Machine(match point {
-            // The machine ends here whatever is decided. A failure would hide that a limit ended it.
-            DecisionPoint::Evaluate
-                if at_limit && !is_stalled && ledger.machine.state() == State::Evaluating =>
-            {
-                MachineEvent::ArbiterDecision { decision: Decision::Retry { reason: error.message } }
-            }
-            DecisionPoint::Evaluate => MachineEvent::ArbiterError { error },
-            DecisionPoint::Select => MachineEvent::AgentSelectionFailed { error },
-        })
+        refused(point, error, is_stalled, ledger)
     }
+}
+
+/// A COMPLETE does not count because of `error`: a failure like any other.
+fn refused(point: DecisionPoint, error: ErrorInfo, is_stalled: bool, ledger: &Ledger) -> Next {
+    let at_limit = ledger.iteration() >= ledger.machine.limits().max_iterations;
+    Next::Machine(match point {
+        // The machine ends here whatever is decided. A failure would hide that a limit ended it.
+        DecisionPoint::Evaluate if at_limit && !is_stalled && ledger.machine.state() == State::Evaluating => {
+            MachineEvent::ArbiterDecision { decision: Decision::Retry { reason: error.message } }
+        }
+        DecisionPoint::Evaluate => MachineEvent::ArbiterError { error },
+        DecisionPoint::Select => MachineEvent::AgentSelectionFailed { error },
+    })
 }
 
 impl Ledger {

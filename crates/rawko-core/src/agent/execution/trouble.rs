@@ -1,0 +1,77 @@
+//! What failed in an execution that did not succeed (`docs/spec/machine.md`, "Transitions"): its last red check, else its
+//! last failed call, else what it reports.
+
+use super::Execution;
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::facts::CommandResult;
+use crate::machine::CommandFact;
+use crate::message::ToolCall;
+use crate::policy::BASH;
+use crate::text::{keep_ends, truncate};
+use crate::tool::ToolOutcome;
+
+/// Bytes of a tool's output in a message.
+const OUTPUT_BYTES: usize = 600;
+/// Characters of a report in a message.
+const REPORT_CHARS: usize = 600;
+/// Characters of a command.
+const COMMAND_CHARS: usize = 200;
+
+impl Execution {
+    /// What failed, where the agent reports `words`.
+    #[must_use]
+    pub fn failure(&self, words: &str) -> ErrorInfo {
+        let newest_check = self.facts.commands.iter().rev().find(|fact| fact.is_check);
+        let red = newest_check.filter(|fact| fact.result() == CommandResult::Failed);
+        let is_told = |red: &CommandFact| {
+            self.trouble.as_ref().is_some_and(|trouble| trouble.command.as_ref() == Some(&red.command))
+        };
+        match (red, &self.trouble) {
+            (Some(red), trouble) if trouble.is_none() || !is_told(red) => {
+                failed_command(&red.command, red.own_exit_code(), "")
+            }
+            (_, Some(trouble)) => trouble.clone(),
+            (_, None) => ErrorInfo::new(ErrorCode::Unknown, truncate(words, REPORT_CHARS)),
+        }
+    }
+
+    /// Remembers a failed call; a success of the same tool takes it back.
+    pub(super) fn note_trouble(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
+        let failed = outcome.is_error || outcome.exit_code.is_some_and(|code| code != 0);
+        if failed {
+            self.trouble = Some(trouble(call, outcome));
+        } else if self.trouble.as_ref().is_some_and(|trouble| trouble.tool.as_deref() == Some(&call.name)) {
+            self.trouble = None;
+        }
+    }
+}
+
+fn trouble(call: &ToolCall, outcome: &ToolOutcome) -> ErrorInfo {
+    let output = keep_ends(outcome.content.trim(), OUTPUT_BYTES);
+    let command = call.input.get("command").filter(|_| call.name == BASH).and_then(serde_json::Value::as_str);
+    let error = match (command, outcome.exit_code, outcome.error_code) {
+        (Some(command), Some(code), _) => failed_command(command, Some(code), &output),
+        (
+            _,
+            _,
+            Some(code @ (ErrorCode::PermissionError | ErrorCode::ValidationError | ErrorCode::Timeout)),
+        ) => ErrorInfo::new(code, output),
+        (_, _, _) => ErrorInfo::new(ErrorCode::ToolFailure, output),
+    };
+    let command = command.map(|command| truncate(command, COMMAND_CHARS));
+    ErrorInfo { tool: Some(truncate(&call.name, COMMAND_CHARS)), command, ..error }
+}
+
+fn failed_command(command: &str, exit_code: Option<i32>, output: &str) -> ErrorInfo {
+    let how = match exit_code {
+        Some(code) => format!("Command failed with exit code {code}"),
+        None => "Command did not end by itself".to_owned(),
+    };
+    let message = if output.is_empty() { how } else { format!("{how}\n{output}") };
+    ErrorInfo {
+        tool: Some(BASH.to_owned()),
+        command: Some(truncate(command, COMMAND_CHARS)),
+        exit_code,
+        ..ErrorInfo::new(ErrorCode::ToolFailure, message)
+    }
+}

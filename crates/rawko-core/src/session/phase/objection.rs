@@ -1,0 +1,58 @@
+//! A COMPLETE against the record (`docs/spec/arbiter.md`, "What the decision rests on"): it counts as a failed
+//! verification, whoever decided it.
+
+use crate::arbiter::{Objection, RedCheck, SELECT_HISTORY, recent_history};
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::facts::RECORD;
+use crate::session::ledger::Ledger;
+use crate::setup::Edition;
+
+impl Ledger {
+    /// Whether the run's rules hold a COMPLETE against the record.
+    pub(in crate::session) fn judges_by_record(&self) -> bool {
+        self.setup.edition >= Edition::Second
+    }
+
+    /// What the record has against a COMPLETE. The verification commands that are still to run decide about the checks
+    /// of their own runners.
+    pub(in crate::session) fn objection(&self) -> Option<Objection> {
+        if !self.judges_by_record() {
+            return None;
+        }
+        let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
+        let verify = self.setup.verify.as_ref().map_or(&[][..], |verify| &verify.commands);
+        let verify: Vec<&str> = verify.iter().map(String::as_str).collect();
+        Objection::of(&history, &verify)
+    }
+
+    /// The newest check of the run, if it is red.
+    pub(in crate::session) fn red_check(&self) -> Option<RedCheck> {
+        if !self.judges_by_record() {
+            return None;
+        }
+        RedCheck::of(&recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY))
+    }
+
+    /// How often in a row, up to now, this agent's executions have failed.
+    pub(in crate::session) fn failures_of(&self, agent: &str) -> u32 {
+        let own = self.machine.context().history.iter().rev().filter(|entry| entry.agent == agent);
+        let failed = own.take_while(|entry| entry.result.is_failure()).count();
+        u32::try_from(failed).unwrap_or(u32::MAX)
+    }
+
+    /// The failure that a COMPLETE against the record counts as, and whether it ends the run because nothing changes.
+    pub(super) fn refuse_completion(&mut self, objection: &Objection) -> (ErrorInfo, bool) {
+        let tree = self.tree.changes.as_ref().map(|changes| changes.names.join("\n")).unwrap_or_default();
+        if let Some(stalled) = self.watch_refusal(&objection.to_string(), &tree) {
+            return (stalled, true);
+        }
+        let error = ErrorInfo::new(ErrorCode::ToolFailure, format!("The task is not done: {objection}."));
+        let error = ErrorInfo { tool: Some(RECORD.to_owned()), retry_after_ms: Some(0), ..error };
+        match objection {
+            Objection::RedCheck(RedCheck { command, exit_code, .. }) => {
+                (ErrorInfo { command: Some(command.clone()), exit_code: *exit_code, ..error }, false)
+            }
+            Objection::Rejected { .. } | Objection::Blocked { .. } | Objection::NothingDone => (error, false),
+        }
+    }
+}
