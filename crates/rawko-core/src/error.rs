@@ -133,25 +133,67 @@ pub struct ErrorInfo {
     pub status: Option<u16>,
     /// The provider's request id, to quote in a support request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
+    pub request_id: Option<Box<str>>,
     /// How long the provider asks to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// Name of the tool that failed, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The command that failed, if one did.
+    /// What is known of the work that failed; absent if nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<FailedWork>>,
+}
+
+/// What is known of the work that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FailedWork {
+    /// The command that failed, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// The exit status of that command; absent if it was killed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// How often in a row the agent has failed by now, this time included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
 }
 
 impl ErrorInfo {
+    /// The same error, of that command.
+    #[must_use]
+    pub fn of_command(mut self, command: Option<String>, exit_code: Option<i32>) -> Self {
+        let work = self.work.get_or_insert_default();
+        (work.command, work.exit_code) = (command, exit_code);
+        self
+    }
+
+    /// The same error, after so many failures in a row.
+    #[must_use]
+    pub fn after(mut self, attempts: u32) -> Self {
+        self.work.get_or_insert_default().attempts = Some(attempts);
+        self
+    }
+
+    /// The command that failed, if one did.
+    #[must_use]
+    pub fn command(&self) -> Option<&str> {
+        self.work.as_ref()?.command.as_deref()
+    }
+
+    /// The exit status of that command.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<i32> {
+        self.work.as_ref()?.exit_code
+    }
+
+    /// How often in a row the agent has failed by now.
+    #[must_use]
+    pub fn attempts(&self) -> Option<u32> {
+        self.work.as_ref()?.attempts
+    }
+
     /// An error with a code and a message only.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -163,9 +205,7 @@ impl ErrorInfo {
             request_id: None,
             retry_after_ms: None,
             tool: None,
-            command: None,
-            exit_code: None,
-            attempts: None,
+            work: None,
         }
     }
 }

@@ -27,7 +27,7 @@ pub mod time_span;
 pub mod tool;
 pub mod usage;
 
-pub use error::{ErrorCode, ErrorInfo};
+pub use error::{ErrorCode, ErrorInfo, FailedWork};
 pub use time::Timestamp;
 pub use time_span::{NotATimeSpan, PlainNumber, TimeSpan};
 pub use usage::Usage;

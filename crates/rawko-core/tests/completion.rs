@@ -65,7 +65,7 @@ fn a_red_check_stands_against_complete_until_it_is_green() {
     bench.decide(complete());
     assert!(bench.outcome.is_none());
     let error = &context(&bench).last_error.as_ref().unwrap().error;
-    assert_eq!((error.tool.as_deref(), error.exit_code), (Some("record"), Some(1)));
+    assert_eq!((error.tool.as_deref(), error.exit_code()), (Some("record"), Some(1)));
     assert_eq!(error.message, "The task is not done: the last check was red: `pytest -q` exited with 1.");
     assert_eq!(context(&bench).consecutive_failures, 1);
     assert!(bench.asked().contains("the last check was red"), "{}", bench.asked());
@@ -171,7 +171,7 @@ fn check_failure(work: impl Fn(&mut Bench), expected: Value) {
 fn a_report_of_failure_leaves_what_failed() {
     check_failure(
         |bench| bash(bench, "npm install jsonwebtoken", 1, "npm ERR! network"),
-        json!({"code": "tool_failure", "tool": "Bash", "command": "npm install jsonwebtoken", "exitCode": 1, "attempts": 1,
+        json!({"code": "tool_failure", "tool": "Bash", "work": {"command": "npm install jsonwebtoken", "exitCode": 1, "attempts": 1},
             "message": "Command failed with exit code 1\nnpm ERR! network"}),
     );
     check_failure(
@@ -179,21 +179,21 @@ fn a_report_of_failure_leaves_what_failed() {
             bash(bench, "make test", 2, "red");
             tool(bench, "Read", json!({}), ToolOutcome::error(ErrorCode::ToolFailure, "no such file"));
         },
-        json!({"code": "tool_failure", "tool": "Bash", "command": "make test", "exitCode": 2, "attempts": 1,
+        json!({"code": "tool_failure", "tool": "Bash", "work": {"command": "make test", "exitCode": 2, "attempts": 1},
             "message": "Command failed with exit code 2"}),
     );
     check_failure(
         |bench| {
             bench.reply(vec![call("c", "WebFetch", json!({}))], StopReason::ToolUse);
         },
-        json!({"code": "permission_error", "tool": "WebFetch", "attempts": 1,
+        json!({"code": "permission_error", "tool": "WebFetch", "work": {"attempts": 1},
             "message": "There is no tool `WebFetch`. Call one of the tools that this conversation offers."}),
     );
     check_failure(
         |bench| {
             bench.reply(vec![call("c", "UpdatePlan", json!({"steps": []}))], StopReason::ToolUse);
         },
-        json!({"code": "validation_error", "tool": "UpdatePlan", "attempts": 1,
+        json!({"code": "validation_error", "tool": "UpdatePlan", "work": {"attempts": 1},
             "message": "UpdatePlan: `steps` is empty; give the whole plan, one step at least"}),
     );
     check_failure(
@@ -201,7 +201,7 @@ fn a_report_of_failure_leaves_what_failed() {
             bash(bench, "grep x y", 1, "");
             bash(bench, "ls", 0, "y");
         },
-        json!({"code": "unknown", "attempts": 1, "message": "failure it was"}),
+        json!({"code": "unknown", "work": {"attempts": 1}, "message": "failure it was"}),
     );
 }
 
@@ -267,5 +267,5 @@ fn a_run_that_fails_says_what_failed_and_how_often_it_was_tried() {
         "Failed after 3 failure(s) in a row: Command failed with exit code 2\nno rule to make target \
          developer was tried 3 times in a row. Last report: failure it was"
     );
-    assert_eq!(outcome.error.unwrap().attempts, Some(3));
+    assert_eq!(outcome.error.unwrap().attempts(), Some(3));
 }

@@ -396,7 +396,7 @@ pub(crate) async fn read_bounded(mut response: Response, max: usize) -> Result<V
 }
 
 /// The server's id of the request.
-fn request_id(headers: &reqwest::header::HeaderMap) -> Option<String> {
+fn request_id(headers: &reqwest::header::HeaderMap) -> Option<Box<str>> {
     let value = ["request-id", "x-request-id"].iter().find_map(|name| headers.get(*name))?;
-    value.to_str().ok().map(|id| rawko_core::text::truncate(id, 200))
+    value.to_str().ok().map(|id| rawko_core::text::truncate(id, 200).into())
 }

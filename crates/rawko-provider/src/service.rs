@@ -119,7 +119,7 @@ impl<W: WireFormat> ModelService<W> {
             ));
         }
         // An id that contains a secret is dropped, because a changed id is useless.
-        error.request_id = error.request_id.filter(|id| self.without_secrets(id) == *id);
+        error.request_id = error.request_id.filter(|id| self.without_secrets(id) == **id);
         error
     }
 

@@ -63,6 +63,10 @@ fn report(summary: &str, files: Value) -> Value {
     call("Report", json!({ "outcome": "success", "summary": summary, "files": files }))
 }
 
+fn approve(summary: &str, files: Value) -> Value {
+    call("Report", json!({ "verdict": "approved", "summary": summary, "files": files }))
+}
+
 fn arbiter() -> Vec<Value> {
     let next =
         |mode: &str, reason: &str| json!({ "decision": "SELECT_MODE", "mode": mode, "reason": reason });
@@ -173,7 +177,7 @@ fn tester() -> Vec<Value> {
         says(
             "tester",
             "",
-            report(
+            approve(
                 "All four cases pass, the new one included: `bash tests/run.sh` exits with 0.",
                 json!(["tests/run.sh"]),
             ),
@@ -193,7 +197,7 @@ fn reviewer() -> Vec<Value> {
         says(
             "reviewer",
             "",
-            report("The change does what the task asks for, and no more. I have no objections.", json!([])),
+            approve("The change does what the task asks for, and no more. I have no objections.", json!([])),
         ),
     ]
 }

@@ -304,3 +304,50 @@ fn what_a_command_of_an_agent_changed_is_told_to_the_arbiter() {
     let evaluated = asked.iter().find(|asked| asked.who() == Who::Evaluate).unwrap();
     assert!(evaluated.last_text().contains("made/new.txt +2 -0"), "{}", evaluated.last_text());
 }
+
+#[test]
+fn a_red_check_stands_against_complete_although_nothing_verifies() {
+    let server = ModelServer::sequence([
+        select("developer"),
+        bash("printf 'test:\\n\\texit 3\\n' > Makefile; make test"),
+        report("it works"),
+        complete("all done"),
+        select("developer"),
+        bash("printf 'test:\\n\\ttrue\\n' > Makefile; make test"),
+        report("now it does"),
+        complete("really done"),
+    ]);
+    let ended = Trial::new(server).args(&["--no-verify"]).run("Fix it.");
+    ended.exits(0);
+    check(&ended, "claimed", 0);
+    let asked = ended.trial.server.asked();
+    let told = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
+    assert!(told.last_text().contains("the last check was red"), "{}", told.last_text());
+}
+
+#[test]
+fn a_rejection_goes_to_the_developer_although_the_commands_pass() {
+    let reject = json!({"verdict": "rejected", "summary": "no", "findings": [{"file": "out:1", "text": "it loses DATA-X"}]});
+    let approve = json!({"verdict": "approved", "summary": "now it is right"});
+    let server = ModelServer::sequence([
+        select("developer"),
+        bash("echo wrong > out"),
+        report("it works"),
+        select("reviewer"),
+        call("Report", &reject),
+        complete("all done"),
+        select("developer"),
+        bash("echo right > out"),
+        report("now it does"),
+        select("reviewer"),
+        call("Report", &approve),
+        complete("really done"),
+    ]);
+    let ended = Trial::new(server).user_config("/verify", json!(["echo run >> ../log"])).run("Fix it.");
+    ended.exits(0);
+    check(&ended, "verified", 1);
+    let asked = ended.trial.server.asked();
+    let told = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
+    let text = told.last_text();
+    assert!(text.contains("reviewer rejected the work") && text.contains("DATA-X"), "{text}");
+}

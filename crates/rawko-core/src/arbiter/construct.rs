@@ -167,9 +167,9 @@ fn summarize(entry: &HistoryEntry, detail: Detail) -> ExecutionSummary {
             category,
             step: entry.plan_step.map(|step| step + 1),
             tool: error.tool.clone(),
-            command: error.command.clone(),
-            exit_code: error.exit_code,
-            attempts: error.attempts,
+            command: error.command().map(str::to_owned),
+            exit_code: error.exit_code(),
+            attempts: error.attempts(),
             recovery_options: recovery_actions(category, error.code),
         }
     });
@@ -221,7 +221,7 @@ fn error_context(failure: &FailureRecord, context: &Context, plan: Option<&Plan>
     let last = context.history.last().filter(|entry| entry.agent == failure.agent);
     let usage = last.and_then(|entry| entry.usage);
     let last_command = || last.and_then(|entry| entry.facts.commands.last()).map(|fact| fact.command.clone());
-    let command = failure.error.command.clone().or_else(last_command);
+    let command = failure.error.command().map(str::to_owned).or_else(last_command);
     let step = plan.and_then(|plan| plan.steps.get(plan.current_step_index));
     let attempted = match (&command, step) {
         (Some(command), _) => command.clone(),
@@ -235,8 +235,8 @@ fn error_context(failure: &FailureRecord, context: &Context, plan: Option<&Plan>
         attempted,
         message: truncate(&failure.error.message, ERROR_CHARS),
         category,
-        exit_code: failure.error.exit_code,
-        attempts: failure.error.attempts,
+        exit_code: failure.error.exit_code(),
+        attempts: failure.error.attempts(),
         recovery_options: recovery_options(category, failure.error.code),
         timestamp: failure.at.to_rfc3339(),
         context: ErrorSurroundings {

@@ -67,8 +67,10 @@ impl ArbiterQuestion {
         }
     }
 
-    /// A decision as a run follows it: instead of a COMPLETE against the record, the ruling that stands in for it.
-    #[must_use]
+    /// A decision as a run follows it.
+    ///
+    /// # Errors
+    /// The decision is a COMPLETE against the record: the ruling that stands in for it.
     pub fn upheld(&self, decision: Decision) -> Result<Decision, Ruling> {
         let case = match self {
             Self::Select(input) => Case::of_selection(input, Edition::NEWEST),

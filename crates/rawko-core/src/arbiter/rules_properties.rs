@@ -97,7 +97,7 @@ proptest! {
             .with(json!({"constraints": {"iterationsRemaining": left}, "facts": facts}))
             .plan(&steps)
             .history(history);
-        let input = scene.clone().evaluate();
+        let input = scene.evaluate();
         let record = ExecutionRecord::of(&input.history, Some(&input.last_execution), &input.facts);
         check(rule_on_progress(&input, &builtin(), Edition::NEWEST), &record)?;
         let input = scene.select();

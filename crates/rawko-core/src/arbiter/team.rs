@@ -68,15 +68,15 @@ impl<'a> Team<'a> {
             }
             _ => {
                 let undeclared = |other: &&AgentDescription| other.role.is_none() && can_write(other);
-                let others = self.agents.iter().filter(undeclared).filter(|other| other.name != agent.name);
-                let alike = |other: &AgentDescription| self.role_of_alike(other);
-                (AgentRole::Implement, !others.into_iter().any(alike))
+                let mut others =
+                    self.agents.iter().filter(undeclared).filter(|other| other.name != agent.name);
+                (AgentRole::Implement, !others.any(|other| self.seems_to_implement(other)))
             }
         }
     }
 
     /// Whether nothing says of a writer that it examines.
-    fn role_of_alike(&self, agent: &AgentDescription) -> bool {
+    fn seems_to_implement(&self, agent: &AgentDescription) -> bool {
         let hands_back = self.target(agent.transitions.on_failure.as_ref());
         !hands_back.is_some_and(|to| can_write(to) && to.name != agent.name)
     }

@@ -281,10 +281,8 @@ impl MachineEvent {
     /// The result of an execution that did not succeed.
     #[must_use]
     pub fn failed_result(&self) -> Option<&AgentResult> {
-        match self {
-            Self::AgentComplete { result } if !result.success => Some(result),
-            _ => None,
-        }
+        let Self::AgentComplete { result } = self else { return None };
+        (!result.success).then_some(result)
     }
 
     /// The next agent, where the event names one: a `SELECT_MODE` decision, or `FORCE_AGENT`.

@@ -19,7 +19,7 @@ use rawko_core::session::{
 use rawko_core::setup::{AgentSetup, Setup};
 use rawko_core::tool::{SeenFile, ToolAccess, ToolOutcome};
 use rawko_core::usage::Usage;
-use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
+use rawko_core::{ErrorCode, ErrorInfo, FailedWork, Timestamp};
 use serde_json::json;
 
 pub(crate) fn header() -> JournalHeader {
@@ -468,9 +468,11 @@ fn error() -> ErrorInfo {
         request_id: Some("req-1".into()),
         retry_after_ms: Some(1_500),
         tool: Some("Bash".into()),
-        command: Some("make test".into()),
-        exit_code: Some(2),
-        attempts: Some(3),
+        work: Some(Box::new(FailedWork {
+            command: Some("make test".into()),
+            exit_code: Some(2),
+            attempts: Some(3),
+        })),
     }
 }
 

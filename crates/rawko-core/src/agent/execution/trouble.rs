@@ -24,7 +24,7 @@ impl Execution {
         let newest_check = self.facts.commands.iter().rev().find(|fact| fact.is_check);
         let red = newest_check.filter(|fact| fact.result() == CommandResult::Failed);
         let is_told = |red: &CommandFact| {
-            self.trouble.as_ref().is_some_and(|trouble| trouble.command.as_ref() == Some(&red.command))
+            self.trouble.as_ref().is_some_and(|trouble| trouble.command() == Some(&red.command))
         };
         match (red, &self.trouble) {
             (Some(red), trouble) if trouble.is_none() || !is_told(red) => {
@@ -58,8 +58,11 @@ fn trouble(call: &ToolCall, outcome: &ToolOutcome) -> ErrorInfo {
         ) => ErrorInfo::new(code, output),
         (_, _, _) => ErrorInfo::new(ErrorCode::ToolFailure, output),
     };
-    let command = command.map(|command| truncate(command, COMMAND_CHARS));
-    ErrorInfo { tool: Some(truncate(&call.name, COMMAND_CHARS)), command, ..error }
+    let error = ErrorInfo { tool: Some(truncate(&call.name, COMMAND_CHARS)), ..error };
+    match command {
+        Some(command) => error.of_command(Some(truncate(command, COMMAND_CHARS)), outcome.exit_code),
+        None => error,
+    }
 }
 
 fn failed_command(command: &str, exit_code: Option<i32>, output: &str) -> ErrorInfo {
@@ -68,10 +71,6 @@ fn failed_command(command: &str, exit_code: Option<i32>, output: &str) -> ErrorI
         None => "Command did not end by itself".to_owned(),
     };
     let message = if output.is_empty() { how } else { format!("{how}\n{output}") };
-    ErrorInfo {
-        tool: Some(BASH.to_owned()),
-        command: Some(truncate(command, COMMAND_CHARS)),
-        exit_code,
-        ..ErrorInfo::new(ErrorCode::ToolFailure, message)
-    }
+    let error = ErrorInfo { tool: Some(BASH.to_owned()), ..ErrorInfo::new(ErrorCode::ToolFailure, message) };
+    error.of_command(Some(truncate(command, COMMAND_CHARS)), exit_code)
 }

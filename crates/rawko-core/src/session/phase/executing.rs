@@ -168,8 +168,8 @@ fn ended(
     execution.consumed(consumed);
     ledger.hand_over_draft(&mut result);
     if !result.success && ledger.judges_by_record() {
-        let error = execution.failure(&result.output);
-        result.error = Some(ErrorInfo { attempts: Some(ledger.failures_of(execution.agent()) + 1), ..error });
+        let attempts = ledger.failures_of(execution.agent()) + 1;
+        result.error = Some(execution.failure(&result.output).after(attempts));
     }
     if ledger.tree.checkpoint_taken == ledger.iteration() {
         Box::new(Inspecting { execution, result }).ask(ledger, reaction)
@@ -194,10 +194,11 @@ pub(super) fn failed(
         }
         None => Default::default(),
     };
-    let attempts = match &execution {
-        Some(execution) if ledger.judges_by_record() => Some(ledger.failures_of(execution.agent()) + 1),
-        Some(_) | None => error.attempts,
+    let error = match &execution {
+        Some(execution) if ledger.judges_by_record() => {
+            error.after(ledger.failures_of(execution.agent()) + 1)
+        }
+        Some(_) | None => error,
     };
-    let error = ErrorInfo { attempts, ..error };
     Next::Ended { event: MachineEvent::AgentError { error, facts, usage: Some(usage) }, execution }
 }

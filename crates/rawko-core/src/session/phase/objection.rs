@@ -50,7 +50,7 @@ impl Ledger {
         let error = ErrorInfo { tool: Some(RECORD.to_owned()), retry_after_ms: Some(0), ..error };
         match objection {
             Objection::RedCheck(RedCheck { command, exit_code, .. }) => {
-                (ErrorInfo { command: Some(command.clone()), exit_code: *exit_code, ..error }, false)
+                (error.of_command(Some(command.clone()), *exit_code), false)
             }
             Objection::Rejected { .. } | Objection::Blocked { .. } | Objection::NothingDone => (error, false),
         }

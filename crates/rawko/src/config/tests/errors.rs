@@ -110,6 +110,7 @@ fn agents() {
             ),
         ),
         ("agent_huge_pattern", agent("tools:\n  bashFilter:\n    blockedPatterns: ['(a{1000}){1000}']\n")),
+        ("agent_role", agent("role: reviewer\n")),
         ("agent_memory", agent("memory:\n  minImportance: huge\n  maxInjected: -1\n")),
         ("agent_provider", agent("provider:\n  name: ollma\n")),
         ("agent_limits", agent("limits:\n  maxIterations: 0\n  timeout: soon\n")),
