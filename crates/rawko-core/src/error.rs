@@ -137,6 +137,9 @@ pub struct ErrorInfo {
     /// How long the provider asks to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// How often the provider sent the request, if more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
     /// Name of the tool that failed, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -153,6 +156,7 @@ impl ErrorInfo {
             status: None,
             request_id: None,
             retry_after_ms: None,
+            attempts: None,
             tool: None,
         }
     }

@@ -252,6 +252,9 @@ impl<'a, W: WireFormat> HttpCall<'a, W> {
             return None;
         }
         self.failed += 1;
+        if self.request.is_repeat {
+            return None;
+        }
         let elapsed = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let asked = failure.info.retry_after_ms;
         let verdict =
@@ -273,6 +276,7 @@ impl<'a, W: WireFormat> HttpCall<'a, W> {
             RetryDecision::Stop(GiveUp::Attempts) if self.failed == 1 => return None,
             RetryDecision::Stop(GiveUp::Attempts) => "all attempts are used up".to_owned(),
         };
+        failure.info.attempts = (self.failed > 1).then_some(self.failed);
         let times =
             if self.failed == 1 { "1 attempt".to_owned() } else { format!("{} attempts", self.failed) };
         failure.info.message = format!("{} ({times}; {gave_up})", failure.info.message);

@@ -184,13 +184,16 @@ impl Driver {
     fn happened(&mut self, mut event: Event) -> Result<Option<Outcome>, Error> {
         // Redact before reporting, journaling or applying: a resume folds the journal, and must derive the same requests.
         self.redactor.event(&mut event);
-        if let Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } = &event {
-            self.hub.send(&RunEvent::Error { error: error.clone() });
-        }
         let stamped = Stamped { at: now(), event };
         let record = self.journal.next_seq();
         self.journal.event(&stamped)?;
         let reaction = self.session.apply(&stamped);
+        // A call that is made again is reported as a wait.
+        if let Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } = &stamped.event
+            && self.session.waits_to_retry().is_none()
+        {
+            self.hub.send(&RunEvent::Error { error: error.clone() });
+        }
         if begins_execution(&reaction) {
             self.execution_begun = Some(record);
         }

@@ -21,6 +21,7 @@ mod keys;
 mod limits;
 mod memory;
 mod models;
+mod outages;
 mod permissions;
 mod runaway;
 mod secrets;

@@ -21,6 +21,11 @@ pub(crate) const CANARY: &str = "sk-canary-5b1e0c94";
 /// Longer than any run here takes on the slowest machine; a run that hangs fails its test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A user who does not wait for a provider that is down.
+fn impatient() -> Value {
+    json!({"provider": {"retry": {"patience": 0}}})
+}
+
 /// A project, a server, and how the binary is started.
 pub(crate) struct Trial {
     folder: tempfile::TempDir,
@@ -53,7 +58,7 @@ impl Trial {
             server,
             wire: Wire::Claude,
             with_key: true,
-            user_config: json!({}),
+            user_config: impatient(),
             environment: Vec::new(),
             arguments: Vec::new(),
             output: "stream-json",
@@ -66,7 +71,7 @@ impl Trial {
         self.wire = wire;
         // The provider is configured by its name: settings made so far move to it.
         let retry = self.user_config.pointer("/provider/claude/retry").cloned();
-        self.user_config = json!({});
+        self.user_config = impatient();
         self.retry(retry.unwrap_or_default())
     }
 

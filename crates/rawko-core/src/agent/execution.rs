@@ -197,6 +197,12 @@ impl Execution {
         Some(&self.model)
     }
 
+    /// Whether another model is left to continue with.
+    #[must_use]
+    pub fn has_alternative(&self) -> bool {
+        !self.alternatives.is_empty()
+    }
+
     /// The request that asks for the next turn.
     #[must_use]
     pub fn request(&self) -> ModelRequest {

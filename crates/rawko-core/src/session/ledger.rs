@@ -5,6 +5,7 @@
 use super::effect::{Effect, TimerPurpose};
 use super::loop_detector::LoopDetector;
 use super::open_effects::{OpenEffect, OpenEffects};
+use super::phase::FailingCall;
 use super::shared::SharedPart;
 use super::spend::{Refusal, Spend};
 use super::tree::TreeEvidence;
@@ -44,6 +45,10 @@ pub(super) struct Ledger {
     pub(super) facts: RunFacts,
     /// The limit that stops the run, once one does.
     pub(super) limit: Option<LimitKind>,
+    /// The model call that is made again, while it fails.
+    pub(super) failing: Option<FailingCall>,
+    /// How long the execution waited for models, in milliseconds, as far as its deadline has not been moved by it.
+    pub(super) waited_ms: u64,
 }
 
 impl Ledger {
@@ -69,6 +74,8 @@ impl Ledger {
             drafted_plan: None,
             facts: RunFacts::default(),
             limit: None,
+            failing: None,
+            waited_ms: 0,
         }
     }
 
@@ -95,9 +102,32 @@ impl Ledger {
                 whole.saturating_sub(self.elapsed_ms()).max(1)
             }
             TimerPurpose::AgentBudget => self.running_agent_time_left().unwrap_or(after_ms).max(1),
-            TimerPurpose::Backoff | TimerPurpose::ExecutionDeadline => after_ms,
+            TimerPurpose::Backoff | TimerPurpose::Retry | TimerPurpose::ExecutionDeadline => after_ms,
         };
         self.start_timer(purpose, left, reaction);
+    }
+
+    /// The agent waited for a model for so long, which is not its working time.
+    pub(super) fn waited(&mut self, ms: u64) {
+        self.waited_ms = self.waited_ms.saturating_add(ms);
+        self.spend.agents_paused(ms);
+    }
+
+    /// Starts the timer of an execution or an agent again whose time is not up yet, because a part of it was spent waiting
+    /// for a model. Returns whether it did.
+    pub(super) fn extend(&mut self, purpose: TimerPurpose, reaction: &mut Reaction) -> bool {
+        if self.setup.retry.is_none() {
+            return false;
+        }
+        let left = if purpose == TimerPurpose::AgentBudget {
+            self.running_agent_time_left().unwrap_or(0)
+        } else {
+            std::mem::take(&mut self.waited_ms)
+        };
+        if left > 0 {
+            self.start_timer(purpose, left, reaction);
+        }
+        left > 0
     }
 
     /// Asks a model, if the budgets allow it.
@@ -129,6 +159,7 @@ impl Ledger {
     /// an agent's own model consumed.
     pub(super) fn abandon_phase(&mut self, reaction: &mut Reaction) -> Usage {
         self.stop_work_timers();
+        self.failing = None;
         self.abandon(|effect| !effect.is_run_deadline(), reaction)
     }
 

@@ -123,6 +123,14 @@ impl Session {
         self.run.as_ref().map_or(PhaseKind::Idle, |run| run.phase.kind())
     }
 
+    /// Why the run waits before it makes a failed model call again, and which attempt follows; `None` if it does not wait
+    /// for that.
+    #[must_use]
+    pub fn waits_to_retry(&self) -> Option<(&ErrorInfo, u32)> {
+        let run = self.run.as_ref()?;
+        Some((run.phase.waits_because_of()?, run.ledger.next_attempt()))
+    }
+
     /// What the arbiter would be asked now at `point`, once a task has begun; nothing is judged before an execution.
     #[must_use]
     pub fn arbiter_question(&self, point: DecisionPoint) -> Option<ArbiterQuestion> {

@@ -66,7 +66,11 @@ impl Run {
             Event::TaskStarted { .. } => reaction.ignored = true,
             Event::Answered { effect, answer } => self.answered(*effect, answer, &mut reaction),
             Event::SessionResumed { changed_files, verify } => {
-                self.ledger.spend.paused(at.since(before));
+                let paused = at.since(before);
+                self.ledger.spend.paused(paused);
+                if let Some(failing) = &mut self.ledger.failing {
+                    failing.paused(paused);
+                }
                 // What was written in the meantime is unknown.
                 self.ledger.tree.touched();
                 if let Some(verify) = verify {
@@ -99,7 +103,9 @@ impl Run {
         self.settle(id, answer, reaction);
         let phase = std::mem::take(&mut self.phase);
         let next = match (effect, answer) {
-            (OpenEffect::Timer { purpose, after_ms }, _) if purpose != TimerPurpose::Backoff => {
+            (OpenEffect::Timer { purpose, after_ms }, _)
+                if !matches!(purpose, TimerPurpose::Backoff | TimerPurpose::Retry) =>
+            {
                 if *answer == EffectAnswer::EffectLost {
                     self.ledger.restart_timer(purpose, after_ms, reaction);
                     Next::Phase(phase)
@@ -118,7 +124,10 @@ impl Run {
             EffectAnswer::ModelReplied { cached: true, .. } | EffectAnswer::EffectLost => {
                 self.ledger.spend.release(id);
             }
-            EffectAnswer::ModelReplied { usage, .. } => self.ledger.settle(id, *usage, reaction),
+            EffectAnswer::ModelReplied { usage, .. } => {
+                self.ledger.failing = None;
+                self.ledger.settle(id, *usage, reaction);
+            }
             EffectAnswer::ModelFailed { usage, .. } => {
                 if let Some(consumed) = self.ledger.settle_failed(id, *usage, reaction) {
                     self.phase.charge(consumed);
@@ -253,6 +262,7 @@ impl Run {
         }
         let mut request = self.phase.request()?;
         self.ledger.spend.limit_answer(id, &mut request);
+        request.is_repeat = self.ledger.is_repeating();
         Some(request)
     }
 

@@ -196,6 +196,7 @@ pub(crate) fn step() -> StepRecord {
     });
     for purpose in [
         TimerPurpose::Backoff,
+        TimerPurpose::Retry,
         TimerPurpose::ExecutionDeadline,
         TimerPurpose::AgentBudget,
         TimerPurpose::RunDeadline,
@@ -440,6 +441,7 @@ fn error() -> ErrorInfo {
         status: Some(429),
         request_id: Some("req-1".into()),
         retry_after_ms: Some(1_500),
+        attempts: Some(5),
         tool: Some("Bash".into()),
     }
 }

@@ -95,6 +95,7 @@ fn begin_work(
     if let Some(why) = ledger.barred_by_budget(&name) {
         return out_of_budget(execution, why, ledger, reaction);
     }
+    ledger.waited_ms = 0;
     ledger.start_work_timer(&name, reaction);
     if let Some(after_ms) = agent.config.limits.timeout {
         ledger.start_timer(TimerPurpose::ExecutionDeadline, after_ms, reaction);
