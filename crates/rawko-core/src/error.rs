@@ -1,5 +1,7 @@
 //! Errors from outside the core, as data that the machine can act on.
 
+use std::num::NonZeroU16;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +141,7 @@ pub struct ErrorInfo {
     pub retry_after_ms: Option<u64>,
     /// How often the provider sent the request, if more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempts: Option<u32>,
+    pub attempts: Option<NonZeroU16>,
     /// Name of the tool that failed, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,

@@ -135,7 +135,8 @@ fn patience_ends() {
 #[test]
 fn attempts_of_the_provider_count() {
     let mut bench = working(patient(30 * MINUTE));
-    let error = ErrorInfo { attempts: Some(5), ..ErrorInfo::new(ErrorCode::Overloaded, "busy") };
+    let error =
+        ErrorInfo { attempts: std::num::NonZeroU16::new(5), ..ErrorInfo::new(ErrorCode::Overloaded, "busy") };
     fail(&mut bench, error, None);
     assert_eq!(bench.session.waits_to_retry().unwrap().1, 6);
     assert_eq!(pause(&bench), 16_000);
@@ -204,7 +205,7 @@ fn a_new_process_waits_for_the_rest() {
     down(&mut bench);
     assert_eq!(pause(&bench), 60_000);
     bench.clock += 20_000;
-    bench.give(Event::SessionResumed { changed_files: vec![], verify: None });
+    bench.give(Event::SessionResumed { changed_files: vec![], verify: None, limits: None });
     let lost = |effect: &Effect| matches!(effect, Effect::StartTimer { purpose: TimerPurpose::Retry, .. });
     bench.answer(lost, |id| Event::answered(id, EffectAnswer::EffectLost));
     assert_eq!(pause(&bench), 60_000 - 20_000 - 20);

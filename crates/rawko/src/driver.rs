@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Note, Outcome, Reaction, Session, Stamped};
-use rawko_core::setup::VerifySetup;
+use rawko_core::setup::{RunLimits, VerifySetup};
 use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -37,6 +37,15 @@ pub(crate) type Signals = mpsc::UnboundedSender<Signal>;
 pub(crate) enum Start {
     /// A new run, with this event.
     New(Event),
+    /// A run that goes on after the end of a session's last task, with this event.
+    Continued {
+        /// The state that the journal leads to.
+        folded: Box<Folded>,
+        /// The event that begins it.
+        event: Event,
+        /// Size of an incomplete record at the journal's end, which was removed, in bytes.
+        torn_bytes: usize,
+    },
     /// A resumed run.
     Resumed {
         /// The state that the journal leads to.
@@ -45,6 +54,8 @@ pub(crate) enum Start {
         changed_files: Vec<String>,
         /// New verification commands, if the caller set some.
         verify: Option<VerifySetup>,
+        /// New limits, if the caller set some.
+        limits: Option<RunLimits>,
         /// Size of an incomplete record at the journal's end, which was removed, in bytes.
         torn_bytes: usize,
     },
@@ -145,15 +156,26 @@ impl Driver {
     fn begin(&mut self, start: Start) -> Result<Option<Outcome>, Error> {
         match start {
             Start::New(event) => self.happened(event),
-            Start::Resumed { folded, changed_files, verify, torn_bytes } => {
-                if torn_bytes > 0 {
-                    let message = format!(
-                        "the journal ended in an incomplete record ({torn_bytes} bytes), which was removed"
-                    );
-                    self.hub.send(&RunEvent::warning(message));
-                }
-                self.take_up(*folded, Event::SessionResumed { changed_files, verify })
+            Start::Continued { folded, event, torn_bytes } => {
+                self.report_torn(torn_bytes);
+                let Folded { session, execution_begun, unrecorded, .. } = *folded;
+                (self.session, self.execution_begun) = (session, execution_begun);
+                // The end of the last task, if its record is missing.
+                self.settle(unrecorded.unwrap_or_default())?;
+                self.happened(event)
             }
+            Start::Resumed { folded, changed_files, verify, limits, torn_bytes } => {
+                self.report_torn(torn_bytes);
+                self.take_up(*folded, Event::SessionResumed { changed_files, verify, limits })
+            }
+        }
+    }
+
+    fn report_torn(&mut self, torn_bytes: usize) {
+        if torn_bytes > 0 {
+            let message =
+                format!("the journal ended in an incomplete record ({torn_bytes} bytes), which was removed");
+            self.hub.send(&RunEvent::warning(message));
         }
     }
 

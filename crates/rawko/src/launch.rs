@@ -52,7 +52,7 @@ impl Rawko {
             at: now(),
             agents: setup.agents.keys().cloned().collect(),
             journal: journal_path.display().to_string(),
-            resumed: matches!(start, Start::Resumed { .. }),
+            resumed: matches!(start, Start::Resumed { .. } | Start::Continued { .. }),
             forked_from,
             dry_run: self.builder.dry_run,
             degraded: self.missing(),

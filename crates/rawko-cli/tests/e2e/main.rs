@@ -12,6 +12,7 @@ mod beginnings;
 mod cache;
 mod checkpoints;
 mod context_window;
+mod continuing;
 mod durable;
 mod evaluation;
 mod forks;

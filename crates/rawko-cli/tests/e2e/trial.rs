@@ -228,9 +228,14 @@ impl Trial {
 
     /// Starts `rawko run` with this task.
     pub(crate) fn start(self, task: &str) -> Running {
+        self.start_with("run", task)
+    }
+
+    /// Starts another command with this task.
+    pub(crate) fn start_with(self, name: &str, task: &str) -> Running {
         self.write_user_config();
         let mut command = self.asking();
-        command.args(["run", "--output", self.output]).args(&self.arguments);
+        command.args([name, "--output", self.output]).args(&self.arguments);
         if !task.is_empty() {
             command.args(["--", task]);
         }

@@ -54,6 +54,7 @@ impl Ledger {
             repetition: self.detector.noticed().cloned(),
             budget: Some(self.remaining()).filter(|left| *left != BudgetFacts::default()),
             barred,
+            earlier_tasks: self.carried.tasks.clone(),
         };
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Effects are numbered and checked here, for whatever phase issued them.
 
+use super::continuing::{CarriedOver, LastNumbers};
 use super::effect::{Effect, TimerPurpose};
 use super::loop_detector::LoopDetector;
 use super::open_effects::{OpenEffect, OpenEffects};
@@ -49,25 +50,39 @@ pub(super) struct Ledger {
     pub(super) failing: Option<FailingCall>,
     /// How long the execution waited for models, in milliseconds, as far as its deadline has not been moved by it.
     pub(super) waited_ms: u64,
+    /// What earlier tasks of the session left.
+    pub(super) carried: CarriedOver,
 }
 
 impl Ledger {
     pub(super) fn new(at: Timestamp, setup: &Setup, shared_events: u64) -> Self {
+        let none = LastNumbers { effect: EffectId(0), conversation: 0 };
+        Self::after(at, setup, SharedPart::of(shared_events), none, CarriedOver::default())
+    }
+
+    /// Of a task that begins after others of the same session.
+    pub(super) fn after(
+        at: Timestamp,
+        setup: &Setup,
+        shared: SharedPart,
+        last: LastNumbers,
+        carried: CarriedOver,
+    ) -> Self {
         let limits = Limits {
             agents: setup.agents.keys().cloned().collect(),
-            max_iterations: setup.limits.max_iterations,
+            max_iterations: carried.iterations.saturating_add(setup.limits.max_iterations),
             max_consecutive_failures: setup.limits.max_consecutive_failures,
         };
         Self {
             setup: setup.clone(),
             prices: PriceTable::with_overrides(setup.prices.clone()),
-            machine: Machine::new(limits),
+            machine: Machine::after(limits, carried.iterations),
             now: at,
-            open: OpenEffects::default(),
-            last_conversation: 0,
+            open: OpenEffects::after(last.effect),
+            last_conversation: last.conversation,
             statistics: HistoryStatistics::default(),
             spend: Spend::default(),
-            shared: SharedPart::of(shared_events),
+            shared,
             tree: TreeEvidence::default(),
             extractor_tokens: 0,
             detector: LoopDetector::default(),
@@ -76,7 +91,18 @@ impl Ledger {
             limit: None,
             failing: None,
             waited_ms: 0,
+            carried,
         }
+    }
+
+    /// The numbers after which the next task goes on.
+    pub(super) fn last_numbers(&self) -> LastNumbers {
+        LastNumbers { effect: self.open.last(), conversation: self.last_conversation }
+    }
+
+    /// Executions that this task has begun.
+    pub(super) fn own_iterations(&self) -> u32 {
+        self.iteration().saturating_sub(self.carried.iterations)
     }
 
     pub(super) fn iteration(&self) -> u32 {
@@ -223,6 +249,14 @@ impl Ledger {
 impl Reaction {
     pub(super) fn warn(&mut self, message: impl Into<String>) {
         self.notes.push(Note::Warned { message: message.into() });
+    }
+
+    /// Reports files that were changed by others.
+    pub(super) fn changed_since_seen(&mut self, files: &[String]) {
+        if !files.is_empty() {
+            let files = files.join(", ");
+            self.warn(format!("changed since an agent of this session last saw it: {files}"));
+        }
     }
 
     /// Reports that a conversation continues with another provider.

@@ -12,6 +12,7 @@
 
 mod agent_spend;
 mod answer;
+mod continuing;
 mod effect;
 mod event;
 mod exchange;
@@ -151,6 +152,14 @@ impl Session {
     #[must_use]
     pub fn remaining(&self) -> Option<BudgetFacts> {
         self.run.as_ref().map(|run| run.ledger.remaining())
+    }
+
+    /// How the run ended, if its machine is in a final state.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        let run = self.run.as_ref()?;
+        let state = run.ledger.machine.state();
+        state.is_final().then(|| run.ledger.outcome(state))
     }
 
     /// The end of a session that the driver cannot carry on, with what was done and used until then.

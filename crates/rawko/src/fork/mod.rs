@@ -164,6 +164,13 @@ impl Rawko {
                     redactor.setup(&mut setup)?;
                     Event::TaskStarted { task: task.clone(), setup: Box::new(setup), shared_events: 0 }
                 }
+                Event::TaskContinued { task, setup, changed_files } => {
+                    let mut setup = self.overridden(setup)?;
+                    redactor = self.redactor(&self.providers(&setup).unwrap_or_default());
+                    redactor.setup(&mut setup)?;
+                    let (task, changed_files) = (task.clone(), changed_files.clone());
+                    Event::TaskContinued { task, setup: Box::new(setup), changed_files }
+                }
                 Event::AgentsReloaded { agents } => {
                     let mut agents = agents.clone();
                     self.override_models(&mut agents)?;
@@ -241,8 +248,11 @@ impl Rawko {
 /// Whether the setup may be another after this event.
 fn changes_setup(event: &Event) -> bool {
     match event {
-        Event::TaskStarted { .. } | Event::AgentsReloaded { .. } => true,
-        Event::SessionResumed { verify, changed_files: _ } => verify.is_some(),
+        Event::TaskStarted { .. }
+        | Event::TaskContinued { .. }
+        | Event::TaskTakenUp { .. }
+        | Event::AgentsReloaded { .. } => true,
+        Event::SessionResumed { verify, limits, changed_files: _ } => verify.is_some() || limits.is_some(),
         Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
         | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
         | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }

@@ -116,7 +116,7 @@ impl Phase {
             }
             (phase, A::EffectLost) => phase.on_loss(effect, ledger, reaction),
             (Self::BackingOff, A::TimerFired) => asking::select(ledger, reaction),
-            (Self::Retrying(phase), A::TimerFired) => phase.again(effect, ledger, reaction),
+            (Self::Retrying(phase), A::TimerFired) => (*phase).again(effect, ledger, reaction),
             (Self::Recalling(phase), A::MemoriesRecalled { recalled }) => {
                 phase.recalled(recalled, ledger, reaction)
             }
@@ -243,6 +243,11 @@ impl Phase {
             // The run does these itself: they leave a phase.
             MachineEffect::Abandon { .. } | MachineEffect::Finish { .. } => Next::Phase(Self::Idle),
         }
+    }
+
+    /// The arbiter is asked which agent works next.
+    pub(super) fn select(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        asking::select(ledger, reaction)
     }
 
     /// A timer other than the pause after an error ran out.

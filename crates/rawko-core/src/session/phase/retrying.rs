@@ -76,12 +76,7 @@ impl Retrying {
     }
 
     /// The pause is over, and the call is made again.
-    pub(super) fn again(
-        mut self: Box<Self>,
-        timer: OpenEffect,
-        ledger: &mut Ledger,
-        reaction: &mut Reaction,
-    ) -> Next {
+    pub(super) fn again(mut self, timer: OpenEffect, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         self.count(ledger);
         self.phase.on_loss(timer, ledger, reaction)
     }
@@ -111,7 +106,8 @@ impl Ledger {
         let retry = self.setup.retry.filter(|_| may_pass(error.code))?;
         let now = self.now;
         let failing = self.failing.get_or_insert(FailingCall { since: now, attempts: 0, cut: 0 });
-        failing.attempts = failing.attempts.saturating_add(error.attempts.unwrap_or(1));
+        failing.attempts =
+            failing.attempts.saturating_add(error.attempts.map_or(1, |sent| sent.get().into()));
         let pause = error.retry_after_ms.unwrap_or_else(|| backoff(failing.attempts));
         if *was_cut {
             failing.cut += 1;
