@@ -163,7 +163,7 @@ impl Summary {
             }
             Status::Failed => {
                 let session = clean_line(&self.session);
-                let advice = advice(error.as_ref());
+                let advice = advice(error.as_ref(), &session);
                 let on = if self.outcome.can_be_taken_up() {
                     format!("then go on where it stopped: rawko resume {session}")
                 } else {
@@ -231,7 +231,7 @@ fn used(usage: &Usage) -> String {
 }
 
 /// What can be done about a failure.
-fn advice(error: Option<&ErrorInfo>) -> String {
+fn advice(error: Option<&ErrorInfo>, session: &str) -> String {
     let Some(error) = error else {
         return "say in the next task what went wrong".to_owned();
     };
@@ -241,8 +241,7 @@ fn advice(error: Option<&ErrorInfo>) -> String {
             format!("check the key and what it may use: rawko doctor, rawko providers check {name}")
         }
         ErrorCode::RateLimited | ErrorCode::Overloaded => {
-            "wait a while, or use another provider from one of its records: rawko fork ID --at N --provider NAME"
-                .to_owned()
+            format!("wait a while, or use another provider: rawko fork {session} --provider NAME")
         }
         ErrorCode::NetworkError => {
             format!("check the connection and the address: rawko providers check {name}")
@@ -270,8 +269,6 @@ fn advice(error: Option<&ErrorInfo>) -> String {
         | ErrorCode::ValidationError
         | ErrorCode::BudgetExceeded
         | ErrorCode::Stalled
-        | ErrorCode::Unknown => {
-            "read the error above; then change the task or the configuration".to_owned()
-        }
+        | ErrorCode::Unknown => "read the error above; then change the task or the configuration".to_owned(),
     }
 }
