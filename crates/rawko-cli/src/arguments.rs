@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use rawko_core::text::truncate;
 
 use crate::commands::{
-    agents, arbiter, cancel, completions, config, demo, diff, doctor, explain, fork, init, machine, memory,
-    providers, replay, resume, rewind, run, sessions, tools, trust,
+    agents, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork, init,
+    machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -40,6 +40,7 @@ Examples:
   rawko demo                                 a whole run in a temporary project, without a key
   rawko \"add a --version flag\"               run a task in this folder
   rawko run --help                           the options of a run
+  rawko -c \"now also document it\"            the next task of the newest session
   rawko --output json - < task.md            the task from standard input, the result as JSON
 
 Exit status:
@@ -69,7 +70,9 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum Command {
     /// Run a task (you can leave out the word `run`)
     Run(run::RunArgs),
-    /// Continue an interrupted session
+    /// Give a session that has ended its next task (short: `rawko -c TASK`)
+    Continue(continuing::ContinueArgs),
+    /// Go on with an interrupted session, or with one that a limit or its provider ended
     Resume(resume::ResumeArgs),
     /// Derive a session again from its journal, and show the first difference
     Replay(replay::ReplayArgs),
@@ -124,6 +127,9 @@ pub(crate) enum Command {
 /// # Errors
 /// If the words are neither a command nor a task: a misspelt command, or a single word.
 pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    if arguments.get(1).is_some_and(|first| first == "-c" || first == "--continue") {
+        arguments[1] = OsString::from("continue");
+    }
     let cli = Cli::command();
     match first_words(&cli, arguments.get(1..).unwrap_or_default()) {
         FirstWord::Help => return Ok(arguments),

@@ -25,6 +25,16 @@ pub(crate) struct OverrideArgs {
     /// Use this model of the provider [env: RAWKO_MODEL]
     #[arg(long)]
     model: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Do not use the decision cache: always ask the arbiter's model
+    #[arg(long)]
+    no_cache: bool,
+}
+
+/// Options that limit a run.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub(crate) struct LimitArgs {
     /// Maximum number of agent executions [env: RAWKO_MAX_ITERATIONS]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_iterations: Option<u32>,
@@ -37,9 +47,19 @@ pub(crate) struct OverrideArgs {
     /// Maximum time: 90s, 30m, or a number of seconds; 0 for no limit [env: RAWKO_TIMEOUT]
     #[arg(long, value_name = "TIME", value_parser = time_limit)]
     timeout: Option<TimeLimit>,
-    /// Do not use the decision cache: always ask the arbiter's model
-    #[arg(long)]
-    no_cache: bool,
+}
+
+impl LimitArgs {
+    /// The overrides for the SDK: the limits alone.
+    pub(crate) fn overrides(self) -> Overrides {
+        Overrides {
+            max_iterations: self.max_iterations,
+            max_tokens: self.max_tokens,
+            max_cost_usd: self.max_cost,
+            timeout: self.timeout,
+            ..Overrides::default()
+        }
+    }
 }
 
 /// `--allow-*`: permissions for this run, instead of the configured ones.
@@ -87,13 +107,8 @@ impl OverrideArgs {
         Overrides {
             provider: self.provider,
             model: self.model,
-            max_iterations: self.max_iterations,
-            max_tokens: self.max_tokens,
-            max_cost_usd: self.max_cost,
-            timeout: self.timeout,
-            verify: None,
-            allow_changed_checks: false,
             no_cache: self.no_cache,
+            ..self.limits.overrides()
         }
     }
 }

@@ -28,8 +28,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::arguments::{Cli, Command};
 use crate::commands::{
-    agents, arbiter, cancel, completions, config, demo as demo_command, diff, doctor, explain, fork, init,
-    machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
+    agents, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor, explain,
+    fork, init, machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
@@ -64,6 +64,7 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
     let workspace = Workspace::new(environment, *console, cli.global);
     match cli.command {
         Command::Run(arguments) => run::run(&workspace, arguments),
+        Command::Continue(arguments) => continuing::run(&workspace, arguments),
         Command::Resume(arguments) => resume::run(&workspace, &arguments),
         Command::Replay(arguments) => replay::run(&workspace, arguments),
         Command::Fork(arguments) => fork::run(&workspace, arguments),

@@ -97,6 +97,7 @@ impl ConversationLog {
             max_tokens: model.answer_tokens(),
             temperature: model.temperature,
             extra: model.extra.clone(),
+            is_repeat: false,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Errors from outside the core, as data that the machine can act on.
 
+use std::num::NonZeroU16;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -137,6 +139,9 @@ pub struct ErrorInfo {
     /// How long the provider asks to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// How often the provider sent the request, if more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<NonZeroU16>,
     /// Name of the tool that failed, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -204,6 +209,7 @@ impl ErrorInfo {
             status: None,
             request_id: None,
             retry_after_ms: None,
+            attempts: None,
             tool: None,
             work: None,
         }

@@ -102,6 +102,8 @@ pub struct ModelRequest {
     /// Further top-level fields of the provider's own request format, passed through unchanged
     /// (e.g. `thinking`). Empty for most.
     pub extra: serde_json::Map<String, Value>,
+    /// Whether the session makes a failed call again and waits by itself if it fails: the provider then sends it once.
+    pub is_repeat: bool,
 }
 
 impl ModelRequest {

@@ -33,6 +33,9 @@ pub struct Setup {
     /// (`provider.fallback`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<ModelChoice>,
+    /// How failed model calls are made again. Absent from journals of versions that left it to the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<CallRetry>,
     /// The limits at which the run stops.
     pub limits: RunLimits,
     /// Prices by model, which take precedence over the built-in ones.
@@ -277,6 +280,15 @@ impl Default for RunLimits {
             duration_is_default: false,
         }
     }
+}
+
+/// How a failed model call is made again, in the same conversation, before the failure counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallRetry {
+    /// How long an outage of a provider is waited out, in milliseconds; with 0 it is not
+    /// (`provider.retry.patience`). An answer that was cut off is asked for again in any case.
+    pub patience_ms: u64,
 }
 
 /// What agents should know about the project, so that they need not find it out.

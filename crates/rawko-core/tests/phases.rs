@@ -15,7 +15,7 @@ use rawko_core::request::Purpose;
 use rawko_core::session::{
     Effect, EffectAnswer, Event, KeptMemory, PhaseKind, Session, Stamped, TimerPurpose, phase_diagram,
 };
-use rawko_core::setup::{ExtractSetup, MemorySetup, Setup, VerifySetup};
+use rawko_core::setup::{CallRetry, ExtractSetup, MemorySetup, Setup, VerifySetup};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
 use serde_json::{Value, json};
@@ -51,6 +51,7 @@ fn everything(numbers: &mut Numbers) -> Setup {
         timeout_ms: 1_000,
         ..VerifySetup::default()
     });
+    setup.retry = (numbers.below(2) == 0).then_some(CallRetry { patience_ms: 60_000 });
     setup.limits.max_consecutive_failures = 6;
     setup.limits.max_iterations = 40;
     for agent in setup.agents.values_mut() {
@@ -158,7 +159,7 @@ fn answer(effect: &Effect, numbers: &mut Numbers) -> EffectAnswer {
 /// Whether a run may wait for this effect. Deadlines only expire now and then, or no run would get far.
 fn is_likely(effect: &Effect, numbers: &mut Numbers) -> bool {
     match effect {
-        Effect::StartTimer { purpose: TimerPurpose::Backoff, .. } => true,
+        Effect::StartTimer { purpose: TimerPurpose::Backoff | TimerPurpose::Retry, .. } => true,
         Effect::StartTimer { .. } => numbers.below(30) == 0,
         _ => true,
     }

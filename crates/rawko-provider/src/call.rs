@@ -10,6 +10,7 @@
 //!   └─ Waiting ◀┘   only while no part of the answer has been delivered
 //! ```
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -252,6 +253,9 @@ impl<'a, W: WireFormat> HttpCall<'a, W> {
             return None;
         }
         self.failed += 1;
+        if self.request.is_repeat {
+            return None;
+        }
         let elapsed = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let asked = failure.info.retry_after_ms;
         let verdict =
@@ -273,6 +277,8 @@ impl<'a, W: WireFormat> HttpCall<'a, W> {
             RetryDecision::Stop(GiveUp::Attempts) if self.failed == 1 => return None,
             RetryDecision::Stop(GiveUp::Attempts) => "all attempts are used up".to_owned(),
         };
+        let sent = u16::try_from(self.failed).unwrap_or(u16::MAX);
+        failure.info.attempts = NonZeroU16::new(sent).filter(|_| sent > 1);
         let times =
             if self.failed == 1 { "1 attempt".to_owned() } else { format!("{} attempts", self.failed) };
         failure.info.message = format!("{} ({times}; {gave_up})", failure.info.message);

@@ -13,8 +13,8 @@ use rawko_core::memory::extraction::EXTRACTOR;
 use rawko_core::models;
 use rawko_core::policy::effective_permissions;
 use rawko_core::setup::{
-    AgentSetup, ArbiterSetup, CacheUse, Edition, ExtractSetup, MemorySetup, ModelChoice, ProjectContext,
-    RunLimits, Setup, VerifySetup,
+    AgentSetup, ArbiterSetup, CacheUse, CallRetry, Edition, ExtractSetup, MemorySetup, ModelChoice,
+    ProjectContext, RunLimits, Setup, VerifySetup,
 };
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
@@ -77,6 +77,7 @@ pub(crate) fn setup(
         fallback: fallback
             .map(|name| choice(config, registered, Some(name), None))
             .collect::<Result<_, _>>()?,
+        retry: Some(CallRetry { patience_ms: config.provider.retry.patience.as_ms() }),
         limits: RunLimits {
             max_iterations: constraints.max_iterations,
             max_consecutive_failures: constraints.max_consecutive_failures,

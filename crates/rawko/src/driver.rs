@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Note, Outcome, Reaction, Session, Stamped};
-use rawko_core::setup::VerifySetup;
+use rawko_core::setup::{RunLimits, VerifySetup};
 use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -37,6 +37,15 @@ pub(crate) type Signals = mpsc::UnboundedSender<Signal>;
 pub(crate) enum Start {
     /// A new run, with this event.
     New(Event),
+    /// A run that goes on after the end of a session's last task, with this event.
+    Continued {
+        /// The state that the journal leads to.
+        folded: Box<Folded>,
+        /// The event that begins it.
+        event: Event,
+        /// Size of an incomplete record at the journal's end, which was removed, in bytes.
+        torn_bytes: usize,
+    },
     /// A resumed run.
     Resumed {
         /// The state that the journal leads to.
@@ -45,9 +54,24 @@ pub(crate) enum Start {
         changed_files: Vec<String>,
         /// New verification commands, if the caller set some.
         verify: Option<VerifySetup>,
+        /// New limits, if the caller set some.
+        limits: Option<RunLimits>,
         /// Size of an incomplete record at the journal's end, which was removed, in bytes.
         torn_bytes: usize,
     },
+}
+
+impl Start {
+    /// The executions of the session's earlier tasks.
+    pub(crate) fn earlier_executions(&self) -> u32 {
+        match self {
+            Self::New(_) => 0,
+            Self::Continued { folded, event: Event::TaskContinued { .. }, .. } => folded.session.executions(),
+            Self::Continued { folded, .. } | Self::Resumed { folded, .. } => {
+                folded.session.earlier_executions()
+            }
+        }
+    }
 }
 
 /// Drives one run.
@@ -145,15 +169,26 @@ impl Driver {
     fn begin(&mut self, start: Start) -> Result<Option<Outcome>, Error> {
         match start {
             Start::New(event) => self.happened(event),
-            Start::Resumed { folded, changed_files, verify, torn_bytes } => {
-                if torn_bytes > 0 {
-                    let message = format!(
-                        "the journal ended in an incomplete record ({torn_bytes} bytes), which was removed"
-                    );
-                    self.hub.send(&RunEvent::warning(message));
-                }
-                self.take_up(*folded, Event::SessionResumed { changed_files, verify })
+            Start::Continued { folded, event, torn_bytes } => {
+                self.report_torn(torn_bytes);
+                let Folded { session, execution_begun, unrecorded, .. } = *folded;
+                (self.session, self.execution_begun) = (session, execution_begun);
+                // The end of the last task, if its record is missing.
+                self.settle(unrecorded.unwrap_or_default())?;
+                self.happened(event)
             }
+            Start::Resumed { folded, changed_files, verify, limits, torn_bytes } => {
+                self.report_torn(torn_bytes);
+                self.take_up(*folded, Event::SessionResumed { changed_files, verify, limits })
+            }
+        }
+    }
+
+    fn report_torn(&mut self, torn_bytes: usize) {
+        if torn_bytes > 0 {
+            let message =
+                format!("the journal ended in an incomplete record ({torn_bytes} bytes), which was removed");
+            self.hub.send(&RunEvent::warning(message));
         }
     }
 
@@ -184,13 +219,16 @@ impl Driver {
     fn happened(&mut self, mut event: Event) -> Result<Option<Outcome>, Error> {
         // Redact before reporting, journaling or applying: a resume folds the journal, and must derive the same requests.
         self.redactor.event(&mut event);
-        if let Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } = &event {
-            self.hub.send(&RunEvent::Error { error: error.clone() });
-        }
         let stamped = Stamped { at: now(), event };
         let record = self.journal.next_seq();
         self.journal.event(&stamped)?;
         let reaction = self.session.apply(&stamped);
+        // A call that is made again is reported as a wait.
+        if let Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } = &stamped.event
+            && self.session.waits_to_retry().is_none()
+        {
+            self.hub.send(&RunEvent::Error { error: error.clone() });
+        }
         if begins_execution(&reaction) {
             self.execution_begun = Some(record);
         }

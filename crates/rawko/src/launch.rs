@@ -53,13 +53,13 @@ impl Rawko {
             at: now(),
             agents: setup.agents.keys().cloned().collect(),
             journal: journal_path.display().to_string(),
-            resumed: matches!(start, Start::Resumed { .. }),
+            resumed: matches!(start, Start::Resumed { .. } | Start::Continued { .. }),
             forked_from,
             dry_run: self.builder.dry_run,
             limits: Some(setup.limits),
             degraded: self.missing(),
         };
-        let checkpoints = Checkpoints::new(self.project(), directory, &id);
+        let checkpoints = Checkpoints::new(self.project(), directory, &id).after(start.earlier_executions());
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
         let data = || user_data_dir(self.builder.environment.as_ref());
         let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));

@@ -133,22 +133,31 @@ pub fn replay_with(journal: &Journal, setup: &Setup) -> Replay {
 fn under<'a>(stamped: &'a Stamped, setup: &Setup) -> Cow<'a, Stamped> {
     let event = match &stamped.event {
         Event::TaskStarted { task, setup: recorded, shared_events } => {
-            let setup = Setup {
-                edition: recorded.edition,
-                first_agent: recorded.first_agent.clone(),
-                checkpoints: recorded.checkpoints,
-                place: ProjectContext {
-                    instruction_problems: recorded.place.instruction_problems.clone(),
-                    ..setup.place.clone()
-                },
-                ..setup.clone()
-            };
-            Event::TaskStarted { task: task.clone(), setup: Box::new(setup), shared_events: *shared_events }
+            let setup = Box::new(beside(recorded, setup));
+            Event::TaskStarted { task: task.clone(), setup, shared_events: *shared_events }
+        }
+        Event::TaskContinued { task, setup: recorded, changed_files } => {
+            let (task, changed_files) = (task.clone(), changed_files.clone());
+            Event::TaskContinued { task, setup: Box::new(beside(recorded, setup)), changed_files }
         }
         Event::AgentsReloaded { .. } => Event::AgentsReloaded { agents: setup.agents.clone() },
         _ => return Cow::Borrowed(stamped),
     };
     Cow::Owned(Stamped { at: stamped.at, event })
+}
+
+/// `setup`, with what a run gets besides its configuration as it was recorded.
+fn beside(recorded: &Setup, setup: &Setup) -> Setup {
+    Setup {
+        edition: recorded.edition,
+        first_agent: recorded.first_agent.clone(),
+        checkpoints: recorded.checkpoints,
+        place: ProjectContext {
+            instruction_problems: recorded.place.instruction_problems.clone(),
+            ..setup.place.clone()
+        },
+        ..setup.clone()
+    }
 }
 
 /// A session that has just reacted.

@@ -7,12 +7,16 @@ use std::sync::Arc;
 use rawko_core::agent::Permissions;
 use rawko_core::policy::effective_permissions;
 use rawko_core::request::Purpose;
+use rawko_core::session::Outcome;
 use rawko_core::setup::Setup;
 use rawko_tools::{Digest, FileAccess, FileTracker};
 
+use crate::assemble::Providers;
 use crate::driver::Start;
 use crate::error::Error;
-use crate::journal::{Folded, Journal, JournalHeader, JournalWriter, SeenByAgent, SessionStatus, fold};
+use crate::journal::{
+    Folded, Journal, JournalHeader, JournalWriter, SeenByAgent, SessionInfo, SessionStatus, fold,
+};
 use crate::launch::Launch;
 use crate::rawko::Rawko;
 use crate::run::Run;
@@ -20,7 +24,8 @@ use crate::seal::Sealer;
 
 impl Rawko {
     /// Prepares to resume the session `id` (an id, the beginning or end of one, or `last`); without one, the newest that
-    /// has not ended. Nothing that was finished is done again: a model call whose answer is missing is made again, a
+    /// has not ended, or that a limit or its provider ended. The latter goes on in the same conversations; a limit has to be
+    /// raised for that (`overrides` of the builder), and what was spent counts. Nothing that was finished is done again: a model call whose answer is missing is made again, a
     /// read is done again, and anything else that was begun is reported to the agent as of unknown outcome.
     ///
     /// # Errors
@@ -51,22 +56,20 @@ impl Rawko {
                 ),
             });
         };
-        if folded.session.state().is_final() && folded.unrecorded.is_none() {
-            return Err(nothing_to_do(&session, "it has ended"));
-        }
         self.check_rights(&session, &setup)?;
+        if folded.session.state().is_final() && folded.unrecorded.is_none() {
+            let outcome = folded.session.outcome().filter(Outcome::can_be_taken_up);
+            return match outcome {
+                Some(outcome) => self.take_up(journal, &old, folded, &outcome),
+                None => Err(nothing_to_do(&session, "it has ended")),
+            };
+        }
         let providers = self.providers(&setup)?;
         let verify = self.verify_anew();
         self.redactor(&providers).check(&verify)?;
-        let mut answered: BTreeMap<&str, Vec<Purpose>> = BTreeMap::new();
-        for (provider, purpose) in &folded.answered {
-            answered.entry(provider).or_default().push(purpose.clone());
-        }
-        for (name, purposes) in answered {
-            if let Some(provider) = providers.get(name) {
-                provider.resumed(&purposes);
-            }
-        }
+        take_scripts_up(&providers, &folded);
+        let limits = self.raised(&setup.limits);
+        let limits = (limits != setup.limits).then_some(limits);
         let tracker = Arc::new(FileTracker::new());
         let changed_files = remember(&tracker, &folded, self.project());
         self.launch(Launch {
@@ -81,6 +84,7 @@ impl Rawko {
                 folded: Box::new(folded),
                 changed_files,
                 verify,
+                limits,
                 torn_bytes: old.torn_bytes,
             },
             scratch: None,
@@ -134,7 +138,11 @@ impl Rawko {
     fn reopen_newest(&self) -> Result<(JournalWriter, Journal), Error> {
         let store = self.sessions();
         let sessions = store.list()?;
-        let mut newest_first = sessions.iter().rev().filter(|session| session.status != SessionStatus::Ended);
+        let goes_on = |session: &&SessionInfo| {
+            session.status != SessionStatus::Ended
+                || session.outcome.as_ref().is_some_and(Outcome::can_be_taken_up)
+        };
+        let mut newest_first = sessions.iter().rev().filter(goes_on);
         let Some(newest) = newest_first.next() else {
             return Err(Error::Setup {
                 message: "there is no unfinished session here".to_owned(),
@@ -170,8 +178,21 @@ fn within(recorded: &Permissions, now: &Permissions) -> bool {
     same_kind && granted && now.deny.iter().flatten().all(denies)
 }
 
+/// Tells providers that play a script how much of it was played.
+pub(crate) fn take_scripts_up(providers: &Providers, folded: &Folded) {
+    let mut answered: BTreeMap<&str, Vec<Purpose>> = BTreeMap::new();
+    for (provider, purpose) in &folded.answered {
+        answered.entry(provider).or_default().push(purpose.clone());
+    }
+    for (name, purposes) in answered {
+        if let Some(provider) = providers.get(name) {
+            provider.resumed(&purposes);
+        }
+    }
+}
+
 /// Restores which files the agents have read, and returns those that have changed since.
-fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -> Vec<String> {
+pub(crate) fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -> Vec<String> {
     let mut latest: BTreeMap<&str, &str> = BTreeMap::new();
     for SeenByAgent { agent, path, digest } in &folded.seen {
         if let Some(digest) = Digest::from_hex(digest) {
@@ -193,7 +214,7 @@ fn nothing_to_do(session: &str, why: &str) -> Error {
     Error::Setup {
         message: format!("session {session} cannot be resumed: {why}"),
         hint: format!(
-            "`rawko fork {session} --at N` takes another way from one of its records; \
+            "`rawko continue {session} TASK` begins another task in it; `rawko fork {session} --at N` takes another way from one of its records; \
              `rawko fork {session} --task TEXT` starts another task with the same agents and settings, \
              which remembers nothing of this one"
         ),

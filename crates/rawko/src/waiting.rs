@@ -1,7 +1,8 @@
 //! The event that reports a wait: what failed, which provider the run waits for, and until when.
 //!
-//! There are two kinds: a provider that retries a request, and the machine's pause after an error. The journal has the
-//! second one as a timer; the first one is progress, which is not stored.
+//! There are three kinds: a provider that sends a request again, the session's pause before a failed call is made again, and
+//! the machine's pause after an error. The journal has the last two as timers; the first one is progress, which is not
+//! stored.
 
 use rawko_core::machine::Context;
 use rawko_core::session::{Effect, Session, TimerPurpose};
@@ -29,12 +30,16 @@ impl RunEvent {
         })
     }
 
-    /// The event for an effect that begins at `now`, if it has one: only the pause after an error does.
+    /// The event for an effect that begins at `now`, if it has one: only a pause after an error does.
     #[must_use]
     pub fn of_effect(effect: &Effect, session: &Session, now: Timestamp) -> Option<Self> {
         match effect {
             Effect::StartTimer { id: _, after_ms, purpose } => match purpose {
                 TimerPurpose::Backoff => pause(session.context()?, *after_ms, now),
+                TimerPurpose::Retry => {
+                    let (error, attempt) = session.waits_to_retry()?;
+                    Self::waiting(error, attempt, *after_ms, now)
+                }
                 TimerPurpose::ExecutionDeadline | TimerPurpose::AgentBudget | TimerPurpose::RunDeadline => {
                     None
                 }

@@ -65,11 +65,12 @@ fn check_minimal(answers: Vec<Answer>, has_tests: bool, exit: i32, printed: &str
     assert!(text.contains(printed), "{printed:?} is missing in\n{text}");
 }
 
-/// The developer says that it did the work, and the arbiter is content.
+/// The developer writes a file and says that it did the work, and the arbiter is content.
 fn done() -> Vec<Answer> {
     let decide = |decision| Answer::decision(decision);
     vec![
         decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "it is next"})),
+        Answer::call("Write", &json!({"file_path": "made", "content": "x\n"})),
         Answer::call("Report", &json!({"outcome": "success", "summary": "did it"})),
         decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "nothing is left"})),
     ]

@@ -288,7 +288,9 @@ fn issued(effect: &JournaledEffect) -> Option<(rawko_core::session::EffectId, St
                 Effect::Verify { commands, .. } => {
                     format!("the verification commands: {}", clean_line(&commands.join("; ")))
                 }
-                Effect::StartTimer { after_ms, purpose: TimerPurpose::Backoff, .. } => {
+                Effect::StartTimer {
+                    after_ms, purpose: TimerPurpose::Backoff | TimerPurpose::Retry, ..
+                } => {
                     format!("a wait of {} before the next attempt", duration(*after_ms))
                 }
                 Effect::StartTimer { after_ms, .. } => format!("a timer of {}", duration(*after_ms)),

@@ -5,6 +5,7 @@ pub(crate) mod arbiter;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod continuing;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;

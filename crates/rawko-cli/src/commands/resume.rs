@@ -1,9 +1,9 @@
-//! `rawko resume [ID]`: continues a session where its journal ends.
+//! `rawko resume [ID]`: continues a session where its journal ends, or where a limit or its provider ended it.
 
 use clap::Args;
 use rawko::Run;
 
-use crate::config_args::PermissionArgs;
+use crate::config_args::{LimitArgs, PermissionArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::Verbosity;
@@ -13,7 +13,8 @@ use crate::workspace::Workspace;
 /// Options of `rawko resume`.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ResumeArgs {
-    /// Session id, or the beginning or end of it; by default the newest session that has not ended
+    /// Session id, or the beginning or end of it; by default the newest session that has not ended, or that a limit or its
+    /// provider ended
     id: Option<String>,
     #[command(flatten)]
     shared: SharedRunArgs,
@@ -22,6 +23,8 @@ pub(crate) struct ResumeArgs {
     yes: bool,
     #[command(flatten)]
     permissions: PermissionArgs,
+    #[command(flatten, next_help_heading = "Limits, in place of the session's; what was spent counts")]
+    limits: LimitArgs,
 }
 
 /// Resumes the session.
@@ -31,8 +34,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Exit,
 
 fn prepare(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Run, Failure> {
     workspace.check_project_is_chosen()?;
-    let builder =
-        workspace.builder().trusted(arguments.yes).permissions(arguments.permissions.clone().permissions());
+    let builder = workspace
+        .builder()
+        .overrides(arguments.limits.clone().overrides())
+        .trusted(arguments.yes)
+        .permissions(arguments.permissions.clone().permissions());
     let rawko = arguments.shared.verify.apply(builder).build()?;
     if arguments.shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);

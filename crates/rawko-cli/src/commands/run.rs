@@ -68,7 +68,7 @@ fn prepare(workspace: &Workspace, arguments: RunArgs) -> Result<Run, Failure> {
 }
 
 /// The task as one text.
-fn task(words: &[String]) -> Result<String, Failure> {
+pub(crate) fn task(words: &[String]) -> Result<String, Failure> {
     let text = match words {
         [only] if only == "-" => {
             let mut bytes = Vec::new();

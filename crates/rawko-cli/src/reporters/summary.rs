@@ -4,7 +4,7 @@ use rawko::Explanation;
 use rawko::{Outcome, RunEvent};
 use rawko_core::facts::Verification;
 use rawko_core::integrity::{DoubtReason, IntegrityResult};
-use rawko_core::session::Status;
+use rawko_core::session::{LimitKind, Status};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 
 use super::phrase;
@@ -124,9 +124,12 @@ impl Summary {
             return "nothing was changed; run it again without --dry-run".to_owned();
         }
         match status {
-            Status::Verified => "review the change (`git diff`) and commit it".to_owned(),
+            Status::Verified => {
+                format!("review the change (`git diff`) and commit it\n{}", self.to_continue())
+            }
             Status::Claimed if doubt == Some(DoubtReason::TreeChanged) => {
-                "let git ignore the files that the checks create, so that they leave the tree unchanged".to_owned()
+                "let git ignore the files that the checks create, so that they leave the tree unchanged"
+                    .to_owned()
             }
             Status::Claimed if doubt == Some(DoubtReason::ChecksChanged) => {
                 "read the change of the checks (`git diff`). If the task is about them, run it with \
@@ -134,29 +137,63 @@ impl Summary {
                     .to_owned()
             }
             Status::Claimed if wrote => {
-                "review the change (`git diff`) and run your checks: the agents say it is done, but no command \
-                 verified it (use --verify CMD)"
-                    .to_owned()
+                format!(
+                    "review the change (`git diff`) and run your checks: the agents say it is done, but no command \
+                     verified it (use --verify CMD)\n{}",
+                    self.to_continue()
+                )
             }
             Status::Claimed => {
-                "no file was changed: read the summary".to_owned()
+                format!("no file was changed: read the summary\n{}", self.to_continue())
             }
             Status::Limited => {
-                let kept = if wrote { "the changes so far are in the folder; " } else { "" };
-                format!("{kept}raise the limit (--max-iterations, --max-cost, --timeout) or split the task, and run it again")
+                let kept = if wrote { "the changes so far are in the folder\n" } else { "" };
+                format!("{kept}{}", self.after_a_limit())
             }
             Status::Cancelled if wrote => {
-                "the changes so far are in the folder: review them with `git diff`, or run the task again".to_owned()
+                format!(
+                    "the changes so far are in the folder: review them with `git diff`\n{}",
+                    self.to_continue()
+                )
             }
             Status::Cancelled => {
-                "no file was written with Write or Edit; check with `git status` whether a command changed \
-                 something, or run the task again"
-                    .to_owned()
+                format!(
+                    "no file was written with Write or Edit; check with `git status` whether a command changed \
+                     something\n{}",
+                    self.to_continue()
+                )
             }
             Status::Failed => {
-                let advice = advice(error.as_ref());
-                format!("{advice}\nto see what was tried: rawko sessions show {}", self.session)
+                let session = clean_line(&self.session);
+                let advice = advice(error.as_ref(), &session);
+                let on = if self.outcome.can_be_taken_up() {
+                    format!("then go on where it stopped: rawko resume {session}")
+                } else {
+                    self.to_continue()
+                };
+                format!("{advice}\n{on}\nto see what was tried: rawko sessions show {session}")
             }
+        }
+    }
+
+    /// The command for another task in the same session.
+    fn to_continue(&self) -> String {
+        format!("to go on in this session: rawko continue {} \"…\"", clean_line(&self.session))
+    }
+
+    /// What to do after a limit.
+    fn after_a_limit(&self) -> String {
+        let session = clean_line(&self.session);
+        match self.outcome.limit {
+            Some(LimitKind::Stalled) => format!(
+                "say what to do differently: rawko continue {session} \"…\"\n\
+                 or take another way from one of its records: rawko fork {session} --at N"
+            ),
+            Some(limit) => format!(
+                "raise the limit and go on where it stopped: rawko resume {session} {}",
+                limit.option()
+            ),
+            None => self.to_continue(),
         }
     }
 }
@@ -223,9 +260,9 @@ fn used(usage: &Usage) -> String {
 }
 
 /// What can be done about a failure.
-fn advice(error: Option<&ErrorInfo>) -> String {
+fn advice(error: Option<&ErrorInfo>, session: &str) -> String {
     let Some(error) = error else {
-        return "say in the task what went wrong, and run it again".to_owned();
+        return "say in the next task what went wrong".to_owned();
     };
     let name = error.provider.as_deref().map(clean_line).unwrap_or_else(|| "NAME".to_owned());
     match error.code {
@@ -233,7 +270,7 @@ fn advice(error: Option<&ErrorInfo>) -> String {
             format!("check the key and what it may use: rawko doctor, rawko providers check {name}")
         }
         ErrorCode::RateLimited | ErrorCode::Overloaded => {
-            "wait a while and run it again, or use another provider: --provider NAME".to_owned()
+            format!("wait a while, or use another provider: rawko fork {session} --provider NAME")
         }
         ErrorCode::NetworkError => {
             format!("check the connection and the address: rawko providers check {name}")
@@ -261,8 +298,6 @@ fn advice(error: Option<&ErrorInfo>) -> String {
         | ErrorCode::ValidationError
         | ErrorCode::BudgetExceeded
         | ErrorCode::Stalled
-        | ErrorCode::Unknown => {
-            "read the error above; then change the task or the configuration, and run it again".to_owned()
-        }
+        | ErrorCode::Unknown => "read the error above; then change the task or the configuration".to_owned(),
     }
 }

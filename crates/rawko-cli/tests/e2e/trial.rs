@@ -21,6 +21,11 @@ pub(crate) const CANARY: &str = "sk-canary-5b1e0c94";
 /// Longer than any run here takes on the slowest machine; a run that hangs fails its test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A user who does not wait for a provider that is down.
+fn impatient() -> Value {
+    json!({"provider": {"retry": {"patience": 0}}})
+}
+
 /// A project, a server, and how the binary is started.
 pub(crate) struct Trial {
     folder: tempfile::TempDir,
@@ -53,7 +58,7 @@ impl Trial {
             server,
             wire: Wire::Claude,
             with_key: true,
-            user_config: json!({}),
+            user_config: impatient(),
             environment: Vec::new(),
             arguments: Vec::new(),
             output: "stream-json",
@@ -66,7 +71,7 @@ impl Trial {
         self.wire = wire;
         // The provider is configured by its name: settings made so far move to it.
         let retry = self.user_config.pointer("/provider/claude/retry").cloned();
-        self.user_config = json!({});
+        self.user_config = impatient();
         self.retry(retry.unwrap_or_default())
     }
 
@@ -223,9 +228,14 @@ impl Trial {
 
     /// Starts `rawko run` with this task.
     pub(crate) fn start(self, task: &str) -> Running {
+        self.start_with("run", task)
+    }
+
+    /// Starts another command with this task.
+    pub(crate) fn start_with(self, name: &str, task: &str) -> Running {
         self.write_user_config();
         let mut command = self.asking();
-        command.args(["run", "--output", self.output]).args(&self.arguments);
+        command.args([name, "--output", self.output]).args(&self.arguments);
         if !task.is_empty() {
             command.args(["--", task]);
         }

@@ -77,6 +77,8 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
                 *effect
             }
             Event::TaskStarted { .. }
+            | Event::TaskContinued { .. }
+            | Event::TaskTakenUp { .. }
             | Event::SessionResumed { .. }
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }

@@ -228,6 +228,36 @@ impl Execution {
         last_is_assistant && (!open_calls || !self.pending.is_empty())
     }
 
+    /// Makes a conversation that broke off in the middle of a turn one that can continue: open calls are answered, and a turn
+    /// that has no answer gets one that says so.
+    pub fn break_off(&mut self) {
+        if self.can_resume() {
+            return;
+        }
+        let Some(last) = self.conversation.messages.last() else { return };
+        if last.role == Role::User {
+            let words = "(This turn was not answered: the run ended here.)";
+            self.conversation.push(Message { role: Role::Assistant, content: vec![Content::text(words)] });
+            return;
+        }
+        let calls: Vec<ToolCall> = last.tool_calls().cloned().collect();
+        let known = std::mem::take(&mut self.calls);
+        let result = |call: ToolCall| {
+            let done = known.iter().find_map(|slot| match &slot.state {
+                SlotState::Done(outcome) if slot.call.id == call.id => Some(outcome.clone()),
+                SlotState::Done(_) | SlotState::Waiting { .. } | SlotState::Running { .. } => None,
+            });
+            let outcome = done.unwrap_or_else(unknown_outcome);
+            Content::ToolResult {
+                tool_use_id: call.id,
+                content: outcome.content,
+                is_error: outcome.is_error,
+                images: outcome.images,
+            }
+        };
+        self.pending = calls.into_iter().map(result).collect();
+    }
+
     /// The agent's name.
     #[must_use]
     pub fn agent(&self) -> &str {
@@ -248,6 +278,12 @@ impl Execution {
         self.model = self.alternatives.remove(0);
         self.window.forget_limits();
         Some(&self.model)
+    }
+
+    /// Whether another model is left to continue with.
+    #[must_use]
+    pub fn has_alternative(&self) -> bool {
+        !self.alternatives.is_empty()
     }
 
     /// The request that asks for the next turn.

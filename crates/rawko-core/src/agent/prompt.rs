@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::arbiter::{ExecutionSummary, execution_text, fence, one_line, plan_text};
+use crate::arbiter::{EarlierTask, ExecutionSummary, execution_text, fence, one_line, plan_text};
 use crate::machine::Plan;
 use crate::setup::{AgentSetup, ProjectContext};
 use crate::text::truncate;
@@ -103,6 +103,39 @@ pub fn continuation(plan: Option<&Plan>, reason: &str) -> String {
     }
     if plan.is_some() {
         let _ = write!(text, "\n\n# Plan\n{}", plan_with_step(plan));
+    }
+    text
+}
+
+/// The earlier tasks of the session, as a section of a conversation's first message; empty if there are none.
+#[must_use]
+pub fn earlier_tasks(tasks: &[EarlierTask]) -> String {
+    if tasks.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\n# Earlier tasks of this session, which have ended\n");
+    for earlier in tasks {
+        let words = format!("{}\nHow it ended: {}", earlier.task, earlier.summary);
+        let _ = writeln!(text, "- {}:\n{}", earlier.status, fence("earlier-task", &words));
+    }
+    text
+}
+
+/// The message with which an agent goes on to the next task of the session in its conversation.
+#[must_use]
+pub fn next_task(task: &str, earlier: &[EarlierTask], plan: Option<&Plan>, reason: &str) -> String {
+    let ended = earlier.last().map_or("ended", |task| task.status.as_str());
+    let mut text = format!(
+        "The task that you worked on has ended ({ended}). This is the next one, in the same project; files may have \
+         changed since you last looked.\n\n# Task\n{}\n",
+        task.trim()
+    );
+    if plan.is_some() {
+        let _ = write!(text, "\n# Plan\n{}\n", plan_with_step(plan));
+    }
+    if !reason.trim().is_empty() {
+        let reason = fence("arbiter", &truncate(reason.trim(), REASON_CHARS));
+        let _ = write!(text, "\n# Why it is your turn\n{reason}\n");
     }
     text
 }

@@ -9,8 +9,16 @@ use crate::facts::{CommandFact, DiffStat, OwnStatus};
 
 /// The run's facts; a line that says so if there are none.
 pub(super) fn text(facts: &RunFacts) -> String {
-    let RunFacts { changes, verification, repetition, budget, barred } = facts;
+    let RunFacts { changes, verification, repetition, budget, barred, earlier_tasks } = facts;
     let mut text = String::new();
+    for earlier in earlier_tasks {
+        let _ = writeln!(
+            text,
+            "- An earlier task of this session, which has ended as {} (the task above is the one to judge):\n{}",
+            earlier.status,
+            fence("earlier-task", &format!("{}\nHow it ended: {}", earlier.task, earlier.summary)),
+        );
+    }
     if let Some(changes) = changes {
         let _ = writeln!(text, "- Change of the tree since the run began: {}", diff(changes));
     }

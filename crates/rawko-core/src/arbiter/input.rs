@@ -66,6 +66,21 @@ pub struct RunFacts {
     /// Agents that cannot work now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub barred: Vec<BarredAgent>,
+    /// The earlier tasks of this session, oldest first; at most five.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub earlier_tasks: Vec<EarlierTask>,
+}
+
+/// An earlier task of the session, and how it ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierTask {
+    /// The task; its beginning if it is long.
+    pub task: String,
+    /// How it ended: `verified`, `claimed`, `failed`, `limited` or `cancelled`.
+    pub status: String,
+    /// The last words about it; their beginning if they are long.
+    pub summary: String,
 }
 
 /// Results of the verification commands.

@@ -32,7 +32,7 @@ pub(crate) use construct::{recent_history, summary_of_result};
 pub use errors::{category_of, recovery_actions, recovery_options};
 pub use fallback::{COMPLETE, Fallback, another, follow};
 pub use input::{
-    AgentDescription, BarredAgent, ConstraintContext, ErrorCategory, ErrorContext, ErrorSummary,
+    AgentDescription, BarredAgent, ConstraintContext, EarlierTask, ErrorCategory, ErrorContext, ErrorSummary,
     ErrorSurroundings, EvaluateProgressInput, ExecutionSummary, OutputSummary, RecentPerformance,
     RecordedFacts, RecoveryAction, RecoveryOption, Repetition, RunFacts, SelectAgentInput, TokenCounts,
     ToolLists, VerificationFacts,

@@ -321,7 +321,7 @@ mod tests {
     fn an_unknown_failure_leaves_a_completion_in_doubt() {
         let reviewer = |code: i32| {
             let command = json!({"command": "./demo", "exitCode": code, "effect": "unknown"});
-            did("reviewer", 3, json!({"facts": {"turns": 1, "commands": [command]}}))
+            did("reviewer", 3, json!({"facts": {"turns": 1, "verdict": "approved", "commands": [command]}}))
         };
         let history =
             |code: i32| vec![wrote("developer", 1, json!({})), did("tester", 2, ran(0)), reviewer(code)];

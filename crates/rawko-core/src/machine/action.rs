@@ -217,7 +217,10 @@ impl Action {
 
 fn start_task(context: &mut Context, input: &ActionInput<'_>) {
     if let MachineEvent::StartTask { task } = input.event {
-        *context = Context { task: task.clone(), started_at: Some(input.at), ..Context::default() };
+        // It is 0, except after earlier tasks of the same session.
+        let iteration_count = context.iteration_count;
+        let started_at = Some(input.at);
+        *context = Context { task: task.clone(), started_at, iteration_count, ..Context::default() };
     }
 }
 

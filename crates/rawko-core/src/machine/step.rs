@@ -39,6 +39,22 @@ impl Machine {
         Self { limits, state: table::INITIAL, context: Context::default() }
     }
 
+    /// A machine that waits for a task, after so many iterations of earlier tasks.
+    #[must_use]
+    pub fn after(limits: Limits, iteration_count: u32) -> Self {
+        let context = Context { iteration_count, ..Context::default() };
+        Self { context, ..Self::new(limits) }
+    }
+
+    /// Goes on in `state` after the end that a limit or a provider made, between two events. Failures in a row and the last
+    /// error are forgotten; the history stays. A fold over the events depends on it, as on [`Self::set_limits`].
+    pub fn take_up(&mut self, state: State) {
+        self.state = state;
+        self.context.limited = false;
+        self.context.consecutive_failures = 0;
+        self.context.last_error = None;
+    }
+
     /// The current state.
     #[must_use]
     pub fn state(&self) -> State {

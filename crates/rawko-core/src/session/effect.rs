@@ -177,6 +177,8 @@ impl Effect {
 pub enum TimerPurpose {
     /// The pause after an error.
     Backoff,
+    /// The pause before a failed model call is made again.
+    Retry,
     /// The end of an execution's time (`limits.timeout`).
     ExecutionDeadline,
     /// The end of an agent's time, over all its executions (`budget.maxDuration` of the agent).

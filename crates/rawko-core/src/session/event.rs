@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::answer::EffectAnswer;
-use crate::setup::{AgentSetup, Setup, VerifySetup};
+use crate::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
 use crate::time::Timestamp;
 
 /// Number of an effect within a session, from 1. The event that answers an effect names it.
@@ -55,6 +55,27 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero")]
         shared_events: u64,
     },
+    /// The next task of the session began, after the one before it had ended.
+    TaskContinued {
+        /// The task in the user's words.
+        task: String,
+        /// The setup of the run from now on.
+        setup: Box<Setup>,
+        /// Files that agents had seen and that have changed since.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed_files: Vec<String>,
+    },
+    /// A task that a limit or its provider had ended was taken up again.
+    TaskTakenUp {
+        /// The limits from now on. What was spent before counts.
+        limits: RunLimits,
+        /// Files that agents had seen and that have changed since.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed_files: Vec<String>,
+        /// New verification commands, if the user gave some.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verify: Option<VerifySetup>,
+    },
     /// A new process resumed the session after the previous one was gone.
     SessionResumed {
         /// Files that agents had seen and that have changed since.
@@ -62,6 +83,9 @@ pub enum Event {
         /// New verification commands, if the user gave some; without a command, nothing proves the task done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verify: Option<VerifySetup>,
+        /// New limits, if the user gave some.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<RunLimits>,
     },
     /// The user intervened.
     OverrideRequested {
@@ -98,6 +122,8 @@ impl Event {
         match self {
             Self::Answered { effect: _, answer } => answer.name(),
             Self::TaskStarted { .. } => "TaskStarted",
+            Self::TaskContinued { .. } => "TaskContinued",
+            Self::TaskTakenUp { .. } => "TaskTakenUp",
             Self::SessionResumed { .. } => "SessionResumed",
             Self::OverrideRequested { .. } => "OverrideRequested",
             Self::CancelRequested { .. } => "CancelRequested",
@@ -111,6 +137,8 @@ impl Event {
         match self {
             Self::Answered { effect, answer: _ } => Some(*effect),
             Self::TaskStarted { .. }
+            | Self::TaskContinued { .. }
+            | Self::TaskTakenUp { .. }
             | Self::SessionResumed { .. }
             | Self::OverrideRequested { .. }
             | Self::CancelRequested { .. }

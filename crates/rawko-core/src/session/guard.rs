@@ -55,6 +55,7 @@ impl Ledger {
             repetition: self.detector.noticed(),
             budget: Some(self.remaining_worth_telling()).filter(|left| *left != BudgetFacts::default()),
             barred,
+            earlier_tasks: self.carried.tasks.clone(),
         };
     }
 

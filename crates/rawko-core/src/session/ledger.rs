@@ -2,9 +2,11 @@
 //!
 //! Effects are numbered and checked here, for whatever phase issued them.
 
+use super::continuing::{CarriedOver, LastNumbers};
 use super::effect::{Effect, TimerPurpose};
 use super::loop_detector::LoopDetector;
 use super::open_effects::{OpenEffect, OpenEffects};
+use super::phase::FailingCall;
 use super::shared::SharedPart;
 use super::spend::{Refusal, Spend};
 use super::tree::TreeEvidence;
@@ -44,32 +46,63 @@ pub(super) struct Ledger {
     pub(super) facts: RunFacts,
     /// The limit that stops the run, once one does.
     pub(super) limit: Option<LimitKind>,
+    /// The model call that is made again, while it fails.
+    pub(super) failing: Option<FailingCall>,
+    /// How long the execution waited for models, in milliseconds, as far as its deadline has not been moved by it.
+    pub(super) waited_ms: u64,
+    /// What earlier tasks of the session left.
+    pub(super) carried: CarriedOver,
 }
 
 impl Ledger {
     pub(super) fn new(at: Timestamp, setup: &Setup, shared_events: u64) -> Self {
+        let none = LastNumbers { effect: EffectId(0), conversation: 0 };
+        Self::after(at, setup, SharedPart::of(shared_events), none, CarriedOver::default())
+    }
+
+    /// Of a task that begins after others of the same session.
+    pub(super) fn after(
+        at: Timestamp,
+        setup: &Setup,
+        shared: SharedPart,
+        last: LastNumbers,
+        carried: CarriedOver,
+    ) -> Self {
         let limits = Limits {
             agents: setup.agents.keys().cloned().collect(),
-            max_iterations: setup.limits.max_iterations,
+            max_iterations: carried.iterations.saturating_add(setup.limits.max_iterations),
             max_consecutive_failures: setup.limits.max_consecutive_failures,
         };
         Self {
             setup: setup.clone(),
             prices: PriceTable::with_overrides(setup.prices.clone()),
-            machine: Machine::new(limits),
+            machine: Machine::after(limits, carried.iterations),
             now: at,
-            open: OpenEffects::default(),
-            last_conversation: 0,
+            open: OpenEffects::after(last.effect),
+            last_conversation: last.conversation,
             statistics: HistoryStatistics::default(),
             spend: Spend::default(),
-            shared: SharedPart::of(shared_events),
+            shared,
             tree: TreeEvidence::default(),
             extractor_tokens: 0,
             detector: LoopDetector::new(setup.edition),
             drafted_plan: None,
             facts: RunFacts::default(),
             limit: None,
+            failing: None,
+            waited_ms: 0,
+            carried,
         }
+    }
+
+    /// The numbers after which the next task goes on.
+    pub(super) fn last_numbers(&self) -> LastNumbers {
+        LastNumbers { effect: self.open.last(), conversation: self.last_conversation }
+    }
+
+    /// Executions that this task has begun.
+    pub(super) fn own_iterations(&self) -> u32 {
+        self.iteration().saturating_sub(self.carried.iterations)
     }
 
     pub(super) fn iteration(&self) -> u32 {
@@ -95,9 +128,32 @@ impl Ledger {
                 whole.saturating_sub(self.elapsed_ms()).max(1)
             }
             TimerPurpose::AgentBudget => self.running_agent_time_left().unwrap_or(after_ms).max(1),
-            TimerPurpose::Backoff | TimerPurpose::ExecutionDeadline => after_ms,
+            TimerPurpose::Backoff | TimerPurpose::Retry | TimerPurpose::ExecutionDeadline => after_ms,
         };
         self.start_timer(purpose, left, reaction);
+    }
+
+    /// The agent waited for a model for so long, which is not its working time.
+    pub(super) fn waited(&mut self, ms: u64) {
+        self.waited_ms = self.waited_ms.saturating_add(ms);
+        self.spend.agents_paused(ms);
+    }
+
+    /// Starts the timer of an execution or an agent again whose time is not up yet, because a part of it was spent waiting
+    /// for a model. Returns whether it did.
+    pub(super) fn extend(&mut self, purpose: TimerPurpose, reaction: &mut Reaction) -> bool {
+        if self.setup.retry.is_none() {
+            return false;
+        }
+        let left = if purpose == TimerPurpose::AgentBudget {
+            self.running_agent_time_left().unwrap_or(0)
+        } else {
+            std::mem::take(&mut self.waited_ms)
+        };
+        if left > 0 {
+            self.start_timer(purpose, left, reaction);
+        }
+        left > 0
     }
 
     /// Asks a model, if the budgets allow it.
@@ -130,6 +186,7 @@ impl Ledger {
     /// an agent's own model consumed.
     pub(super) fn abandon_phase(&mut self, reaction: &mut Reaction) -> Usage {
         self.stop_work_timers();
+        self.failing = None;
         self.abandon(|effect| !effect.is_run_deadline(), reaction)
     }
 
@@ -193,6 +250,14 @@ impl Ledger {
 impl Reaction {
     pub(super) fn warn(&mut self, message: impl Into<String>) {
         self.notes.push(Note::Warned { message: message.into() });
+    }
+
+    /// Reports files that were changed by others.
+    pub(super) fn changed_since_seen(&mut self, files: &[String]) {
+        if !files.is_empty() {
+            let files = files.join(", ");
+            self.warn(format!("changed since an agent of this session last saw it: {files}"));
+        }
     }
 
     /// Reports that a conversation continues with another provider.

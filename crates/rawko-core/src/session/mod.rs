@@ -12,6 +12,7 @@
 
 mod agent_spend;
 mod answer;
+mod continuing;
 mod effect;
 mod event;
 mod exchange;
@@ -125,6 +126,14 @@ impl Session {
         self.run.as_ref().map_or(PhaseKind::Idle, |run| run.phase.kind())
     }
 
+    /// Why the run waits before it makes a failed model call again, and which attempt follows; `None` if it does not wait
+    /// for that.
+    #[must_use]
+    pub fn waits_to_retry(&self) -> Option<(&ErrorInfo, u32)> {
+        let run = self.run.as_ref()?;
+        Some((run.phase.waits_because_of()?, run.ledger.next_attempt()))
+    }
+
     /// What the arbiter would be asked now at `point`, once a task has begun; nothing is judged before an execution.
     #[must_use]
     pub fn arbiter_question(&self, point: DecisionPoint) -> Option<ArbiterQuestion> {
@@ -147,6 +156,14 @@ impl Session {
         self.run.as_ref().map(|run| run.ledger.remaining())
     }
 
+    /// How the run ended, if its machine is in a final state.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        let run = self.run.as_ref()?;
+        let state = run.ledger.machine.state();
+        state.is_final().then(|| run.ledger.outcome(state))
+    }
+
     /// The end of a session that the driver cannot carry on, with what was done and used until then.
     #[must_use]
     pub fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
@@ -154,6 +171,18 @@ impl Session {
             Some(run) => run.ledger.broken_off(at, error),
             None => Outcome::failed(error),
         }
+    }
+
+    /// The executions begun so far, those of earlier tasks included.
+    #[must_use]
+    pub fn executions(&self) -> u32 {
+        self.run.as_ref().map_or(0, |run| run.ledger.iteration())
+    }
+
+    /// The executions of earlier tasks: the present one's have higher numbers.
+    #[must_use]
+    pub fn earlier_executions(&self) -> u32 {
+        self.run.as_ref().map_or(0, |run| run.ledger.carried.iterations)
     }
 
     /// Effects that are still to be answered, oldest first.

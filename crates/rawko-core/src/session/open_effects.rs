@@ -52,6 +52,16 @@ impl OpenEffect {
 }
 
 impl OpenEffects {
+    /// None, after effects up to this number.
+    pub(super) fn after(last: EffectId) -> Self {
+        Self { last: last.0, ..Self::default() }
+    }
+
+    /// The number of the last effect that was issued.
+    pub(super) fn last(&self) -> EffectId {
+        EffectId(self.last)
+    }
+
     /// Gives a new effect its number.
     pub(super) fn issue(&mut self, effect: OpenEffect) -> EffectId {
         self.last += 1;

@@ -59,6 +59,19 @@ pub enum LimitKind {
     Stalled,
 }
 
+impl LimitKind {
+    /// The option of the command line that raises it; for a run that repeated itself, one that gives it more room.
+    #[must_use]
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Tokens => "--max-tokens N",
+            Self::Cost => "--max-cost USD",
+            Self::Time => "--timeout TIME",
+            Self::Iterations | Self::Stalled => "--max-iterations N",
+        }
+    }
+}
+
 /// The end of a run, with what was achieved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,9 +80,9 @@ pub struct Outcome {
     pub status: Status,
     /// What was achieved, or why not.
     pub summary: String,
-    /// Executions begun, including those that a fork shares.
+    /// Executions that the task has begun, including those that a fork shares.
     pub iterations: u32,
-    /// Tokens of the session's own model calls, without the shared part of a fork.
+    /// Tokens of the task's own model calls, without the shared part of a fork and earlier tasks of the session.
     pub usage: Usage,
     /// Cost of these calls in US dollars; `None` where a model's price is not known.
     #[serde(default)]
@@ -79,7 +92,7 @@ pub struct Outcome {
     pub shared: Option<Shared>,
     /// The files that the run changed: those that differ in the tree, by path, and those that tools wrote. Bounded.
     pub files_modified: Vec<String>,
-    /// From the session's own start to its end, in milliseconds.
+    /// From the task's own start in this session to its end, in milliseconds.
     pub duration_ms: u64,
     /// The limit that stopped it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,11 +132,10 @@ impl Outcome {
 impl Ledger {
     /// The outcome of a run that cannot continue because of `error`.
     pub(super) fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
-        let context = self.machine.context();
         Outcome {
             status: Status::Failed,
             summary: error.message.clone(),
-            iterations: context.iteration_count,
+            iterations: self.own_iterations(),
             usage: self.spend.own.usage,
             cost_usd: self.spend.own.cost_usd(),
             shared: self.shared_part(),
@@ -175,7 +187,7 @@ impl Ledger {
                 format!("Stopped: {}.{}", error.message, self.achieved())
             }
             (Status::Limited, ..) => {
-                format!("Stopped: all {} iterations are used up.{}", context.iteration_count, self.achieved())
+                format!("Stopped: all {} iterations are used up.{}", self.own_iterations(), self.achieved())
             }
             (Status::Failed, _, Some(error)) => {
                 let times = context.consecutive_failures;
@@ -188,7 +200,7 @@ impl Ledger {
         Outcome {
             status,
             summary,
-            iterations: context.iteration_count,
+            iterations: self.own_iterations(),
             usage: self.spend.own.usage,
             cost_usd: self.spend.own.cost_usd(),
             shared: self.shared_part(),

@@ -22,7 +22,7 @@ pub(super) struct Run {
     pub(super) ledger: Ledger,
     pub(super) phase: Phase,
     /// The execution that ended last, in case the arbiter lets its agent continue.
-    previous: Option<Box<Execution>>,
+    pub(super) previous: Option<Box<Execution>>,
 }
 
 impl Run {
@@ -31,19 +31,24 @@ impl Run {
         let mut run = Self { ledger, phase: Phase::Idle, previous: None };
         run.ledger.before_event(at);
         let mut reaction = Reaction::default();
-        for problem in &setup.place.instruction_problems {
-            reaction.warn(problem.as_str());
-        }
-        if let Some(after_ms) = setup.limits.max_duration_ms {
-            run.ledger.start_timer(TimerPurpose::RunDeadline, after_ms, &mut reaction);
-        }
+        run.start_clock(setup, &mut reaction);
         run.begin(task, &mut reaction);
         run.ledger.after_event();
         (run, reaction)
     }
 
+    /// Reports problems of the setup, and starts the run's time.
+    pub(super) fn start_clock(&mut self, setup: &Setup, reaction: &mut Reaction) {
+        for problem in &setup.place.instruction_problems {
+            reaction.warn(problem.as_str());
+        }
+        if let Some(after_ms) = setup.limits.max_duration_ms {
+            self.ledger.start_timer(TimerPurpose::RunDeadline, after_ms, reaction);
+        }
+    }
+
     /// Starts the machine. If the user named the first agent, the arbiter is not asked.
-    fn begin(&mut self, task: &str, reaction: &mut Reaction) {
+    pub(super) fn begin(&mut self, task: &str, reaction: &mut Reaction) {
         let start = MachineEvent::StartTask { task: task.to_owned() };
         let Some(agent) = self.ledger.setup.first_agent.clone() else {
             return self.feed(start, reaction);
@@ -65,17 +70,32 @@ impl Run {
         match event {
             Event::TaskStarted { .. } => reaction.ignored = true,
             Event::Answered { effect, answer } => self.answered(*effect, answer, &mut reaction),
-            Event::SessionResumed { changed_files, verify } => {
-                self.ledger.spend.paused(at.since(before));
+            Event::SessionResumed { changed_files, verify, limits } => {
+                if let Some(limits) = limits {
+                    self.ledger.set_limits(limits);
+                }
+                let paused = at.since(before);
+                self.ledger.spend.paused(paused);
+                if let Some(failing) = &mut self.ledger.failing {
+                    failing.paused(paused);
+                }
                 // What was written in the meantime is unknown.
                 self.ledger.tree.touched();
                 if let Some(verify) = verify {
                     self.ledger.verify_with(verify);
                 }
-                if !changed_files.is_empty() {
-                    let files = changed_files.join(", ");
-                    reaction.warn(format!("changed since an agent of this session last saw it: {files}"));
+                reaction.changed_since_seen(changed_files);
+            }
+            Event::TaskContinued { task, setup, changed_files } => {
+                self.next_task(at, task, setup, &mut reaction);
+                reaction.changed_since_seen(changed_files);
+            }
+            Event::TaskTakenUp { limits, changed_files, verify } => {
+                if let Some(verify) = verify {
+                    self.ledger.verify_with(verify);
                 }
+                self.take_up(limits, at.since(before), &mut reaction);
+                reaction.changed_since_seen(changed_files);
             }
             Event::OverrideRequested { command } => self.overridden(command, &mut reaction),
             Event::CancelRequested { reason: _ } => self.feed(MachineEvent::Cancel, &mut reaction),
@@ -99,7 +119,9 @@ impl Run {
         self.settle(id, answer, reaction);
         let phase = std::mem::take(&mut self.phase);
         let next = match (effect, answer) {
-            (OpenEffect::Timer { purpose, after_ms }, _) if purpose != TimerPurpose::Backoff => {
+            (OpenEffect::Timer { purpose, after_ms }, _)
+                if !matches!(purpose, TimerPurpose::Backoff | TimerPurpose::Retry) =>
+            {
                 if *answer == EffectAnswer::EffectLost {
                     self.ledger.restart_timer(purpose, after_ms, reaction);
                     Next::Phase(phase)
@@ -118,7 +140,10 @@ impl Run {
             EffectAnswer::ModelReplied { cached: true, .. } | EffectAnswer::EffectLost => {
                 self.ledger.spend.release(id);
             }
-            EffectAnswer::ModelReplied { usage, .. } => self.ledger.settle(id, *usage, reaction),
+            EffectAnswer::ModelReplied { usage, .. } => {
+                self.ledger.failing = None;
+                self.ledger.settle(id, *usage, reaction);
+            }
             EffectAnswer::ModelFailed { usage, .. } => {
                 if let Some(consumed) = self.ledger.settle_failed(id, *usage, reaction) {
                     self.phase.charge(consumed);
@@ -157,14 +182,14 @@ impl Run {
     }
 
     /// Gives the machine an event from outside the phase.
-    fn feed(&mut self, event: MachineEvent, reaction: &mut Reaction) {
+    pub(super) fn feed(&mut self, event: MachineEvent, reaction: &mut Reaction) {
         if let Some(next) = self.step(&event, reaction) {
             self.follow(next, reaction);
         }
     }
 
     /// Goes from phase to phase until one waits for the world.
-    fn follow(&mut self, mut next: Next, reaction: &mut Reaction) {
+    pub(super) fn follow(&mut self, mut next: Next, reaction: &mut Reaction) {
         loop {
             let event = match next {
                 Next::Phase(phase) => {
@@ -231,6 +256,9 @@ impl Run {
         {
             self.ledger.keep_draft(execution);
         }
+        if let Some(execution) = phase.into_execution() {
+            self.ledger.carried.keep(execution);
+        }
         if let (MachineEvent::SkipStep, Some(draft)) = (event, &mut self.ledger.drafted_plan) {
             // A step that is skipped is skipped in the draft too, which would bring it back otherwise.
             draft.skip_current_step();
@@ -240,7 +268,9 @@ impl Run {
 
     fn finish(&mut self, state: State, reaction: &mut Reaction) {
         self.phase = Phase::Idle;
-        self.previous = None;
+        if let Some(execution) = self.previous.take() {
+            self.ledger.carried.keep(execution);
+        }
         self.ledger.abandon_phase(reaction);
         self.ledger.abandon(|_| true, reaction);
         let outcome = Box::new(self.ledger.outcome(state));
@@ -253,6 +283,7 @@ impl Run {
         }
         let mut request = self.phase.request()?;
         self.ledger.spend.limit_answer(id, &mut request);
+        request.is_repeat = self.ledger.is_repeating();
         Some(request)
     }
 
@@ -261,7 +292,7 @@ impl Run {
     }
 }
 
-fn decided_by_user(decision: Decision, reaction: &mut Reaction) {
+pub(super) fn decided_by_user(decision: Decision, reaction: &mut Reaction) {
     reaction.notes.push(Note::DecisionMade(Box::new(DecisionRecord {
         point: DecisionPoint::Select,
         decision,

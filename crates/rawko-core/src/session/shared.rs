@@ -42,6 +42,11 @@ impl SharedPart {
     pub(super) fn of(events: u64) -> Self {
         Self { events_left: events, ..Self::default() }
     }
+
+    /// Shared events that are still to come.
+    pub(super) fn events_left(&self) -> u64 {
+        self.events_left
+    }
 }
 
 impl Ledger {

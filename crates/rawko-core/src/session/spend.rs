@@ -136,6 +136,11 @@ impl Spend {
     /// No process carried the run for so long.
     pub(super) fn paused(&mut self, ms: u64) {
         self.paused_ms = self.paused_ms.saturating_add(ms);
+        self.agents_paused(ms);
+    }
+
+    /// The agents did not work for so long.
+    pub(super) fn agents_paused(&mut self, ms: u64) {
         for spend in self.agents.values_mut() {
             spend.paused(ms);
         }

@@ -90,6 +90,7 @@ pub(crate) fn setup() -> Setup {
             cache: Default::default(),
             most_tokens: Some(16_000),
         },
+        retry: None,
         limits: RunLimits::default(),
         prices: BTreeMap::new(),
         tools,

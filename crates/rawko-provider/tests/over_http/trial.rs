@@ -55,6 +55,7 @@ pub(crate) fn request(messages: Vec<Arc<Message>>) -> ModelRequest {
         max_tokens: 1_000,
         temperature: Some(0.5),
         extra: Map::new(),
+        is_repeat: false,
     }
 }
 

@@ -3,19 +3,19 @@
 //! Owns the name of a tree as it is, which shows whether it changed between two looks, and how differences are put in
 //! figures. Nothing is kept here, and no line of a patch is made: this is done once for every execution.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rawko_core::facts::{DiffStat, TreeInspection};
 use rawko_core::text::truncate;
 
+use super::Checkpoints;
 use super::diff::{self, ChangeKind, FileChange};
 use super::error::CheckpointError;
 use super::listing::TreeListing;
 use super::objects::Objects;
 use super::scratch::Scratch;
 use super::store::Store;
-use super::{Checkpoints, number};
 
 /// Files that are named with their figures.
 const NAMED: usize = 20;
@@ -37,15 +37,13 @@ impl Checkpoints {
     }
 
     /// Compares the tree as it is now with what was kept before execution `iteration`, and with what was kept before
-    /// the session's first change.
+    /// the task's first change.
     ///
     /// # Errors
     /// [`CheckpointError::Unknown`] where nothing was kept for it, [`CheckpointError::Gone`] where that is lost.
     pub fn inspect(&self, iteration: u32) -> Result<TreeInspection, CheckpointError> {
         let store = self.store()?;
-        let names = store.names()?;
-        let kept: BTreeMap<u32, &String> =
-            names.iter().filter_map(|(name, id)| Some((number(name)?, id))).collect();
+        let kept = self.of_this_task(store.names()?);
         let Some(before) = kept.get(&iteration) else {
             return Err(CheckpointError::Unknown {
                 session: self.session.clone(),

@@ -51,6 +51,8 @@ pub struct Checkpoints {
     project: PathBuf,
     directory: PathBuf,
     session: String,
+    /// Executions of earlier tasks of the session, which are not compared with.
+    since: u32,
     /// What the journal says was kept; empty while the session is being made.
     recorded: BTreeMap<u32, String>,
     /// The version of rawko that made the session, as its journal says.
@@ -102,6 +104,7 @@ impl Checkpoints {
             project: project.to_owned(),
             directory: directory.to_owned(),
             session: session.to_owned(),
+            since: 0,
             recorded: BTreeMap::new(),
             rawko: None,
             path: std::env::var_os("PATH"),
@@ -118,6 +121,18 @@ impl Checkpoints {
             rawko: Some(journal.header.rawko.clone()),
             ..Self::new(project, directory, &journal.header.session)
         }
+    }
+
+    /// Compares with what was kept after so many executions: the session goes on with its next task.
+    #[must_use]
+    pub fn after(self, executions: u32) -> Self {
+        Self { since: executions, ..self }
+    }
+
+    /// What was kept before the executions of the present task, in their order.
+    fn of_this_task(&self, names: BTreeMap<String, String>) -> BTreeMap<u32, String> {
+        let numbered = names.into_iter().filter_map(|(name, id)| Some((number(&name)?, id)));
+        numbered.filter(|(number, _)| *number > self.since).collect()
     }
 
     /// Looks for git in these folders instead, separated as in `PATH`.

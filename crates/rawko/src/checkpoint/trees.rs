@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::Checkpoints;
 use super::error::CheckpointError;
 use super::restore::Restorer;
 use super::scratch::Scratch;
 use super::snapshot::{Snapshot, TreeEntry};
 use super::store::Store;
-use super::{Checkpoints, number};
 
 /// Files whose contents are in memory at once.
 const BATCH: usize = 200;
@@ -48,16 +48,15 @@ pub(crate) enum Version {
 }
 
 impl Checkpoints {
-    /// The tree before the session's first change beside the present one; `None` if nothing was kept, because nothing
+    /// The tree before the task's first change beside the present one; `None` if nothing was kept, because nothing
     /// was changed.
     ///
     /// # Errors
     /// If git cannot be asked, or what was kept is gone.
     pub(crate) fn trees(&self) -> Result<Option<Trees>, CheckpointError> {
         let store = self.store()?;
-        let names = store.names()?;
-        let kept = names.iter().filter_map(|(name, id)| Some((number(name)?, id)));
-        let Some((_, id)) = kept.min() else { return Ok(None) };
+        let kept = self.of_this_task(store.names()?);
+        let Some(id) = kept.values().next() else { return Ok(None) };
         let first = store.snapshot(id)?;
         let listing = store.list(&first.keys().cloned().collect())?;
         let objects = store.objects_of(id)?;
@@ -68,6 +67,14 @@ impl Checkpoints {
         let first_tree = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
         let name = objects.read(&scratch, "names the first tree").args(first_tree).line()?;
         Ok(Some(Trees { store, scratch, first, now, name }))
+    }
+
+    /// Where the session's directory keeps what surrounded the project before the task's first change.
+    pub(crate) fn name_of_record(&self) -> String {
+        match self.since {
+            0 => "checks.json".to_owned(),
+            since => format!("checks-{since}.json"),
+        }
     }
 
     /// What git ignores, relative to the project; a folder that is ignored as a whole stands for what it holds and ends

@@ -127,7 +127,7 @@ impl Layers {
             }
         }
         // These keys of `provider:` are not names of providers.
-        names.retain(|name| !matches!(*name, "default" | "fallback"));
+        names.retain(|name| !matches!(*name, "default" | "fallback" | "retry"));
         names.sort_unstable();
         names.dedup();
         names

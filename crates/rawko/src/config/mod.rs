@@ -29,6 +29,7 @@ mod load;
 mod markdown;
 mod model;
 mod nearest;
+mod patience;
 mod position;
 mod provider;
 mod report;
@@ -60,6 +61,7 @@ pub use model::{
     AgentsSection, ArbiterConfig, CacheConfig, CachePoints, Config, Constraints, CustomTool, MemoryConfig,
     ProviderConfig, ProviderSection, ProviderType, TimeoutConfig, Version,
 };
+pub use patience::{OutageConfig, Patience};
 pub use position::Position;
 pub use provider::ResolvedProvider;
 pub use rawko_core::{NotATimeSpan, PlainNumber, TimeSpan};

@@ -20,6 +20,7 @@ use rawko_core::TimeSpan;
 use super::time_limit::TimeLimit;
 
 use super::api_key_env::ApiKeyEnv;
+use super::patience::OutageConfig;
 use super::verify::VerifyConfig;
 
 /// All settings of `config.yaml`, with defaults filled in.
@@ -84,7 +85,7 @@ impl<'de> Deserialize<'de> for Version {
     }
 }
 
-/// `provider:` — `default`, `fallback`, and under every other key a provider of that name.
+/// `provider:` — `default`, `fallback`, `retry`, and under every other key a provider of that name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderSection {
@@ -94,6 +95,9 @@ pub struct ProviderSection {
     /// Names of the providers to try, in order, when one has no valid key, does not serve the model, or keeps failing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
+    /// How long a run waits for a provider that is down.
+    #[serde(skip_serializing_if = "is_default")]
+    pub retry: OutageConfig,
     /// The providers by name.
     #[serde(flatten)]
     pub named: BTreeMap<String, ProviderConfig>,

@@ -152,12 +152,13 @@ impl Translator<'_> {
     /// Under `provider:` every unknown key is the name of a provider, so a scalar there is a misspelt key.
     fn stray_provider_key(&self, pointer: &str, value: &Value) -> Option<(String, String)> {
         let name = pointer.strip_prefix("/provider/").filter(|_| self.kind == FileKind::Config)?;
-        if name.contains('/') || matches!(name, "default" | "fallback") || value.is_object() {
+        if name.contains('/') || matches!(name, "default" | "fallback" | "retry") || value.is_object() {
             return None;
         }
-        let known = ["default", "fallback", "type", "preset", "model", "baseUrl", "apiKeyEnv", "maxTokens"];
+        let known =
+            ["default", "fallback", "retry", "type", "preset", "model", "baseUrl", "apiKeyEnv", "maxTokens"];
         let help = match nearest(name, known.iter().copied()) {
-            Some(near @ ("default" | "fallback")) => format!("did you mean `{near}`?"),
+            Some(near @ ("default" | "fallback" | "retry")) => format!("did you mean `{near}`?"),
             Some(near) => format!(
                 "`{near}` is a setting of one provider; write it below the provider's name, as in `claude: {{ {near}: … }}`"
             ),

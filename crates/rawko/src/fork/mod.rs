@@ -164,6 +164,13 @@ impl Rawko {
                     redactor.setup(&mut setup)?;
                     Event::TaskStarted { task: task.clone(), setup: Box::new(setup), shared_events: 0 }
                 }
+                Event::TaskContinued { task, setup, changed_files } => {
+                    let mut setup = self.overridden(setup)?;
+                    redactor = self.redactor(&self.providers(&setup).unwrap_or_default());
+                    redactor.setup(&mut setup)?;
+                    let (task, changed_files) = (task.clone(), changed_files.clone());
+                    Event::TaskContinued { task, setup: Box::new(setup), changed_files }
+                }
                 Event::AgentsReloaded { agents } => {
                     let mut agents = agents.clone();
                     self.override_models(&mut agents)?;
@@ -211,17 +218,7 @@ impl Rawko {
         if overrides.no_cache {
             setup.arbiter.cache = CacheUse::default();
         }
-        let limits = &mut setup.limits;
-        limits.max_iterations = overrides.max_iterations.unwrap_or(limits.max_iterations);
-        limits.max_tokens = overrides.max_tokens.map(u64::from).or(limits.max_tokens);
-        if let Some(max) = overrides.max_cost_usd {
-            limits.max_cost_usd = Some(max).filter(|max| *max > 0.0);
-            limits.cost_is_default = false;
-        }
-        if let Some(limit) = overrides.timeout {
-            limits.max_duration_ms = limit.as_ms();
-            limits.duration_is_default = false;
-        }
+        setup.limits = self.raised(&setup.limits);
         crate::assemble::lift_default_cost(&mut setup);
         self.check_prices(&setup)?;
         Ok(setup)
@@ -248,8 +245,11 @@ impl Rawko {
 /// Whether the setup may be another after this event.
 fn changes_setup(event: &Event) -> bool {
     match event {
-        Event::TaskStarted { .. } | Event::AgentsReloaded { .. } => true,
-        Event::SessionResumed { verify, changed_files: _ } => verify.is_some(),
+        Event::TaskStarted { .. }
+        | Event::TaskContinued { .. }
+        | Event::TaskTakenUp { .. }
+        | Event::AgentsReloaded { .. } => true,
+        Event::SessionResumed { verify, limits, changed_files: _ } => verify.is_some() || limits.is_some(),
         Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
         | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
         | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }

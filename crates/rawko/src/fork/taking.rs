@@ -201,6 +201,8 @@ fn answering(event: Event, effect: EffectId) -> Event {
             Event::Answered { effect, answer: EffectAnswer::EffectLost }
         }
         Event::TaskStarted { .. }
+        | Event::TaskContinued { .. }
+        | Event::TaskTakenUp { .. }
         | Event::SessionResumed { .. }
         | Event::OverrideRequested { .. }
         | Event::CancelRequested { .. }

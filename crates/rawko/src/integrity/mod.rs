@@ -39,8 +39,6 @@ use surroundings::{Differences, Place, Surroundings};
 const BASELINE: Duration = Duration::from_secs(120);
 /// Changed checks that are listed.
 const LISTED: usize = 100;
-/// Where a session keeps what it recorded.
-const RECORD: &str = "checks.json";
 
 /// The commands of one verification, and what is said about them in the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,7 +124,7 @@ impl IntegrityGuard {
         if self.before().is_some() {
             return false;
         }
-        let path = self.directory.join(RECORD);
+        let path = self.directory.join(self.checkpoints.name_of_record());
         let (surroundings, is_first) =
             match std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
                 Some(recorded) => (recorded, false),

@@ -89,8 +89,13 @@ impl Reader<'_> {
             self.named.programs.insert((*program).to_owned());
         }
         if INTERPRETERS.contains(program) {
-            // With `-m` or `-c` there is no file.
-            let file = arguments.iter().take_while(|word| !matches!(**word, "-m" | "-c" | "-e"));
+            // With these options there is no file: what is run stands in the command, or is a module.
+            let no_file: &[&str] = match *program {
+                "bash" | "sh" | "dash" | "zsh" => &["-c"],
+                "node" | "ruby" | "perl" | "lua" | "bun" => &["-e", "--eval", "-p"],
+                _ => &["-m", "-c"],
+            };
+            let file = arguments.iter().take_while(|word| !no_file.contains(*word));
             if let Some(file) = file.into_iter().find(|word| !word.starts_with('-')) {
                 self.file(file, folder, depth);
             }

@@ -21,6 +21,12 @@ impl Redactor {
                 self.clean(task);
                 self.instructions(setup);
             }
+            Event::TaskContinued { task, setup, changed_files } => {
+                self.clean(task);
+                self.instructions(setup);
+                self.keep_clean(changed_files);
+            }
+            Event::TaskTakenUp { limits: _, changed_files, verify: _ } => self.keep_clean(changed_files),
             Event::Answered {
                 effect,
                 answer:
@@ -63,7 +69,7 @@ impl Redactor {
             Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
                 self.clean_all(verification.runs.iter_mut().map(|run| &mut run.output));
             }
-            Event::SessionResumed { changed_files, verify: _ } => self.keep_clean(changed_files),
+            Event::SessionResumed { changed_files, verify: _, limits: _ } => self.keep_clean(changed_files),
             Event::CancelRequested { reason } => self.clean(reason),
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint: _ } }
             | Event::OverrideRequested { command: _ }

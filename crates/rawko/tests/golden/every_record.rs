@@ -16,7 +16,7 @@ use rawko_core::session::{
     Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event,
     KeptMemory, LimitKind, Note, Outcome, Override, Stamped, Status, TimerPurpose,
 };
-use rawko_core::setup::{AgentSetup, Setup};
+use rawko_core::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
 use rawko_core::tool::{SeenFile, ToolAccess, ToolOutcome};
 use rawko_core::usage::Usage;
 use rawko_core::{ErrorCode, ErrorInfo, FailedWork, Timestamp};
@@ -80,7 +80,22 @@ pub(crate) fn events() -> Vec<Stamped> {
             effect: EffectId(11),
             answer: EffectAnswer::VerificationFinished { verification: verification() },
         },
+        Event::TaskContinued {
+            task: "document it".into(),
+            setup: Box::new(setup()),
+            changed_files: vec!["a.rs".into()],
+        },
+        Event::TaskTakenUp {
+            limits: RunLimits { max_cost_usd: Some(20.0), ..RunLimits::default() },
+            changed_files: vec!["a.rs".into()],
+            verify: Some(VerifySetup {
+                commands: vec!["true".into()],
+                timeout_ms: 1,
+                ..VerifySetup::default()
+            }),
+        },
         Event::SessionResumed {
+            limits: Some(RunLimits { max_tokens: Some(9_000), ..RunLimits::default() }),
             changed_files: vec!["a.txt".into(), "b/ü.txt".into()],
             verify: Some(rawko_core::setup::VerifySetup {
                 commands: vec!["make test".into()],
@@ -129,6 +144,8 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::Answered { answer: EffectAnswer::MemoryKept { .. }, .. }
             | Event::Answered { answer: EffectAnswer::TreeInspectionFailed { .. }, .. }
             | Event::Answered { answer: EffectAnswer::VerificationFinished { .. }, .. }
+            | Event::TaskContinued { .. }
+            | Event::TaskTakenUp { .. }
             | Event::SessionResumed { .. }
             | Event::Answered { answer: EffectAnswer::TimerFired, .. }
             | Event::Answered { answer: EffectAnswer::EffectLost, .. }
@@ -204,6 +221,7 @@ pub(crate) fn step() -> StepRecord {
     });
     for purpose in [
         TimerPurpose::Backoff,
+        TimerPurpose::Retry,
         TimerPurpose::ExecutionDeadline,
         TimerPurpose::AgentBudget,
         TimerPurpose::RunDeadline,
@@ -467,6 +485,7 @@ fn error() -> ErrorInfo {
         status: Some(429),
         request_id: Some("req-1".into()),
         retry_after_ms: Some(1_500),
+        attempts: std::num::NonZeroU16::new(5),
         tool: Some("Bash".into()),
         work: Some(Box::new(FailedWork {
             command: Some("make test".into()),
@@ -514,6 +533,7 @@ fn setup() -> Setup {
         },
         "fallback": [{"provider": "openai", "model": "n", "maxTokens": 100}],
         "limits": {"maxIterations": 1, "maxConsecutiveFailures": 2, "maxTokens": 3, "maxCostUsd": 4.5, "maxDurationMs": 6},
+        "retry": {"patienceMs": 7},
         "prices": {"m": {"input": 1.0, "output": 2.0, "cacheRead": 0.1, "cacheWrite": 1.25,
             "longPrompt": {"aboveTokens": 200_000, "inputFactor": 2.0, "outputFactor": 1.5}}},
         "tools": [{"name": "Read", "description": "d", "inputSchema": {"type": "object"}, "access": "read_only"}],

@@ -39,7 +39,7 @@ async fn each_decision_is_told_with_what_was_seen_and_said() {
     assert_eq!(last.alternatives.kinds, ["SELECT_MODE", "CONTINUE", "RETRY"]);
     assert_eq!(
         last.alternatives.rules,
-        Some(Decision::Continue { reason: "It ran no command: nothing is known yet".into() })
+        Some(Decision::Continue { reason: "The next step of the plan is open".into() })
     );
     assert_eq!(last.cost_usd, None, "the price of a scripted model is not known");
 }

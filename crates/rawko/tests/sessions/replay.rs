@@ -77,7 +77,7 @@ async fn a_changed_prompt_is_told_by_the_request_that_it_changes() {
     let changed = agent("name: checker\nsystemPrompt: You check twice.\n");
     check(changed, Some("checker"), "effects[0].request.system", "You check twice.").await;
     let changed = agent("name: checker\nsystemPrompt: You check.\ntools: {blocked: [Bash]}\n");
-    check(changed, Some("select"), "effects[0].request.", "Without: Bash").await;
+    check(changed, Some("select"), "effects[1].request.", "Without: Bash").await;
     let changed = agent("name: checker\nsystemPrompt: You check.\nlimits: {maxTokens: 77}\n");
     check(changed, Some("checker"), "effects[0].request.maxTokens", "77").await;
     let changed = |trial: &Trial| {
@@ -100,5 +100,5 @@ async fn a_changed_permission_is_told_where_it_denies() {
             "name: worker\nsystemPrompt: You work.\ntools: {blocked: [Grep, Append]}\n",
         );
     };
-    check(changed, Some("select"), "effects[0].request.", "Without: Grep, Append").await;
+    check(changed, Some("select"), "effects[1].request.", "Without: Grep, Append").await;
 }

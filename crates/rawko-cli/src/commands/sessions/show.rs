@@ -76,6 +76,9 @@ impl History {
             let Record::Event(stamped) = record else { continue };
             history.events.extend(reported(stamped, &journal.header, path, &speakers));
             let reaction = session.apply(stamped);
+            if !session.state().is_final() {
+                history.outcome = None;
+            }
             history.events.extend(reaction.notes.iter().cloned().map(RunEvent::Note));
             for effect in &reaction.effects {
                 history.events.extend(RunEvent::of_effect(effect, &session, stamped.at));
@@ -112,6 +115,21 @@ fn reported(
             limits: Some(setup.limits),
             degraded: header.degraded.clone(),
         }),
+        Event::TaskContinued { task, setup, changed_files: _ } => Some(RunEvent::SessionStarted {
+            session: header.session.clone(),
+            task: task.clone(),
+            at: stamped.at,
+            agents: setup.agents.keys().cloned().collect(),
+            journal: path.display().to_string(),
+            resumed: true,
+            forked_from: header.forked_from.clone(),
+            dry_run: false,
+            limits: Some(setup.limits),
+            degraded: header.degraded.clone(),
+        }),
+        Event::TaskTakenUp { .. } => {
+            Some(RunEvent::warning("the task was taken up again, with these limits"))
+        }
         Event::Answered { effect, answer: EffectAnswer::ModelReplied { message, .. } } => {
             let text = message.text();
             let agent = speakers.get(effect).cloned().unwrap_or_default();

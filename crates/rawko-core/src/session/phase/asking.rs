@@ -139,6 +139,11 @@ impl Asking {
         self.usage += usage;
     }
 
+    /// Whether another model is left to ask.
+    pub(super) fn has_alternative(&self) -> bool {
+        !self.alternatives.is_empty()
+    }
+
     /// Asks the question, or asks it again.
     pub(super) fn ask(mut self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let cache_key = self.cache_key.clone();

@@ -17,6 +17,8 @@ pub enum PhaseKind {
     Asking,
     /// A pause after an error.
     BackingOff,
+    /// A pause after a failed model call, which is then made again.
+    Retrying,
     /// The memories for an agent are looked up.
     Recalling,
     /// The agent's model is asked.
@@ -37,10 +39,11 @@ pub enum PhaseKind {
 
 impl PhaseKind {
     /// All kinds, in the order in which a run usually passes them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Idle,
         Self::Asking,
         Self::BackingOff,
+        Self::Retrying,
         Self::Recalling,
         Self::Turn,
         Self::Summarizing,
@@ -58,6 +61,7 @@ impl PhaseKind {
             Self::Idle => "idle",
             Self::Asking => "asking",
             Self::BackingOff => "backing_off",
+            Self::Retrying => "retrying",
             Self::Recalling => "recalling",
             Self::Turn => "turn",
             Self::Summarizing => "summarizing",
@@ -76,19 +80,21 @@ impl PhaseKind {
         use PhaseKind as P;
         match self {
             P::Idle => &[P::Asking],
-            P::Asking => &[P::BackingOff, P::Recalling, P::Turn, P::Summarizing, P::Verifying],
+            P::Asking => &[P::BackingOff, P::Retrying, P::Recalling, P::Turn, P::Summarizing, P::Verifying],
             P::BackingOff => &[P::Asking],
+            P::Retrying => &[P::Asking, P::BackingOff, P::Turn, P::Summarizing, P::Inspecting, P::Learning],
             P::Recalling => &[P::Asking, P::Turn],
             P::Turn => &[
                 P::Asking,
                 P::BackingOff,
+                P::Retrying,
                 P::Summarizing,
                 P::Checkpointing,
                 P::Tools,
                 P::Inspecting,
                 P::Learning,
             ],
-            P::Summarizing => &[P::Asking, P::BackingOff, P::Turn, P::Inspecting, P::Learning],
+            P::Summarizing => &[P::Asking, P::BackingOff, P::Retrying, P::Turn, P::Inspecting, P::Learning],
             P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Learning],
             P::Tools => &[
                 P::Asking,
@@ -112,6 +118,7 @@ impl Phase {
             Self::Idle => PhaseKind::Idle,
             Self::Asking(_) => PhaseKind::Asking,
             Self::BackingOff => PhaseKind::BackingOff,
+            Self::Retrying(_) => PhaseKind::Retrying,
             Self::Recalling(_) => PhaseKind::Recalling,
             Self::Turn(_) => PhaseKind::Turn,
             Self::Summarizing(_) => PhaseKind::Summarizing,

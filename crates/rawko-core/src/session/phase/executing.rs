@@ -39,9 +39,25 @@ pub(in crate::session) fn start(
     if let Err(error) = ledger.begins(&before, name) {
         return failed(None, error, ledger, reaction);
     }
-    let continued = previous.filter(|execution| {
-        conversation == Conversation::Same && execution.agent() == name && execution.can_resume()
-    });
+    let (continued, over) = match previous {
+        Some(execution)
+            if conversation == Conversation::Same && execution.agent() == name && execution.can_resume() =>
+        {
+            (Some(execution), None)
+        }
+        previous => (None, previous),
+    };
+    if let Some(execution) = over {
+        ledger.carried.keep(execution);
+    }
+    if continued.is_none()
+        && let Some(mut execution) = ledger.carried_conversation(name)
+    {
+        let (task, tasks) = (ledger.machine.context().task.as_str(), ledger.carried.tasks.as_slice());
+        let words = prompt::next_task(task, tasks, ledger.effective_plan(), last_reason(ledger));
+        execution.resume(agent.config.max_turns(), words);
+        return begin_work(execution, &agent, true, ledger, reaction);
+    }
     match continued {
         Some(mut execution) => {
             let continuation = prompt::continuation(ledger.effective_plan(), last_reason(ledger));
@@ -67,7 +83,8 @@ pub(super) fn begin_conversation(
     };
     let context = ledger.machine.context();
     let before = recent_history(context, &ledger.statistics, EVALUATE_HISTORY);
-    let opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
+    let mut opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
+    opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));
     let stable = prompt::system_prompt(&agent, &ledger.setup.place);
     let tools = policy::offered_tools(&agent.config, &ledger.setup.tools);
     let id = ledger.new_conversation();
@@ -95,6 +112,7 @@ fn begin_work(
     if let Some(why) = ledger.barred_by_budget(&name) {
         return out_of_budget(execution, why, ledger, reaction);
     }
+    ledger.waited_ms = 0;
     ledger.start_work_timer(&name, reaction);
     if let Some(after_ms) = agent.config.limits.timeout {
         ledger.start_timer(TimerPurpose::ExecutionDeadline, after_ms, reaction);

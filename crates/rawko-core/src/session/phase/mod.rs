@@ -12,18 +12,21 @@ mod inspecting;
 mod learning;
 mod objection;
 mod recalling;
+mod retrying;
 mod summarizing;
 mod tools;
 mod turn;
 mod verifying;
 
 pub use diagram::{PhaseKind, phase_diagram};
+pub(super) use retrying::FailingCall;
 
 use asking::Asking;
 use checkpointing::Checkpointing;
 use inspecting::Inspecting;
 use learning::Learning;
 use recalling::Recalling;
+use retrying::{CallFailure, Retrying};
 use summarizing::Summarizing;
 use tools::Tools;
 use turn::Turn;
@@ -51,6 +54,8 @@ pub(super) enum Phase {
     Asking(Box<Asking>),
     /// A pause after an error, before the arbiter is asked again.
     BackingOff,
+    /// A pause after a failed model call, which is then made again.
+    Retrying(Box<Retrying>),
     /// The memories for an agent are looked up before it begins.
     Recalling(Recalling),
     /// The agent's model is asked for its next turn.
@@ -106,9 +111,13 @@ impl Phase {
                 let reply = Reply { message, usage, stop_reason, cached, limit };
                 phase.on_reply(&reply, ledger, reaction)
             }
-            (phase, A::ModelFailed { error, .. }) => phase.on_failure(error.clone(), ledger, reaction),
+            (phase, A::ModelFailed { error, usage, .. }) => {
+                let failure = CallFailure { error: error.clone(), was_cut: usage.is_some() };
+                phase.on_failure(failure, ledger, reaction)
+            }
             (phase, A::EffectLost) => phase.on_loss(effect, ledger, reaction),
             (Self::BackingOff, A::TimerFired) => asking::select(ledger, reaction),
+            (Self::Retrying(phase), A::TimerFired) => (*phase).again(effect, ledger, reaction),
             (Self::Recalling(phase), A::MemoriesRecalled { recalled }) => {
                 phase.recalled(recalled, ledger, reaction)
             }
@@ -145,13 +154,39 @@ impl Phase {
         }
     }
 
-    fn on_failure(self, error: ErrorInfo, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        match self {
+    fn on_failure(self, failure: CallFailure, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let phase = match self {
+            // A memory is not worth a wait.
+            Self::Learning(phase) => return phase.failed(&failure.error, reaction),
+            phase => match Retrying::after(&failure, phase, ledger, reaction) {
+                Ok(next) => return next,
+                Err(phase) => phase,
+            },
+        };
+        let error = failure.error;
+        match phase {
             Self::Asking(phase) => phase.failed(error, ledger, reaction),
             Self::Turn(phase) => phase.failed(error, ledger, reaction),
             Self::Summarizing(phase) => phase.failed(error, ledger, reaction),
-            Self::Learning(phase) => phase.failed(&error, reaction),
             phase => phase.ignore(reaction),
+        }
+    }
+
+    /// Whether another model is left for this phase's call.
+    fn has_alternative(&self) -> bool {
+        match self {
+            Self::Asking(phase) => phase.has_alternative(),
+            Self::Turn(phase) => phase.execution.has_alternative(),
+            Self::Summarizing(phase) => phase.execution.has_alternative(),
+            Self::Idle
+            | Self::BackingOff
+            | Self::Retrying(_)
+            | Self::Recalling(_)
+            | Self::Tools(_)
+            | Self::Checkpointing(_)
+            | Self::Inspecting(_)
+            | Self::Learning(_)
+            | Self::Verifying(_) => false,
         }
     }
 
@@ -167,6 +202,7 @@ impl Phase {
                 }
                 _ => self.ignore(reaction),
             },
+            Self::Retrying(phase) => phase.resumed(ledger, reaction),
             Self::Recalling(phase) => phase.ask(ledger, reaction),
             Self::Turn(phase) => Turn::start(phase.execution, ledger, reaction),
             Self::Summarizing(phase) => phase.ask(ledger, reaction),
@@ -210,15 +246,28 @@ impl Phase {
         }
     }
 
+    /// The arbiter is asked which agent works next.
+    pub(super) fn select(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        asking::select(ledger, reaction)
+    }
+
     /// A timer other than the pause after an error ran out.
     pub(super) fn on_deadline(
-        self,
+        mut self,
         purpose: TimerPurpose,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
+        if let Self::Retrying(phase) = &mut self {
+            phase.count(ledger);
+        }
         match purpose {
-            TimerPurpose::Backoff => self.ignore(reaction),
+            TimerPurpose::Backoff | TimerPurpose::Retry => self.ignore(reaction),
+            TimerPurpose::ExecutionDeadline | TimerPurpose::AgentBudget
+                if ledger.extend(purpose, reaction) =>
+            {
+                Next::Phase(self)
+            }
             TimerPurpose::ExecutionDeadline => {
                 let message = "the agent's time for one execution is up (limits.timeout)";
                 let error = ErrorInfo::new(ErrorCode::Timeout, message);
@@ -268,6 +317,7 @@ impl Phase {
             Self::Asking(phase) => phase.consumed(usage),
             Self::Turn(phase) => phase.execution.consumed(usage),
             Self::Summarizing(phase) => phase.execution.consumed(usage),
+            Self::Retrying(phase) => phase.phase.charge(usage),
             // The extractor's calls belong to the run, not to an agent.
             Self::Learning(_)
             | Self::Idle
@@ -289,6 +339,7 @@ impl Phase {
             Self::Checkpointing(phase) => Some(&phase.execution),
             Self::Inspecting(phase) => Some(&phase.execution),
             Self::Learning(phase) => Some(&phase.execution),
+            Self::Retrying(phase) => phase.phase.execution(),
             Self::Idle | Self::Asking(_) | Self::BackingOff | Self::Recalling(_) | Self::Verifying(_) => None,
         }
     }
@@ -302,6 +353,7 @@ impl Phase {
             Self::Checkpointing(phase) => Some(phase.execution),
             Self::Inspecting(phase) => Some(phase.execution),
             Self::Learning(phase) => Some(phase.execution),
+            Self::Retrying(phase) => phase.phase.into_execution(),
             Self::Idle | Self::Asking(_) | Self::BackingOff | Self::Recalling(_) | Self::Verifying(_) => None,
         }
     }
@@ -315,10 +367,29 @@ impl Phase {
             Self::Learning(phase) => phase.request(),
             Self::Idle
             | Self::BackingOff
+            | Self::Retrying(_)
             | Self::Recalling(_)
             | Self::Tools(_)
             | Self::Checkpointing(_)
             | Self::Inspecting(_)
+            | Self::Verifying(_) => None,
+        }
+    }
+
+    /// Why this phase waits before its model call is made again, if it does.
+    pub(super) fn waits_because_of(&self) -> Option<&ErrorInfo> {
+        match self {
+            Self::Retrying(phase) => Some(phase.error()),
+            Self::Idle
+            | Self::Asking(_)
+            | Self::BackingOff
+            | Self::Recalling(_)
+            | Self::Turn(_)
+            | Self::Summarizing(_)
+            | Self::Tools(_)
+            | Self::Checkpointing(_)
+            | Self::Inspecting(_)
+            | Self::Learning(_)
             | Self::Verifying(_) => None,
         }
     }

@@ -92,6 +92,12 @@ impl HtmlPage {
             TranscriptEvent::ModelFailed { error } => {
                 self.labelled("Error", &format!("{}: {}", error.code, error.message));
             }
+            TranscriptEvent::TaskContinued { task } => {
+                self.block("h2", &format!("Next task: {}", text::line(task)));
+            }
+            TranscriptEvent::TaskTakenUp => {
+                self.labelled("Taken up:", "the task goes on after its end");
+            }
             TranscriptEvent::SessionResumed => {
                 self.labelled("Resumed:", "another process resumed the session");
             }

@@ -71,6 +71,10 @@ impl MarkdownPage {
             TranscriptEvent::ModelFailed { error } => {
                 self.paragraph(&format!("**Error** {}: {}", error.code, escape(&error.message)));
             }
+            TranscriptEvent::TaskContinued { task } => {
+                self.paragraph(&format!("## Next task: {}", escape(task)));
+            }
+            TranscriptEvent::TaskTakenUp => self.paragraph("*The task was taken up again after its end.*"),
             TranscriptEvent::SessionResumed => self.paragraph("*Another process resumed the session.*"),
             TranscriptEvent::CancelRequested { reason } => {
                 self.paragraph(&format!("**Asked to stop:** {}", escape(reason)));

@@ -22,7 +22,7 @@ pub struct Transcript {
     pub format: u32,
     /// The journal's header.
     pub header: JournalHeader,
-    /// The whole task.
+    /// The whole task; the first one, if others followed.
     pub task: String,
     /// The agents that could be selected, with their models.
     pub agents: BTreeMap<String, String>,
@@ -67,6 +67,13 @@ pub enum TranscriptEvent {
         /// What failed, and why.
         error: ErrorInfo,
     },
+    /// The next task of the session began.
+    TaskContinued {
+        /// The task.
+        task: String,
+    },
+    /// A task that a limit or its provider had ended was taken up again.
+    TaskTakenUp,
     /// Another process resumed the session.
     SessionResumed,
     /// A person or a program asked the run to stop.
@@ -91,16 +98,25 @@ impl Transcript {
     #[must_use]
     pub fn of(journal: &Journal) -> Self {
         let mut session = Session::new();
-        let (mut entries, mut plan, mut outcome) = (Vec::new(), None, None);
+        let (mut entries, mut task, mut plan, mut outcome) = (Vec::new(), None, None, None);
         // Which agent made each model call that is not answered yet.
         let mut callers = BTreeMap::new();
         for (record, stored) in (1_u64..).zip(&journal.records) {
             let Record::Event(stamped) = stored else { continue };
             let mut add = |event| entries.push(TranscriptEntry { record, at: stamped.at, event });
+            if matches!(stamped.event, Event::TaskContinued { .. }) {
+                plan = None;
+            }
             if let Some(event) = reported(&stamped.event, &mut callers) {
                 add(event);
             }
             let reaction = session.apply(stamped);
+            if task.is_none() {
+                task = session.context().map(|context| context.task.clone());
+            }
+            if !session.state().is_final() {
+                outcome = None;
+            }
             for note in reaction.notes {
                 if let Note::PlanUpdated { plan: updated, .. } = &note {
                     plan = Some(updated.clone());
@@ -121,7 +137,6 @@ impl Transcript {
             let agents = setup.agents.iter();
             agents.map(|(name, agent)| (name.clone(), agent.model.model.clone())).collect()
         });
-        let task = session.context().map(|context| context.task.clone());
         Self {
             format: FORMAT,
             header: journal.header.clone(),
@@ -167,6 +182,8 @@ fn reported(event: &Event, callers: &mut BTreeMap<EffectId, String>) -> Option<T
         Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } => {
             Some(TranscriptEvent::ModelFailed { error: error.clone() })
         }
+        Event::TaskContinued { task, .. } => Some(TranscriptEvent::TaskContinued { task: task.clone() }),
+        Event::TaskTakenUp { .. } => Some(TranscriptEvent::TaskTakenUp),
         Event::SessionResumed { .. } => Some(TranscriptEvent::SessionResumed),
         Event::CancelRequested { reason } => {
             Some(TranscriptEvent::CancelRequested { reason: reason.clone() })

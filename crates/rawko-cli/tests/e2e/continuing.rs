@@ -1,0 +1,199 @@
+//! What follows an ending: the next task in the same session, or the same task with a raised limit.
+
+use serde_json::{Value, json};
+use testkit::{Answer, Asked, ModelServer, Say};
+
+use crate::answers::{complete, report, select};
+use crate::trial::Trial;
+
+fn write(path: &str) -> Answer {
+    Say::default().with_call("Write", &json!({"file_path": path, "content": "text\n"})).into()
+}
+
+fn last(out: &str) -> Value {
+    serde_json::from_str(out.lines().last().unwrap_or_default()).unwrap_or_else(|_| panic!("{out}"))
+}
+
+/// The session is whole: it replays, is shown and exported with both tasks, and its files are restored to each execution.
+#[track_caller]
+fn check_readers(trial: &Trial, first: &str, second: &str) {
+    let (_, replayed, _) = trial.rawko(&["replay", "last"]);
+    assert!(replayed.contains("everything matches the record"), "{replayed}");
+    for arguments in [&["sessions", "show", "last"][..], &["sessions", "export", "last"]] {
+        let (code, out, err) = trial.rawko(arguments);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.contains(first) && out.contains(second), "{arguments:?}: {out}");
+    }
+    let (code, out, err) = trial.rawko(&["sessions", "list"]);
+    assert_eq!((code, out.contains("claimed")), (Some(0), true), "{out}{err}");
+    let (code, _, err) = trial.rawko(&["explain", "last"]);
+    assert_eq!(code, Some(0), "{err}");
+}
+
+#[test]
+fn the_next_task_goes_on_in_the_same_session_and_conversation() {
+    let answers = [
+        select("developer"),
+        write("one.txt"),
+        report("wrote one"),
+        complete("one is there"),
+        select("developer"),
+        write("two.txt"),
+        report("wrote two"),
+        complete("two is there"),
+    ];
+    let ended = Trial::new(ModelServer::sequence(answers)).run("Write one.");
+    ended.exits(0);
+    let id = ended.finish()["session"].as_str().unwrap().to_owned();
+    let trial = ended.trial;
+    let (code, out, err) = trial.ask(&["-c", "--output", "stream-json", "Now write two."]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let end = last(&out);
+    assert_eq!((&end["session"], &end["iterations"]), (&json!(id), &json!(1)), "{end}");
+    assert_eq!(end["filesModified"], json!(["two.txt"]));
+    let first = serde_json::from_str::<Value>(out.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["task"], &first["resumed"]), (&json!("Now write two."), &json!(true)));
+    let asked = trial.server.asked();
+    let question = asked[4].last_text();
+    assert!(question.contains("Now write two.") && question.contains("one is there"), "{question}");
+    let turns = (&asked[2].json["messages"], &asked[5].json["messages"]);
+    let (before, after) = (turns.0.as_array().unwrap(), turns.1.as_array().unwrap());
+    assert!(after.len() > before.len(), "the conversation goes on: {after:#?}");
+    check_readers(&trial, "Write one.", "Now write two.");
+
+    // Checkpoints of both tasks keep their own names.
+    let (code, shown, err) = trial.rawko(&["diff", "last", "--execution", "2"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(shown.contains("two.txt") && !shown.contains("one.txt"), "{shown}");
+    let (code, _, err) = trial.rawko(&["rewind", "last", "--to", "1"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(!trial.project().join("one.txt").exists() && !trial.project().join("two.txt").exists());
+    let (_, out, _) = trial.rawko(&["cancel", "last"]);
+    assert!(out.contains("ended"), "{out}");
+}
+
+#[test]
+fn a_session_is_named_by_its_id_and_a_wrong_one_is_an_error() {
+    let answers = [
+        select("developer"),
+        report("did it"),
+        complete("done"),
+        select("developer"),
+        report("did more"),
+        complete("more done"),
+    ];
+    let ended = Trial::new(ModelServer::sequence(answers)).run("Do it.");
+    let id = ended.finish()["session"].as_str().unwrap().to_owned();
+    let trial = ended.trial;
+    let (code, _, err) = trial.ask(&["continue", "20200101-000000-000-abcde", "and", "more"]);
+    assert_eq!(code, Some(2), "{err}");
+    let (code, _, err) = trial.ask(&["continue", &id]);
+    assert_eq!((code, err.contains("rawko continue")), (Some(2), true), "{err}");
+    let (code, out, err) = trial.ask(&["continue", &id, "and", "more"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(trial.server.asked()[3].last_text().contains("and more"));
+    // A fork takes the second task over.
+    let (code, out, err) = trial.ask(&["fork", "last", "--no-run"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+}
+
+#[test]
+fn a_task_follows_a_failure_and_an_interruption_is_resumed_first() {
+    static ASKED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let server =
+        ModelServer::start(|_: &Asked| match ASKED.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 | 2 => select("developer"),
+            1 => Answer::unauthorized(),
+            3 => Answer::Silence,
+            4 => report("did it"),
+            _ => complete("done"),
+        });
+    let ended = Trial::new(server).run("Do it.");
+    ended.exits(4);
+    ended.says(&[]);
+    let trial = ended.trial;
+    // The next task is killed in the middle of a turn, and resumed.
+    let mut running = trial.args(&["--cwd", "."]).start_with("continue", "Do something else.");
+    running.wait_for_event("agent_started");
+    running.wait_until("the turn", || ASKED.load(std::sync::atomic::Ordering::SeqCst) == 4);
+    running.signal(rustix::process::Signal::KILL);
+    let trial = running.end_unchecked().trial;
+    let (code, _, err) = trial.ask(&["-c", "And", "this?"]);
+    assert_eq!((code, err.contains("rawko resume")), (Some(2), true), "{err}");
+    let (code, out, err) = trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_eq!(last(&out)["status"], "claimed");
+    check_readers(&trial, "Do it.", "Do something else.");
+}
+
+#[test]
+fn a_limit_is_raised_in_the_same_conversation() {
+    let answers = [
+        select("developer"),
+        report("half of it"),
+        select("developer"),
+        select("developer"),
+        report("all of it"),
+        complete("done"),
+    ];
+    let trial = Trial::new(ModelServer::sequence(answers)).args(&["--max-iterations", "1"]);
+    let ended = trial.output("json").run("Do it.");
+    ended.exits(3);
+    let end: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let id = end["session"].as_str().unwrap().to_owned();
+    let trial = ended.trial;
+    let (code, _, err) = trial.resume();
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains(&format!("rawko resume {id} --max-iterations N")), "{err}");
+    let (code, out, err) = trial.resume_with(&["--max-iterations", "3"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let end = last(&out);
+    assert_eq!((&end["session"], &end["iterations"]), (&json!(id), &json!(2)), "{end}");
+    let (_, replayed, _) = trial.rawko(&["replay", "last"]);
+    assert!(replayed.contains("everything matches the record"), "{replayed}");
+    let (code, _, err) = trial.resume();
+    assert_eq!((code, err.contains("no unfinished session")), (Some(2), true), "{err}");
+}
+
+#[test]
+fn a_failure_of_the_provider_is_resumed_in_the_same_conversation() {
+    static ASKED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let server =
+        ModelServer::start(|_: &Asked| match ASKED.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => select("developer"),
+            1 => write("one.txt"),
+            2 => Answer::unauthorized(),
+            3 => report("did it"),
+            _ => complete("done"),
+        });
+    let ended = Trial::new(server).output("text").run("Do it.");
+    ended.exits(4);
+    assert!(ended.stdout.contains("rawko resume "), "{}", ended.stdout);
+    let trial = ended.trial;
+    let (code, out, err) = trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    let turn = &trial.server.asked()[3].json["messages"];
+    assert!(turn.to_string().contains("one.txt"), "{turn}");
+}
+
+/// The ending names this command.
+#[track_caller]
+fn check_hint(answers: Vec<Answer>, arguments: &[&str], part: &str) {
+    let trial = Trial::new(ModelServer::sequence(answers)).output("text").args(arguments);
+    let ended = trial.run("Do it.");
+    let (_, list, _) = ended.trial.rawko(&["sessions", "list", "--json"]);
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let id = list[0]["id"].as_str().unwrap_or_else(|| panic!("{list}"));
+    let part = part.replace("ID", id);
+    assert!(ended.stdout.contains(&part), "{part} is missing in:\n{}", ended.stdout);
+    assert!(!ended.stdout.contains("run it again"), "{}", ended.stdout);
+}
+
+#[test]
+fn every_ending_names_the_command_that_goes_on() {
+    let done = || vec![select("developer"), report("did it"), complete("done")];
+    check_hint(done(), &[], "rawko continue ID \"");
+    let limited = vec![select("developer"), report("half"), select("developer")];
+    check_hint(limited, &["--max-iterations", "1"], "rawko resume ID --max-iterations N");
+    check_hint(vec![Answer::unauthorized()], &[], "rawko resume ID");
+}

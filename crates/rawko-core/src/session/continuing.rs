@@ -1,0 +1,181 @@
+//! What a session does after the end of a task (`docs/spec/sessions.md`, "Continue" and "Resume"): the next task, or the
+//! same one again with higher limits.
+//!
+//! The next task begins as a run of its own: machine, budgets, loop detector and verification are fresh. The numbers of
+//! effects, conversations and executions go on, so that every record and every checkpoint keeps its own name. Agents keep
+//! their conversations.
+
+use std::collections::BTreeMap;
+
+use super::effect::TimerPurpose;
+use super::ledger::Ledger;
+use super::outcome::{LimitKind, Outcome, Status};
+use super::phase::Phase;
+use super::run::Run;
+use super::shared::SharedPart;
+use super::{EffectId, Reaction};
+use crate::agent::execution::Execution;
+use crate::agent::prompt;
+use crate::arbiter::EarlierTask;
+use crate::conversation::ConversationId;
+use crate::machine::{Decision, Limits, MachineEvent, State};
+use crate::note::Note;
+use crate::setup::{RunLimits, Setup};
+use crate::text::truncate;
+use crate::time::Timestamp;
+
+/// Earlier tasks that are remembered.
+const EARLIER_TASKS: usize = 5;
+/// Characters of a remembered task, and of its summary.
+const EARLIER_CHARS: usize = 400;
+
+/// What goes on from one task of a session to the next.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct CarriedOver {
+    /// The earlier tasks, oldest first.
+    pub(super) tasks: Vec<EarlierTask>,
+    /// The conversation that each agent had last before this task began.
+    conversations: BTreeMap<String, Box<Execution>>,
+    /// The conversation that each agent had last in this task.
+    latest: BTreeMap<String, Box<Execution>>,
+    /// Executions before this task.
+    pub(super) iterations: u32,
+}
+
+/// The first numbers of the next task: the last ones of the task before it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastNumbers {
+    pub(super) effect: EffectId,
+    pub(super) conversation: ConversationId,
+}
+
+impl CarriedOver {
+    /// Keeps the conversation of an execution that is over.
+    pub(super) fn keep(&mut self, execution: Box<Execution>) {
+        self.latest.insert(execution.agent().to_owned(), execution);
+    }
+
+    /// The conversation that the agent had before this task; given once.
+    pub(super) fn take(&mut self, agent: &str) -> Option<Box<Execution>> {
+        self.conversations.remove(agent)
+    }
+
+    /// The same after `task` has ended with `outcome`.
+    fn after(mut self, task: &str, outcome: &Outcome, iterations: u32) -> Self {
+        self.tasks.push(EarlierTask {
+            task: truncate(task.trim(), EARLIER_CHARS),
+            status: outcome.status.as_str().to_owned(),
+            summary: truncate(outcome.summary.trim(), EARLIER_CHARS),
+        });
+        let old = self.tasks.len().saturating_sub(EARLIER_TASKS);
+        self.tasks.drain(..old);
+        self.conversations.append(&mut self.latest);
+        Self { iterations, ..self }
+    }
+}
+
+impl Run {
+    /// Begins the next task. Without meaning while the one before it has not ended.
+    pub(super) fn next_task(&mut self, at: Timestamp, task: &str, setup: &Setup, reaction: &mut Reaction) {
+        let from = self.ledger.machine.state();
+        if !from.is_final() {
+            reaction.ignored = true;
+            return;
+        }
+        let context = self.ledger.machine.context();
+        let outcome = self.ledger.outcome(from);
+        let carried = std::mem::take(&mut self.ledger.carried);
+        let carried = carried.after(&context.task, &outcome, context.iteration_count);
+        let iteration = context.iteration_count;
+        let shared = self.ledger.shared.of_next_task();
+        self.ledger = Ledger::after(at, setup, shared, self.ledger.last_numbers(), carried);
+        self.ledger.before_event(at);
+        reaction.notes.push(Note::StateChanged { from, to: State::Idle, iteration });
+        self.start_clock(setup, reaction);
+        self.begin(task, reaction);
+    }
+
+    /// Takes a task up again that a limit or its provider ended, under these limits. What was spent counts.
+    pub(super) fn take_up(&mut self, limits: &RunLimits, paused_ms: u64, reaction: &mut Reaction) {
+        let state = self.ledger.machine.state();
+        if !state.is_final() || !self.ledger.outcome(state).can_be_taken_up() {
+            reaction.ignored = true;
+            return;
+        }
+        let ledger = &mut self.ledger;
+        ledger.spend.paused(paused_ms);
+        ledger.tree.touched();
+        ledger.limit = None;
+        ledger.set_limits(limits);
+        let broke_off = ledger.machine.context().history.last().is_some_and(|last| last.error.is_some());
+        let agent = ledger.machine.context().current_mode.clone();
+        let latest = ledger.carried.latest.remove(&agent).filter(|_| broke_off);
+        let to = if latest.is_some() { State::Evaluating } else { State::Selecting };
+        ledger.machine.take_up(to);
+        let iteration = ledger.iteration();
+        reaction.notes.push(Note::StateChanged { from: state, to, iteration });
+        if let Some(max) = limits.max_duration_ms {
+            let left = max.saturating_sub(ledger.elapsed_ms()).max(1);
+            ledger.start_timer(TimerPurpose::RunDeadline, left, reaction);
+        }
+        match latest {
+            Some(mut execution) => {
+                execution.break_off();
+                self.previous = Some(execution);
+                let decision = Decision::Continue { reason: "the user took the task up again".to_owned() };
+                super::run::decided_by_user(decision.clone(), reaction);
+                self.feed(MachineEvent::ArbiterDecision { decision }, reaction);
+            }
+            None => {
+                let next = Phase::select(&mut self.ledger, reaction);
+                self.follow(next, reaction);
+            }
+        }
+    }
+}
+
+impl Ledger {
+    /// The limits from now on.
+    pub(super) fn set_limits(&mut self, limits: &RunLimits) {
+        self.setup.limits = *limits;
+        let of_machine = Limits {
+            max_iterations: self.carried.iterations.saturating_add(limits.max_iterations),
+            max_consecutive_failures: limits.max_consecutive_failures,
+            ..self.machine.limits().clone()
+        };
+        self.machine.set_limits(of_machine);
+    }
+
+    /// The agent's conversation from an earlier task, where it can go on: with the same model, system prompt and tools.
+    pub(super) fn carried_conversation(&mut self, agent: &str) -> Option<Box<Execution>> {
+        let mut execution = self.carried.take(agent)?;
+        let now = self.setup.agents.get(agent)?;
+        let stable = prompt::system_prompt(now, &self.setup.place);
+        let tools = crate::policy::offered_tools(&now.config, &self.setup.tools);
+        let log = execution.conversation();
+        let fits =
+            *execution.model() == now.model && log.system.starts_with(&stable) && *log.tools == tools[..];
+        execution.break_off();
+        (fits && execution.can_resume()).then_some(execution)
+    }
+}
+
+impl Outcome {
+    /// Whether the same task can be taken up again in the same session: a limit stopped it that can be raised, or its
+    /// provider failed.
+    #[must_use]
+    pub fn can_be_taken_up(&self) -> bool {
+        match self.status {
+            Status::Limited => self.limit != Some(LimitKind::Stalled),
+            Status::Failed => self.error.as_ref().is_some_and(|error| error.code.is_of_provider()),
+            Status::Verified | Status::Claimed | Status::Cancelled => false,
+        }
+    }
+}
+
+impl SharedPart {
+    /// The same for the next task of the session, which has used nothing yet.
+    fn of_next_task(&self) -> Self {
+        Self::of(self.events_left())
+    }
+}

@@ -1,0 +1,161 @@
+//! A model call that failed for a reason that may pass: the same request is made again after a pause, in the same
+//! conversation (`docs/spec/providers.md`, "Patience").
+//!
+//! What the machine counts as a failure is a call that was given up. Two kinds are told apart: an answer that had begun and
+//! was cut off costs tokens, so that it is asked for only a few times; an outage costs nothing and is waited out as long as
+//! the setup's patience lasts. A quota names its own end, which is waited for within the run's time.
+
+use super::{Next, Phase};
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::session::Reaction;
+use crate::session::effect::TimerPurpose;
+use crate::session::ledger::Ledger;
+use crate::session::open_effects::OpenEffect;
+use crate::time::Timestamp;
+
+/// How often an answer is asked for that is cut off every time.
+const CUT_ATTEMPTS: u32 = 3;
+/// The first pause, in milliseconds; it doubles from attempt to attempt.
+const FIRST_PAUSE_MS: u64 = 1_000;
+/// The longest pause that the server did not ask for, in milliseconds.
+const LONGEST_PAUSE_MS: u64 = 60_000;
+
+/// A phase whose model call is made again after a pause.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::session) struct Retrying {
+    pub(super) phase: Phase,
+    error: ErrorInfo,
+    /// When the pause began, or was last counted.
+    since: Timestamp,
+    /// When it ends.
+    until: Timestamp,
+}
+
+/// A model call that keeps failing.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::session) struct FailingCall {
+    /// When it first failed. Time in which no process carried the run moves this forward.
+    since: Timestamp,
+    /// How often the request was sent.
+    attempts: u32,
+    /// How many answers were cut off.
+    cut: u32,
+}
+
+impl FailingCall {
+    /// No process carried the run for so long.
+    pub(in crate::session) fn paused(&mut self, ms: u64) {
+        self.since.0 = self.since.0.saturating_add(ms);
+    }
+}
+
+/// How a model call failed.
+pub(super) struct CallFailure {
+    pub(super) error: ErrorInfo,
+    /// Whether a part of the answer had arrived.
+    pub(super) was_cut: bool,
+}
+
+impl Retrying {
+    /// Repeats the call of `phase` after a pause. Gives the phase back if the call is not repeated.
+    pub(super) fn after(
+        failure: &CallFailure,
+        phase: Phase,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Result<Next, Phase> {
+        let Some(after_ms) = ledger.pause_after(failure, phase.has_alternative()) else {
+            ledger.failing = None;
+            return Err(phase);
+        };
+        ledger.start_timer(TimerPurpose::Retry, after_ms, reaction);
+        let since = ledger.now;
+        let until = Timestamp(since.0.saturating_add(after_ms));
+        let error = failure.error.clone();
+        Ok(Next::Phase(Phase::Retrying(Box::new(Self { phase, error, since, until }))))
+    }
+
+    /// The pause is over, and the call is made again.
+    pub(super) fn again(mut self, timer: OpenEffect, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        self.count(ledger);
+        self.phase.on_loss(timer, ledger, reaction)
+    }
+
+    /// The process that waited is gone: the rest of the pause is waited for.
+    pub(super) fn resumed(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let left = self.until.since(ledger.now).max(1);
+        ledger.start_timer(TimerPurpose::Retry, left, reaction);
+        Next::Phase(Phase::Retrying(self))
+    }
+
+    /// Takes the time that was waited until now off the working time of the agent.
+    pub(super) fn count(&mut self, ledger: &mut Ledger) {
+        ledger.waited(ledger.now.since(self.since));
+        self.since = ledger.now;
+    }
+
+    pub(in crate::session) fn error(&self) -> &ErrorInfo {
+        &self.error
+    }
+}
+
+impl Ledger {
+    /// How long to wait before a failed call is made again, in milliseconds; `None` if it is not.
+    fn pause_after(&mut self, failure: &CallFailure, has_alternative: bool) -> Option<u64> {
+        let CallFailure { error, was_cut } = failure;
+        let retry = self.setup.retry.filter(|_| may_pass(error.code))?;
+        let now = self.now;
+        let failing = self.failing.get_or_insert(FailingCall { since: now, attempts: 0, cut: 0 });
+        failing.attempts =
+            failing.attempts.saturating_add(error.attempts.map_or(1, |sent| sent.get().into()));
+        let pause = error.retry_after_ms.unwrap_or_else(|| backoff(failing.attempts));
+        if *was_cut {
+            failing.cut += 1;
+            return (failing.cut < CUT_ATTEMPTS).then_some(pause);
+        }
+        if has_alternative || retry.patience_ms == 0 {
+            return None;
+        }
+        let left = retry.patience_ms.saturating_sub(now.since(failing.since));
+        match error.retry_after_ms {
+            None => (left > 0).then(|| pause.min(left)),
+            Some(asked) if error.code == ErrorCode::RateLimited => {
+                self.remaining().time_left_ms.is_none_or(|left| asked <= left).then_some(asked)
+            }
+            Some(asked) => (asked <= left).then_some(asked),
+        }
+    }
+
+    /// The number of the next attempt of the call that keeps failing.
+    pub(in crate::session) fn next_attempt(&self) -> u32 {
+        self.failing.as_ref().map_or(1, |failing| failing.attempts.saturating_add(1))
+    }
+
+    /// Whether the call that is made now is one that the session repeats by itself.
+    pub(in crate::session) fn is_repeating(&self) -> bool {
+        self.failing.is_some() && self.setup.retry.is_some_and(|retry| retry.patience_ms > 0)
+    }
+}
+
+/// Whether the same request may succeed later.
+fn may_pass(code: ErrorCode) -> bool {
+    match code {
+        ErrorCode::RateLimited | ErrorCode::Overloaded | ErrorCode::NetworkError | ErrorCode::Timeout => true,
+        ErrorCode::ToolFailure
+        | ErrorCode::ValidationError
+        | ErrorCode::AuthenticationFailed
+        | ErrorCode::ConfigError
+        | ErrorCode::PermissionError
+        | ErrorCode::ContextLengthExceeded
+        | ErrorCode::BudgetExceeded
+        | ErrorCode::Stalled
+        | ErrorCode::InvalidRequest
+        | ErrorCode::ModelUnavailable
+        | ErrorCode::Unknown => false,
+    }
+}
+
+fn backoff(attempts: u32) -> u64 {
+    let doublings = attempts.saturating_sub(1).min(16);
+    (FIRST_PAUSE_MS << doublings).min(LONGEST_PAUSE_MS)
+}

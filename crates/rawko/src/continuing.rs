@@ -1,0 +1,184 @@
+//! Goes on after the end of a session's task (`docs/spec/sessions.md`, "Continue"): the next task, or the same one with
+//! higher limits.
+
+use std::sync::Arc;
+
+use rawko_core::session::{Event, LimitKind, Outcome, Status};
+use rawko_core::setup::{RunLimits, Setup};
+use rawko_tools::FileTracker;
+
+use crate::config::TimeLimit;
+use crate::driver::Start;
+use crate::error::Error;
+use crate::journal::{Folded, Journal, JournalWriter, fold};
+use crate::launch::Launch;
+use crate::rawko::Rawko;
+use crate::resume::{remember, take_scripts_up};
+use crate::run::Run;
+
+impl Rawko {
+    /// Prepares the next task of a session that has ended, however it ended: `id` is an id, the beginning or end of one, or
+    /// `last`; without one, it is the newest session of the project.
+    ///
+    /// The task runs with today's configuration, in the same journal. Agents go on in their conversations where their model,
+    /// system prompt and tools are still the same, and the arbiter knows the earlier tasks and how they ended. Budgets,
+    /// iterations and verification are the new task's own, and so are the figures of the [`Outcome`].
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), rawko::Error> {
+    /// let rawko = rawko::Rawko::builder().project(".").build()?;
+    /// let run = rawko.run("Add a --version flag")?;
+    /// let session = run.session_id().to_owned();
+    /// run.await?;
+    /// let outcome = rawko.continue_session(Some(&session), "Now document it")?.await?;
+    /// println!("{}: {}", outcome.status.as_str(), outcome.summary);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::EmptyTask`]; [`Error::Setup`] if there is no session, if it has not ended, or for a dry run;
+    /// [`Error::Journal`] if its journal cannot be opened or a process is running it; [`Error::Diverged`] if this rawko
+    /// derives something else than it recorded; [`Error::UntrustedJournal`] if it does not have the seal of the user;
+    /// [`Error::NoKey`].
+    pub fn continue_session(&self, id: Option<&str>, task: &str) -> Result<Run, Error> {
+        let task = task.trim();
+        if task.is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        if self.builder.dry_run {
+            return Err(Error::Setup {
+                message: "a dry run cannot continue a session: it would change its journal".to_owned(),
+                hint: "leave out --dry-run, or make the dry run without the session: rawko --dry-run TASK"
+                    .to_owned(),
+            });
+        }
+        let (journal, old) = self.open_to_continue(id)?;
+        let folded = self.folded(&old)?;
+        let session = old.header.session.clone();
+        if !folded.session.state().is_final() {
+            return Err(Error::Setup {
+                message: format!("session {session} has not ended its task, so that no other can follow"),
+                hint: format!(
+                    "finish it first: rawko resume {session}\nor give it up: rawko cancel {session}"
+                ),
+            });
+        }
+        let mut setup = self.setup()?;
+        let redactor = self.redactor(&self.providers(&setup)?);
+        let task = &redactor.text(task);
+        redactor.setup(&mut setup)?;
+        self.check_prices(&setup)?;
+        self.go_on(journal, &old, folded, task, &setup, |changed_files| Event::TaskContinued {
+            task: task.clone(),
+            setup: Box::new(setup.clone()),
+            changed_files,
+        })
+    }
+
+    /// The journal of the session `id`, or of the newest one.
+    fn open_to_continue(&self, id: Option<&str>) -> Result<(JournalWriter, Journal), Error> {
+        let store = self.sessions();
+        let path = match id {
+            Some(id) => store.find(id)?,
+            None => {
+                let sessions = store.list()?;
+                let newest = sessions.last().ok_or_else(|| Error::Setup {
+                    message: "there is no session here to continue".to_owned(),
+                    hint: "begin one: rawko \"your task\"".to_owned(),
+                })?;
+                store.find(&newest.id)?
+            }
+        };
+        Ok(JournalWriter::reopen(&path)?)
+    }
+
+    /// The state that a journal of the user's own leads to.
+    fn folded(&self, old: &Journal) -> Result<Folded, Error> {
+        self.check_origin(&old.header)?;
+        let folded = fold(old);
+        match folded.divergence {
+            Some(divergence) => Err(Error::Diverged { session: old.header.session.clone(), divergence }),
+            None => Ok(folded),
+        }
+    }
+
+    /// Takes up the task of a session that ended with `outcome`, in the same conversations. What was spent counts.
+    pub(crate) fn take_up(
+        &self,
+        journal: JournalWriter,
+        old: &Journal,
+        folded: Folded,
+        outcome: &Outcome,
+    ) -> Result<Run, Error> {
+        let session = &old.header.session;
+        let (Some(setup), Some(context)) = (folded.session.setup(), folded.session.context()) else {
+            return Err(Error::Interrupted);
+        };
+        let limits = self.raised(&setup.limits);
+        if outcome.status == Status::Limited && limits == setup.limits {
+            return Err(not_raised(session, outcome));
+        }
+        let (task, setup) = (context.task.clone(), Setup { limits, ..setup.clone() });
+        self.check_prices(&setup)?;
+        let verify = self.verify_anew();
+        self.redactor(&self.providers(&setup)?).check(&verify)?;
+        self.go_on(journal, old, folded, &task, &setup, |changed_files| Event::TaskTakenUp {
+            limits,
+            changed_files,
+            verify,
+        })
+    }
+
+    /// `limits` with the ones that the caller gave in their place.
+    pub(crate) fn raised(&self, limits: &RunLimits) -> RunLimits {
+        let given = &self.builder.overrides;
+        RunLimits {
+            max_iterations: given.max_iterations.unwrap_or(limits.max_iterations),
+            max_consecutive_failures: limits.max_consecutive_failures,
+            max_tokens: given.max_tokens.map(u64::from).or(limits.max_tokens),
+            // 0 lifts a limit.
+            max_cost_usd: given
+                .max_cost_usd
+                .map_or(limits.max_cost_usd, |max| Some(max).filter(|max| *max > 0.0)),
+            cost_is_default: limits.cost_is_default && given.max_cost_usd.is_none(),
+            max_duration_ms: given.timeout.map_or(limits.max_duration_ms, TimeLimit::as_ms),
+            duration_is_default: limits.duration_is_default && given.timeout.is_none(),
+        }
+    }
+
+    fn go_on(
+        &self,
+        journal: JournalWriter,
+        old: &Journal,
+        folded: Folded,
+        task: &str,
+        setup: &Setup,
+        event: impl FnOnce(Vec<String>) -> Event,
+    ) -> Result<Run, Error> {
+        let providers = self.providers(setup)?;
+        take_scripts_up(&providers, &folded);
+        let tracker = Arc::new(FileTracker::new());
+        let event = event(remember(&tracker, &folded, self.project()));
+        let start = Start::Continued { folded: Box::new(folded), event, torn_bytes: old.torn_bytes };
+        self.launch(Launch {
+            id: old.header.session.clone(),
+            forked_from: old.header.forked_from.clone(),
+            task,
+            journal,
+            setup,
+            providers,
+            tracker,
+            start,
+            scratch: None,
+        })
+    }
+}
+
+fn not_raised(session: &str, outcome: &Outcome) -> Error {
+    let flag = outcome.limit.unwrap_or(LimitKind::Iterations).option();
+    Error::Setup {
+        message: format!("session {session} was stopped by a limit, which still holds: {}", outcome.summary),
+        hint: format!("raise it: rawko resume {session} {flag}"),
+    }
+}
