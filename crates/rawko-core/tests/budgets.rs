@@ -555,7 +555,7 @@ fn a_limited_run_says_what_was_achieved() {
     for part in [
         "token budget is used up",
         "Plan: 1 of 3 steps done.",
-        "Files written: f0, f1, f2, f3, f4 and 2 more.",
+        "Files changed: f0, f1, f2, f3, f4 and 2 more.",
         "Last report: did it",
     ] {
         assert!(summary.contains(part), "{part:?} is missing in {summary:?}");

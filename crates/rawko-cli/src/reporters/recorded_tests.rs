@@ -2,6 +2,7 @@
 
 use rawko::RunEvent;
 use rawko_core::Timestamp;
+use rawko_core::facts::Verification;
 use rawko_core::session::Note;
 use serde_json::{Value, json};
 
@@ -193,13 +194,25 @@ fn the_end_is_told_truly() {
             |command: &str| json!({"command": command, "exitCode": 0, "output": "ok\n", "durationMs": 5});
         json!({"runs": [run("cargo test"), run("npm \u{1b}[1mtest")], "tree": tree, "treeChanged": changed})
     };
+    let weakened = || {
+        let mut proof = proof(false, Some("0123456789abcdef"));
+        let changed =
+            json!([{"path": "tests/a.py", "how": "deleted"}, {"path": "python3", "how": "shadowed"}]);
+        proof["integrity"] = json!({"result": "originals_fail", "changed": changed});
+        proof["baseline"] =
+            json!({"runs": [{"command": "x", "exitCode": 1, "output": "", "durationMs": 1}], "tree": "t"});
+        proof
+    };
     for (status, verification) in [
         ("verified", proof(false, Some("0123456789abcdef"))),
         ("claimed", proof(true, Some("0123456789abcdef"))),
         ("claimed", proof(false, None)),
+        ("claimed", weakened()),
     ] {
         let mut event = finished(status, Value::Null);
         if let Value::Object(fields) = &mut event {
+            let proven: Verification = serde_json::from_value(verification.clone()).unwrap();
+            fields.insert("doubt".to_owned(), json!(proven.doubt()));
             fields.insert("verification".to_owned(), verification);
         }
         let event: RunEvent = serde_json::from_value(event).unwrap();

@@ -16,7 +16,7 @@ fn the_tests_go_from_red_to_green_by_real_edits() {
         "answers are scripted",
         "FAIL  'Rock & Roll!'",
         "the tests pass",
-        "Files written: slugify.sh, tests/run.sh",
+        "Files changed: slugify.sh, tests/run.sh",
         "-printf",
         "+check \"--C++ & Rust--\" \"c-rust\"",
         "0 failed",

@@ -51,9 +51,9 @@ fn a_run_that_is_claimed_to_be_done() {
     let run = place.rawko(&["write", "a", "file", "--yes"]).ends(0);
     assert_eq!(std::fs::read_to_string(place.project().join("new.txt")).unwrap(), "hello\n");
     let run = run.says(&[
-        "Claimed done (not verified)",
+        "Claimed done (no command verified it)",
         "It is done.",
-        "Files written: new.txt",
+        "Files changed: new.txt",
         "Iterations:    1",
         "journal.jsonl",
         "next: review the change",

@@ -62,7 +62,7 @@ fn a_session_is_replayed_and_a_changed_prompt_told() {
     let (code, stdout, stderr) = trial.rawko(&["replay", "--with-current", "--provider", "claude"]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(
-        stdout.contains("in the request of `select`") && stdout.contains("effects[0].request."),
+        stdout.contains("in the request of `select`") && stdout.contains("effects[1].request."),
         "{stdout}"
     );
     // What was recorded is as it was.
@@ -104,7 +104,7 @@ fn decisions_and_records_are_explained() {
         })
         .collect();
     assert!(told.iter().any(|text| text.contains("denied: Bash by `developer`, by the rule")), "{told:?}");
-    assert!(told.iter().any(|text| text.contains("answers e1: a request for `select`")), "{told:?}");
+    assert!(told.iter().any(|text| text.contains("answers e2: a request for `select`")), "{told:?}");
 }
 
 #[test]

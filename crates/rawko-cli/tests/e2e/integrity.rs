@@ -264,7 +264,14 @@ const CRATE: Project = Project {
 #[test]
 fn tests_inside_the_code_are_checks() {
     CRATE.claimed(&["sed -i 's/, 3)/, -1)/' src/lib.rs"], "src/lib.rs");
-    CRATE.claimed(&["printf '[lib]\\ntest = false\\n' >> Cargo.toml"], "Cargo.toml");
+    CRATE.claimed(&["sed -i '/cfg(test)/,$d' src/lib.rs"], "src/lib.rs");
+    CRATE.claimed(
+        &[
+            "mkdir .cargo",
+            "printf '[target.\\x27cfg(all())\\x27]\\nrunner = \"true\"\\n' > .cargo/config.toml",
+        ],
+        ".cargo/config.toml",
+    );
     let fix = "sed -i 's/a - b/a + b/' src/lib.rs";
     CRATE.verified(
         &[fix, "sed -i 's/    #\\[test\\]/    #[test]\\n    fn more() {}\\n\\n    #[test]/' src/lib.rs"],

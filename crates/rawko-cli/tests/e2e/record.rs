@@ -118,8 +118,9 @@ fn the_arbiter_is_shown_the_status_of_each_member() {
             }
         }
     });
-    let ended = project(server, "llm").run(TASK);
-    ended.exits(0);
+    // The red check stands against each COMPLETE.
+    let ended = project(server, "llm").args(&["--max-iterations", "2"]).run(TASK);
+    ended.exits(3);
     let asked = ended.trial.server.asked();
     let question = asked.iter().find(|asked| asked.who() == Who::Evaluate).unwrap().last_text();
     for line in [

@@ -102,7 +102,9 @@ fn people_are_told_what_happened_and_what_to_do_next() {
         .output("text")
         .run("Make the test suite pass.");
     ended.exits(0).says(&["planner", "Edit", "FAIL"]);
-    for part in ["Claimed done", "not verified", "add adds; the suite passes", "calc.sh", "git diff"] {
+    for part in
+        ["Claimed done", "no command verified it", "add adds; the suite passes", "calc.sh", "git diff"]
+    {
         assert!(ended.stdout.contains(part), "{part:?} is missing in:\n{}", ended.stdout);
     }
     let (folded, recorded) = journal::ends(&ended.journal());

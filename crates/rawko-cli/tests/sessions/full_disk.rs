@@ -17,7 +17,9 @@ const TURNS: usize = 36;
 fn long(mark: &str) -> Value {
     let turns = (0..TURNS).map(|n| {
         // What runs in the background of a command ends with it, and must not be there when the run stops.
-        let command = format!("sleep {mark}{n:02} & seq 1 1500 | tail -n 900");
+        // New words in a file are progress: the run is not stopped for going round in circles.
+        let word: String = format!("{n:02}").bytes().map(|digit| char::from(digit + b'a' - b'0')).collect();
+        let command = format!("sleep {mark}{n:02} & echo word{word} >> notes; seq 1 1500 | tail -n 900");
         turn(&"I go on. ".repeat(200), "Bash", json!({ "command": command }))
     });
     let mut answers = vec![select()];

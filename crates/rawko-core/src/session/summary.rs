@@ -68,7 +68,7 @@ impl Ledger {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        (!files.is_empty()).then(|| format!("Files written: {named}{more}."))
+        (!files.is_empty()).then(|| format!("Files changed: {named}{more}."))
     }
 
     fn last_verification(&self) -> Option<String> {

@@ -86,9 +86,9 @@ async fn a_changed_prompt_is_told_by_the_request_that_it_changes() {
             "Choose well.\n<!-- volatile -->\n{{task}} {{agents}}",
         );
     };
-    check(changed, Some("select"), "effects[0].request.messages[0].content[0].text", "do it").await;
+    check(changed, Some("select"), "effects[1].request.messages[0].content[0].text", "do it").await;
     let changed = |trial: &Trial| trial.write(".rawko/config.yaml", "constraints: {maxIterations: 9}\n");
-    check(changed, Some("select"), "effects[0].request.messages[0].content[0].text", "9").await;
+    check(changed, Some("select"), "effects[1].request.messages[0].content[0].text", "9").await;
 }
 
 #[tokio::test]
