@@ -73,6 +73,7 @@ fn built(context: &Context, select: bool) -> Value {
         tokens_used: 0,
         facts: &facts,
         now,
+        paused_ms: 0,
     };
     let agents = agents();
     if select {

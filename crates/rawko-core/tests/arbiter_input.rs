@@ -56,6 +56,7 @@ fn with_sources<T>(context: &Context, build: impl FnOnce(Sources<'_>) -> T) -> T
         tokens_used: 4_200,
         facts: &facts,
         now,
+        paused_ms: 0,
     })
 }
 

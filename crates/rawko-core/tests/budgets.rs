@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use rawko_core::agent::{AgentBudget, control_tools};
+use rawko_core::arbiter::ArbiterQuestion;
 use rawko_core::cost::Price;
 use rawko_core::machine::Decision;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
 use rawko_core::session::{
-    DecisionSource, Effect, EffectAnswer, EffectId, Event, LimitKind, Note, Outcome, Override, Session,
-    Stamped, Status, TimerPurpose,
+    DecisionPoint, DecisionSource, Effect, EffectAnswer, EffectId, Event, LimitKind, Note, Outcome, Override,
+    Session, Stamped, Status, TimerPurpose,
 };
-use rawko_core::setup::Setup;
+use rawko_core::setup::{Edition, Setup};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, TimeSpan, Timestamp, Usage};
 use serde_json::{Value, json};
@@ -530,6 +531,21 @@ fn the_pause_between_two_processes_is_not_the_runs_time() {
         assert!(timers.len() == 1 && timers[0].1.abs_diff(expected) <= 20, "{timers:?}");
         deadline = timers[0].0;
     }
+}
+
+#[test]
+fn the_pause_between_two_processes_is_in_no_figure() {
+    let mut bench = Bench::start(setup(|setup| setup.edition = Edition::NEWEST));
+    bench.select("developer");
+    bench.clock += 3_600_000;
+    bench.give(Event::SessionResumed { changed_files: vec![], verify: None, limits: None });
+    bench.report();
+    let question = bench.session.arbiter_question(DecisionPoint::Evaluate).unwrap();
+    let ArbiterQuestion::Evaluate { input, .. } = question else { panic!("{question:?}") };
+    assert!(input.constraints.time_elapsed_ms < 1_000, "{}", input.constraints.time_elapsed_ms);
+    bench.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
+    let outcome = bench.outcome.unwrap();
+    assert!(outcome.duration_ms < 1_000, "{}", outcome.duration_ms);
 }
 
 #[test]

@@ -78,6 +78,7 @@ fn prompts(entries: usize) -> f64 {
         tokens_used: 5,
         facts: &facts,
         now: Timestamp(entries as u64 * 10),
+        paused_ms: 0,
     };
     each(|| {
         let input = select_input(sources(), agents.iter());

@@ -56,6 +56,8 @@ pub struct Sources<'a> {
     pub facts: &'a RunFacts,
     /// The current time.
     pub now: Timestamp,
+    /// How long no process carried the run, in milliseconds: no part of its time.
+    pub paused_ms: u64,
 }
 
 impl Sources<'_> {
@@ -272,7 +274,7 @@ fn performance(statistics: &AgentStatistics) -> RecentPerformance {
 }
 
 fn constraints(sources: Sources<'_>) -> ConstraintContext {
-    let Sources { context, draft: _, limits, statistics, tokens_used, facts: _, now } = sources;
+    let Sources { context, draft: _, limits, statistics, tokens_used, facts: _, now, paused_ms } = sources;
     let iterations_remaining = limits.max_iterations.saturating_sub(context.iteration_count);
     let steps_left = match sources.plan() {
         None => u64::from(iterations_remaining),
@@ -289,7 +291,7 @@ fn constraints(sources: Sources<'_>) -> ConstraintContext {
         consecutive_failures: context.consecutive_failures,
         max_consecutive_failures: limits.max_consecutive_failures,
         estimated_tokens_used: tokens_used,
-        time_elapsed_ms: context.started_at.map_or(0, |start| now.since(start)),
+        time_elapsed_ms: context.started_at.map_or(0, |start| now.since(start).saturating_sub(paused_ms)),
         estimated_time_remaining: statistics.mean_duration_ms().saturating_mul(steps_left),
     }
 }

@@ -103,7 +103,7 @@ impl Run {
             return;
         }
         let ledger = &mut self.ledger;
-        ledger.spend.paused(paused_ms);
+        ledger.paused(paused_ms);
         ledger.tree.touched();
         ledger.limit = None;
         ledger.set_limits(limits);

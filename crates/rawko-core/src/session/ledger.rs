@@ -19,7 +19,7 @@ use crate::error::ErrorInfo;
 use crate::machine::{AgentResult, Limits, Machine, Plan, PlanUpdates};
 use crate::note::Note;
 use crate::request::Purpose;
-use crate::setup::{ModelChoice, Setup};
+use crate::setup::{Edition, ModelChoice, Setup};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -209,6 +209,7 @@ impl Ledger {
             tokens_used: self.run_tokens(),
             facts: &self.facts,
             now: self.now,
+            paused_ms: if self.setup.edition >= Edition::Second { self.spend.paused_ms() } else { 0 },
         }
     }
 

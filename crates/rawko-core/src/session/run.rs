@@ -75,7 +75,7 @@ impl Run {
                     self.ledger.set_limits(limits);
                 }
                 let paused = at.since(before);
-                self.ledger.spend.paused(paused);
+                self.ledger.paused(paused);
                 if let Some(failing) = &mut self.ledger.failing {
                     failing.paused(paused);
                 }

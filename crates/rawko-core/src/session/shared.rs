@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
 use super::spend::CallTotal;
+use crate::setup::Edition;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -80,7 +81,17 @@ impl Ledger {
         (shared.iterations > 0 || shared.usage != Usage::default()).then_some(shared)
     }
 
-    /// How long the session itself has run, in milliseconds.
+    /// No process carried the run for so long: no part of its time.
+    pub(super) fn paused(&mut self, ms: u64) {
+        self.spend.paused(ms);
+        if self.setup.edition >= Edition::Second
+            && let Some(since) = &mut self.shared.own_since
+        {
+            since.0 = since.0.saturating_add(ms);
+        }
+    }
+
+    /// How long the session itself has run, without pauses, in milliseconds.
     pub(super) fn own_duration(&self, at: Timestamp) -> u64 {
         self.shared.own_since.map_or(0, |since| at.since(since))
     }

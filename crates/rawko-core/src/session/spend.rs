@@ -139,6 +139,11 @@ impl Spend {
         self.agents_paused(ms);
     }
 
+    /// How long no process carried the run, in milliseconds.
+    pub(super) fn paused_ms(&self) -> u64 {
+        self.paused_ms
+    }
+
     /// The agents did not work for so long.
     pub(super) fn agents_paused(&mut self, ms: u64) {
         for spend in self.agents.values_mut() {
