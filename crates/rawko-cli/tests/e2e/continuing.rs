@@ -68,6 +68,12 @@ fn the_next_task_goes_on_in_the_same_session_and_conversation() {
     let (code, _, err) = trial.rawko(&["rewind", "last", "--to", "1"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(!trial.project().join("one.txt").exists() && !trial.project().join("two.txt").exists());
+
+    // A fork that shares the first ending leads to what was recorded.
+    let (code, _, err) = trial.rawko(&["fork", &id, "--no-run"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (_, replayed, _) = trial.rawko(&["replay", "last"]);
+    assert!(replayed.contains("everything matches the record"), "{replayed}");
     let (_, out, _) = trial.rawko(&["cancel", "last"]);
     assert!(out.contains("ended"), "{out}");
 }

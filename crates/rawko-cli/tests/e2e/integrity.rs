@@ -215,6 +215,13 @@ fn scripts_and_recipes_are_checks() {
     assert_eq!(ended.finish()["verification"]["integrity"]["changed"][0]["path"], "Makefile");
 }
 
+/// A target without `.PHONY` is up to date where a file has its name.
+#[test]
+fn a_file_named_like_a_target_is_no_proof() {
+    let make = Project { files: SCRIPTS.files, verify: &["make test"] };
+    make.claimed(&["touch test"], "test");
+}
+
 const NODE: Project = Project {
     files: &[
         (

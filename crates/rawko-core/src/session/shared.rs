@@ -34,7 +34,7 @@ pub(super) struct SharedPart {
     iterations: u32,
     /// What its model calls used.
     pub(super) used: CallTotal,
-    /// When the first event after it happened; absent before that.
+    /// When the first event after it happened; before that, the first one of all.
     own_since: Option<Timestamp>,
 }
 
@@ -53,10 +53,8 @@ impl SharedPart {
 impl Ledger {
     /// An event is about to be applied.
     pub(super) fn before_event(&mut self, at: Timestamp) {
+        self.shared.own_since.get_or_insert(at);
         match self.shared.events_left {
-            0 => {
-                self.shared.own_since.get_or_insert(at);
-            }
             1 => self.shared.iterations = self.machine.context().iteration_count,
             _ => {}
         }
@@ -68,6 +66,7 @@ impl Ledger {
             0 => return,
             1 => {
                 self.shared.used = std::mem::take(&mut self.spend.own);
+                self.shared.own_since = None;
                 0
             }
             more => more - 1,

@@ -97,6 +97,11 @@ impl Trees {
         &self.name
     }
 
+    /// The files of the first tree whose paths are text.
+    pub(crate) fn first_paths(&self) -> impl Iterator<Item = String> + '_ {
+        self.first.keys().filter_map(|path| String::from_utf8(path.clone()).ok())
+    }
+
     /// All files of either tree, with what became of them. Paths that are no text are left out.
     pub(crate) fn fates(&self) -> BTreeMap<String, Fate> {
         let paths: BTreeSet<&Vec<u8>> = self.first.keys().chain(self.now.keys()).collect();

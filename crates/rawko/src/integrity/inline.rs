@@ -5,8 +5,9 @@
 
 use std::ops::Range;
 
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, File, Item, ItemMod};
+use syn::{Attribute, File, Item, ItemMod, Meta, Token};
 
 /// The tests in a file beside those that were there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +18,20 @@ pub(super) enum InlineTests {
     Changed(Vec<u8>),
 }
 
-/// Compares the tests in a file of Rust. A file that cannot be read as one fails its build: it has no tests.
+/// Whether a file of Rust holds tests.
+pub(super) fn has_tests(content: &[u8]) -> bool {
+    parse(content).is_some_and(|(file, _)| !tests(&file).is_empty())
+}
+
+/// Compares the tests in a file of Rust. Where the present one cannot be read as such, the original stands in for it.
 pub(super) fn compare(original: &[u8], now: &[u8]) -> InlineTests {
-    let (Some((old, old_text)), Some((new, new_text))) = (parse(original), parse(now)) else {
+    let Some((old, old_text)) = parse(original) else { return InlineTests::Kept };
+    let old_tests = tests(&old);
+    if old_tests.is_empty() {
         return InlineTests::Kept;
-    };
-    let (old_tests, new_tests) = (tests(&old), tests(&new));
+    }
+    let Some((new, new_text)) = parse(now) else { return InlineTests::Changed(original.to_vec()) };
+    let new_tests = tests(&new);
     if old_tests.iter().all(|test| is_kept(test, &new_tests)) {
         return InlineTests::Kept;
     }
@@ -72,12 +81,21 @@ fn is_kept(test: &Item, now: &[&Item]) -> bool {
 fn is_test(attribute: &Attribute) -> bool {
     let path = attribute.path();
     if path.is_ident("cfg") {
-        return attribute.meta.require_list().is_ok_and(|list| {
-            let condition = list.tokens.to_string();
-            condition.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "test")
-        });
+        return attribute.parse_args::<Meta>().is_ok_and(|condition| needs_test(&condition));
     }
     path.segments.last().is_some_and(|segment| segment.ident == "test")
+}
+
+/// Whether a condition only holds for tests.
+fn needs_test(condition: &Meta) -> bool {
+    match condition {
+        Meta::Path(path) => path.is_ident("test"),
+        Meta::List(list) if list.path.is_ident("all") => {
+            let parts = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+            parts.is_ok_and(|parts| parts.iter().any(needs_test))
+        }
+        Meta::List(_) | Meta::NameValue(_) => false,
+    }
 }
 
 fn attributes(item: &Item) -> &[Attribute] {
@@ -117,7 +135,20 @@ mod tests {
         check(&fixed, None);
         check(&fixed.replace("    #[test]", "    #[test]\n    fn more() {}\n\n    #[test]"), None);
         check(&format!("{fixed}\n#[test]\nfn other() {{}}\n"), None);
-        check("not rust {", None);
+        check("not rust {", Some(FIRST));
+    }
+
+    #[test]
+    fn only_what_exists_for_tests_alone_is_a_test() {
+        for (text, expected) in [
+            ("#[cfg(all(unix, test))] mod a {}", true),
+            ("#[tokio::test] async fn a() {}", true),
+            ("#[cfg(not(test))] fn a() {}", false),
+            ("#[cfg(any(test, unix))] fn a() {}", false),
+            ("#[cfg(feature = \"test-utils\")] fn a() {}", false),
+        ] {
+            assert_eq!(has_tests(text.as_bytes()), expected, "{text}");
+        }
     }
 
     #[test]

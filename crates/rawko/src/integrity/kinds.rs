@@ -7,6 +7,11 @@ use std::sync::OnceLock;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
+/// Test runners of Python.
+const RUNNERS: &[&str] = &["unittest", "pytest", "_pytest", "doctest", "sitecustomize", "usercustomize"];
+/// Where Python keeps what it compiled: no check, whatever its name.
+const COMPILED: &str = "__pycache__/";
+
 /// The table of conventions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,22 +76,25 @@ impl CheckFiles {
 
     /// Whether it is a test or belongs to tests.
     pub(super) fn is_test(&self, path: &str) -> bool {
-        self.tests.is_match(path)
+        !path.contains(COMPILED) && self.tests.is_match(path)
     }
 
     /// Whether it configures or starts checks.
     pub(super) fn is_config(&self, path: &str) -> bool {
-        self.config.is_match(path)
+        !path.contains(COMPILED) && self.config.is_match(path)
     }
 
-    /// Whether a runner would find it before a module of its own.
+    /// Whether a runner would find it before a module of its own: by any name of the table in the project's folder, by
+    /// the runner's own name in any folder.
     pub(super) fn shadows(&self, path: &str) -> bool {
-        let Some((module, rest)) = path.split_once('/').or_else(|| Some((path.strip_suffix(".py")?, "")))
-        else {
-            return false;
-        };
-        (rest.is_empty() || rest.ends_with(".py"))
-            && Conventions::get().modules.iter().any(|known| known == module)
+        let name = path.rsplit('/').next().unwrap_or(path);
+        // A name without an ending may be a link to a folder.
+        let is_code =
+            [".py", ".pyc", ".so"].iter().any(|ending| name.ends_with(ending)) || !name.contains('.');
+        let stem = |part: &str| part.split('.').next().unwrap_or(part).to_owned();
+        let known = |part: &str| Conventions::get().modules.contains(&stem(part));
+        let is_runner = |part: &str| RUNNERS.contains(&stem(part).as_str());
+        is_code && (path.split('/').next().is_some_and(known) || path.split('/').any(is_runner))
     }
 
     /// Whether it is a test that may change how others run, because they are loaded into one process. Those of Rust are
@@ -202,6 +210,10 @@ mod tests {
             ("json.py", true),
             ("pytest/x/y.py", true),
             ("src/json.py", false),
+            ("src/unittest.py", true),
+            ("unittest", true),
+            ("unittest.pyc", true),
+            ("_opcode.py", true),
             ("app.py", false),
             ("json/data.txt", false),
             ("types.ts", false),

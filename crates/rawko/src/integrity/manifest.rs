@@ -18,6 +18,10 @@ pub(super) enum Manifest {
     Changed(Vec<u8>),
 }
 
+/// Test runners and what they use, as manifests name them.
+const RUNNERS: &[&str] =
+    &["jest", "vitest", "mocha", "ava", "tap", "c8", "nyc", "babel", "pytest", "coverage", "tox", "nox"];
+
 /// Fields of `package.json` that are part of the work.
 const PACKAGE: &[&str] = &[
     "name",
@@ -76,7 +80,6 @@ const CARGO: &[&str] = &[
     "build-dependencies",
     "target",
     "features",
-    "bin",
     "badges",
     "workspace.dependencies",
     "workspace.package",
@@ -101,6 +104,18 @@ const PYPROJECT: &[&str] = &[
 pub(super) fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     ["package.json", "Cargo.toml", "pyproject.toml", "go.mod"].contains(&name)
+}
+
+/// Whether a new manifest holds settings of a test runner.
+pub(super) fn configures_a_runner(path: &str, content: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(content) else { return true };
+    if path.ends_with("package.json") {
+        let package = serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default();
+        return RUNNERS.iter().any(|runner| package.contains_key(*runner));
+    }
+    let Ok(document) = text.parse::<DocumentMut>() else { return path.ends_with(".toml") };
+    let tools = document.get("tool").and_then(Item::as_table_like);
+    tools.is_some_and(|tools| RUNNERS.iter().any(|runner| tools.contains_key(runner)))
 }
 
 /// Compares a manifest with its original.
@@ -307,6 +322,19 @@ mod tests {
         check("go.mod", "module a\ngo 1.22\n", "module a\ngo 1.22\nrequire b v1.0.0\n", None);
         let first = "module a\n";
         check("go.mod", first, "module a\nreplace testing => ./fake\n", Some(first));
+    }
+
+    #[test]
+    fn settings_of_a_runner_are_known() {
+        for (path, text, expected) in [
+            ("package.json", r#"{"jest": {}}"#, true),
+            ("package.json", r#"{"scripts": {"test": "jest"}}"#, false),
+            ("pyproject.toml", "[tool.pytest.ini_options]\naddopts = \"-p weaken\"\n", true),
+            ("pyproject.toml", "[project]\nname = \"a\"\n", false),
+            ("go.mod", "module a\n", false),
+        ] {
+            assert_eq!(configures_a_runner(path, text.as_bytes()), expected, "{path}: {text}");
+        }
     }
 
     #[test]

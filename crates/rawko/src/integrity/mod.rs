@@ -32,6 +32,7 @@ use inline::InlineTests;
 use kinds::CheckFiles;
 pub(crate) use kinds::check_glob;
 use manifest::Manifest;
+use named::Named;
 use replica::Replica;
 use surroundings::{Differences, Place, Surroundings};
 
@@ -105,9 +106,12 @@ impl IntegrityGuard {
         let Some(terms) = self.terms.clone() else { return };
         let guard = Arc::clone(self);
         let is_first = tokio::task::spawn_blocking(move || guard.record()).await.unwrap_or_default();
-        if !is_first {
-            return;
+        if is_first {
+            self.start_baseline(terms);
         }
+    }
+
+    fn start_baseline(&self, terms: Terms) {
         // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
         let (checkpoints, runner) = (self.checkpoints.clone(), self.runner.clone());
         let (project, before) = (self.project.clone(), self.before());
@@ -141,6 +145,18 @@ impl IntegrityGuard {
         is_first
     }
 
+    /// What was recorded at the beginning, by this process or one before it.
+    fn recorded(&self) -> Result<Arc<Surroundings>, CheckpointError> {
+        if let Some(before) = self.before() {
+            return Ok(before);
+        }
+        let path = self.directory.join(self.checkpoints.name_of_record());
+        let wrong = |error: std::io::Error| CheckpointError::io("cannot read", &path, error);
+        let text = std::fs::read(&path).map_err(wrong)?;
+        let recorded: Surroundings = serde_json::from_slice(&text).map_err(|error| wrong(error.into()))?;
+        Ok(Arc::new(recorded))
+    }
+
     fn before(&self) -> Option<Arc<Surroundings>> {
         self.before.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -148,15 +164,16 @@ impl IntegrityGuard {
     fn look(&self) -> Surroundings {
         let terms = self.terms.clone().unwrap_or_default();
         let read = |path: &str| std::fs::read_to_string(self.project.join(path)).ok();
-        let programs = named::named(&terms.commands, &read).programs;
+        let named = named::named(&terms.commands, &read);
         let place = Place {
             project: &self.project,
             home: self.home.as_deref(),
             path: &self.path,
             ignored: self.checkpoints.ignored().unwrap_or_default(),
             checks: &CheckFiles::new(&terms.tests),
+            named: named.files,
         };
-        Surroundings::look(&place, &programs)
+        Surroundings::look(&place, &named.programs)
     }
 
     /// Judges commands that passed.
@@ -173,10 +190,11 @@ impl IntegrityGuard {
             // The tree could not be compared with the one that the run began with.
             Ok(Err(_)) | Err(_) => return Verification { tree: None, ..verification },
         };
-        let baseline = self.baseline().await;
+        let baseline = self.baseline(terms).await;
         let mut changed = comparison.changed();
         changed.extend(miscounted(baseline.as_ref(), &verification.runs));
-        let added = comparison.added.clone();
+        // Where there were no checks, new ones cannot change how others run.
+        let added = if comparison.had_checks { comparison.added.clone() } else { Vec::new() };
         let mut original = None;
         let result = match (changed.is_empty(), terms.changed_checks) {
             (true, ChangedChecks::Allow | ChangedChecks::Deny) => IntegrityResult::Intact,
@@ -221,7 +239,11 @@ impl IntegrityGuard {
         .await;
     }
 
-    async fn baseline(&self) -> Option<Baseline> {
+    async fn baseline(&self, terms: &Terms) -> Option<Baseline> {
+        if self.baseline.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            // The process that ran it is gone.
+            self.start_baseline(terms.clone());
+        }
         let mut running = std::mem::take(&mut *self.baseline.lock().unwrap_or_else(PoisonError::into_inner));
         let finished = running.join_next().await?.ok().flatten();
         let again = finished.clone();
@@ -238,7 +260,13 @@ impl IntegrityGuard {
         }
         let files = CheckFiles::new(&terms.tests);
         let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
-        let named = named::named(&terms.commands, &read).files;
+        let Named { files: named, targets, programs: _ } = named::named(&terms.commands, &read);
+        let own_path = self.project.display().to_string();
+        let mut texts = named.iter().filter_map(|path| read(path)).chain(terms.commands.iter().cloned());
+        let is_bound = texts.any(|text| text.contains(&own_path));
+        let is_first_check =
+            |path: String| files.is_test(&path) || files.is_config(&path) || named.contains(&path);
+        let had_checks = trees.first_paths().any(is_first_check);
         let dependencies_changed =
             fates.iter().any(|(path, fate)| *fate != Fate::Same && files.is_lock(path));
         let mut versions = BTreeMap::new();
@@ -250,7 +278,10 @@ impl IntegrityGuard {
                 Fate::Same => continue,
                 Fate::Deleted if is_check => CheckChangeKind::Deleted,
                 Fate::Changed if is_check => CheckChangeKind::Changed,
-                Fate::Added if is_config || files.shadows(path) => CheckChangeKind::Added,
+                Fate::Added if is_target(&targets, path) => CheckChangeKind::Added,
+                Fate::Added if is_config || files.shadows(path) || configures_a_runner(&trees, path) => {
+                    CheckChangeKind::Added
+                }
                 // A new test is no changed check.
                 Fate::Added if is_check => {
                     versions.insert(path.clone(), Version::Neither);
@@ -266,17 +297,24 @@ impl IntegrityGuard {
                     }
                     continue;
                 }
+                Fate::Deleted if loses_checks(&trees, &fates, path) => CheckChangeKind::Deleted,
                 Fate::Deleted | Fate::Added => continue,
             };
             versions.insert(path.clone(), Version::First);
             changed.push(CheckChange { path: path.clone(), how });
         }
         let now = self.look();
-        let differences = match self.before() {
-            Some(before) => before.differences(&now, dependencies_changed),
-            None => Differences::default(),
-        };
-        Ok(Some(Comparison { trees, versions, changed, added, differences, entries: now.entries }))
+        let differences = self.recorded()?.differences(&now, dependencies_changed);
+        Ok(Some(Comparison {
+            trees,
+            versions,
+            changed,
+            added,
+            is_bound,
+            had_checks,
+            differences,
+            entries: now.entries,
+        }))
     }
 
     /// The original checks on the new code.
@@ -287,6 +325,11 @@ impl IntegrityGuard {
         baseline: Option<&Baseline>,
     ) -> OriginalRun {
         let problem = |problem: String| OriginalRun { runs: Vec::new(), problem: Some(problem) };
+        if comparison.is_bound {
+            return problem(
+                "the commands name the project's folder, so they cannot run in a copy of it".to_owned(),
+            );
+        }
         let lasting = &comparison.differences.lasting;
         if !lasting.is_empty() {
             let list: Vec<&str> = lasting.iter().take(3).map(|change| change.path.as_str()).collect();
@@ -307,6 +350,8 @@ impl IntegrityGuard {
             Err(error) => return problem(format!("a copy of the project could not be made: {error}")),
         };
         let runs = replica.run(&self.runner, &terms.commands, terms.timeout).await;
+        // Many files are removed.
+        let _ = tokio::task::spawn_blocking(move || drop(replica)).await;
         let miscounted = miscounted(baseline, &runs);
         let problem = miscounted.first().map(|change| format!("`{}` {}", change.path, change.how.words()));
         OriginalRun { runs, problem }
@@ -321,6 +366,10 @@ struct Comparison {
     changed: Vec<CheckChange>,
     /// New tests that may change how the original ones run.
     added: Vec<CheckChange>,
+    /// Whether the commands name the project's folder: they would not run in a copy.
+    is_bound: bool,
+    /// Whether there were any checks at the beginning.
+    had_checks: bool,
     differences: Differences,
     /// What git ignores.
     entries: BTreeSet<String>,
@@ -333,9 +382,39 @@ impl Comparison {
     }
 }
 
+/// Whether a new file makes a target of make be up to date.
+fn is_target(targets: &BTreeSet<String>, path: &str) -> bool {
+    let rest = |target: &String| path.strip_prefix(target.as_str());
+    targets.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// rawko's own files are no work.
 fn is_own(path: &str) -> bool {
     path.starts_with(".rawko/")
+}
+
+/// Whether a new manifest has a say in how tests run.
+fn configures_a_runner(trees: &Trees, path: &str) -> bool {
+    let now = || trees.content(path, &Version::Now);
+    manifest::is_manifest(path) && now().is_some_and(|content| manifest::configures_a_runner(path, &content))
+}
+
+/// Whether a file that is gone was a manifest, or held tests that did not move as they were to another one.
+fn loses_checks(trees: &Trees, fates: &BTreeMap<String, Fate>, path: &str) -> bool {
+    if manifest::is_manifest(path) {
+        return true;
+    }
+    let Some(first) = trees.content(path, &Version::First).filter(|_| path.ends_with(".rs")) else {
+        return false;
+    };
+    let moved = |(other, fate): (&String, &Fate)| {
+        *fate == Fate::Added
+            && other.ends_with(".rs")
+            && trees
+                .content(other, &Version::Now)
+                .is_some_and(|now| inline::compare(&first, &now) == InlineTests::Kept)
+    };
+    inline::has_tests(&first) && !fates.iter().any(moved)
 }
 
 /// A file that is work and checks in one, with the original checks; `None` if those are as they were.
@@ -372,5 +451,6 @@ async fn run_baseline(
     });
     let (tree, replica) = made.await.ok().flatten()?;
     let runs = replica.run(&runner, &terms.commands, terms.timeout).await;
+    let _ = tokio::task::spawn_blocking(move || drop(replica)).await;
     Some(Baseline { runs, tree })
 }

@@ -41,6 +41,8 @@ pub(super) struct Named {
     pub(super) files: BTreeSet<String>,
     /// Programs, by the names that they are called by.
     pub(super) programs: BTreeSet<String>,
+    /// Targets of make: a file of that name makes them be up to date.
+    pub(super) targets: BTreeSet<String>,
 }
 
 /// What `commands` name. `read` gives the text of a file of the project at its beginning.
@@ -149,6 +151,7 @@ impl Reader<'_> {
         if depth >= DEPTH || !self.followed.insert(format!("{folder}\0make\0{target}")) {
             return;
         }
+        self.named.targets.insert(joined(folder, target));
         let mut inside = false;
         for line in makefile.lines() {
             if line.starts_with('\t') {

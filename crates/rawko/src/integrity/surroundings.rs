@@ -17,6 +17,8 @@ use super::kinds::{CheckFiles, Conventions};
 
 /// Most files that are looked at; beyond, nothing is known.
 const MAX_FILES: usize = 60_000;
+/// Where Python keeps what it compiled.
+const COMPILED: &str = "__pycache__";
 /// Largest program whose content is compared.
 const MAX_PROGRAM: u64 = 4 * 1024 * 1024;
 
@@ -57,8 +59,10 @@ pub(super) struct Surroundings {
     packages: BTreeMap<String, String>,
     /// Files that git ignores and that are checks by convention.
     ignored: BTreeMap<String, Stamp>,
-    /// Settings outside of the project.
-    outside: BTreeMap<String, Stamp>,
+    /// Settings outside of the project: a digest of each one's stamps.
+    outside: BTreeMap<String, String>,
+    /// Whether there was too much to look at; packages and ignored files are not known then.
+    truncated: bool,
     /// What git ignores, folders by themselves: what a copy of the project needs besides the tree.
     pub(super) entries: BTreeSet<String>,
 }
@@ -72,6 +76,8 @@ pub(super) struct Place<'a> {
     /// What git ignores, folders by themselves with a slash at the end.
     pub(super) ignored: Vec<String>,
     pub(super) checks: &'a CheckFiles,
+    /// Files that the commands name.
+    pub(super) named: BTreeSet<String>,
 }
 
 /// What differs in the surroundings.
@@ -96,8 +102,15 @@ impl Surroundings {
         for entry in &place.ignored {
             walk.entry(entry.trim_end_matches('/'));
         }
-        found.outside = outside(place, &found.programs);
-        found
+        let paths = outside(place, &walk.found.programs);
+        let mut settings = BTreeMap::new();
+        for path in paths.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
+            let mut digest = Sha256::new();
+            walk.digest(&path, &mut digest);
+            settings.insert(path.display().to_string(), hex::encode(digest.finalize()));
+        }
+        let truncated = walk.budget == 0;
+        Self { outside: settings, truncated, ..found }
     }
 
     /// What differs in `now`. Changes of installed packages are explained by a change of the dependencies.
@@ -118,6 +131,11 @@ impl Surroundings {
                     .push(change(&before.path.display().to_string(), CheckChangeKind::Deleted)),
             }
         }
+        let outside = changes(&self.outside, &now.outside).map(|(path, how)| change(&path, how));
+        differences.lasting.extend(outside);
+        if self.truncated || now.truncated {
+            return differences;
+        }
         for (path, how) in changes(&self.ignored, &now.ignored) {
             let list = if how == CheckChangeKind::Added {
                 &mut differences.avoidable
@@ -126,11 +144,10 @@ impl Surroundings {
             };
             list.push(change(&path, how));
         }
-        differences
-            .lasting
-            .extend(changes(&self.outside, &now.outside).map(|(path, how)| change(&path, how)));
         if !dependencies_changed {
-            let packages = changes(&self.packages, &now.packages);
+            // A folder of packages that was not there before was installed by the run.
+            let was_there = |path: &str| self.entries.iter().any(|entry| path.starts_with(entry.as_str()));
+            let packages = changes(&self.packages, &now.packages).filter(|(path, _)| was_there(path));
             differences.lasting.extend(packages.map(|(path, how)| change(&path, how)));
         }
         differences
@@ -187,6 +204,9 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn entry(&mut self, path: &str) {
+        if self.budget == 0 {
+            return;
+        }
         let name = path.rsplit('/').next().unwrap_or(path);
         let full = self.place.project.join(path);
         let Ok(kind) = full.symlink_metadata().map(|found| found.file_type()) else { return };
@@ -208,8 +228,8 @@ impl Walk<'_> {
     fn file(&mut self, path: &str) {
         let checks = self.place.checks;
         self.budget = self.budget.saturating_sub(1);
-        if self.budget > 0
-            && (checks.is_config(path) || checks.is_test(path))
+        let is_check = checks.is_config(path) || checks.is_test(path) || checks.shadows(path);
+        if (is_check || self.place.named.contains(path))
             && let Some(stamp) = Stamp::of(&self.place.project.join(path))
         {
             self.found.ignored.insert(path.to_owned(), stamp);
@@ -223,7 +243,7 @@ impl Walk<'_> {
             let holds_packages = name.starts_with('@')
                 || matches!(name.as_str(), "lib" | "lib64" | "site-packages" | "dist-packages")
                 || name.starts_with("python3");
-            if Conventions::get().is_output(&name) || (name.starts_with('.') && name != ".bin") {
+            if name == COMPILED || (name.starts_with('.') && !matches!(name.as_str(), ".bin" | ".pnpm")) {
                 continue;
             }
             if holds_packages && full.symlink_metadata().is_ok_and(|found| found.is_dir()) {
@@ -244,7 +264,7 @@ impl Walk<'_> {
         let Ok(found) = path.symlink_metadata() else { return };
         if found.is_dir() {
             for name in entries(path) {
-                if !Conventions::get().is_output(&name) && name != ".cache" {
+                if name != COMPILED && name != ".cache" {
                     self.digest(&path.join(name), digest);
                 }
             }
@@ -264,7 +284,7 @@ fn entries(folder: &Path) -> Vec<String> {
 }
 
 /// Settings of the user, plug-ins of the interpreter, and configuration in the folders above the project.
-fn outside(place: &Place<'_>, programs: &BTreeMap<String, Program>) -> BTreeMap<String, Stamp> {
+fn outside(place: &Place<'_>, programs: &BTreeMap<String, Program>) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
     if let Some(home) = place.home {
         paths.extend(Conventions::get().home.iter().map(|name| home.join(name)));
@@ -283,8 +303,7 @@ fn outside(place: &Place<'_>, programs: &BTreeMap<String, Program>) -> BTreeMap<
         let names = entries(above);
         paths.extend(names.iter().filter(|name| place.checks.is_config(name)).map(|name| above.join(name)));
     }
-    let known = paths.into_iter().filter_map(|path| Some((path.display().to_string(), Stamp::of(&path)?)));
-    known.collect()
+    paths
 }
 
 /// Where Python finds modules of its own and of the user.
@@ -339,7 +358,9 @@ mod tests {
         fn look(&self) -> Surroundings {
             let root = self.folder.path();
             let path = std::env::join_paths([root.join("early"), root.join("bin")]).unwrap();
-            let ignored = ["node_modules/", "build/", ".env", "target/"].map(str::to_owned).to_vec();
+            let ignored = ["node_modules/", "build/", ".env", "target/", "proof.local", "unittest.py"]
+                .map(str::to_owned)
+                .to_vec();
             Surroundings::look(
                 &Place {
                     project: &root.join("p"),
@@ -347,6 +368,7 @@ mod tests {
                     path: &path,
                     ignored,
                     checks: &CheckFiles::new(&[]),
+                    named: BTreeSet::from(["proof.local".to_owned()]),
                 },
                 &BTreeSet::new(),
             )
@@ -377,6 +399,9 @@ mod tests {
         check(|scene| scene.write("bin/python3", "#!/bin/sh\nexit 0\n"), &[], &["bin/python3 changed"]);
         check(|scene| scene.write("p/build/conftest.py", ""), &["build/conftest.py added"], &[]);
         check(|scene| scene.write("p/.env", "A=2"), &[], &[".env changed"]);
+        check(|scene| scene.write("p/proof.local", ""), &["proof.local added"], &[]);
+        check(|scene| scene.write("p/unittest.py", ""), &["unittest.py added"], &[]);
+        check(|scene| scene.write("p/node_modules/.pnpm/a/index.js", ""), &[], &["node_modules/.pnpm added"]);
         check(|scene| scene.write("p/node_modules/jest/index.js", "2"), &[], &["node_modules/jest changed"]);
         check(|scene| scene.write("home/.npmrc", "script-shell=x"), &[], &["home/.npmrc changed"]);
         check(|scene| scene.write("pytest.ini", ""), &[], &["pytest.ini added"]);
