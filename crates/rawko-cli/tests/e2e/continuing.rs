@@ -68,12 +68,6 @@ fn the_next_task_goes_on_in_the_same_session_and_conversation() {
     let (code, _, err) = trial.rawko(&["rewind", "last", "--to", "1"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(!trial.project().join("one.txt").exists() && !trial.project().join("two.txt").exists());
-
-    // A fork that shares the first ending leads to what was recorded.
-    let (code, _, err) = trial.rawko(&["fork", &id, "--no-run"]);
-    assert_eq!(code, Some(0), "{err}");
-    let (_, replayed, _) = trial.rawko(&["replay", "last"]);
-    assert!(replayed.contains("everything matches the record"), "{replayed}");
     let (_, out, _) = trial.rawko(&["cancel", "last"]);
     assert!(out.contains("ended"), "{out}");
 }
@@ -202,4 +196,26 @@ fn every_ending_names_the_command_that_goes_on() {
     let limited = vec![select("developer"), report("half"), select("developer")];
     check_hint(limited, &["--max-iterations", "1"], "rawko resume ID --max-iterations N");
     check_hint(vec![Answer::unauthorized()], &[], "rawko resume ID");
+}
+
+/// A fork that shares an ending leads to what was recorded.
+#[test]
+fn a_fork_of_a_continued_session_replays() {
+    let answers = [
+        select("developer"),
+        write("one.txt"),
+        report("wrote one"),
+        complete("one is there"),
+        select("developer"),
+        write("two.txt"),
+        report("wrote two"),
+        complete("two is there"),
+    ];
+    let trial = Trial::new(ModelServer::sequence(answers)).run("Write one.").trial;
+    let (code, out, err) = trial.ask(&["continue", "Now write two."]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let (code, out, err) = trial.ask(&["fork", "last", "--no-run"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let (_, replayed, err) = trial.rawko(&["replay", "last"]);
+    assert!(replayed.contains("everything matches the record"), "{replayed}{err}");
 }

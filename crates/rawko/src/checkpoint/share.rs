@@ -19,6 +19,8 @@ impl Checkpoints {
         }
         let (from, to) = (self.store()?, other.store()?);
         let _lock = objects::lock(&to.folder)?;
+        // Without it the fork's work cannot be verified, but all else can be done.
+        let _ = self.share_records(other);
         for (iteration, id) in &other.recorded {
             let shared = from
                 .objects_of(id)
@@ -26,6 +28,22 @@ impl Checkpoints {
             match shared {
                 Ok(()) | Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => {}
                 Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Checkpoints {
+    /// Copies what surrounded the project at the beginning of each task.
+    fn share_records(&self, other: &Self) -> std::io::Result<()> {
+        for entry in std::fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_record =
+                name.to_str().is_some_and(|name| name.starts_with("checks") && name.ends_with(".json"));
+            if is_record && entry.file_type()?.is_file() {
+                crate::private::write_new(&other.directory.join(&name), &std::fs::read(entry.path())?)?;
             }
         }
         Ok(())
