@@ -54,9 +54,8 @@ impl Ledger {
     /// An event is about to be applied.
     pub(super) fn before_event(&mut self, at: Timestamp) {
         self.shared.own_since.get_or_insert(at);
-        match self.shared.events_left {
-            1 => self.shared.iterations = self.machine.context().iteration_count,
-            _ => {}
+        if self.shared.events_left == 1 {
+            self.shared.iterations = self.machine.context().iteration_count;
         }
     }
 
