@@ -53,6 +53,10 @@ impl Performer {
             // What failed on the very same tree before may have passed by luck.
             let again = self.run_on(self.tree().await, terms).await;
             verification = Verification { flaky: verification.runs, ..again };
+            if let Some(tree) = verification.tree.clone() {
+                let passed = verification.passed();
+                self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(tree, passed);
+            }
         }
         if verification.passed() && verification.doubt().is_none() {
             verification = self.guard.judge(terms, verification).await;
