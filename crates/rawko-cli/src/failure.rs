@@ -136,6 +136,8 @@ impl From<rawko::Error> for Failure {
                 Some(pid) => format!("wait longer with --wait TIME, or end it at once: kill -KILL {pid}"),
                 None => "its process was not found, or belongs to another user: end it where it runs".to_owned(),
             }),
+            E::CommandsLeft { session, .. } => Self::new(Exit::Failed, message)
+                .with_hint(format!("wait until they have ended, then: rawko resume {session}")),
             E::Interrupted => Self::new(Exit::Failed, message),
             // An error of a newer SDK, for which this version has no hint.
             _ => Self::new(Exit::Failed, message),

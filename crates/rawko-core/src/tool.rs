@@ -57,6 +57,13 @@ pub struct ToolOutcome {
     /// it may edit what it could edit before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_seen: Vec<SeenFile>,
+    /// The number of the background job that the call started. The end of a job that no later call reports is unknown to
+    /// its agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_started: Option<u32>,
+    /// The background jobs whose end the result reports.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub jobs_ended: Vec<u32>,
     /// Pictures that belong to the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
@@ -93,6 +100,8 @@ impl ToolOutcome {
             pipe_status: self.pipe_status.clone(),
             files_modified: self.files_modified.clone(),
             files_seen: self.files_seen.clone(),
+            job_started: self.job_started,
+            jobs_ended: self.jobs_ended.clone(),
             images: images
                 .map(|image| Image { media_type: image.media_type.clone(), data: String::new() })
                 .collect(),

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::access::leads_out;
-use crate::background::Jobs;
+use crate::background::{JobReport, Jobs};
 use crate::call::{blocking, parse, parse_checked, spec};
 use crate::process::{
     Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
@@ -104,19 +104,25 @@ impl Tool for Bash {
             };
             let mut outcome = if input.run_in_background == Some(true) {
                 // Reports on other jobs come first: they are older.
-                let report = self.jobs.report(&context.agent);
+                let JobReport { text, ended } = self.jobs.report(&context.agent);
                 let mut outcome = self.start(line, context).await;
-                outcome.content.insert_str(0, &report);
+                outcome.content.insert_str(0, &text);
+                outcome.jobs_ended = ended;
                 return outcome;
             } else {
                 wait_for(line, context).await
             };
-            let report = self.jobs.report(&context.agent);
-            if !report.is_empty() {
-                let _ = write!(outcome.content, "\n\n{}", report.trim_end());
+            let JobReport { text, ended } = self.jobs.report(&context.agent);
+            if !text.is_empty() {
+                let _ = write!(outcome.content, "\n\n{}", text.trim_end());
             }
+            outcome.jobs_ended = ended;
             outcome
         })
+    }
+
+    fn resumed(&self, jobs: u32) {
+        self.jobs.number_after(jobs);
     }
 
     fn end(&self) {
@@ -134,11 +140,14 @@ impl Bash {
         let jobs = Arc::clone(&self.jobs);
         let agent = context.agent.clone();
         blocking(move |_| match jobs.start(agent, &line) {
-            Ok(started) => ToolOutcome::ok(format!(
-                "[background job {}: started] Its output and its end come with the results of your later Bash calls. \
-                 `kill {}` ends it.",
-                started.job, started.process
-            )),
+            Ok(started) => ToolOutcome {
+                job_started: Some(started.job),
+                ..ToolOutcome::ok(format!(
+                    "[background job {}: started] Its output and its end come with the results of your later Bash calls. \
+                     `kill {}` ends it.",
+                    started.job, started.process
+                ))
+            },
             Err(refusal) => ToolOutcome::error(ErrorCode::ToolFailure, format!("Bash: {refusal}.")),
         })
         .await

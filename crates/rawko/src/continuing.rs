@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rawko_core::session::{Event, LimitKind, Outcome, Status};
+use rawko_core::session::{Event, LimitKind, Lost, Outcome, Status};
 use rawko_core::setup::{RunLimits, Setup};
 use rawko_tools::FileTracker;
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::journal::{Folded, Journal, JournalWriter, fold};
 use crate::launch::Launch;
 use crate::rawko::Rawko;
-use crate::resume::{remember, take_scripts_up};
+use crate::resume::{end_commands, lost, remember, take_scripts_up};
 use crate::run::Run;
 
 impl Rawko {
@@ -64,15 +64,17 @@ impl Rawko {
                 ),
             });
         }
+        end_commands(&session, &journal)?;
         let mut setup = self.setup()?;
         let redactor = self.redactor(&self.providers(&setup)?);
         let task = &redactor.text(task);
         redactor.setup(&mut setup)?;
         self.check_prices(&setup)?;
-        self.go_on(journal, &old, folded, task, &setup, |changed_files| Event::TaskContinued {
+        self.go_on(journal, &old, folded, task, &setup, |changed_files, lost| Event::TaskContinued {
             task: task.clone(),
             setup: Box::new(setup.clone()),
             changed_files,
+            lost,
         })
     }
 
@@ -123,10 +125,11 @@ impl Rawko {
         self.check_prices(&setup)?;
         let verify = self.verify_anew();
         self.redactor(&self.providers(&setup)?).check(&verify)?;
-        self.go_on(journal, old, folded, &task, &setup, |changed_files| Event::TaskTakenUp {
+        self.go_on(journal, old, folded, &task, &setup, |changed_files, lost| Event::TaskTakenUp {
             limits,
             changed_files,
             verify,
+            lost,
         })
     }
 
@@ -154,12 +157,12 @@ impl Rawko {
         folded: Folded,
         task: &str,
         setup: &Setup,
-        event: impl FnOnce(Vec<String>) -> Event,
+        event: impl FnOnce(Vec<String>, Lost) -> Event,
     ) -> Result<Run, Error> {
         let providers = self.providers(setup)?;
         take_scripts_up(&providers, &folded);
         let tracker = Arc::new(FileTracker::new());
-        let event = event(remember(&tracker, &folded, self.project()));
+        let event = event(remember(&tracker, &folded, self.project()), lost(old, &folded));
         let start = Start::Continued { folded: Box::new(folded), event, torn_bytes: old.torn_bytes };
         self.launch(Launch {
             id: old.header.session.clone(),

@@ -95,6 +95,18 @@ pub enum Error {
         /// How long rawko waited.
         waited: std::time::Duration,
     },
+    /// Commands of the process that ran the session before are still alive, although they were killed: they might still
+    /// change the project.
+    #[error(
+        "session {session} cannot go on: commands of the process that ran it before are still alive and cannot be ended: {}",
+        commands.iter().map(|it| format!("process {} ({})", it.process, it.command)).collect::<Vec<_>>().join(", ")
+    )]
+    CommandsLeft {
+        /// The session.
+        session: String,
+        /// The processes.
+        commands: Vec<rawko_tools::Survivor>,
+    },
     /// The async runtime shut down during the run.
     #[error("the run was interrupted: its runtime shut down")]
     Interrupted,

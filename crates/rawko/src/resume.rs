@@ -7,15 +7,17 @@ use std::sync::Arc;
 use rawko_core::agent::Permissions;
 use rawko_core::policy::effective_permissions;
 use rawko_core::request::Purpose;
-use rawko_core::session::Outcome;
+use rawko_core::session::{Lost, Outcome};
 use rawko_core::setup::Setup;
 use rawko_tools::{Digest, FileAccess, FileTracker};
 
 use crate::assemble::Providers;
 use crate::driver::Start;
 use crate::error::Error;
+use crate::holder::end_leftovers;
 use crate::journal::{
-    Folded, Journal, JournalHeader, JournalWriter, SeenByAgent, SessionInfo, SessionStatus, fold,
+    Folded, Journal, JournalError, JournalHeader, JournalWriter, SeenByAgent, SessionInfo, SessionStatus,
+    fold,
 };
 use crate::launch::Launch;
 use crate::rawko::Rawko;
@@ -57,6 +59,7 @@ impl Rawko {
             });
         };
         self.check_rights(&session, &setup)?;
+        end_commands(&session, &journal)?;
         if folded.session.state().is_final() && folded.unrecorded.is_none() {
             let outcome = folded.session.outcome().filter(Outcome::can_be_taken_up);
             return match outcome {
@@ -72,6 +75,7 @@ impl Rawko {
         let limits = (limits != setup.limits).then_some(limits);
         let tracker = Arc::new(FileTracker::new());
         let changed_files = remember(&tracker, &folded, self.project());
+        let lost = lost(&old, &folded);
         self.launch(Launch {
             id: session,
             forked_from: old.header.forked_from,
@@ -85,6 +89,7 @@ impl Rawko {
                 changed_files,
                 verify,
                 limits,
+                lost,
                 torn_bytes: old.torn_bytes,
             },
             scratch: None,
@@ -142,19 +147,49 @@ impl Rawko {
             session.status != SessionStatus::Ended
                 || session.outcome.as_ref().is_some_and(Outcome::can_be_taken_up)
         };
-        let mut newest_first = sessions.iter().rev().filter(goes_on);
-        let Some(newest) = newest_first.next() else {
-            return Err(Error::Setup {
-                message: "there is no unfinished session here".to_owned(),
-                hint: "`rawko sessions list` shows all sessions".to_owned(),
-            });
+        let is_repaired = |id: &str| {
+            let copies = sessions.iter().filter_map(|session| session.forked_from.as_ref());
+            copies.filter(|from| from.lost.is_some()).any(|from| from.session == id)
         };
-        JournalWriter::reopen(&store.find(&newest.id)?).map_err(|source| {
+        let mut newest_first = sessions.iter().rev().filter(goes_on);
+        while let Some(newest) = newest_first.next() {
+            let source = match JournalWriter::reopen(&store.find(&newest.id)?) {
+                Ok(opened) => return Ok(opened),
+                // Its copy has taken its place.
+                Err(JournalError::Damaged { .. } | JournalError::Blob { .. }) if is_repaired(&newest.id) => {
+                    continue;
+                }
+                Err(source) => Box::new(source),
+            };
             let older = newest_first.find(|session| session.status == SessionStatus::Unfinished);
             let older = older.map(|session| session.id.clone());
-            Error::NewestNotResumed { session: newest.id.clone(), source: Box::new(source), older }
+            return Err(Error::NewestNotResumed { session: newest.id.clone(), source, older });
+        }
+        Err(Error::Setup {
+            message: "there is no unfinished session here".to_owned(),
+            hint: "`rawko sessions list` shows all sessions".to_owned(),
         })
     }
+}
+
+/// Waits for the commands of the process that ran the session before, if it was killed: they must not change anything
+/// behind the back of the next one.
+///
+/// # Errors
+/// [`Error::CommandsLeft`] if some cannot be ended.
+pub(crate) fn end_commands(session: &str, journal: &JournalWriter) -> Result<(), Error> {
+    let commands = end_leftovers(journal.path());
+    if commands.is_empty() {
+        return Ok(());
+    }
+    Err(Error::CommandsLeft { session: session.to_owned(), commands })
+}
+
+/// What was lost before the session is taken up, and was not told yet.
+pub(crate) fn lost(old: &Journal, folded: &Folded) -> Lost {
+    let untold = folded.session.lost_work().is_none();
+    let work = old.header.forked_from.as_ref().and_then(|from| from.lost.clone()).filter(|_| untold);
+    Lost { jobs: folded.jobs.clone(), work }
 }
 
 /// Whether `recorded` grants nothing that `now` does not, and denies what it denies.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
+use super::lost::LostWork;
 use super::outcome::{LimitKind, Outcome, Status};
 use super::phase::Phase;
 use super::run::Run;
@@ -40,6 +41,8 @@ pub(super) struct CarriedOver {
     latest: BTreeMap<String, Box<Execution>>,
     /// Executions before this task.
     pub(super) iterations: u32,
+    /// What the damaged end of the journal recorded, in a repaired session.
+    pub(super) lost_work: Option<LostWork>,
 }
 
 /// The first numbers of the next task: the last ones of the task before it.
@@ -58,6 +61,11 @@ impl CarriedOver {
     /// The conversation that the agent had before this task; given once.
     pub(super) fn take(&mut self, agent: &str) -> Option<Box<Execution>> {
         self.conversations.remove(agent)
+    }
+
+    /// The conversations that may go on.
+    pub(super) fn executions(&mut self) -> impl Iterator<Item = &mut Execution> {
+        self.conversations.values_mut().chain(self.latest.values_mut()).map(AsMut::as_mut)
     }
 
     /// The same after `task` has ended with `outcome`.

@@ -28,6 +28,7 @@ mod file;
 mod fold;
 mod info;
 mod lock;
+mod lost_records;
 mod reader;
 mod record;
 mod repair;

@@ -7,6 +7,7 @@ use std::path::Path;
 use rawko::RunEvent;
 use rawko::journal::{Journal, JournalHeader, Record, SessionStore, read};
 use rawko_core::session::{Effect, EffectAnswer, Event, Outcome, Session, Stamped};
+use rawko_core::setup::Setup;
 use serde_json::json;
 
 use super::{broken, find};
@@ -102,31 +103,22 @@ fn reported(
     path: &Path,
     speakers: &BTreeMap<rawko_core::session::EffectId, String>,
 ) -> Option<RunEvent> {
+    let started = |task: &str, setup: &Setup, continued: bool| RunEvent::SessionStarted {
+        session: header.session.clone(),
+        task: task.to_owned(),
+        at: stamped.at,
+        agents: setup.agents.keys().cloned().collect(),
+        journal: path.display().to_string(),
+        resumed: continued,
+        continued,
+        forked_from: header.forked_from.clone(),
+        dry_run: false,
+        limits: Some(setup.limits),
+        degraded: header.degraded.clone(),
+    };
     match &stamped.event {
-        Event::TaskStarted { task, setup, shared_events: _ } => Some(RunEvent::SessionStarted {
-            session: header.session.clone(),
-            task: task.clone(),
-            at: stamped.at,
-            agents: setup.agents.keys().cloned().collect(),
-            journal: path.display().to_string(),
-            resumed: false,
-            forked_from: header.forked_from.clone(),
-            dry_run: false,
-            limits: Some(setup.limits),
-            degraded: header.degraded.clone(),
-        }),
-        Event::TaskContinued { task, setup, changed_files: _ } => Some(RunEvent::SessionStarted {
-            session: header.session.clone(),
-            task: task.clone(),
-            at: stamped.at,
-            agents: setup.agents.keys().cloned().collect(),
-            journal: path.display().to_string(),
-            resumed: true,
-            forked_from: header.forked_from.clone(),
-            dry_run: false,
-            limits: Some(setup.limits),
-            degraded: header.degraded.clone(),
-        }),
+        Event::TaskStarted { task, setup, .. } => Some(started(task, setup, false)),
+        Event::TaskContinued { task, setup, .. } => Some(started(task, setup, true)),
         Event::TaskTakenUp { .. } => {
             Some(RunEvent::warning("the task was taken up again, with these limits"))
         }

@@ -85,6 +85,9 @@ pub(super) fn begin_conversation(
     let before = recent_history(context, &ledger.statistics, EVALUATE_HISTORY);
     let mut opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
     opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));
+    if let Some(work) = &ledger.carried.lost_work {
+        opening.push_str(&format!("\n# Lost work\n{}\n", work.text()));
+    }
     let stable = prompt::system_prompt(&agent, &ledger.setup.place);
     let tools = policy::offered_tools(&agent.config, &ledger.setup.tools);
     let id = ledger.new_conversation();
