@@ -115,8 +115,15 @@ impl From<rawko::Error> for Failure {
                     "read these settings, then trust the folder with `rawko trust`, or this one run with --yes",
                 )
             }
-            E::UntrustedJournal { session, reasons: _ } => Self::new(Exit::Untrusted, message).with_hint(format!(
+            E::UntrustedJournal { session, reasons: _, again: _ } => Self::new(Exit::Untrusted, message).with_hint(format!(
                 "read it with `rawko sessions show {session}`, then use --yes to trust it"
+            )),
+            E::LimitStands { session, limit, summary: _ } => {
+                Self::usage(message).with_hint(format!("raise it: rawko resume {session} {}", limit.option()))
+            }
+            E::LimitSpent { session, limit, .. } => Self::usage(message).with_hint(format!(
+                "what was used before counts; give a higher one: rawko resume {session} {}",
+                limit.option()
             )),
             E::Trust(_) => Self::new(Exit::Untrusted, message)
                 .with_hint("no folder is trusted while that file cannot be read; --yes trusts this one run"),

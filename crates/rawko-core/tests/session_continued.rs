@@ -39,6 +39,7 @@ fn next(bench: &mut Bench, setup: Setup) {
         setup: Box::new(setup),
         changed_files: vec!["a".into()],
         lost: rawko_core::session::Lost::default(),
+        ended: vec![],
     };
     assert!(!bench.give(event).ignored);
 }
@@ -158,6 +159,7 @@ fn no_task_follows_one_that_has_not_ended() {
         setup: Box::new(setup()),
         changed_files: vec![],
         lost: rawko_core::session::Lost::default(),
+        ended: vec![],
     };
     assert!(bench.give(event).ignored);
     assert_eq!(bench.session.context().unwrap().task, "make it work");

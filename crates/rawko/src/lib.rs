@@ -54,6 +54,7 @@ mod launch;
 pub mod memory;
 mod perform;
 mod private;
+mod raised_limits;
 mod rawko;
 mod redact;
 mod reload;

@@ -8,7 +8,7 @@ use rawko_core::agent::Permissions;
 use rawko_core::policy::effective_permissions;
 use rawko_core::request::Purpose;
 use rawko_core::session::{Lost, Outcome};
-use rawko_core::setup::Setup;
+use rawko_core::setup::{Setup, VerifySetup};
 use rawko_tools::{Digest, FileAccess, FileTracker};
 
 use crate::assemble::Providers;
@@ -58,10 +58,16 @@ impl Rawko {
                 ),
             });
         };
-        self.check_rights(&session, &setup)?;
+        let outcome = folded.session.outcome().filter(Outcome::can_be_taken_up);
+        self.check_rights(&session, &setup).map_err(|mut error| {
+            let limit = outcome.as_ref().and_then(|outcome| self.standing(&setup.limits, outcome));
+            if let (Error::UntrustedJournal { again, .. }, Some(limit)) = (&mut error, limit) {
+                again.extend(limit.option().split(' ').map(str::to_owned));
+            }
+            error
+        })?;
         end_commands(&session, &journal)?;
         if folded.session.state().is_final() && folded.unrecorded.is_none() {
-            let outcome = folded.session.outcome().filter(Outcome::can_be_taken_up);
             return match outcome {
                 Some(outcome) => self.take_up(journal, &old, folded, &outcome),
                 None => Err(nothing_to_do(&session, "it has ended")),
@@ -71,6 +77,7 @@ impl Rawko {
         let verify = self.verify_anew();
         self.redactor(&providers).check(&verify)?;
         take_scripts_up(&providers, &folded);
+        self.check_spent(&session, &folded)?;
         let limits = self.raised(&setup.limits);
         let limits = (limits != setup.limits).then_some(limits);
         let tracker = Arc::new(FileTracker::new());
@@ -107,7 +114,7 @@ impl Rawko {
         }
         let reason = "it was not begun by you in this folder: it may have come with the folder, or the folder was moved";
         let (session, reasons) = (header.session.clone(), vec![reason.to_owned()]);
-        Err(Error::UntrustedJournal { session, reasons })
+        Err(Error::UntrustedJournal { session, reasons, again: Vec::new() })
     }
 
     /// Even the user's own journal needs confirmation if it grants more than today's configuration and command
@@ -117,6 +124,7 @@ impl Rawko {
             return Ok(());
         }
         let unknown = self.unknown_verification(setup);
+        let again = unknown.is_some().then(|| setup.verify.iter().flat_map(verify_arguments).collect());
         let today = self.setup()?.agents;
         let beyond = setup.agents.iter().filter(|(name, recorded)| {
             !today.get(*name).is_some_and(|now| {
@@ -132,10 +140,11 @@ impl Rawko {
             })
             .chain(unknown)
             .collect();
+        let again = again.filter(|_| reasons.len() == 1).unwrap_or_default();
         if reasons.is_empty() {
             return Ok(());
         }
-        Err(Error::UntrustedJournal { session: session.to_owned(), reasons })
+        Err(Error::UntrustedJournal { session: session.to_owned(), reasons, again })
     }
 
     /// Opens the newest session that is not known to have ended. If that is not possible, the error names it and the reason:
@@ -190,6 +199,11 @@ pub(crate) fn lost(old: &Journal, folded: &Folded) -> Lost {
     let untold = folded.session.lost_work().is_none();
     let work = old.header.forked_from.as_ref().and_then(|from| from.lost.clone()).filter(|_| untold);
     Lost { jobs: folded.jobs.clone(), work }
+}
+
+/// The options that give the same verification commands again.
+fn verify_arguments(setup: &VerifySetup) -> impl Iterator<Item = String> {
+    setup.commands.iter().flat_map(|command| ["--verify".to_owned(), command.clone()])
 }
 
 /// Whether `recorded` grants nothing that `now` does not, and denies what it denies.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
 use super::lost::LostWork;
-use super::outcome::{LimitKind, Outcome, Status};
+use super::outcome::{EndedTask, LimitKind, Outcome, Status};
 use super::phase::Phase;
 use super::run::Run;
 use super::shared::SharedPart;
@@ -41,6 +41,8 @@ pub(super) struct CarriedOver {
     latest: BTreeMap<String, Box<Execution>>,
     /// Executions before this task.
     pub(super) iterations: u32,
+    /// How the earlier tasks ended, as the event that began this one says.
+    pub(super) ended: Vec<EndedTask>,
     /// What the damaged end of the journal recorded, in a repaired session.
     pub(super) lost_work: Option<LostWork>,
 }
@@ -84,7 +86,14 @@ impl CarriedOver {
 
 impl Run {
     /// Begins the next task. Without meaning while the one before it has not ended.
-    pub(super) fn next_task(&mut self, at: Timestamp, task: &str, setup: &Setup, reaction: &mut Reaction) {
+    pub(super) fn next_task(
+        &mut self,
+        at: Timestamp,
+        task: &str,
+        setup: &Setup,
+        ended: &[EndedTask],
+        reaction: &mut Reaction,
+    ) {
         let from = self.ledger.machine.state();
         if !from.is_final() {
             reaction.ignored = true;
@@ -93,7 +102,10 @@ impl Run {
         let context = self.ledger.machine.context();
         let outcome = self.ledger.outcome(from);
         let carried = std::mem::take(&mut self.ledger.carried);
-        let carried = carried.after(&context.task, &outcome, context.iteration_count);
+        let carried = CarriedOver {
+            ended: ended.to_vec(),
+            ..carried.after(&context.task, &outcome, context.iteration_count)
+        };
         let iteration = context.iteration_count;
         let shared = self.ledger.shared.of_next_task();
         self.ledger = Ledger::after(at, setup, shared, self.ledger.last_numbers(), carried);

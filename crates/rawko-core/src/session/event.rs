@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::answer::EffectAnswer;
 use super::lost::Lost;
+use super::outcome::EndedTask;
 use crate::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
 use crate::time::Timestamp;
 
@@ -68,6 +69,9 @@ pub enum Event {
         /// What was lost before.
         #[serde(default, skip_serializing_if = "Lost::is_empty")]
         lost: Lost,
+        /// The earlier tasks of the session, oldest first; absent in journals of older versions.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ended: Vec<EndedTask>,
     },
     /// A task that a limit or its provider had ended was taken up again.
     TaskTakenUp {

@@ -37,7 +37,7 @@ pub use event::{EffectId, Event, Override, Stamped};
 pub use exchange::{ArbiterExchange, CheckedAnswer, more_room};
 pub use guard::GUARD_RULE;
 pub use lost::{Lost, LostJob, LostWork};
-pub use outcome::{LimitKind, Outcome, Status};
+pub use outcome::{EndedTask, LimitKind, Outcome, Status};
 pub use phase::{PhaseKind, phase_diagram};
 pub use shared::Shared;
 

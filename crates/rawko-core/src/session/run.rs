@@ -88,9 +88,9 @@ impl Run {
                 reaction.changed_since_seen(changed_files);
                 reaction.lost(lost);
             }
-            Event::TaskContinued { task, setup, changed_files, lost } => {
+            Event::TaskContinued { task, setup, changed_files, lost, ended } => {
                 self.tell_lost(lost);
-                self.next_task(at, task, setup, &mut reaction);
+                self.next_task(at, task, setup, ended, &mut reaction);
                 reaction.changed_since_seen(changed_files);
                 reaction.lost(lost);
             }

@@ -165,12 +165,18 @@ impl Rawko {
                     redactor.setup(&mut setup)?;
                     Event::TaskStarted { task: task.clone(), setup: Box::new(setup), shared_events: 0 }
                 }
-                Event::TaskContinued { task, setup, changed_files, lost } => {
+                Event::TaskContinued { task, setup, changed_files, lost, ended } => {
                     let mut setup = self.overridden(setup)?;
                     redactor = self.redactor(&self.providers(&setup).unwrap_or_default());
                     redactor.setup(&mut setup)?;
                     let (task, changed_files) = (task.clone(), changed_files.clone());
-                    Event::TaskContinued { task, setup: Box::new(setup), changed_files, lost: lost.clone() }
+                    Event::TaskContinued {
+                        task,
+                        setup: Box::new(setup),
+                        changed_files,
+                        lost: lost.clone(),
+                        ended: ended.clone(),
+                    }
                 }
                 Event::AgentsReloaded { agents } => {
                     let mut agents = agents.clone();

@@ -33,6 +33,7 @@ mod reader;
 mod record;
 mod repair;
 mod store;
+mod tasks;
 mod writer;
 
 pub use error::JournalError;
@@ -47,4 +48,5 @@ pub use record::{
 };
 pub use repair::Repaired;
 pub use store::SessionStore;
+pub use tasks::{SessionTask, session_cost, tasks};
 pub use writer::JournalWriter;

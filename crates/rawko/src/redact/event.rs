@@ -21,11 +21,12 @@ impl Redactor {
                 self.clean(task);
                 self.instructions(setup);
             }
-            Event::TaskContinued { task, setup, changed_files, lost } => {
+            Event::TaskContinued { task, setup, changed_files, lost, ended } => {
                 self.clean(task);
                 self.instructions(setup);
                 self.keep_clean(changed_files);
                 self.lost(lost);
+                self.clean_all(ended.iter_mut().map(|ended| &mut ended.task));
             }
             Event::TaskTakenUp { limits: _, changed_files, verify: _, lost } => {
                 self.keep_clean(changed_files);

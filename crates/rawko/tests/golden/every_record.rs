@@ -85,6 +85,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             setup: Box::new(setup()),
             changed_files: vec!["a.rs".into()],
             lost: rawko_core::session::Lost::default(),
+            ended: vec![],
         },
         Event::TaskTakenUp {
             limits: RunLimits { max_cost_usd: Some(20.0), ..RunLimits::default() },
@@ -249,6 +250,7 @@ pub(crate) fn step() -> StepRecord {
             limit: Some(LimitKind::Stalled),
             verification: Some(verification()),
             error: Some(error()),
+            earlier_tasks: vec![],
         };
         effects.push(Effect::Finish { outcome: Box::new(outcome) });
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use rawko::RunEvent;
-use rawko::journal::{Journal, JournalHeader, Record, SessionStore, read};
+use rawko::journal::{Journal, JournalHeader, Record, SessionStore, read, session_cost, tasks};
 use rawko_core::session::{Effect, EffectAnswer, Event, Outcome, Session, Stamped};
 use rawko_core::setup::Setup;
 use serde_json::json;
@@ -30,11 +30,14 @@ pub(super) fn show(
     let history = History::of(&journal, &path);
     let console = &workspace.console;
     if as_json {
+        let tasks = tasks(&journal);
         console.json(&json!({
             "header": journal.header,
             "journal": path,
             "tornBytes": journal.torn_bytes,
             "outcome": history.outcome,
+            "costUsd": session_cost(&tasks),
+            "tasks": tasks,
             "events": history.events,
         }))?;
         return Ok(Exit::Success);
