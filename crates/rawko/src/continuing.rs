@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::journal::{Folded, Journal, JournalWriter, SessionTask, fold, tasks};
 use crate::launch::Launch;
 use crate::rawko::Rawko;
-use crate::resume::{end_commands, lost, remember, take_scripts_up};
+use crate::resume::{end_commands, lost, remember, take_scripts_up, without_task};
 use crate::run::Run;
 
 impl Rawko {
@@ -55,6 +55,9 @@ impl Rawko {
         let (journal, old) = self.open_to_continue(id)?;
         let folded = self.folded(&old)?;
         let session = old.header.session.clone();
+        if folded.session.setup().is_none() {
+            return Err(without_task(&session));
+        }
         if !folded.session.state().is_final() {
             return Err(Error::Setup {
                 message: format!("session {session} has not ended its task, so that no other can follow"),

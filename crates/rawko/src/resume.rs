@@ -49,14 +49,7 @@ impl Rawko {
         let (Some(setup), Some(task)) =
             (folded.session.setup().cloned(), folded.session.context().map(|context| context.task.clone()))
         else {
-            return Err(Error::Setup {
-                message: format!(
-                    "session {session} cannot be resumed: it ended before its task was recorded"
-                ),
-                hint: format!(
-                    "nothing was done: run the task again, and remove this session with `rawko sessions rm {session}`"
-                ),
-            });
+            return Err(without_task(&session));
         };
         let outcome = folded.session.outcome().filter(Outcome::can_be_taken_up);
         self.check_rights(&session, &setup).map_err(|mut error| {
@@ -257,6 +250,16 @@ pub(crate) fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -
         now.as_deref() != Some(*digest)
     });
     changed.map(|(path, _)| path.to_owned()).collect()
+}
+
+/// The error for a session that was killed at its very beginning.
+pub(crate) fn without_task(session: &str) -> Error {
+    Error::Setup {
+        message: format!("session {session} cannot go on: it ended before its task was recorded"),
+        hint: format!(
+            "nothing was done: run the task again, and remove this session with `rawko sessions rm {session}`"
+        ),
+    }
 }
 
 fn nothing_to_do(session: &str, why: &str) -> Error {
