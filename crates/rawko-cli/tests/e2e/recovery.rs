@@ -116,7 +116,7 @@ fn the_end_of_background_jobs_that_went_with_a_kill_is_told_once() {
     let asked = resumed.trial.server.asked();
     // The one that had ended, and was reported, is not told again.
     let told = asked[5].last_text();
-    assert!(told.contains("[background job 1: ended with the process that ran it"), "{told}");
+    assert!(told.contains("[background job 1: lost with the process that ran it"), "{told}");
     assert!(told.contains("sleep 300") && told.contains("do not use it"), "{told}");
     assert!(!told.contains("background job 2"), "{told}");
     let started = asked[6].json["messages"].as_array().unwrap().last().unwrap().to_string();
@@ -128,7 +128,7 @@ fn the_end_of_background_jobs_that_went_with_a_kill_is_told_once() {
     assert_eq!(warnings(&out, "background job 3 of developer"), 1, "{out}");
     assert_eq!(warnings(&out, "background job 1"), 0, "it was told before: {out}");
     let told = ended.trial.server.asked()[7].last_text();
-    assert!(told.contains("background job 3: ended") && !told.contains("background job 1"), "{told}");
+    assert!(told.contains("background job 3: lost") && !told.contains("background job 1"), "{told}");
     assert_eq!(ended.trial.rawko(&["replay", "last"]).0, Some(0));
 }
 

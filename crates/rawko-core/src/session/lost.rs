@@ -109,7 +109,7 @@ impl LostJob {
     /// What is known of it, for its agent.
     fn words(&self) -> String {
         format!(
-            "[background job {}: ended with the process that ran it; how far it came, and what it printed since your last \
+            "[background job {}: lost with the process that ran it; how it ended, and what it printed since your last \
              Bash call, is unknown. Its process id may belong to another process now: do not use it. The command was \
              `{}`. Start it again if you still need it.]",
             self.job,
@@ -127,7 +127,7 @@ impl Reaction {
         for LostJob { agent, job, command } in &lost.jobs {
             let command = truncate(command, COMMAND_BYTES);
             self.warn(format!(
-                "background job {job} of {agent} ended with the process that ran it; how far it came is unknown: {command}"
+                "background job {job} of {agent} was lost with the process that ran it; how it ended is unknown: {command}"
             ));
         }
     }
