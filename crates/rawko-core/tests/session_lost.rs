@@ -79,6 +79,20 @@ fn an_agent_whose_tool_ran_hears_of_it_with_the_result() {
 }
 
 #[test]
+fn an_agent_that_begins_anew_hears_of_its_jobs_in_the_opening_and_once() {
+    let mut bench = Bench::start(setup());
+    resume(&mut bench, jobs());
+    for _ in 0..2 {
+        bench.select("developer");
+        let asked = bench.asked();
+        let is_first = !asked.contains("What went before");
+        assert_eq!(asked.contains("[background job 1: lost with"), is_first, "{asked}");
+        assert!(!asked.contains("background job 2"), "{asked}");
+        bench.report("success");
+    }
+}
+
+#[test]
 fn lost_work_is_told_to_the_arbiter_and_to_each_new_conversation() {
     let mut bench = Bench::start(setup());
     resume(&mut bench, work());

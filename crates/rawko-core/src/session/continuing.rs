@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
-use super::lost::LostWork;
+use super::lost::{LostJob, LostWork};
 use super::outcome::{EndedTask, LimitKind, Outcome, Status};
 use super::phase::Phase;
 use super::run::Run;
@@ -41,6 +41,8 @@ pub(super) struct CarriedOver {
     latest: BTreeMap<String, Box<Execution>>,
     /// Executions before this task.
     pub(super) iterations: u32,
+    /// Lost background jobs that their agents have not heard of.
+    pub(super) lost_jobs: Vec<LostJob>,
     /// How the earlier tasks ended, as the event that began this one says.
     pub(super) ended: Vec<EndedTask>,
     /// What the damaged end of the journal recorded, in a repaired session.

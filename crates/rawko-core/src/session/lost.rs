@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Reaction;
+use super::continuing::CarriedOver;
 use super::phase::Phase;
 use super::run::Run;
 use crate::agent::execution::Execution;
@@ -107,7 +108,7 @@ impl LostWork {
 
 impl LostJob {
     /// What is known of it, for its agent.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         format!(
             "[background job {}: lost with the process that ran it; how it ended, and what it printed since your last \
              Bash call, is unknown. Its process id may belong to another process now: do not use it. The command was \
@@ -115,6 +116,14 @@ impl LostJob {
             self.job,
             truncate(&self.command, COMMAND_BYTES)
         )
+    }
+}
+
+impl CarriedOver {
+    /// What `agent` has not heard of its lost jobs; given once.
+    pub(super) fn take_lost_jobs(&mut self, agent: &str) -> Vec<String> {
+        let own = self.lost_jobs.extract_if(.., |job| job.agent == agent);
+        own.map(|job| job.words()).collect()
     }
 }
 
@@ -141,6 +150,10 @@ impl Run {
             self.ledger.carried.lost_work = Some(work.clone());
         }
         let words = work.as_ref().map(LostWork::text);
+        // An agent that is not at work may begin a new conversation next.
+        let at_work = self.phase.execution().map(|execution| execution.agent().to_owned());
+        let others = jobs.iter().filter(|job| Some(&job.agent) != at_work.as_ref());
+        self.ledger.carried.lost_jobs.extend(others.cloned());
         let tell = |execution: &mut Execution| {
             let agent = execution.agent().to_owned();
             for job in jobs.iter().filter(|job| job.agent == agent) {
