@@ -7,7 +7,7 @@ use std::time::Duration;
 use rawko_core::error::ErrorCode;
 use rawko_core::policy::named_directories;
 use rawko_core::text::truncate;
-use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+use rawko_core::tool::{JobChanges, ToolAccess, ToolOutcome, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -107,7 +107,7 @@ impl Tool for Bash {
                 let JobReport { text, ended } = self.jobs.report(&context.agent);
                 let mut outcome = self.start(line, context).await;
                 outcome.content.insert_str(0, &text);
-                outcome.jobs_ended = ended;
+                note_ended(&mut outcome, ended);
                 return outcome;
             } else {
                 wait_for(line, context).await
@@ -116,7 +116,7 @@ impl Tool for Bash {
             if !text.is_empty() {
                 let _ = write!(outcome.content, "\n\n{}", text.trim_end());
             }
-            outcome.jobs_ended = ended;
+            note_ended(&mut outcome, ended);
             outcome
         })
     }
@@ -134,6 +134,13 @@ impl Tool for Bash {
     }
 }
 
+/// Records which jobs have been reported as ended.
+fn note_ended(outcome: &mut ToolOutcome, ended: Vec<u32>) {
+    if !ended.is_empty() {
+        outcome.jobs.get_or_insert_default().ended = ended;
+    }
+}
+
 impl Bash {
     /// Starts a background job.
     async fn start(&self, line: CommandLine, context: &ToolContext) -> ToolOutcome {
@@ -141,7 +148,7 @@ impl Bash {
         let agent = context.agent.clone();
         blocking(move |_| match jobs.start(agent, &line) {
             Ok(started) => ToolOutcome {
-                job_started: Some(started.job),
+                jobs: Some(Box::new(JobChanges { started: Some(started.job), ended: Vec::new() })),
                 ..ToolOutcome::ok(format!(
                     "[background job {}: started] Its output and its end come with the results of your later Bash calls. \
                      `kill {}` ends it.",

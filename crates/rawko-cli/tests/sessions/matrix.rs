@@ -138,7 +138,7 @@ fn states() -> Vec<State> {
                 use std::os::unix::fs::PermissionsExt;
                 // Only root can give a file away, and only root can read what may not be read.
                 if std::os::unix::fs::chown(world.journal(), Some(1), None).is_err() {
-                    std::fs::set_permissions(world.journal(), PermissionsExt::from_mode(0)).unwrap();
+                    std::fs::set_permissions(world.journal(), PermissionsExt::from_mode(0o000)).unwrap();
                 }
                 None
             },

@@ -137,8 +137,9 @@ impl OpenCalls {
                         path: file.path.clone(),
                         digest: file.digest.clone(),
                     }));
-                    folded.jobs.retain(|job| !outcome.jobs_ended.contains(&job.job));
-                    if let Some(job) = outcome.job_started {
+                    let changes = outcome.jobs.as_deref().cloned().unwrap_or_default();
+                    folded.jobs.retain(|job| !changes.ended.contains(&job.job));
+                    if let Some(job) = changes.started {
                         let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
                         folded.jobs.push(LostJob { agent, job, command: command.to_owned() });
                         folded.last_job = folded.last_job.max(job);

@@ -477,8 +477,7 @@ fn outcome() -> ToolOutcome {
         pipe_status: vec![1, 0],
         files_modified: vec!["a.txt".into()],
         files_seen: vec![SeenFile { path: "a.txt".into(), digest: "ab".repeat(32) }],
-        job_started: None,
-        jobs_ended: vec![],
+        jobs: None,
         images: vec![image()],
         duration_ms: 77,
     }
