@@ -115,14 +115,22 @@ impl From<rawko::Error> for Failure {
                     "read these settings, then trust the folder with `rawko trust`, or this one run with --yes",
                 )
             }
-            E::UntrustedJournal { session, reasons: _ } => Self::new(Exit::Untrusted, message).with_hint(format!(
+            E::UntrustedJournal { session, reasons: _, again: _ } => Self::new(Exit::Untrusted, message).with_hint(format!(
                 "read it with `rawko sessions show {session}`, then use --yes to trust it"
+            )),
+            E::LimitStands { session, limit, summary: _ } => {
+                Self::usage(message).with_hint(format!("raise it: rawko resume {session} {}", limit.option()))
+            }
+            E::LimitSpent { session, limit, .. } => Self::usage(message).with_hint(format!(
+                "what was used before counts; give a higher one: rawko resume {session} {}",
+                limit.option()
             )),
             E::Trust(_) => Self::new(Exit::Untrusted, message)
                 .with_hint("no folder is trusted while that file cannot be read; --yes trusts this one run"),
             E::Journal(error) => of_journal(&error, message),
             E::NewestNotResumed { session, source, older } => {
-                let hint = to_resume_newest(&session, &source);
+                let hint = remedy(&session, &source)
+                    .unwrap_or_else(|| format!("see what is wrong with it: rawko sessions show {session}"));
                 Self::new(Exit::Failed, message).with_hint(match older {
                     Some(older) => format!("{hint}\nto resume an older session instead: rawko resume {older}"),
                     None => hint,
@@ -136,6 +144,8 @@ impl From<rawko::Error> for Failure {
                 Some(pid) => format!("wait longer with --wait TIME, or end it at once: kill -KILL {pid}"),
                 None => "its process was not found, or belongs to another user: end it where it runs".to_owned(),
             }),
+            E::CommandsLeft { session, .. } => Self::new(Exit::Failed, message)
+                .with_hint(format!("wait until they have ended, then: rawko resume {session}")),
             E::Interrupted => Self::new(Exit::Failed, message),
             // An error of a newer SDK, for which this version has no hint.
             _ => Self::new(Exit::Failed, message),
@@ -143,31 +153,48 @@ impl From<rawko::Error> for Failure {
     }
 }
 
-/// Adds a hint to a journal error. A damage report already names the repair command.
+/// Adds a hint to a journal error, with the session that it is about.
 fn of_journal(error: &JournalError, message: String) -> Failure {
     match error {
         JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => Failure::usage(message),
-        JournalError::Locked { .. } => Failure::new(Exit::Failed, message)
-            .with_hint("wait until it has ended, or stop it: rawko cancel ID"),
         JournalError::Io { .. } => Failure::new(Exit::Failed, message)
             .with_hint("check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both"),
-        _ => Failure::new(Exit::Failed, message),
+        _ => {
+            let failure = Failure::new(Exit::Failed, message);
+            match session_of(error).and_then(|session| remedy(&session, error)) {
+                Some(hint) => failure.with_hint(hint),
+                None => failure,
+            }
+        }
     }
 }
 
-/// The hint if the newest session cannot be resumed.
-fn to_resume_newest(session: &str, error: &JournalError) -> String {
-    match error {
+/// The session whose journal an error is about.
+fn session_of(error: &JournalError) -> Option<String> {
+    let path = match error {
+        JournalError::Locked { path, .. }
+        | JournalError::Newer { path, .. }
+        | JournalError::Missing { path }
+        | JournalError::Blob { path, .. }
+        | JournalError::Damaged { path, .. } => path,
+        _ => return None,
+    };
+    Some(path.parent()?.file_name()?.to_string_lossy().into_owned())
+}
+
+/// What helps where a session's journal cannot be opened.
+fn remedy(session: &str, error: &JournalError) -> Option<String> {
+    Some(match error {
         JournalError::Locked { .. } => {
             format!("wait until it has ended, or stop it: rawko cancel {session}")
         }
-        JournalError::Newer { .. } => format!("install a newer rawko, then: rawko resume {session}"),
+        JournalError::Newer { .. } => format!("install a newer rawko for session {session}"),
         JournalError::Damaged { seq: 0, .. } | JournalError::Missing { .. } => {
             format!("nothing in it can be recovered; remove it: rawko sessions rm {session}")
         }
         JournalError::Damaged { .. } | JournalError::Blob { .. } => {
             format!("copy its intact records into a new session: rawko sessions repair {session}")
         }
-        _ => format!("see what is wrong with it: rawko sessions show {session}"),
-    }
+        _ => return None,
+    })
 }

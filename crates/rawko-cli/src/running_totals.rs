@@ -64,6 +64,7 @@ impl RunningTotals {
             doubt: None,
             verification: None,
             error: None,
+            earlier_tasks: Vec::new(),
         }
     }
 }

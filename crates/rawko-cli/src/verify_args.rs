@@ -3,6 +3,8 @@
 use clap::Args;
 use rawko::RawkoBuilder;
 
+use crate::output::quoted;
+
 /// Options about the verification commands.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub(crate) struct VerifyArgs {
@@ -25,6 +27,11 @@ impl VerifyArgs {
     pub(crate) fn apply(&self, builder: RawkoBuilder) -> RawkoBuilder {
         let builder = if self.allow_changed_checks { builder.allow_changed_checks() } else { builder };
         if self.no_verify || !self.verify.is_empty() { builder.verify(self.verify.clone()) } else { builder }
+    }
+
+    /// The commands as options of another command, each after a blank.
+    pub(crate) fn again(&self) -> String {
+        self.verify.iter().map(|command| format!(" --verify {}", quoted(command))).collect()
     }
 
     /// Whether a claimed end is a failure.

@@ -57,11 +57,26 @@ pub struct ToolOutcome {
     /// it may edit what it could edit before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_seen: Vec<SeenFile>,
+    /// The background jobs that the call started, or whose end it reports, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Box<JobChanges>>,
     /// Pictures that belong to the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Wall time the call took, in milliseconds.
     pub duration_ms: u64,
+}
+
+/// What a call changed about the background jobs of its agent. The end of a job that no call reports is unknown to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct JobChanges {
+    /// The number of the job that the call started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<u32>,
+    /// The jobs whose end the result reports.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<u32>,
 }
 
 /// A file as an agent last saw it.
@@ -93,6 +108,7 @@ impl ToolOutcome {
             pipe_status: self.pipe_status.clone(),
             files_modified: self.files_modified.clone(),
             files_seen: self.files_seen.clone(),
+            jobs: self.jobs.clone(),
             images: images
                 .map(|image| Image { media_type: image.media_type.clone(), data: String::new() })
                 .collect(),

@@ -119,7 +119,12 @@ impl Bench {
         *shared_events = count;
         let mut fork = Self { clock: self.clock + 3_600_000, ..Self::new() };
         shared.into_iter().for_each(|stamped| fork.apply(stamped));
-        fork.give(Event::SessionResumed { changed_files: Vec::new(), verify: None, limits: None });
+        fork.give(Event::SessionResumed {
+            changed_files: Vec::new(),
+            verify: None,
+            limits: None,
+            lost: rawko_core::session::Lost::default(),
+        });
         for effect in fork.open.keys().copied().collect::<Vec<_>>() {
             fork.give(Event::Answered { effect, answer: EffectAnswer::EffectLost });
         }
@@ -352,7 +357,12 @@ fn a_call_that_went_with_its_process_is_made_again_and_counted_once() {
     let mut bench = Bench::start(setup(|setup| setup.limits.max_tokens = Some(100_000)));
     let prompt = estimate(&mut bench);
     let (effect, _) = bench.call();
-    bench.give(Event::SessionResumed { changed_files: vec![], verify: None, limits: None });
+    bench.give(Event::SessionResumed {
+        changed_files: vec![],
+        verify: None,
+        limits: None,
+        lost: rawko_core::session::Lost::default(),
+    });
     bench.give(Event::Answered { effect, answer: EffectAnswer::EffectLost });
     let left = bench.session.remaining().unwrap().tokens_left.unwrap();
     assert_eq!(left, 100_000 - prompt - 1_000, "as in a run that was not killed");
@@ -485,7 +495,12 @@ fn time_of_an_agent_over_its_executions_and_without_pauses() {
         let (id, left) = timer(bench)[0];
         assert_eq!(left, 90, "ten were used by the first execution");
         bench.clock += 60_000;
-        bench.give(Event::SessionResumed { changed_files: vec![], verify: None, limits: None });
+        bench.give(Event::SessionResumed {
+            changed_files: vec![],
+            verify: None,
+            limits: None,
+            lost: rawko_core::session::Lost::default(),
+        });
         bench.give(Event::Answered { effect: id, answer: EffectAnswer::EffectLost });
         let (id, left) = timer(bench)[0];
         assert_eq!(left, 80, "the pause does not count");
@@ -521,7 +536,12 @@ fn the_pause_between_two_processes_is_not_the_runs_time() {
     let mut deadline = EffectId(1);
     for expected in [980, 960] {
         bench.clock += 60_000;
-        bench.give(Event::SessionResumed { changed_files: vec![], verify: None, limits: None });
+        bench.give(Event::SessionResumed {
+            changed_files: vec![],
+            verify: None,
+            limits: None,
+            lost: rawko_core::session::Lost::default(),
+        });
         bench.give(Event::Answered { effect: deadline, answer: EffectAnswer::EffectLost });
         let timers = bench.open.iter().filter_map(|(id, effect)| match effect {
             Effect::StartTimer { after_ms, .. } => Some((*id, *after_ms)),
@@ -538,7 +558,12 @@ fn the_pause_between_two_processes_is_in_no_figure() {
     let mut bench = Bench::start(setup(|setup| setup.edition = Edition::NEWEST));
     bench.select("developer");
     bench.clock += 3_600_000;
-    bench.give(Event::SessionResumed { changed_files: vec![], verify: None, limits: None });
+    bench.give(Event::SessionResumed {
+        changed_files: vec![],
+        verify: None,
+        limits: None,
+        lost: rawko_core::session::Lost::default(),
+    });
     bench.report();
     let question = bench.session.arbiter_question(DecisionPoint::Evaluate).unwrap();
     let ArbiterQuestion::Evaluate { input, .. } = question else { panic!("{question:?}") };

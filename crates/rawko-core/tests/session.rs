@@ -410,7 +410,12 @@ fn a_resumed_run_does_not_get_its_time_again() {
     bench.clock += 20_000;
     bench.select("developer");
     bench.clock += 3_600_000;
-    bench.give(Event::SessionResumed { changed_files: vec![], verify: None, limits: None });
+    bench.give(Event::SessionResumed {
+        changed_files: vec![],
+        verify: None,
+        limits: None,
+        lost: rawko_core::session::Lost::default(),
+    });
     let lost = bench.take(|effect| matches!(effect, Effect::StartTimer { .. }));
     bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     let left = bench.open.iter().find_map(|effect| match effect {

@@ -38,6 +38,8 @@ fn next(bench: &mut Bench, setup: Setup) {
         task: "now document it".into(),
         setup: Box::new(setup),
         changed_files: vec!["a".into()],
+        lost: rawko_core::session::Lost::default(),
+        ended: vec![],
     };
     assert!(!bench.give(event).ignored);
 }
@@ -152,7 +154,13 @@ fn a_task_follows_every_ending() {
 #[test]
 fn no_task_follows_one_that_has_not_ended() {
     let mut bench = Bench::start(setup());
-    let event = Event::TaskContinued { task: "t".into(), setup: Box::new(setup()), changed_files: vec![] };
+    let event = Event::TaskContinued {
+        task: "t".into(),
+        setup: Box::new(setup()),
+        changed_files: vec![],
+        lost: rawko_core::session::Lost::default(),
+        ended: vec![],
+    };
     assert!(bench.give(event).ignored);
     assert_eq!(bench.session.context().unwrap().task, "make it work");
 }
@@ -174,7 +182,14 @@ fn the_last_five_tasks_are_remembered() {
 fn take_up(bench: &mut Bench, limits: RunLimits) -> bool {
     bench.outcome = None;
     bench.clock += 1_000_000;
-    !bench.give(Event::TaskTakenUp { limits, changed_files: vec![], verify: None }).ignored
+    !bench
+        .give(Event::TaskTakenUp {
+            limits,
+            changed_files: vec![],
+            verify: None,
+            lost: rawko_core::session::Lost::default(),
+        })
+        .ignored
 }
 
 #[test]

@@ -119,7 +119,12 @@ fn every_complete_is_verified_anew() {
     bench.decide(complete());
     verified(&mut bench, verification(1, "no", "t1"));
     assert!(bench.asked().contains("Consecutive failures: 2"));
-    bench.give(Event::SessionResumed { changed_files: vec![], verify: None, limits: None });
+    bench.give(Event::SessionResumed {
+        changed_files: vec![],
+        verify: None,
+        limits: None,
+        lost: rawko_core::session::Lost::default(),
+    });
     assert!(
         bench
             .session

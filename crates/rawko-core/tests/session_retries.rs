@@ -205,7 +205,12 @@ fn a_new_process_waits_for_the_rest() {
     down(&mut bench);
     assert_eq!(pause(&bench), 60_000);
     bench.clock += 20_000;
-    bench.give(Event::SessionResumed { changed_files: vec![], verify: None, limits: None });
+    bench.give(Event::SessionResumed {
+        changed_files: vec![],
+        verify: None,
+        limits: None,
+        lost: rawko_core::session::Lost::default(),
+    });
     let lost = |effect: &Effect| matches!(effect, Effect::StartTimer { purpose: TimerPurpose::Retry, .. });
     bench.answer(lost, |id| Event::answered(id, EffectAnswer::EffectLost));
     assert_eq!(pause(&bench), 60_000 - 20_000 - 20);

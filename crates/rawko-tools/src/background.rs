@@ -1,7 +1,8 @@
 //! Background jobs: commands that go on while their agent does something else.
 //!
 //! Owns the jobs of one run, the output that was not reported yet, and their end. Only the agent that started a job gets
-//! its reports. Jobs are not stored: a resumed run has none.
+//! its reports. A job does not outlive its process. Which ones were begun and ended is in the results of calls, so that a
+//! resumed run can tell their agents.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -54,6 +55,15 @@ pub(crate) struct StartedJob {
     pub(crate) process: u32,
 }
 
+/// What an agent hears of its jobs.
+#[derive(Debug)]
+pub(crate) struct JobReport {
+    /// One paragraph for each; empty if there is none.
+    pub(crate) text: String,
+    /// The jobs whose end it reports.
+    pub(crate) ended: Vec<u32>,
+}
+
 /// Why a job was not started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JobError {
@@ -97,15 +107,14 @@ impl Jobs {
         Ok(StartedJob { job, process })
     }
 
-    /// Reports on the jobs of `agent` since its last report, one paragraph for each; empty if it has none. Removes the
-    /// jobs that have ended.
-    pub(crate) fn report(&self, agent: &str) -> String {
+    /// Reports on the jobs of `agent` since its last report. Removes the jobs that have ended.
+    pub(crate) fn report(&self, agent: &str) -> JobReport {
         let mut table = lock(&self.0);
         let own = table.jobs.iter().filter(|(_, job)| job.agent == agent);
         let reported: Vec<(u32, JobNews)> =
             own.map(|(number, job)| (*number, lock(&job.news).take())).collect();
         let talkative = reported.iter().filter(|(_, news)| !news.output.is_empty()).count();
-        let mut report = String::new();
+        let (mut report, mut ended) = (String::new(), Vec::new());
         for (number, news) in reported {
             let state = match &news.end {
                 Some(end) => end.as_str(),
@@ -120,9 +129,16 @@ impl Jobs {
             }
             if news.end.is_some() {
                 table.jobs.remove(&number);
+                ended.push(number);
             }
         }
-        report
+        JobReport { text: report, ended }
+    }
+
+    /// The next job gets a higher number than `last`.
+    pub(crate) fn number_after(&self, last: u32) {
+        let mut table = lock(&self.0);
+        table.last = table.last.max(last);
     }
 
     /// Ends all jobs, and reports their end as usual. New jobs may start. Does not wait: `settle` does.

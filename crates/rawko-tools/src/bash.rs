@@ -7,13 +7,13 @@ use std::time::Duration;
 use rawko_core::error::ErrorCode;
 use rawko_core::policy::named_directories;
 use rawko_core::text::truncate;
-use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+use rawko_core::tool::{JobChanges, ToolAccess, ToolOutcome, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::access::leads_out;
-use crate::background::Jobs;
+use crate::background::{JobReport, Jobs};
 use crate::call::{blocking, parse, parse_checked, spec};
 use crate::process::{
     Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
@@ -104,19 +104,25 @@ impl Tool for Bash {
             };
             let mut outcome = if input.run_in_background == Some(true) {
                 // Reports on other jobs come first: they are older.
-                let report = self.jobs.report(&context.agent);
+                let JobReport { text, ended } = self.jobs.report(&context.agent);
                 let mut outcome = self.start(line, context).await;
-                outcome.content.insert_str(0, &report);
+                outcome.content.insert_str(0, &text);
+                note_ended(&mut outcome, ended);
                 return outcome;
             } else {
                 wait_for(line, context).await
             };
-            let report = self.jobs.report(&context.agent);
-            if !report.is_empty() {
-                let _ = write!(outcome.content, "\n\n{}", report.trim_end());
+            let JobReport { text, ended } = self.jobs.report(&context.agent);
+            if !text.is_empty() {
+                let _ = write!(outcome.content, "\n\n{}", text.trim_end());
             }
+            note_ended(&mut outcome, ended);
             outcome
         })
+    }
+
+    fn resumed(&self, jobs: u32) {
+        self.jobs.number_after(jobs);
     }
 
     fn end(&self) {
@@ -128,17 +134,27 @@ impl Tool for Bash {
     }
 }
 
+/// Records which jobs have been reported as ended.
+fn note_ended(outcome: &mut ToolOutcome, ended: Vec<u32>) {
+    if !ended.is_empty() {
+        outcome.jobs.get_or_insert_default().ended = ended;
+    }
+}
+
 impl Bash {
     /// Starts a background job.
     async fn start(&self, line: CommandLine, context: &ToolContext) -> ToolOutcome {
         let jobs = Arc::clone(&self.jobs);
         let agent = context.agent.clone();
         blocking(move |_| match jobs.start(agent, &line) {
-            Ok(started) => ToolOutcome::ok(format!(
-                "[background job {}: started] Its output and its end come with the results of your later Bash calls. \
-                 `kill {}` ends it.",
-                started.job, started.process
-            )),
+            Ok(started) => ToolOutcome {
+                jobs: Some(Box::new(JobChanges { started: Some(started.job), ended: Vec::new() })),
+                ..ToolOutcome::ok(format!(
+                    "[background job {}: started] Its output and its end come with the results of your later Bash calls. \
+                     `kill {}` ends it.",
+                    started.job, started.process
+                ))
+            },
             Err(refusal) => ToolOutcome::error(ErrorCode::ToolFailure, format!("Bash: {refusal}.")),
         })
         .await

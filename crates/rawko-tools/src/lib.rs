@@ -29,7 +29,7 @@ mod write;
 pub use access::{AccessError, FileAccess, OpenedFile, protected_name};
 pub use builtin::builtin_tools;
 pub use custom::CommandTool;
-pub use process::{kill_all_now, looks_like_secret, settle, shell};
+pub use process::{Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell};
 pub use registry::{RegistryError, ToolRegistry};
 pub use runner::CommandRunner;
 pub use tool::{BoxFuture, CallRefusal, Tool, ToolContext};

@@ -147,6 +147,11 @@ impl ToolRegistry {
         }
     }
 
+    /// The session goes on in this process: before it, `jobs` background jobs had been started.
+    pub fn resumed(&self, jobs: u32) {
+        self.tools.values().for_each(|entry| entry.tool.resumed(jobs));
+    }
+
     /// Ends what the tools keep between calls, such as background jobs. Does not wait: [`settle`](crate::settle) does.
     pub fn end(&self) {
         self.tools.values().for_each(|entry| entry.tool.end());

@@ -39,6 +39,11 @@ pub trait Tool: Send + Sync {
         let _ = (input, context);
     }
 
+    /// The session goes on in this process. The numbers of its background jobs up to `jobs` are taken.
+    fn resumed(&self, jobs: u32) {
+        let _ = jobs;
+    }
+
     /// The run is over: ends what the tool keeps between calls, without waiting for it.
     fn end(&self) {}
 

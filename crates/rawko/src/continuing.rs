@@ -3,17 +3,16 @@
 
 use std::sync::Arc;
 
-use rawko_core::session::{Event, LimitKind, Outcome, Status};
-use rawko_core::setup::{RunLimits, Setup};
+use rawko_core::session::{Event, Lost, Outcome};
+use rawko_core::setup::Setup;
 use rawko_tools::FileTracker;
 
-use crate::config::TimeLimit;
 use crate::driver::Start;
 use crate::error::Error;
-use crate::journal::{Folded, Journal, JournalWriter, fold};
+use crate::journal::{Folded, Journal, JournalWriter, SessionTask, fold, tasks};
 use crate::launch::Launch;
 use crate::rawko::Rawko;
-use crate::resume::{remember, take_scripts_up};
+use crate::resume::{end_commands, lost, remember, take_scripts_up, without_task};
 use crate::run::Run;
 
 impl Rawko {
@@ -56,6 +55,9 @@ impl Rawko {
         let (journal, old) = self.open_to_continue(id)?;
         let folded = self.folded(&old)?;
         let session = old.header.session.clone();
+        if folded.session.setup().is_none() {
+            return Err(without_task(&session));
+        }
         if !folded.session.state().is_final() {
             return Err(Error::Setup {
                 message: format!("session {session} has not ended its task, so that no other can follow"),
@@ -64,15 +66,18 @@ impl Rawko {
                 ),
             });
         }
+        end_commands(&session, &journal)?;
         let mut setup = self.setup()?;
         let redactor = self.redactor(&self.providers(&setup)?);
         let task = &redactor.text(task);
         redactor.setup(&mut setup)?;
         self.check_prices(&setup)?;
-        self.go_on(journal, &old, folded, task, &setup, |changed_files| Event::TaskContinued {
+        self.go_on(journal, &old, folded, task, &setup, |changed_files, lost| Event::TaskContinued {
             task: task.clone(),
             setup: Box::new(setup.clone()),
             changed_files,
+            lost,
+            ended: tasks(&old).iter().filter_map(SessionTask::ended).collect(),
         })
     }
 
@@ -116,35 +121,21 @@ impl Rawko {
             return Err(Error::Interrupted);
         };
         let limits = self.raised(&setup.limits);
-        if outcome.status == Status::Limited && limits == setup.limits {
-            return Err(not_raised(session, outcome));
+        if let Some(limit) = self.standing(&setup.limits, outcome) {
+            let (session, summary) = (session.clone(), outcome.summary.clone());
+            return Err(Error::LimitStands { session, limit, summary });
         }
+        self.check_spent(session, &folded)?;
         let (task, setup) = (context.task.clone(), Setup { limits, ..setup.clone() });
         self.check_prices(&setup)?;
         let verify = self.verify_anew();
         self.redactor(&self.providers(&setup)?).check(&verify)?;
-        self.go_on(journal, old, folded, &task, &setup, |changed_files| Event::TaskTakenUp {
+        self.go_on(journal, old, folded, &task, &setup, |changed_files, lost| Event::TaskTakenUp {
             limits,
             changed_files,
             verify,
+            lost,
         })
-    }
-
-    /// `limits` with the ones that the caller gave in their place.
-    pub(crate) fn raised(&self, limits: &RunLimits) -> RunLimits {
-        let given = &self.builder.overrides;
-        RunLimits {
-            max_iterations: given.max_iterations.unwrap_or(limits.max_iterations),
-            max_consecutive_failures: limits.max_consecutive_failures,
-            max_tokens: given.max_tokens.map(u64::from).or(limits.max_tokens),
-            // 0 lifts a limit.
-            max_cost_usd: given
-                .max_cost_usd
-                .map_or(limits.max_cost_usd, |max| Some(max).filter(|max| *max > 0.0)),
-            cost_is_default: limits.cost_is_default && given.max_cost_usd.is_none(),
-            max_duration_ms: given.timeout.map_or(limits.max_duration_ms, TimeLimit::as_ms),
-            duration_is_default: limits.duration_is_default && given.timeout.is_none(),
-        }
     }
 
     fn go_on(
@@ -154,12 +145,12 @@ impl Rawko {
         folded: Folded,
         task: &str,
         setup: &Setup,
-        event: impl FnOnce(Vec<String>) -> Event,
+        event: impl FnOnce(Vec<String>, Lost) -> Event,
     ) -> Result<Run, Error> {
         let providers = self.providers(setup)?;
         take_scripts_up(&providers, &folded);
         let tracker = Arc::new(FileTracker::new());
-        let event = event(remember(&tracker, &folded, self.project()));
+        let event = event(remember(&tracker, &folded, self.project()), lost(old, &folded));
         let start = Start::Continued { folded: Box::new(folded), event, torn_bytes: old.torn_bytes };
         self.launch(Launch {
             id: old.header.session.clone(),
@@ -172,13 +163,5 @@ impl Rawko {
             start,
             scratch: None,
         })
-    }
-}
-
-fn not_raised(session: &str, outcome: &Outcome) -> Error {
-    let flag = outcome.limit.unwrap_or(LimitKind::Iterations).option();
-    Error::Setup {
-        message: format!("session {session} was stopped by a limit, which still holds: {}", outcome.summary),
-        hint: format!("raise it: rawko resume {session} {flag}"),
     }
 }

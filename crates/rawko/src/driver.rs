@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
-use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Note, Outcome, Reaction, Session, Stamped};
+use rawko_core::session::{
+    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Reaction, Session, Stamped,
+};
 use rawko_core::setup::{RunLimits, VerifySetup};
 use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::mpsc;
@@ -56,12 +58,22 @@ pub(crate) enum Start {
         verify: Option<VerifySetup>,
         /// New limits, if the caller set some.
         limits: Option<RunLimits>,
+        /// What was lost before.
+        lost: Lost,
         /// Size of an incomplete record at the journal's end, which was removed, in bytes.
         torn_bytes: usize,
     },
 }
 
 impl Start {
+    /// The highest number of a background job that the session has had.
+    pub(crate) fn last_job(&self) -> u32 {
+        match self {
+            Self::New(_) => 0,
+            Self::Continued { folded, .. } | Self::Resumed { folded, .. } => folded.last_job,
+        }
+    }
+
     /// The executions of the session's earlier tasks.
     pub(crate) fn earlier_executions(&self) -> u32 {
         match self {
@@ -177,9 +189,9 @@ impl Driver {
                 self.settle(unrecorded.unwrap_or_default())?;
                 self.happened(event)
             }
-            Start::Resumed { folded, changed_files, verify, limits, torn_bytes } => {
+            Start::Resumed { folded, changed_files, verify, limits, lost, torn_bytes } => {
                 self.report_torn(torn_bytes);
-                self.take_up(*folded, Event::SessionResumed { changed_files, verify, limits })
+                self.take_up(*folded, Event::SessionResumed { changed_files, verify, limits, lost })
             }
         }
     }

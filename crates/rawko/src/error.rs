@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rawko_core::session::LimitKind;
+
 use crate::config::{Claim, ConfigErrors, TrustError};
 use crate::journal::{Divergence, JournalError};
 
@@ -54,6 +56,31 @@ pub enum Error {
         session: String,
         /// Why not.
         reasons: Vec<String>,
+        /// What to add to the command, where that is enough: the session's own verification commands, and the limit that
+        /// has to be raised.
+        again: Vec<String>,
+    },
+    /// A limit stopped the session, and it was not raised.
+    #[error("session {session} was stopped by a limit, which still holds: {summary}")]
+    LimitStands {
+        /// The session.
+        session: String,
+        /// The limit.
+        limit: LimitKind,
+        /// How the session ended.
+        summary: String,
+    },
+    /// The session has passed a limit that was given for it.
+    #[error("session {session} has already used {spent}, and the limit given for it is {given}")]
+    LimitSpent {
+        /// The session.
+        session: String,
+        /// The limit.
+        limit: LimitKind,
+        /// The limit that was given, with its unit.
+        given: String,
+        /// What was used, with its unit.
+        spent: String,
     },
     /// The list of trusted folders could not be read.
     #[error(transparent)]
@@ -94,6 +121,18 @@ pub enum Error {
         pid: Option<u32>,
         /// How long rawko waited.
         waited: std::time::Duration,
+    },
+    /// Commands of the process that ran the session before are still alive, although they were killed: they might still
+    /// change the project.
+    #[error(
+        "session {session} cannot go on: commands of the process that ran it before are still alive and cannot be ended: {}",
+        commands.iter().map(|it| format!("process {} ({})", it.process, it.command)).collect::<Vec<_>>().join(", ")
+    )]
+    CommandsLeft {
+        /// The session.
+        session: String,
+        /// The processes.
+        commands: Vec<rawko_tools::Survivor>,
     },
     /// The async runtime shut down during the run.
     #[error("the run was interrupted: its runtime shut down")]

@@ -4,18 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rawko_core::policy::effective_permissions;
+use rawko_core::session::Event;
 use rawko_core::setup::Setup;
 use rawko_tools::{CommandRunner, FileTracker};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::assemble::{self, Providers};
-use crate::cancel::{HolderMark, Unfinished};
+use crate::cancel::Unfinished;
 use crate::checkpoint::Checkpoints;
 use crate::config::{Origin, Scope, user_data_dir};
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Driver, Start, now};
 use crate::error::Error;
+use crate::holder::HolderMark;
 use crate::hub::Hub;
 use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, JournalWriter};
@@ -44,6 +46,7 @@ impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch } = launch;
         let registry = self.builder.registry(&tracker, &self.loaded.config.tools)?;
+        registry.resumed(start.last_job());
         let redactor = Arc::new(self.redactor(&providers));
         let journal_path = journal.path().to_owned();
         let directory = journal_path.parent().unwrap_or(Path::new("."));
@@ -54,6 +57,7 @@ impl Rawko {
             agents: setup.agents.keys().cloned().collect(),
             journal: journal_path.display().to_string(),
             resumed: matches!(start, Start::Resumed { .. } | Start::Continued { .. }),
+            continued: matches!(start, Start::Continued { event: Event::TaskContinued { .. }, .. }),
             forked_from,
             dry_run: self.builder.dry_run,
             limits: Some(setup.limits),

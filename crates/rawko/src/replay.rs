@@ -136,9 +136,15 @@ fn under<'a>(stamped: &'a Stamped, setup: &Setup) -> Cow<'a, Stamped> {
             let setup = Box::new(beside(recorded, setup));
             Event::TaskStarted { task: task.clone(), setup, shared_events: *shared_events }
         }
-        Event::TaskContinued { task, setup: recorded, changed_files } => {
+        Event::TaskContinued { task, setup: recorded, changed_files, lost, ended } => {
             let (task, changed_files) = (task.clone(), changed_files.clone());
-            Event::TaskContinued { task, setup: Box::new(beside(recorded, setup)), changed_files }
+            Event::TaskContinued {
+                task,
+                setup: Box::new(beside(recorded, setup)),
+                changed_files,
+                lost: lost.clone(),
+                ended: ended.clone(),
+            }
         }
         Event::AgentsReloaded { .. } => Event::AgentsReloaded { agents: setup.agents.clone() },
         _ => return Cow::Borrowed(stamped),

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use rawko_core::agent::Permissions;
 use rawko_core::policy::effective_permissions;
 use rawko_core::request::Purpose;
-use rawko_core::session::Outcome;
-use rawko_core::setup::Setup;
+use rawko_core::session::{Lost, Outcome};
+use rawko_core::setup::{Setup, VerifySetup};
 use rawko_tools::{Digest, FileAccess, FileTracker};
 
 use crate::assemble::Providers;
 use crate::driver::Start;
 use crate::error::Error;
+use crate::holder::end_leftovers;
 use crate::journal::{
-    Folded, Journal, JournalHeader, JournalWriter, SeenByAgent, SessionInfo, SessionStatus, fold,
+    Folded, Journal, JournalError, JournalHeader, JournalWriter, SeenByAgent, SessionInfo, SessionStatus,
+    fold,
 };
 use crate::launch::Launch;
 use crate::rawko::Rawko;
@@ -47,18 +49,18 @@ impl Rawko {
         let (Some(setup), Some(task)) =
             (folded.session.setup().cloned(), folded.session.context().map(|context| context.task.clone()))
         else {
-            return Err(Error::Setup {
-                message: format!(
-                    "session {session} cannot be resumed: it ended before its task was recorded"
-                ),
-                hint: format!(
-                    "nothing was done: run the task again, and remove this session with `rawko sessions rm {session}`"
-                ),
-            });
+            return Err(without_task(&session));
         };
-        self.check_rights(&session, &setup)?;
+        let outcome = folded.session.outcome().filter(Outcome::can_be_taken_up);
+        self.check_rights(&session, &setup).map_err(|mut error| {
+            let limit = outcome.as_ref().and_then(|outcome| self.standing(&setup.limits, outcome));
+            if let (Error::UntrustedJournal { again, .. }, Some(limit)) = (&mut error, limit) {
+                again.extend(limit.option().split(' ').map(str::to_owned));
+            }
+            error
+        })?;
+        end_commands(&session, &journal)?;
         if folded.session.state().is_final() && folded.unrecorded.is_none() {
-            let outcome = folded.session.outcome().filter(Outcome::can_be_taken_up);
             return match outcome {
                 Some(outcome) => self.take_up(journal, &old, folded, &outcome),
                 None => Err(nothing_to_do(&session, "it has ended")),
@@ -68,10 +70,12 @@ impl Rawko {
         let verify = self.verify_anew();
         self.redactor(&providers).check(&verify)?;
         take_scripts_up(&providers, &folded);
+        self.check_spent(&session, &folded)?;
         let limits = self.raised(&setup.limits);
         let limits = (limits != setup.limits).then_some(limits);
         let tracker = Arc::new(FileTracker::new());
         let changed_files = remember(&tracker, &folded, self.project());
+        let lost = lost(&old, &folded);
         self.launch(Launch {
             id: session,
             forked_from: old.header.forked_from,
@@ -85,6 +89,7 @@ impl Rawko {
                 changed_files,
                 verify,
                 limits,
+                lost,
                 torn_bytes: old.torn_bytes,
             },
             scratch: None,
@@ -102,7 +107,7 @@ impl Rawko {
         }
         let reason = "it was not begun by you in this folder: it may have come with the folder, or the folder was moved";
         let (session, reasons) = (header.session.clone(), vec![reason.to_owned()]);
-        Err(Error::UntrustedJournal { session, reasons })
+        Err(Error::UntrustedJournal { session, reasons, again: Vec::new() })
     }
 
     /// Even the user's own journal needs confirmation if it grants more than today's configuration and command
@@ -112,6 +117,7 @@ impl Rawko {
             return Ok(());
         }
         let unknown = self.unknown_verification(setup);
+        let again = unknown.is_some().then(|| setup.verify.iter().flat_map(verify_arguments).collect());
         let today = self.setup()?.agents;
         let beyond = setup.agents.iter().filter(|(name, recorded)| {
             !today.get(*name).is_some_and(|now| {
@@ -127,10 +133,11 @@ impl Rawko {
             })
             .chain(unknown)
             .collect();
+        let again = again.filter(|_| reasons.len() == 1).unwrap_or_default();
         if reasons.is_empty() {
             return Ok(());
         }
-        Err(Error::UntrustedJournal { session: session.to_owned(), reasons })
+        Err(Error::UntrustedJournal { session: session.to_owned(), reasons, again })
     }
 
     /// Opens the newest session that is not known to have ended. If that is not possible, the error names it and the reason:
@@ -142,19 +149,54 @@ impl Rawko {
             session.status != SessionStatus::Ended
                 || session.outcome.as_ref().is_some_and(Outcome::can_be_taken_up)
         };
-        let mut newest_first = sessions.iter().rev().filter(goes_on);
-        let Some(newest) = newest_first.next() else {
-            return Err(Error::Setup {
-                message: "there is no unfinished session here".to_owned(),
-                hint: "`rawko sessions list` shows all sessions".to_owned(),
-            });
+        let is_repaired = |id: &str| {
+            let copies = sessions.iter().filter_map(|session| session.forked_from.as_ref());
+            copies.filter(|from| from.lost.is_some()).any(|from| from.session == id)
         };
-        JournalWriter::reopen(&store.find(&newest.id)?).map_err(|source| {
+        let mut newest_first = sessions.iter().rev().filter(goes_on);
+        while let Some(newest) = newest_first.next() {
+            let source = match JournalWriter::reopen(&store.find(&newest.id)?) {
+                Ok(opened) => return Ok(opened),
+                // Its copy has taken its place.
+                Err(JournalError::Damaged { .. } | JournalError::Blob { .. }) if is_repaired(&newest.id) => {
+                    continue;
+                }
+                Err(source) => Box::new(source),
+            };
             let older = newest_first.find(|session| session.status == SessionStatus::Unfinished);
             let older = older.map(|session| session.id.clone());
-            Error::NewestNotResumed { session: newest.id.clone(), source: Box::new(source), older }
+            return Err(Error::NewestNotResumed { session: newest.id.clone(), source, older });
+        }
+        Err(Error::Setup {
+            message: "there is no unfinished session here".to_owned(),
+            hint: "`rawko sessions list` shows all sessions".to_owned(),
         })
     }
+}
+
+/// Waits for the commands of the process that ran the session before, if it was killed: they must not change anything
+/// behind the back of the next one.
+///
+/// # Errors
+/// [`Error::CommandsLeft`] if some cannot be ended.
+pub(crate) fn end_commands(session: &str, journal: &JournalWriter) -> Result<(), Error> {
+    let commands = end_leftovers(journal.path());
+    if commands.is_empty() {
+        return Ok(());
+    }
+    Err(Error::CommandsLeft { session: session.to_owned(), commands })
+}
+
+/// What was lost before the session is taken up, and was not told yet.
+pub(crate) fn lost(old: &Journal, folded: &Folded) -> Lost {
+    let untold = folded.session.lost_work().is_none();
+    let work = old.header.forked_from.as_ref().and_then(|from| from.lost.clone()).filter(|_| untold);
+    Lost { jobs: folded.jobs.clone(), work }
+}
+
+/// The options that give the same verification commands again.
+fn verify_arguments(setup: &VerifySetup) -> impl Iterator<Item = String> {
+    setup.commands.iter().flat_map(|command| ["--verify".to_owned(), command.clone()])
 }
 
 /// Whether `recorded` grants nothing that `now` does not, and denies what it denies.
@@ -208,6 +250,16 @@ pub(crate) fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -
         now.as_deref() != Some(*digest)
     });
     changed.map(|(path, _)| path.to_owned()).collect()
+}
+
+/// The error for a session that was killed at its very beginning.
+pub(crate) fn without_task(session: &str) -> Error {
+    Error::Setup {
+        message: format!("session {session} cannot go on: it ended before its task was recorded"),
+        hint: format!(
+            "nothing was done: run the task again, and remove this session with `rawko sessions rm {session}`"
+        ),
+    }
 }
 
 fn nothing_to_do(session: &str, why: &str) -> Error {

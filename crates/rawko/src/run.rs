@@ -6,9 +6,10 @@ use std::pin::Pin;
 
 use rawko_core::session::{Event, Outcome, Override};
 
-use crate::cancel::{HolderMark, Unfinished};
+use crate::cancel::Unfinished;
 use crate::driver::{Driver, Signal, Signals, Start};
 use crate::error::Error;
+use crate::holder::HolderMark;
 use crate::hub::{Hub, RunEvents};
 use crate::run_event::RunEvent;
 

@@ -28,6 +28,9 @@ pub enum RunEvent {
         journal: String,
         /// Whether it continues a session that an earlier process left.
         resumed: bool,
+        /// Whether it is the next task of a session.
+        #[serde(default, skip_serializing_if = "is_false")]
+        continued: bool,
         /// The session that it is a fork of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         forked_from: Option<ForkedFrom>,

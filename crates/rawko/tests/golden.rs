@@ -49,7 +49,12 @@ fn session(directory: &Path) {
     let effect = play.open();
     play.give(Event::Answered { effect, answer: EffectAnswer::TimerFired });
     play.decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "once more"}));
-    play.give(Event::SessionResumed { changed_files: vec!["two.txt".into()], verify: None, limits: None });
+    play.give(Event::SessionResumed {
+        changed_files: vec!["two.txt".into()],
+        verify: None,
+        limits: None,
+        lost: rawko_core::session::Lost::default(),
+    });
     // What looks like a reference to a blob is text like any other.
     let posing = json!({"at": "/outcome/content", "sha256": "0".repeat(64), "bytes": 1});
     play.reply("", &[("Read", json!({"file_path": "x", "blobs": [posing]}))]);

@@ -6,6 +6,7 @@ use rawko::Run;
 use crate::config_args::{LimitArgs, PermissionArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::quoted;
 use crate::reporters::Verbosity;
 use crate::run_args::SharedRunArgs;
 use crate::workspace::Workspace;
@@ -43,5 +44,28 @@ fn prepare(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Run, Failure
     if arguments.shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);
     }
-    Ok(rawko.resume(arguments.id.as_deref())?)
+    rawko.resume(arguments.id.as_deref()).map_err(|error| refused(error, arguments.id.is_none()))
+}
+
+/// The failure, with the whole command that is not refused where options are missing.
+fn refused(error: rawko::Error, is_newest: bool) -> Failure {
+    let (session, missing) = match &error {
+        rawko::Error::UntrustedJournal { session, again, .. } if !again.is_empty() => {
+            (session, again.clone())
+        }
+        rawko::Error::LimitStands { session, limit, .. } => {
+            (session, limit.option().split(' ').map(str::to_owned).collect())
+        }
+        _ => return error.into(),
+    };
+    let mut words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if missing.iter().any(|word| words.contains(word)) {
+        return error.into();
+    }
+    if is_newest && let Some(at) = words.iter().position(|word| word == "resume") {
+        words.insert(at + 1, session.clone());
+    }
+    let words: Vec<String> = words.iter().chain(&missing).map(|word| quoted(word)).collect();
+    Failure::from(error).with_hint(format!("to go on with it: rawko {}", words.join(" ")))
 }

@@ -60,14 +60,21 @@ pub(super) fn arguments(tool: &str, input: &Value) -> String {
     truncate(&clean_line(&shown), ARGUMENT_CHARS)
 }
 
-/// The session, and whether it is a fork or resumed.
-pub(super) fn session(session: &str, resumed: bool, forked_from: Option<&ForkedFrom>) -> String {
-    match (forked_from, resumed) {
-        (Some(from), true) => format!("{session} (forked from {}) resumed", clean_line(&from.session)),
-        (Some(from), false) => format!("{session} (forked from {})", clean_line(&from.session)),
-        (None, true) => format!("{session} resumed"),
-        (None, false) => session.to_owned(),
-    }
+/// The session, where it comes from, and whether it was there before.
+pub(super) fn session(
+    session: &str,
+    resumed: bool,
+    continued: bool,
+    forked_from: Option<&ForkedFrom>,
+) -> String {
+    let origin =
+        forked_from.map(|from| format!(" (forked from {})", clean_line(&from.session))).unwrap_or_default();
+    let how = match (continued, resumed) {
+        (true, _) => " continued",
+        (false, true) => " resumed",
+        (false, false) => "",
+    };
+    format!("{session}{origin}{how}")
 }
 
 /// A call's tool and its arguments, as they are shown.

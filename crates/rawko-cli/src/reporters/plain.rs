@@ -105,12 +105,13 @@ impl<W: Write> Plain<W> {
                 agents,
                 journal,
                 resumed,
+                continued,
                 forked_from,
                 degraded,
                 limits,
                 dry_run: _,
             } => {
-                let session = phrase::session(session, *resumed, forked_from.as_ref());
+                let session = phrase::session(session, *resumed, *continued, forked_from.as_ref());
                 self.line(&format!("session {session}: {}", clean_line(task)))?;
                 if self.verbose() {
                     self.line(&format!(

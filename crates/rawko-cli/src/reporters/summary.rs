@@ -22,6 +22,8 @@ pub(crate) struct Summary {
     pub(crate) outcome: Outcome,
     /// Whether it was a dry run.
     pub(crate) dry_run: bool,
+    /// Options that a command which goes on has to repeat, each after a blank.
+    pub(crate) again: String,
     /// The decisions of a dry run, with the exact input and prompt.
     pub(crate) decisions: Vec<Explanation>,
 }
@@ -33,7 +35,7 @@ impl Summary {
             return None;
         };
         let journal = journal.filter(|_| !dry_run);
-        Some(Self { session, journal, outcome: *outcome, dry_run, decisions })
+        Some(Self { session, journal, outcome: *outcome, dry_run, again: String::new(), decisions })
     }
 
     /// As text for people.
@@ -167,7 +169,7 @@ impl Summary {
                 let session = clean_line(&self.session);
                 let advice = advice(error.as_ref(), &session);
                 let on = if self.outcome.can_be_taken_up() {
-                    format!("then go on where it stopped: rawko resume {session}")
+                    format!("then go on where it stopped: rawko resume {session}{}", self.again)
                 } else {
                     self.to_continue()
                 };
@@ -190,8 +192,9 @@ impl Summary {
                  or take another way from one of its records: rawko fork {session} --at N"
             ),
             Some(limit) => format!(
-                "raise the limit and go on where it stopped: rawko resume {session} {}",
-                limit.option()
+                "raise the limit and go on where it stopped: rawko resume {session} {}{}",
+                limit.option(),
+                self.again
             ),
             None => self.to_continue(),
         }

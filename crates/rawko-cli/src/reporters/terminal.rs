@@ -233,6 +233,7 @@ impl<W: Write> Terminal<W> {
                 task,
                 journal,
                 resumed,
+                continued,
                 forked_from,
                 degraded,
                 limits,
@@ -242,7 +243,7 @@ impl<W: Write> Terminal<W> {
             } => {
                 self.now.running = true;
                 "starting".clone_into(&mut self.now.doing);
-                let session = phrase::session(session, *resumed, forked_from.as_ref());
+                let session = phrase::session(session, *resumed, *continued, forked_from.as_ref());
                 self.started(&session, task, journal, *limits, degraded)
             }
             RunEvent::TextDelta { agent, text } => {

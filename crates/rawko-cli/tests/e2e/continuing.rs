@@ -1,5 +1,6 @@
 //! What follows an ending: the next task in the same session, or the same task with a raised limit.
 
+use rawko_core::Usage;
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Say};
 
@@ -144,7 +145,7 @@ fn a_limit_is_raised_in_the_same_conversation() {
     let trial = ended.trial;
     let (code, _, err) = trial.resume();
     assert_eq!(code, Some(2), "{err}");
-    assert!(err.contains(&format!("rawko resume {id} --max-iterations N")), "{err}");
+    assert!(err.contains(&format!("rawko resume {id} --output json --max-iterations N")), "{err}");
     let (code, out, err) = trial.resume_with(&["--max-iterations", "3"]);
     assert_eq!(code, Some(0), "{out}{err}");
     let end = last(&out);
@@ -218,4 +219,112 @@ fn a_fork_of_a_continued_session_replays() {
     assert_eq!(code, Some(0), "{out}{err}");
     let (_, replayed, err) = trial.rawko(&["replay", "last"]);
     assert!(replayed.contains("everything matches the record"), "{replayed}{err}");
+}
+
+/// What the arbiter and an agent say in a task that takes one execution, with the tokens that each answer is billed for.
+fn one_task(tokens: u64) -> [Answer; 3] {
+    let usage = Usage { input_tokens: tokens, output_tokens: tokens, ..Usage::default() };
+    let billed =
+        |name: &str, input: &Value| Answer::from(Say { usage, ..Say::default().with_call(name, input) });
+    let decided = |decision: Value| Answer::from(Say { usage, decision: Some(decision), ..Say::default() });
+    [
+        decided(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "r"})),
+        billed("Report", &json!({"outcome": "success", "summary": "did it"})),
+        decided(json!({"decision": "COMPLETE", "summary": "done", "reason": "r"})),
+    ]
+}
+
+#[test]
+fn each_task_of_a_session_is_listed_with_its_outcome_and_the_costs_add_up() {
+    let answers = one_task(1_000).into_iter().chain(one_task(2_000)).chain(one_task(4_000));
+    let trial = Trial::new(ModelServer::sequence(answers)).run("The first.").trial;
+    for task in ["The second.", "The third."] {
+        let (code, out, err) = trial.ask(&["continue", task]);
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(!format!("{out}{err}").contains("resumed"), "{out}{err}");
+        assert!(err.contains(" continued: "), "{err}");
+    }
+    let parsed = |arguments: &[&str]| -> Value { serde_json::from_str(&trial.rawko(arguments).1).unwrap() };
+    let documents = [
+        parsed(&["sessions", "show", "last", "--json"]),
+        parsed(&["sessions", "export", "last", "--format", "json"]),
+    ];
+    for document in &documents {
+        let tasks = document["tasks"].as_array().unwrap();
+        let texts: Vec<&Value> = tasks.iter().map(|task| &task["task"]).collect();
+        assert_eq!(texts, ["The first.", "The second.", "The third."]);
+        assert!(tasks.iter().all(|task| task["outcome"]["status"] == "claimed"), "{tasks:?}");
+        let costs: Vec<f64> = tasks.iter().map(|task| task["outcome"]["costUsd"].as_f64().unwrap()).collect();
+        assert!(costs[0] > 0.0 && costs[1] > costs[0] && costs[2] > costs[1], "{costs:?}");
+        let total = document["costUsd"].as_f64().unwrap();
+        assert!((total - costs.iter().sum::<f64>()).abs() < 1e-9, "{total} {costs:?}");
+    }
+    // A list reads the journal's end alone, and says the same.
+    let listed = &parsed(&["sessions", "list", "--json"])[0];
+    assert_eq!(listed["costUsd"], documents[0]["costUsd"]);
+    let earlier = listed["outcome"]["earlierTasks"].as_array().unwrap();
+    let in_short = |task: &Value| (task["task"].clone(), task["outcome"]["costUsd"].clone());
+    let shown: Vec<_> = documents[0]["tasks"].as_array().unwrap()[..2].iter().map(in_short).collect();
+    let said: Vec<_> = earlier.iter().map(|task| (task["task"].clone(), task["costUsd"].clone())).collect();
+    assert_eq!(said, shown);
+    assert_eq!(trial.rawko(&["replay", "last"]).0, Some(0));
+}
+
+#[test]
+fn what_a_resume_needs_is_named_as_a_whole_command() {
+    let answers =
+        [select("developer"), report("half of it"), select("developer"), report("all"), complete("done")];
+    let server = ModelServer::sequence(answers);
+    let ended = Trial::new(server)
+        .output("text")
+        .args(&["--verify", "test -d .", "--max-iterations", "1"])
+        .run("Do it.");
+    ended.exits(3);
+    let hint = "--max-iterations N --verify 'test -d .'";
+    assert!(ended.stdout.contains(hint), "{}", ended.stdout);
+    let trial = ended.trial;
+    let (code, _, err) = trial.resume_with(&["last"]);
+    assert_eq!(code, Some(5), "{err}");
+    let whole = "rawko resume --output text last --verify 'test -d .' --max-iterations N";
+    assert!(err.contains(whole), "{err}");
+    let (code, _, err) = trial.resume_with(&["last", "--verify", "test -d ."]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains(whole), "{err}");
+    let (code, out, err) = trial.resume_with(&["last", "--verify", "test -d .", "--max-iterations", "2"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+}
+
+#[test]
+fn a_limit_below_what_was_used_is_refused_with_both_figures() {
+    let [select, report, complete] = one_task(1_000);
+    let answers = [select, report, complete, Answer::unauthorized()];
+    let ended = Trial::new(ModelServer::sequence(answers)).args(&["--max-iterations", "1"]).run("Do it.");
+    ended.exits(0);
+    let trial = ended.trial;
+    // The next task is ended by its provider before it has used anything.
+    let (code, out, err) = trial.ask(&["continue", "And this."]);
+    assert_eq!(code, Some(4), "{out}{err}");
+    let (code, _, err) = trial.resume_with(&["--max-cost", "0.000001"]);
+    // The call that it makes first does not fit, but it has not used anything.
+    assert_eq!((code, err.contains("has already used")), (Some(3), false), "{err}");
+
+    let [select, report, complete] = one_task(1_000);
+    let limited = [select.clone(), report.clone(), select, report, complete];
+    let ended = Trial::new(ModelServer::sequence(limited)).args(&["--max-iterations", "1"]).run("Do it.");
+    ended.exits(3);
+    let used = ended.finish()["usage"]["inputTokens"].as_u64().unwrap();
+    let spent = ended.finish()["costUsd"].as_f64().unwrap();
+    assert!(used >= 2_000 && spent > 0.001);
+    let trial = ended.trial;
+    let (code, _, err) = trial.resume_with(&["--max-cost", "0.001"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(
+        err.contains(&format!("has already used ${spent:.4}, and the limit given for it is $0.001")),
+        "{err}"
+    );
+    let (code, _, err) = trial.resume_with(&["--max-tokens", "1999"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("tokens, and the limit given for it is 1999 tokens"), "{err}");
+    let (code, out, err) = trial.resume_with(&["--max-iterations", "2", "--max-cost", "5"]);
+    assert_eq!(code, Some(0), "{out}{err}");
 }

@@ -26,6 +26,7 @@ mod models;
 mod outages;
 mod permissions;
 mod record;
+mod recovery;
 mod runaway;
 mod secrets;
 mod server_faults;

@@ -66,6 +66,12 @@ impl Trial {
         .retry(json!({"maxAttempts": 2, "baseMs": 1, "capMs": 2_000}))
     }
 
+    /// The same project and user with another server.
+    pub(crate) fn served_by(mut self, server: ModelServer) -> Self {
+        self.server = server;
+        self
+    }
+
     /// Speaks this wire format.
     pub(crate) fn wire(mut self, wire: Wire) -> Self {
         self.wire = wire;
@@ -334,6 +340,13 @@ impl Running {
             let line = self.next_line();
             self.seen.push(line.unwrap_or_else(|| panic!("ended without {kind}")));
         }
+    }
+
+    /// Ends it with this signal.
+    #[track_caller]
+    pub(crate) fn end_after(self, signal: Signal) -> Ended {
+        self.signal(signal);
+        self.end_unchecked()
     }
 
     /// Waits for the end.

@@ -37,7 +37,11 @@ impl Baseline {
         let after = World::copy_of(&before);
         let server = script.serve();
         let begun = Instant::now();
-        let ended = after.run(&server).end();
+        let mut ended = after.run(&server).end();
+        if script.is_continued() {
+            assert_eq!(ended.status.code(), Some(0), "{}{}", ended.stdout, ended.stderr);
+            ended = after.go_on(&server).end();
+        }
         let took = begun.elapsed();
         assert_eq!(ended.status.code(), Some(0), "{}{}", ended.stdout, ended.stderr);
         let finish = ended.finish();

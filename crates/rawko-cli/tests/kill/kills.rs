@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rawko::journal::Record;
+use rawko_core::session::Event;
 use testkit::ModelServer;
 
 use crate::baseline::Baseline;
@@ -21,6 +23,30 @@ fn killed_when_a_record_is_written() {
         world.run(&server).kill_when(|| world.records() > *records);
         let resumed = (!is_over(&world)).then(|| world.resume(&server));
         check(&format!("killed at record {records}"), &baseline, &world, &server, resumed);
+    });
+}
+
+#[test]
+fn a_continued_session_killed_when_a_record_is_written() {
+    let baseline = Baseline::of(Script::two_tasks());
+    let next = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::TaskContinued { .. }));
+    // The header is a record, too.
+    let first = 1 + baseline.journal.records.iter().position(next).unwrap();
+    let cases: Vec<usize> = (first..=baseline.journal.records.len()).collect();
+    assert!(cases.len() > 30, "{cases:?}");
+    each(&cases, |records| {
+        let world = World::copy_of(&baseline.before);
+        let server = baseline.script.serve();
+        let ended = world.run(&server).end();
+        assert_eq!((ended.status.code(), world.records()), (Some(0), first), "{}", ended.stderr);
+        world.go_on(&server).kill_when(|| world.records() > *records);
+        let last = match world.records() {
+            // The next task was not recorded.
+            now if now == first => Some(world.go_on(&server)),
+            _ if is_over(&world) => None,
+            _ => Some(world.resume(&server)),
+        };
+        check(&format!("killed at record {records}"), &baseline, &world, &server, last);
     });
 }
 

@@ -10,6 +10,12 @@ use testkit::{Answer, AnswerCall, Asked, Delivery, ModelServer, Say, Who};
 /// What an agent is told about a call that may have been done or not.
 pub(crate) const UNKNOWN: &str = "Outcome unknown";
 
+/// The task of a session that is continued.
+pub(crate) const NEXT_TASK: &str = "Make sub sub.";
+
+/// What an agent is told that goes on to it in its conversation.
+const GOES_ON: &str = "This is the next one, in the same project";
+
 /// The beginning of the ids of calls by which the model makes sure of another call.
 const MEND: &str = "mend";
 
@@ -19,6 +25,8 @@ pub(crate) struct Script {
     stages: Vec<Stage>,
     /// How long the server takes for an answer.
     pace: Duration,
+    /// What follows when the session is continued with [`NEXT_TASK`].
+    next: Option<Box<Script>>,
 }
 
 /// One execution: who works, and the calls of each turn.
@@ -112,14 +120,40 @@ impl Script {
         Self::of([("developer", turns)], Duration::ZERO)
     }
 
+    /// A short task, and another one in which its developer goes on and a reviewer begins.
+    pub(crate) fn two_tasks() -> Self {
+        let first = vec![vec![line("f0", "first")], vec![report("f1", "a part of it")]];
+        let edit = json!({"file_path": "calc.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"});
+        let developer = vec![
+            vec![line("g0", "second"), look("g1", "Read", &json!({"file_path": "calc.sh"}))],
+            vec![change("g2", "Edit", &edit, "grep -q ' + ' calc.sh || sed -i 's/ - / + /' calc.sh")],
+            vec![line("g3", "third")],
+            vec![report("g4", "it adds")],
+        ];
+        let verdict = json!({"verdict": "approved", "summary": "it is well"});
+        let reviewer = vec![
+            vec![look("h0", "Read", &json!({"file_path": "calc.sh"}))],
+            vec![look("h1", "Report", &verdict)],
+        ];
+        let next = Self::of([("developer", developer), ("reviewer", reviewer)], Duration::ZERO);
+        Self { next: Some(Box::new(next)), ..Self::of([("developer", first)], Duration::ZERO) }
+    }
+
     fn of(stages: impl IntoIterator<Item = (&'static str, Vec<Vec<Call>>)>, pace: Duration) -> Self {
-        Self { stages: stages.into_iter().map(|(agent, turns)| Stage { agent, turns }).collect(), pace }
+        let stages = stages.into_iter().map(|(agent, turns)| Stage { agent, turns }).collect();
+        Self { stages, pace, next: None }
+    }
+
+    /// Whether the session is continued when its first task has ended.
+    pub(crate) fn is_continued(&self) -> bool {
+        self.next.is_some()
     }
 
     /// For every change, in order, the command that makes it where it is not made yet.
     pub(crate) fn changes(&self) -> Vec<&str> {
         let calls = self.stages.iter().flat_map(|stage| stage.turns.iter().flatten());
-        calls.filter_map(|call| call.mend.as_deref()).collect()
+        let own = calls.filter_map(|call| call.mend.as_deref());
+        own.chain(self.next.iter().flat_map(|next| next.changes())).collect()
     }
 
     /// A server that plays it.
@@ -129,7 +163,17 @@ impl Script {
     }
 
     fn answer(&self, asked: &Asked) -> Answer {
-        let said = Said::of(asked);
+        match &self.next {
+            Some(next) if asked.json.to_string().contains(NEXT_TASK) => {
+                next.answer_after(self.stages.len(), asked)
+            }
+            _ => self.answer_after(0, asked),
+        }
+    }
+
+    /// The answer in a task before which the session had so many executions.
+    fn answer_after(&self, before: usize, asked: &Asked) -> Answer {
+        let said = Said::of(asked, before);
         let answer = match asked.who() {
             Who::Select => decide(json!({"decision": "SELECT_MODE", "mode": self.stages[0].agent,
                 "reason": "somebody has to begin"})),
@@ -181,12 +225,15 @@ struct Said {
 }
 
 impl Said {
-    fn of(asked: &Asked) -> Self {
-        let messages = asked.messages();
+    fn of(asked: &Asked, before: usize) -> Self {
+        let mut messages = asked.messages();
+        let begun = messages.iter().rposition(|message| message["content"].to_string().contains(GOES_ON));
+        messages.drain(..begun.unwrap_or(0));
         let mut said = Self::default();
         if let Some(first) = messages.first() {
             let text = first["content"].to_string();
-            said.executions = (1..).take_while(|n| text.contains(&format!("(iteration {n})"))).count();
+            let is_told = |n: &usize| text.contains(&format!("(iteration {n})"));
+            said.executions = (before + 1..).take_while(is_told).count();
         }
         for message in &messages {
             if message["role"] == "assistant" {

@@ -11,6 +11,8 @@ use rawko::journal::{Journal, SessionStore};
 use serde_json::{Value, json};
 use testkit::ModelServer;
 
+use crate::script::NEXT_TASK;
+
 /// Longer than any run here takes on the slowest machine; a run that hangs fails its test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -95,6 +97,11 @@ impl World {
     /// Starts `rawko run`.
     pub(crate) fn run(&self, server: &ModelServer) -> Running {
         self.start(server, &["run", "--output", "stream-json", "--", "Make add add."])
+    }
+
+    /// Starts `rawko continue`.
+    pub(crate) fn go_on(&self, server: &ModelServer) -> Running {
+        self.start(server, &["continue", "--output", "stream-json", "--", NEXT_TASK])
     }
 
     /// Starts `rawko resume` for the only session there is.

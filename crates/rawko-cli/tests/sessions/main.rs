@@ -6,5 +6,6 @@ mod bench;
 mod damage;
 mod documents;
 mod full_disk;
+mod matrix;
 mod newest;
 mod removal;

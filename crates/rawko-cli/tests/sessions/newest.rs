@@ -1,12 +1,12 @@
 //! `rawko resume` without an id: the newest session that has not ended is resumed, or named with the reason why not.
-//! An older one is never taken in its place.
+//! An older one is never taken in its place. See also [`matrix`](crate::matrix).
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use rawko::journal::{FORMAT, JournalWriter, SessionInfo, SessionStatus};
+use rawko::journal::{JournalWriter, SessionInfo, SessionStatus};
 
 use crate::bench::{Bench, Said, short};
 
@@ -88,47 +88,6 @@ fn resume_names_a_damaged_newest_session_instead_of_taking_an_older_one() {
         let repair = format!("rawko sessions repair {}", two.newest);
         two.stops(&[&format!("record {record}"), "damaged", &repair]);
     }
-}
-
-#[test]
-fn resume_names_a_newest_session_without_a_sound_header() {
-    let two = Two::new();
-    std::fs::write(two.journal(), "{\"seq\":0,\"ki").unwrap();
-    two.stops(&["record 0", &format!("rawko sessions rm {}", two.newest)]);
-    let two = Two::new();
-    std::fs::remove_file(two.journal()).unwrap();
-    two.stops(&["no journal", &format!("rawko sessions rm {}", two.newest)]);
-}
-
-#[test]
-fn resume_names_a_newest_session_that_a_newer_rawko_wrote() {
-    let two = Two::new();
-    let text = std::fs::read_to_string(two.journal()).unwrap();
-    let newer = text.replacen(&format!("\"format\":{FORMAT}"), "\"format\":4000", 1);
-    std::fs::write(two.journal(), newer).unwrap();
-    two.stops(&["format 4000", "newer rawko"]);
-}
-
-#[test]
-fn resume_names_a_newest_session_that_ended_before_its_task_was_recorded() {
-    let two = Two::new();
-    cut(&two.journal(), 1);
-    let said = two.bench.rawko(&["resume"]);
-    said.check(
-        2,
-        &[&two.newest, "before its task was recorded", &format!("rawko sessions rm {}", two.newest)],
-    );
-    assert_eq!(two.status(&two.older), SessionStatus::Unfinished);
-}
-
-#[test]
-fn resume_names_a_newest_session_that_is_running() {
-    let two = Two::new();
-    let (writer, _) = JournalWriter::reopen(&two.journal()).unwrap();
-    let process = format!("process {}", std::process::id());
-    two.stops(&["is running", &process, &format!("rawko cancel {}", two.newest)]);
-    drop(writer);
-    two.bench.rawko(&["resume"]).check(0, &[&two.newest]);
 }
 
 /// Where [`holder`] finds the journal that it is to hold.

@@ -49,6 +49,8 @@ pub struct Execution {
     refused: Vec<(ToolCall, ToolOutcome)>,
     /// Texts to add after the results of the turn.
     remarks: Vec<String>,
+    /// What happened while no process carried the run, until the agent has been told.
+    news: Vec<String>,
     /// The last call that failed, unless its tool succeeded since.
     trouble: Option<ErrorInfo>,
     /// Whether its report carries a verdict.
@@ -170,6 +172,7 @@ impl Execution {
             pending: Vec::new(),
             refused: Vec::new(),
             remarks: Vec::new(),
+            news: Vec::new(),
             trouble: None,
             judges: agent.config.judges(),
             report: None,
@@ -205,6 +208,7 @@ impl Execution {
     /// Continues the same conversation with `continuation`. Facts and usage start from zero.
     pub fn resume(&mut self, max_turns: u32, continuation: String) {
         let mut content = std::mem::take(&mut self.pending);
+        content.extend(self.take_news());
         content.push(Content::text(continuation));
         self.conversation.push(Message { role: Role::User, content });
         self.window.turn_is_new();
@@ -450,6 +454,7 @@ impl Execution {
             return self.out_of_turns();
         }
         content.extend(std::mem::take(&mut self.remarks).into_iter().map(Content::text));
+        content.extend(self.take_news());
         content.extend(prompt::turns_left(self.max_turns - self.facts.turns).map(Content::text));
         self.conversation.push(Message { role: Role::User, content });
         ExecutionStep::Ask
@@ -458,6 +463,26 @@ impl Execution {
     /// Adds a text for the agent after the results of the turn.
     pub fn remark(&mut self, words: String) {
         self.remarks.push(words);
+    }
+
+    /// Tells the agent at the next opportunity what happened while no process carried the run.
+    pub fn tell(&mut self, words: String) {
+        self.news.push(words);
+    }
+
+    fn take_news(&mut self) -> impl Iterator<Item = Content> + use<> {
+        std::mem::take(&mut self.news).into_iter().map(Content::text)
+    }
+
+    /// The answer to this turn was lost. Without news it is asked for again as it was.
+    pub fn hear_after_loss(&mut self) {
+        if self.news.is_empty() {
+            return;
+        }
+        let words = "(This turn was not answered: rawko was interrupted here.)";
+        self.conversation.push(Message { role: Role::Assistant, content: vec![Content::text(words)] });
+        let content = self.take_news().collect();
+        self.conversation.push(Message { role: Role::User, content });
     }
 
     /// The calls that were refused since the last call of this method.

@@ -9,7 +9,7 @@ use crate::facts::{CommandFact, DiffStat, OwnStatus};
 
 /// The run's facts; a line that says so if there are none.
 pub(super) fn text(facts: &RunFacts) -> String {
-    let RunFacts { changes, verification, repetition, budget, barred, earlier_tasks } = facts;
+    let RunFacts { changes, verification, repetition, budget, barred, earlier_tasks, lost_work } = facts;
     let mut text = String::new();
     for earlier in earlier_tasks {
         let _ = writeln!(
@@ -18,6 +18,9 @@ pub(super) fn text(facts: &RunFacts) -> String {
             earlier.status,
             fence("earlier-task", &format!("{}\nHow it ended: {}", earlier.task, earlier.summary)),
         );
+    }
+    if let Some(work) = lost_work {
+        let _ = writeln!(text, "- {}", work.text());
     }
     if let Some(changes) = changes {
         let _ = writeln!(text, "- Change of the tree since the run began: {}", diff(changes));

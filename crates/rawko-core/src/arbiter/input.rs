@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{AgentRole, Finding, Transitions, Verdict};
 use crate::facts::{BudgetFacts, CommandRun, DiffStat};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus, Plan};
+use crate::session::LostWork;
 
 /// Input for choosing the next agent, in `selecting`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +70,9 @@ pub struct RunFacts {
     /// The earlier tasks of this session, oldest first; at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier_tasks: Vec<EarlierTask>,
+    /// In a repaired session: work whose records were lost, and whose outcome is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_work: Option<LostWork>,
 }
 
 /// An earlier task of the session, and how it ended.

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
-use super::outcome::{LimitKind, Outcome, Status};
+use super::lost::{LostJob, LostWork};
+use super::outcome::{EndedTask, LimitKind, Outcome, Status};
 use super::phase::Phase;
 use super::run::Run;
 use super::shared::SharedPart;
@@ -40,6 +41,12 @@ pub(super) struct CarriedOver {
     latest: BTreeMap<String, Box<Execution>>,
     /// Executions before this task.
     pub(super) iterations: u32,
+    /// Lost background jobs that their agents have not heard of.
+    pub(super) lost_jobs: Vec<LostJob>,
+    /// How the earlier tasks ended, as the event that began this one says.
+    pub(super) ended: Vec<EndedTask>,
+    /// What the damaged end of the journal recorded, in a repaired session.
+    pub(super) lost_work: Option<LostWork>,
 }
 
 /// The first numbers of the next task: the last ones of the task before it.
@@ -60,6 +67,11 @@ impl CarriedOver {
         self.conversations.remove(agent)
     }
 
+    /// The conversations that may go on.
+    pub(super) fn executions(&mut self) -> impl Iterator<Item = &mut Execution> {
+        self.conversations.values_mut().chain(self.latest.values_mut()).map(AsMut::as_mut)
+    }
+
     /// The same after `task` has ended with `outcome`.
     fn after(mut self, task: &str, outcome: &Outcome, iterations: u32) -> Self {
         self.tasks.push(EarlierTask {
@@ -76,7 +88,14 @@ impl CarriedOver {
 
 impl Run {
     /// Begins the next task. Without meaning while the one before it has not ended.
-    pub(super) fn next_task(&mut self, at: Timestamp, task: &str, setup: &Setup, reaction: &mut Reaction) {
+    pub(super) fn next_task(
+        &mut self,
+        at: Timestamp,
+        task: &str,
+        setup: &Setup,
+        ended: &[EndedTask],
+        reaction: &mut Reaction,
+    ) {
         let from = self.ledger.machine.state();
         if !from.is_final() {
             reaction.ignored = true;
@@ -85,7 +104,10 @@ impl Run {
         let context = self.ledger.machine.context();
         let outcome = self.ledger.outcome(from);
         let carried = std::mem::take(&mut self.ledger.carried);
-        let carried = carried.after(&context.task, &outcome, context.iteration_count);
+        let carried = CarriedOver {
+            ended: ended.to_vec(),
+            ..carried.after(&context.task, &outcome, context.iteration_count)
+        };
         let iteration = context.iteration_count;
         let shared = self.ledger.shared.of_next_task();
         self.ledger = Ledger::after(at, setup, shared, self.ledger.last_numbers(), carried);

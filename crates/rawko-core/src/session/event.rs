@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::answer::EffectAnswer;
+use super::lost::Lost;
+use super::outcome::EndedTask;
 use crate::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
 use crate::time::Timestamp;
 
@@ -64,6 +66,12 @@ pub enum Event {
         /// Files that agents had seen and that have changed since.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed_files: Vec<String>,
+        /// What was lost before.
+        #[serde(default, skip_serializing_if = "Lost::is_empty")]
+        lost: Lost,
+        /// The earlier tasks of the session, oldest first; absent in journals of older versions.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ended: Vec<EndedTask>,
     },
     /// A task that a limit or its provider had ended was taken up again.
     TaskTakenUp {
@@ -75,6 +83,9 @@ pub enum Event {
         /// New verification commands, if the user gave some.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verify: Option<VerifySetup>,
+        /// What was lost before.
+        #[serde(default, skip_serializing_if = "Lost::is_empty")]
+        lost: Lost,
     },
     /// A new process resumed the session after the previous one was gone.
     SessionResumed {
@@ -86,6 +97,9 @@ pub enum Event {
         /// New limits, if the user gave some.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<RunLimits>,
+        /// What was lost before.
+        #[serde(default, skip_serializing_if = "Lost::is_empty")]
+        lost: Lost,
     },
     /// The user intervened.
     OverrideRequested {

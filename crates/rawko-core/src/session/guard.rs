@@ -56,6 +56,7 @@ impl Ledger {
             budget: Some(self.remaining_worth_telling()).filter(|left| *left != BudgetFacts::default()),
             barred,
             earlier_tasks: self.carried.tasks.clone(),
+            lost_work: self.carried.lost_work.clone(),
         };
     }
 

@@ -19,6 +19,7 @@ mod exchange;
 mod guard;
 mod ledger;
 mod loop_detector;
+mod lost;
 mod novelty;
 mod open_effects;
 mod outcome;
@@ -35,7 +36,8 @@ pub use effect::{Effect, TimerPurpose};
 pub use event::{EffectId, Event, Override, Stamped};
 pub use exchange::{ArbiterExchange, CheckedAnswer, more_room};
 pub use guard::GUARD_RULE;
-pub use outcome::{LimitKind, Outcome, Status};
+pub use lost::{Lost, LostJob, LostWork};
+pub use outcome::{EndedTask, LimitKind, Outcome, Status};
 pub use phase::{PhaseKind, phase_diagram};
 pub use shared::Shared;
 
@@ -171,6 +173,12 @@ impl Session {
             Some(run) => run.ledger.broken_off(at, error),
             None => Outcome::failed(error),
         }
+    }
+
+    /// What the damaged end of the journal recorded, where an event has told of it.
+    #[must_use]
+    pub fn lost_work(&self) -> Option<&LostWork> {
+        self.run.as_ref()?.ledger.carried.lost_work.as_ref()
     }
 
     /// The executions begun so far, those of earlier tasks included.

@@ -10,6 +10,7 @@ use crate::facts::Verification;
 use crate::integrity::{Doubt, DoubtReason};
 use crate::machine::State;
 use crate::setup::Edition;
+use crate::text::truncate;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -106,9 +107,56 @@ pub struct Outcome {
     /// The error that ended the run, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
+    /// The tasks that the session had before this one, oldest first. All figures above are of the last task alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_tasks: Vec<EndedTask>,
+}
+
+/// A task of a session that has had others since.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndedTask {
+    /// The beginning of the task.
+    pub task: String,
+    /// How it ended.
+    pub status: Status,
+    /// Executions that it began, those that a fork shares included.
+    pub iterations: u32,
+    /// Tokens of its own model calls.
+    pub usage: Usage,
+    /// Cost of these calls in US dollars; absent where a model's price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// From its start to its end, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// Characters of a task that an outcome names.
+const TASK_CHARS: usize = 200;
+
+impl EndedTask {
+    /// The task that ended with `outcome`.
+    #[must_use]
+    pub fn of(task: &str, outcome: &Outcome) -> Self {
+        Self {
+            task: truncate(task.trim(), TASK_CHARS),
+            status: outcome.status,
+            iterations: outcome.iterations,
+            usage: outcome.usage,
+            cost_usd: outcome.cost_usd,
+            duration_ms: outcome.duration_ms,
+        }
+    }
 }
 
 impl Outcome {
+    /// Cost of all tasks of the session in US dollars; `None` where the price of a model is not known.
+    #[must_use]
+    pub fn session_cost_usd(&self) -> Option<f64> {
+        let costs = self.earlier_tasks.iter().map(|task| task.cost_usd);
+        costs.chain([self.cost_usd]).sum()
+    }
+
     /// The end of a run that could not start.
     #[must_use]
     pub fn failed(error: ErrorInfo) -> Self {
@@ -125,6 +173,7 @@ impl Outcome {
             doubt: None,
             verification: None,
             error: Some(error),
+            earlier_tasks: Vec::new(),
         }
     }
 }
@@ -145,6 +194,7 @@ impl Ledger {
             doubt: None,
             verification: self.tree.fresh().cloned(),
             error: Some(error),
+            earlier_tasks: self.carried.ended.clone(),
         }
     }
 
@@ -214,6 +264,7 @@ impl Ledger {
             doubt: (status == Status::Claimed && self.setup.edition >= Edition::Second).then(|| self.doubt()),
             verification: self.tree.fresh().cloned(),
             error: error.filter(|_| keeps_error),
+            earlier_tasks: self.carried.ended.clone(),
         }
     }
 }

@@ -70,7 +70,7 @@ impl Run {
         match event {
             Event::TaskStarted { .. } => reaction.ignored = true,
             Event::Answered { effect, answer } => self.answered(*effect, answer, &mut reaction),
-            Event::SessionResumed { changed_files, verify, limits } => {
+            Event::SessionResumed { changed_files, verify, limits, lost } => {
                 if let Some(limits) = limits {
                     self.ledger.set_limits(limits);
                 }
@@ -84,18 +84,24 @@ impl Run {
                 if let Some(verify) = verify {
                     self.ledger.verify_with(verify);
                 }
+                self.tell_lost(lost);
                 reaction.changed_since_seen(changed_files);
+                reaction.lost(lost);
             }
-            Event::TaskContinued { task, setup, changed_files } => {
-                self.next_task(at, task, setup, &mut reaction);
+            Event::TaskContinued { task, setup, changed_files, lost, ended } => {
+                self.tell_lost(lost);
+                self.next_task(at, task, setup, ended, &mut reaction);
                 reaction.changed_since_seen(changed_files);
+                reaction.lost(lost);
             }
-            Event::TaskTakenUp { limits, changed_files, verify } => {
+            Event::TaskTakenUp { limits, changed_files, verify, lost } => {
+                self.tell_lost(lost);
                 if let Some(verify) = verify {
                     self.ledger.verify_with(verify);
                 }
                 self.take_up(limits, at.since(before), &mut reaction);
                 reaction.changed_since_seen(changed_files);
+                reaction.lost(lost);
             }
             Event::OverrideRequested { command } => self.overridden(command, &mut reaction),
             Event::CancelRequested { reason: _ } => self.feed(MachineEvent::Cancel, &mut reaction),

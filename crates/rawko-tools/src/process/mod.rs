@@ -12,6 +12,8 @@ mod registry;
 mod run;
 mod stream;
 #[cfg(any(target_os = "linux", target_os = "android"))]
+mod survivors;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 mod tag;
 mod tree;
 
@@ -26,8 +28,37 @@ pub(crate) use output::HeadAndTail;
 pub(crate) use pipe_status::is_recorded;
 pub use registry::{kill_all_now, settle};
 pub(crate) use run::{Cause, Finished, Running};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use survivors::{Survivor, command_mark, end_survivors};
 
 /// Does nothing on this system: see `orphan_reaper.rs`.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OrphanReaper;
+
+/// No process is found on this system: see `survivors.rs`.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod no_survivors {
+    /// A process that outlived the one that started its command.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Survivor {
+        /// Its process id.
+        pub process: u32,
+        /// Its command line; the beginning of a long one.
+        pub command: String,
+    }
+
+    /// Commands carry no mark on this system.
+    #[must_use]
+    pub fn command_mark() -> Option<u64> {
+        None
+    }
+
+    /// Finds nothing on this system.
+    #[must_use]
+    pub fn end_survivors(_: u64) -> Vec<Survivor> {
+        Vec::new()
+    }
+}
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub use no_survivors::{Survivor, command_mark, end_survivors};

@@ -1,11 +1,13 @@
 //! A tag that every descendant of a command carries, even one that detaches itself.
 //!
 //! A process can leave its group and session (`setsid`), its parent (a double fork) and its environment (`env -i`), but
-//! not its resource limits. So each command starts with two limits on POSIX message queues that no other command has.
-//! Hardly any program uses these queues, and `/proc/<pid>/limits` shows the limits. The tag finds forgotten processes,
-//! not hostile ones: it is no secret, and a process can change its own limits.
+//! not its resource limits. So each command starts with two limits on POSIX message queues that no other command has: the
+//! soft one is the same for all commands of this process, the hard one is the command's own. Hardly any program uses these
+//! queues, and `/proc/<pid>/limits` shows the limits. The tag finds forgotten processes, not hostile ones: it is no secret,
+//! and a process can change its own limits.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 
 use rustix::process::{Pid, Resource, getrlimit};
 
@@ -29,7 +31,16 @@ impl ProcessTag {
         let half = cap / 2;
         // Every `RandomState` has other keys, seeded at random in each process.
         let random = || RandomState::new().hash_one(std::process::id());
-        (cap >= MIN_LIMIT).then(|| Self { soft: 1 + random() % half, hard: half + 1 + random() % (half - 1) })
+        (cap >= MIN_LIMIT).then(|| {
+            static OF_THIS_PROCESS: OnceLock<u64> = OnceLock::new();
+            let soft = *OF_THIS_PROCESS.get_or_init(|| 1 + random() % half);
+            Self { soft, hard: half + 1 + random() % (half - 1) }
+        })
+    }
+
+    /// What the tags of all commands of this process have in common.
+    pub(super) fn mark(self) -> u64 {
+        self.soft
     }
 
     /// Shell commands that tag the shell that runs them. They fail if the limits cannot be set.
@@ -39,8 +50,13 @@ impl ProcessTag {
 
     /// Whether the process carries this tag.
     pub(super) fn is_on(self, pid: Pid) -> bool {
+        Self::of(pid) == Some(self)
+    }
+
+    /// The tag of a process; two limits that mean nothing where it has none.
+    pub(super) fn of(pid: Pid) -> Option<Self> {
         let path = format!("/proc/{}/limits", pid.as_raw_nonzero());
-        std::fs::read_to_string(path).is_ok_and(|text| Self::parse(&text) == Some(self))
+        Self::parse(&std::fs::read_to_string(path).ok()?)
     }
 
     fn parse(limits: &str) -> Option<Self> {
@@ -73,7 +89,8 @@ mod tests {
     #[test]
     fn tags_are_unique_and_not_on_this_process() {
         let tag = ProcessTag::new().expect("limits that leave room for a tag");
-        assert_ne!(Some(tag), ProcessTag::new());
+        let other = ProcessTag::new().unwrap();
+        assert!(tag != other && tag.mark() == other.mark(), "one process, two commands");
         assert!(tag.soft <= tag.hard);
         assert!(!tag.is_on(rustix::process::getpid()));
     }

@@ -49,6 +49,9 @@ impl ProcessTree {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) use linux::{marked, send};
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
     use std::collections::HashSet;
 
@@ -59,8 +62,8 @@ mod linux {
 
     /// What `/proc/<pid>/stat` says about a process.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    struct Stat {
-        pid: Pid,
+    pub(in super::super) struct Stat {
+        pub(in super::super) pid: Pid,
         parent: i32,
         group: i32,
         started: u64,
@@ -112,8 +115,14 @@ mod linux {
         pid.as_raw_nonzero().get()
     }
 
+    /// The processes that are alive and carry a tag with this mark.
+    pub(in super::super) fn marked(mark: u64) -> Vec<Stat> {
+        let has_mark = |stat: &Stat| ProcessTag::of(stat.pid).is_some_and(|tag| tag.mark() == mark);
+        processes().filter(|stat| !stat.is_dead && has_mark(stat)).collect()
+    }
+
     /// Signals a process unless its id has passed to another one.
-    fn send(member: &Stat, signal: Signal) {
+    pub(in super::super) fn send(member: &Stat, signal: Signal) {
         let result = match pidfd_open(member.pid, PidfdFlags::empty()) {
             // While the descriptor is open, the id cannot pass to another process between this check and the signal.
             Ok(fd) if stat(member.pid).is_some_and(|s| s.started == member.started) => {

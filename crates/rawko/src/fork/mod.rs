@@ -108,7 +108,8 @@ impl Rawko {
         // A session that could not be resumed afterwards would only be in the way.
         self.check_rights(&session, setup)?;
         let id = session_id::new(now());
-        let from = ForkedFrom { session, record: taken.last };
+        let lost = old.header.forked_from.as_ref().and_then(|from| from.lost.clone());
+        let from = ForkedFrom { session, record: taken.last, lost };
         let header = self.header(&id, task, setup, Some(from.clone()));
         let path = store.create_filled(&header, |writer| taken.write(writer))?;
         let made = read(&path)?;
@@ -164,12 +165,18 @@ impl Rawko {
                     redactor.setup(&mut setup)?;
                     Event::TaskStarted { task: task.clone(), setup: Box::new(setup), shared_events: 0 }
                 }
-                Event::TaskContinued { task, setup, changed_files } => {
+                Event::TaskContinued { task, setup, changed_files, lost, ended } => {
                     let mut setup = self.overridden(setup)?;
                     redactor = self.redactor(&self.providers(&setup).unwrap_or_default());
                     redactor.setup(&mut setup)?;
                     let (task, changed_files) = (task.clone(), changed_files.clone());
-                    Event::TaskContinued { task, setup: Box::new(setup), changed_files }
+                    Event::TaskContinued {
+                        task,
+                        setup: Box::new(setup),
+                        changed_files,
+                        lost: lost.clone(),
+                        ended: ended.clone(),
+                    }
                 }
                 Event::AgentsReloaded { agents } => {
                     let mut agents = agents.clone();
@@ -249,7 +256,9 @@ fn changes_setup(event: &Event) -> bool {
         | Event::TaskContinued { .. }
         | Event::TaskTakenUp { .. }
         | Event::AgentsReloaded { .. } => true,
-        Event::SessionResumed { verify, limits, changed_files: _ } => verify.is_some() || limits.is_some(),
+        Event::SessionResumed { verify, limits, changed_files: _, lost: _ } => {
+            verify.is_some() || limits.is_some()
+        }
         Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
         | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
         | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }

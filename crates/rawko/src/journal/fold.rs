@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use rawko_core::machine::State;
+use rawko_core::message::ToolCall;
 use rawko_core::request::Purpose;
-use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Note, Reaction, Session, Stamped};
+use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, LostJob, Note, Reaction, Session, Stamped};
 use serde_json::Value;
 
 use super::reader::Journal;
@@ -24,6 +25,10 @@ pub struct Folded {
     pub seen: Vec<SeenByAgent>,
     /// Sequence number of the event that began the latest execution.
     pub execution_begun: Option<u64>,
+    /// Background jobs whose end no agent has heard of. They ended with their process.
+    pub jobs: Vec<LostJob>,
+    /// The highest number of a background job so far.
+    pub last_job: u32,
     /// The first difference between what was recorded and what follows today, if there is one.
     pub divergence: Option<Divergence>,
 }
@@ -111,7 +116,7 @@ pub(crate) fn begins_execution(reaction: &Reaction) -> bool {
 #[derive(Default)]
 struct OpenCalls {
     models: BTreeMap<EffectId, (String, Purpose)>,
-    tools: BTreeMap<EffectId, String>,
+    tools: BTreeMap<EffectId, (String, ToolCall)>,
 }
 
 impl OpenCalls {
@@ -126,13 +131,24 @@ impl OpenCalls {
                 folded.answered.extend(self.models.remove(effect));
             }
             Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } } => {
-                if let Some(agent) = self.tools.remove(effect) {
+                if let Some((agent, call)) = self.tools.remove(effect) {
                     folded.seen.extend(outcome.files_seen.iter().map(|file| SeenByAgent {
                         agent: agent.clone(),
                         path: file.path.clone(),
                         digest: file.digest.clone(),
                     }));
+                    let changes = outcome.jobs.as_deref().cloned().unwrap_or_default();
+                    folded.jobs.retain(|job| !changes.ended.contains(&job.job));
+                    if let Some(job) = changes.started {
+                        let command = call.input.get("command").and_then(Value::as_str).unwrap_or_default();
+                        folded.jobs.push(LostJob { agent, job, command: command.to_owned() });
+                        folded.last_job = folded.last_job.max(job);
+                    }
                 }
+            }
+            // Their agents have been told.
+            Event::SessionResumed { .. } | Event::TaskContinued { .. } | Event::TaskTakenUp { .. } => {
+                folded.jobs.clear();
             }
             _ => {}
         }
@@ -141,8 +157,8 @@ impl OpenCalls {
                 Effect::CallModel { id, provider, purpose, .. } => {
                     self.models.insert(*id, (provider.clone(), purpose.clone()));
                 }
-                Effect::RunTool { id, agent, .. } => {
-                    self.tools.insert(*id, agent.clone());
+                Effect::RunTool { id, agent, call, .. } => {
+                    self.tools.insert(*id, (agent.clone(), call.clone()));
                 }
                 _ => {}
             }

@@ -38,7 +38,10 @@ pub struct SessionInfo {
     /// The session that it was forked from, if it is a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
-    /// Its end, where it has one.
+    /// Cost of all its tasks in US dollars, where it has ended and all prices are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// The end of its last task, where it has one; its figures are of that task alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// Why it cannot be read, where it cannot.
@@ -73,6 +76,7 @@ impl SessionInfo {
                     status: SessionStatus::Unreadable,
                     iterations: None,
                     forked_from: None,
+                    cost_usd: None,
                     outcome: None,
                     problem: Some(error.to_string()),
                 };
@@ -90,6 +94,7 @@ impl SessionInfo {
             status,
             iterations: ends.outcome.as_ref().map(|outcome| outcome.iterations).or(ends.iterations),
             forked_from: ends.header.forked_from,
+            cost_usd: ends.outcome.as_ref().and_then(Outcome::session_cost_usd),
             outcome: ends.outcome,
             problem: None,
         }

@@ -28,10 +28,12 @@ mod file;
 mod fold;
 mod info;
 mod lock;
+mod lost_records;
 mod reader;
 mod record;
 mod repair;
 mod store;
+mod tasks;
 mod writer;
 
 pub use error::JournalError;
@@ -46,4 +48,5 @@ pub use record::{
 };
 pub use repair::Repaired;
 pub use store::SessionStore;
+pub use tasks::{SessionTask, session_cost, tasks};
 pub use writer::JournalWriter;

@@ -2,7 +2,7 @@
 
 use rawko_core::Timestamp;
 use rawko_core::message::ToolCall;
-use rawko_core::session::{Effect, EffectId, Note, Stamped};
+use rawko_core::session::{Effect, EffectId, LostWork, Note, Stamped};
 use rawko_core::text::hex;
 use rawko_core::tool::ToolAccess;
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,9 @@ pub struct ForkedFrom {
     /// Sequence number of its last record that the fork has anything of. A fork with another task has the setup alone: the
     /// first record, or the last one that changed the setup.
     pub record: u64,
+    /// What the records after that one held, if they were damaged: then this is a repaired copy, or a fork of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostWork>,
 }
 
 /// What kind of record a line is.

@@ -1,19 +1,19 @@
 //! Repair: the sound beginning of a damaged journal, copied into a new session. The damaged one is only read.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::fs::OpenOptions;
 use std::path::PathBuf;
 
 use rawko_core::machine::State;
-use rawko_core::session::Event;
-use serde::{Deserialize, Serialize};
+use rawko_core::session::{Event, LostWork};
+use serde::Serialize;
 
 use super::error::JournalError;
 use super::file::open_own;
 use super::fold::fold;
 use super::lock::SessionLock;
-use super::reader::{LONGEST_JOURNAL, Prefix, prefix};
-use super::record::{FORMAT, ForkedFrom, JournalHeader, Record};
+use super::lost_records::LostRecords;
+use super::reader::{Prefix, prefix};
+use super::record::{FORMAT, ForkedFrom, JournalHeader, Record, StepRecord};
 use super::store::SessionStore;
 use super::writer::JournalWriter;
 use crate::driver::now;
@@ -37,16 +37,19 @@ pub struct Repaired {
     pub lost_bytes: u64,
     /// What was in those lines, as far as they can still be read: `ModelReplied`, `ToolFinished`, `step` and so on.
     pub lost: Vec<String>,
+    /// What agents and users are told of them when the copy is taken up.
+    pub lost_work: LostWork,
     /// Where the copy stands.
     pub state: State,
+    /// Why the checkpoints of the damaged session are not the copy's, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_shared: Option<String>,
 }
-
-/// Kinds of lost records that are named.
-const NAMED: usize = 20;
 
 impl SessionStore {
     /// Copies the sound records of the session `id` into a new session, which can be resumed or forked. Nothing of the
-    /// damaged one is changed.
+    /// damaged one is changed. What it announced and the damage hides counts as begun: its outcome is unknown, and it is
+    /// not done again. [`repair`](crate::repair) takes the checkpoints along too.
     ///
     /// # Errors
     /// [`JournalError::Sound`] where there is nothing to repair, [`JournalError::Locked`] where it is running; where not
@@ -64,8 +67,11 @@ impl SessionStore {
         if !journal.records.iter().any(begins) {
             return Err(JournalError::NothingSound { path, damage: what(&damage) });
         }
-        let lost =
-            lost(&file, journal.end.length).map_err(|error| JournalError::io("cannot read", &path, error))?;
+        let lost = LostRecords::read(&file, journal.end.length, &journal.records)
+            .map_err(|error| JournalError::io("cannot read", &path, error))?;
+        let lost_work =
+            LostWork { after_record: kept.saturating_sub(1), calls: lost.calls, more_calls: lost.more_calls };
+        let folded = fold(&journal);
         let header = JournalHeader {
             format: FORMAT,
             session: session_id::new(now()),
@@ -73,10 +79,18 @@ impl SessionStore {
             forked_from: Some(ForkedFrom {
                 session: journal.header.session.clone(),
                 record: kept.saturating_sub(1),
+                lost: Some(lost_work.clone()),
             }),
             ..journal.header.clone()
         };
-        let copy = self.create_filled(&header, |writer| write_all(writer, &journal.records))?;
+        let copy = self.create_filled(&header, |writer| {
+            write_all(writer, &journal.records)?;
+            // The damaged record may have been this one: then its effects were begun.
+            match &folded.unrecorded {
+                Some(undone) => writer.step(&StepRecord::of(&undone.effects, &undone.notes)),
+                None => Ok(()),
+            }
+        })?;
         Ok(Repaired {
             session: header.session,
             journal: copy,
@@ -85,7 +99,9 @@ impl SessionStore {
             lost_lines: lost.lines,
             lost_bytes: lost.bytes,
             lost: lost.kinds,
-            state: fold(&journal).session.state(),
+            lost_work,
+            state: folded.session.state(),
+            not_shared: None,
         })
     }
 }
@@ -106,45 +122,5 @@ fn what(damage: &JournalError) -> String {
         JournalError::Damaged { seq, what, .. } => format!("record {seq}: {what}"),
         JournalError::Blob { seq, blob, what, .. } => format!("record {seq}: the blob {blob} {what}"),
         other => other.to_string(),
-    }
-}
-
-#[derive(Default)]
-struct Lost {
-    lines: u64,
-    bytes: u64,
-    kinds: Vec<String>,
-}
-
-/// What stands after the sound records.
-fn lost(mut file: &File, from: u64) -> std::io::Result<Lost> {
-    let mut lost = Lost { bytes: file.metadata()?.len().saturating_sub(from), ..Lost::default() };
-    file.seek(SeekFrom::Start(from))?;
-    let mut source = BufReader::new(std::io::Read::take(file, LONGEST_JOURNAL));
-    let mut line = Vec::new();
-    while source.read_until(b'\n', &mut line)? > 0 {
-        lost.lines += 1;
-        if lost.kinds.len() < NAMED {
-            lost.kinds.push(kind_of(&line));
-        }
-        line.clear();
-    }
-    Ok(lost)
-}
-
-fn kind_of(line: &[u8]) -> String {
-    #[derive(Deserialize)]
-    struct LineKind {
-        kind: String,
-        data: Data,
-    }
-    #[derive(Deserialize)]
-    struct Data {
-        #[serde(rename = "type")]
-        name: Option<String>,
-    }
-    match serde_json::from_slice::<LineKind>(line) {
-        Ok(line) => line.data.name.unwrap_or(line.kind),
-        Err(_) => "unreadable".to_owned(),
     }
 }

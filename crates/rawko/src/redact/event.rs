@@ -7,7 +7,7 @@
 
 use rawko_core::ErrorInfo;
 use rawko_core::message::{Content, Message, ToolCall};
-use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory};
+use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost};
 use rawko_core::setup::Setup;
 use rawko_core::tool::ToolOutcome;
 
@@ -21,12 +21,17 @@ impl Redactor {
                 self.clean(task);
                 self.instructions(setup);
             }
-            Event::TaskContinued { task, setup, changed_files } => {
+            Event::TaskContinued { task, setup, changed_files, lost, ended } => {
                 self.clean(task);
                 self.instructions(setup);
                 self.keep_clean(changed_files);
+                self.lost(lost);
+                self.clean_all(ended.iter_mut().map(|ended| &mut ended.task));
             }
-            Event::TaskTakenUp { limits: _, changed_files, verify: _ } => self.keep_clean(changed_files),
+            Event::TaskTakenUp { limits: _, changed_files, verify: _, lost } => {
+                self.keep_clean(changed_files);
+                self.lost(lost);
+            }
             Event::Answered {
                 effect,
                 answer:
@@ -69,7 +74,10 @@ impl Redactor {
             Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
                 self.clean_all(verification.runs.iter_mut().map(|run| &mut run.output));
             }
-            Event::SessionResumed { changed_files, verify: _, limits: _ } => self.keep_clean(changed_files),
+            Event::SessionResumed { changed_files, verify: _, limits: _, lost } => {
+                self.keep_clean(changed_files);
+                self.lost(lost);
+            }
             Event::CancelRequested { reason } => self.clean(reason),
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint: _ } }
             | Event::OverrideRequested { command: _ }
@@ -83,6 +91,12 @@ impl Redactor {
     pub(crate) fn instructions(&self, setup: &mut Setup) {
         let place = &mut setup.place;
         self.clean_all(place.instructions.iter_mut().chain(&mut place.instruction_problems));
+    }
+
+    /// It was recorded clean; the secrets of today may be others.
+    fn lost(&self, lost: &mut Lost) {
+        self.clean_all(lost.jobs.iter_mut().map(|job| &mut job.command));
+        self.clean_all(lost.work.iter_mut().flat_map(|work| &mut work.calls));
     }
 
     fn message(&self, effect: EffectId, message: &mut Message) {

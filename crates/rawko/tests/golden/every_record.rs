@@ -32,7 +32,7 @@ pub(crate) fn header() -> JournalHeader {
         config_digest: "0123456789abcdef".repeat(4),
         degraded: Vec::new(),
         seal: None,
-        forked_from: Some(ForkedFrom { session: "another".into(), record: 12 }),
+        forked_from: Some(ForkedFrom { session: "another".into(), record: 12, lost: None }),
     }
 }
 
@@ -84,6 +84,8 @@ pub(crate) fn events() -> Vec<Stamped> {
             task: "document it".into(),
             setup: Box::new(setup()),
             changed_files: vec!["a.rs".into()],
+            lost: rawko_core::session::Lost::default(),
+            ended: vec![],
         },
         Event::TaskTakenUp {
             limits: RunLimits { max_cost_usd: Some(20.0), ..RunLimits::default() },
@@ -93,6 +95,7 @@ pub(crate) fn events() -> Vec<Stamped> {
                 timeout_ms: 1,
                 ..VerifySetup::default()
             }),
+            lost: rawko_core::session::Lost::default(),
         },
         Event::SessionResumed {
             limits: Some(RunLimits { max_tokens: Some(9_000), ..RunLimits::default() }),
@@ -104,6 +107,7 @@ pub(crate) fn events() -> Vec<Stamped> {
                 tests: vec!["checks/**".into()],
                 changed_checks: ChangedChecks::Deny,
             }),
+            lost: rawko_core::session::Lost::default(),
         },
         Event::Answered { effect: EffectId(7), answer: EffectAnswer::TimerFired },
         Event::Answered { effect: EffectId(8), answer: EffectAnswer::EffectLost },
@@ -246,6 +250,7 @@ pub(crate) fn step() -> StepRecord {
             limit: Some(LimitKind::Stalled),
             verification: Some(verification()),
             error: Some(error()),
+            earlier_tasks: vec![],
         };
         effects.push(Effect::Finish { outcome: Box::new(outcome) });
     }
@@ -472,6 +477,7 @@ fn outcome() -> ToolOutcome {
         pipe_status: vec![1, 0],
         files_modified: vec!["a.txt".into()],
         files_seen: vec![SeenFile { path: "a.txt".into(), digest: "ab".repeat(32) }],
+        jobs: None,
         images: vec![image()],
         duration_ms: 77,
     }

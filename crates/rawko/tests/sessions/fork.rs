@@ -42,7 +42,10 @@ async fn every_beginning_can_be_gone_on_from_or_says_why_not() {
         };
         assert_eq!((fork.from.record, &fork.from.session, &fork.stopped), (n, &id, &None));
         let shared = trial.journal_of(&fork.session);
-        assert_eq!(shared.header.forked_from, Some(ForkedFrom { session: id.clone(), record: n }));
+        assert_eq!(
+            shared.header.forked_from,
+            Some(ForkedFrom { session: id.clone(), record: n, lost: None })
+        );
         let (first, rest) = shared.records.split_first().unwrap();
         assert_eq!(rest, &old.records[1..usize::try_from(n).unwrap()], "at {n}");
         assert_eq!(*first, sharing(&old.records[0], events(&shared).count() as u64));

@@ -1,7 +1,9 @@
 //! `rawko sessions repair`: copies the intact records of a damaged session into a new one.
 
+use std::path::Path;
+
 use clap::Args;
-use rawko::journal::{JournalError, Repaired, SessionStore};
+use rawko::journal::{JournalError, Repaired};
 
 use super::broken;
 use crate::exit::Exit;
@@ -20,12 +22,8 @@ pub(crate) struct RepairArgs {
 }
 
 /// Copies the intact records.
-pub(super) fn repair(
-    workspace: &Workspace,
-    store: &SessionStore,
-    arguments: &RepairArgs,
-) -> Result<Exit, Failure> {
-    let repaired = store.repair(&arguments.id).map_err(|error| match error {
+pub(super) fn repair(workspace: &Workspace, project: &Path, arguments: &RepairArgs) -> Result<Exit, Failure> {
+    let repaired = rawko::repair(project, &arguments.id).map_err(|error| match error {
         JournalError::Sound { .. } | JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => {
             Failure::usage(error.to_string())
         }
@@ -45,7 +43,19 @@ pub(super) fn repair(
 }
 
 fn text(repaired: &Repaired) -> String {
-    let Repaired { session, journal: _, kept, damage, lost_lines, lost_bytes, lost, state } = repaired;
+    let Repaired {
+        session,
+        journal: _,
+        kept,
+        damage,
+        lost_lines,
+        lost_bytes,
+        lost,
+        lost_work,
+        state,
+        not_shared,
+    } = repaired;
+    let not_shared = not_shared.as_ref().map(|why| format!("warning: {}\n", clean_line(why)));
     let lost: Vec<String> = lost.iter().map(|kind| clean_line(kind)).collect();
     let next = if state.is_final() {
         format!("It has ended: rawko sessions show {session}")
@@ -55,10 +65,13 @@ fn text(repaired: &Repaired) -> String {
     format!(
         "Copied {} into the new session {session}, which is in the state {state}.\n\
          Lost: {}, {lost_bytes} bytes ({}). The damage: {}.\n\
-         The damaged session was not changed.\n{next}\n",
+         Note that {}.\n\
+         The damaged session was not changed.\n{}{next}\n",
         counted(*kept, "intact record"),
         counted(*lost_lines, "line"),
         lost.join(", "),
         clean_line(damage),
+        clean_line(&lost_work.sentence()),
+        not_shared.unwrap_or_default(),
     )
 }

@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 
 use rawko::RunEvent;
-use rawko::journal::{Journal, JournalHeader, Record, SessionStore, read};
+use rawko::journal::{Journal, JournalHeader, Record, SessionStore, read, session_cost, tasks};
 use rawko_core::session::{Effect, EffectAnswer, Event, Outcome, Session, Stamped};
+use rawko_core::setup::Setup;
 use serde_json::json;
 
 use super::{broken, find};
@@ -29,11 +30,14 @@ pub(super) fn show(
     let history = History::of(&journal, &path);
     let console = &workspace.console;
     if as_json {
+        let tasks = tasks(&journal);
         console.json(&json!({
             "header": journal.header,
             "journal": path,
             "tornBytes": journal.torn_bytes,
             "outcome": history.outcome,
+            "costUsd": session_cost(&tasks),
+            "tasks": tasks,
             "events": history.events,
         }))?;
         return Ok(Exit::Success);
@@ -102,31 +106,22 @@ fn reported(
     path: &Path,
     speakers: &BTreeMap<rawko_core::session::EffectId, String>,
 ) -> Option<RunEvent> {
+    let started = |task: &str, setup: &Setup, continued: bool| RunEvent::SessionStarted {
+        session: header.session.clone(),
+        task: task.to_owned(),
+        at: stamped.at,
+        agents: setup.agents.keys().cloned().collect(),
+        journal: path.display().to_string(),
+        resumed: continued,
+        continued,
+        forked_from: header.forked_from.clone(),
+        dry_run: false,
+        limits: Some(setup.limits),
+        degraded: header.degraded.clone(),
+    };
     match &stamped.event {
-        Event::TaskStarted { task, setup, shared_events: _ } => Some(RunEvent::SessionStarted {
-            session: header.session.clone(),
-            task: task.clone(),
-            at: stamped.at,
-            agents: setup.agents.keys().cloned().collect(),
-            journal: path.display().to_string(),
-            resumed: false,
-            forked_from: header.forked_from.clone(),
-            dry_run: false,
-            limits: Some(setup.limits),
-            degraded: header.degraded.clone(),
-        }),
-        Event::TaskContinued { task, setup, changed_files: _ } => Some(RunEvent::SessionStarted {
-            session: header.session.clone(),
-            task: task.clone(),
-            at: stamped.at,
-            agents: setup.agents.keys().cloned().collect(),
-            journal: path.display().to_string(),
-            resumed: true,
-            forked_from: header.forked_from.clone(),
-            dry_run: false,
-            limits: Some(setup.limits),
-            degraded: header.degraded.clone(),
-        }),
+        Event::TaskStarted { task, setup, .. } => Some(started(task, setup, false)),
+        Event::TaskContinued { task, setup, .. } => Some(started(task, setup, true)),
         Event::TaskTakenUp { .. } => {
             Some(RunEvent::warning("the task was taken up again, with these limits"))
         }

@@ -104,6 +104,20 @@ impl Asking {
         Box::new(asking).ask(ledger, reaction)
     }
 
+    /// Puts the question anew, with the facts as they are now, where its answer was lost.
+    pub(in crate::session) fn ask_anew(&mut self, ledger: &mut Ledger) {
+        ledger.gather_facts();
+        let question = match self.point {
+            DecisionPoint::Select => Some(ledger.selection_question()),
+            DecisionPoint::Evaluate => ledger.evaluation_question(),
+        };
+        let Some(question) = question else { return };
+        let prompt = question.prompt(&ledger.setup.arbiter.templates);
+        self.exchange = ArbiterExchange::new(ledger.new_conversation(), prompt);
+        self.cache_key = ledger.arbiter_cache_key(&question);
+        self.question = question;
+    }
+
     fn new(question: ArbiterQuestion, exchange: ArbiterExchange, ledger: &Ledger) -> Self {
         let model = ledger.setup.arbiter.model.clone();
         Self {

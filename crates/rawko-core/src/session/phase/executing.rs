@@ -85,6 +85,12 @@ pub(super) fn begin_conversation(
     let before = recent_history(context, &ledger.statistics, EVALUATE_HISTORY);
     let mut opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
     opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));
+    for words in ledger.carried.take_lost_jobs(name) {
+        opening.push_str(&format!("\n{words}\n"));
+    }
+    if let Some(work) = &ledger.carried.lost_work {
+        opening.push_str(&format!("\n# Lost work\n{}\n", work.text()));
+    }
     let stable = prompt::system_prompt(&agent, &ledger.setup.place);
     let tools = policy::offered_tools(&agent.config, &ledger.setup.tools);
     let id = ledger.new_conversation();
@@ -107,6 +113,8 @@ fn begin_work(
     reaction: &mut Reaction,
 ) -> Next {
     let name = agent.config.name.clone();
+    // In its conversation it hears of them anyway.
+    let _ = ledger.carried.take_lost_jobs(&name);
     let iteration = ledger.iteration();
     reaction.notes.push(Note::AgentStarted { agent: name.clone(), iteration, continued });
     if let Some(why) = ledger.barred_by_budget(&name) {

@@ -204,7 +204,10 @@ impl Phase {
             },
             Self::Retrying(phase) => phase.resumed(ledger, reaction),
             Self::Recalling(phase) => phase.ask(ledger, reaction),
-            Self::Turn(phase) => Turn::start(phase.execution, ledger, reaction),
+            Self::Turn(mut phase) => {
+                phase.execution.hear_after_loss();
+                Turn::start(phase.execution, ledger, reaction)
+            }
             Self::Summarizing(phase) => phase.ask(ledger, reaction),
             Self::Tools(phase) => phase.lost(effect, ledger, reaction),
             Self::Checkpointing(phase) => phase.ask(ledger, reaction),
@@ -340,6 +343,20 @@ impl Phase {
             Self::Inspecting(phase) => Some(&phase.execution),
             Self::Learning(phase) => Some(&phase.execution),
             Self::Retrying(phase) => phase.phase.execution(),
+            Self::Idle | Self::Asking(_) | Self::BackingOff | Self::Recalling(_) | Self::Verifying(_) => None,
+        }
+    }
+
+    /// The same, to tell the agent something.
+    pub(super) fn execution_mut(&mut self) -> Option<&mut Execution> {
+        match self {
+            Self::Turn(phase) => Some(&mut phase.execution),
+            Self::Summarizing(phase) => Some(&mut phase.execution),
+            Self::Tools(phase) => Some(&mut phase.execution),
+            Self::Checkpointing(phase) => Some(&mut phase.execution),
+            Self::Inspecting(phase) => Some(&mut phase.execution),
+            Self::Learning(phase) => Some(&mut phase.execution),
+            Self::Retrying(phase) => phase.phase.execution_mut(),
             Self::Idle | Self::Asking(_) | Self::BackingOff | Self::Recalling(_) | Self::Verifying(_) => None,
         }
     }

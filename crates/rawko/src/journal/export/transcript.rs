@@ -9,7 +9,7 @@ use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorInfo, Timestamp};
 use serde::Serialize;
 
-use crate::journal::{Journal, JournalHeader, Record};
+use crate::journal::{Journal, JournalHeader, Record, SessionTask, session_cost, tasks};
 
 /// Version of the exported JSON.
 const FORMAT: u32 = 2;
@@ -26,6 +26,11 @@ pub struct Transcript {
     pub task: String,
     /// The agents that could be selected, with their models.
     pub agents: BTreeMap<String, String>,
+    /// The tasks, oldest first, each with its own outcome.
+    pub tasks: Vec<SessionTask>,
+    /// Cost of all of them in US dollars, where they have ended and all prices are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// What happened, in order.
     pub entries: Vec<TranscriptEntry>,
     /// The plan at the end, if there was one.
@@ -137,11 +142,14 @@ impl Transcript {
             let agents = setup.agents.iter();
             agents.map(|(name, agent)| (name.clone(), agent.model.model.clone())).collect()
         });
+        let tasks = tasks(journal);
         Self {
             format: FORMAT,
             header: journal.header.clone(),
             task: task.unwrap_or_else(|| journal.header.task.clone()),
             agents: agents.unwrap_or_default(),
+            cost_usd: session_cost(&tasks),
+            tasks,
             entries,
             plan,
             state: session.state(),

@@ -1,0 +1,362 @@
+//! Which session `resume` and `continue` take without an id, for every state that the newest one can be in: it alone, or
+//! none and the reason. An older one is taken by `resume` only where the newest has ended for good or is no session.
+
+use std::path::{Path, PathBuf};
+
+use rawko::journal::{FORMAT, JournalWriter, SessionStatus};
+use serde_json::json;
+
+use crate::bench::{Bench, Said, complete, report, select, turn};
+
+/// What becomes of a command.
+#[derive(Debug, Clone, Copy)]
+enum Expected {
+    /// It takes the newest session, and says this.
+    Newest(&'static str),
+    /// `resume` goes on to the older one, if that can be resumed: the newest has ended, or is no session.
+    Older,
+    /// It takes the older one: that is the newest session.
+    OlderIsNewest,
+    /// It names the newest and the reason, and exits with this status.
+    Refused(i32, &'static [&'static str]),
+}
+
+/// A state of the newest session, and what the commands make of it.
+struct State {
+    name: &'static str,
+    /// Brings it about; what it returns lives as long as the case.
+    make: fn(&World) -> Option<JournalWriter>,
+    resume: Expected,
+    continued: Expected,
+}
+
+/// Two sessions in a project, which is the same for all cases.
+struct World {
+    bench: Bench,
+    /// The sessions as they were at first.
+    kept: PathBuf,
+    older: String,
+    newest: String,
+}
+
+const NOT_ENDED: Expected = Expected::Refused(2, &["has not ended its task", "rawko resume"]);
+
+fn states() -> Vec<State> {
+    use Expected::{Newest, Older, OlderIsNewest, Refused};
+    let state = |name, make, resume, continued| State { name, make, resume, continued };
+    vec![
+        state(
+            "running",
+            |world| {
+                world.cut(8);
+                Some(JournalWriter::reopen(&world.journal()).unwrap().0)
+            },
+            Refused(1, &["is running", "rawko cancel"]),
+            Refused(1, &["another rawko process", "rawko cancel"]),
+        ),
+        state("ended", |_| None, Older, Newest("continued")),
+        state("interrupted", |world| world.cut(8), Newest("resumed"), NOT_ENDED),
+        state(
+            "damaged",
+            |world| {
+                world.cut(8);
+                world.change(|text| text.replacen("SELECT_MODE", "SELECT_MODF", 1))
+            },
+            Refused(1, &["damaged", "rawko sessions repair"]),
+            Refused(1, &["damaged", "rawko sessions repair"]),
+        ),
+        state(
+            "a torn last line",
+            |world| {
+                world.cut(8);
+                world.change(|text| text[..text.len() - 9].to_owned())
+            },
+            Newest("incomplete record"),
+            NOT_ENDED,
+        ),
+        state(
+            "a newer format",
+            |world| world.change(|text| text.replacen(&format!("\"format\":{FORMAT}"), "\"format\":4000", 1)),
+            Refused(1, &["format 4000", "newer rawko"]),
+            Refused(1, &["format 4000", "newer rawko"]),
+        ),
+        state(
+            "the header alone",
+            |world| world.cut(1),
+            Refused(2, &["before its task was recorded", "rawko sessions rm"]),
+            Refused(2, &["before its task was recorded", "rawko sessions rm"]),
+        ),
+        state(
+            "an empty file",
+            |world| world.change(|_| String::new()),
+            Refused(1, &["record 0", "rawko sessions rm"]),
+            Refused(1, &["record 0", "rawko sessions rm"]),
+        ),
+        state(
+            "no journal",
+            |world| {
+                std::fs::remove_file(world.journal()).unwrap();
+                None
+            },
+            Refused(1, &["no journal", "rawko sessions rm"]),
+            Refused(1, &["no journal", "rawko sessions rm"]),
+        ),
+        state(
+            "a folder that is no session",
+            |world| {
+                let folder = world.bench.store().folder().join("zz-my-backup");
+                std::fs::rename(world.journal().parent().unwrap(), folder.clone()).unwrap();
+                std::fs::remove_file(folder.join("journal.jsonl")).unwrap();
+                None
+            },
+            OlderIsNewest,
+            OlderIsNewest,
+        ),
+        state(
+            "a journal in another's folder",
+            |world| {
+                world.cut(8);
+                let folder = world.bench.store().folder().join("zz-my-backup");
+                std::fs::rename(world.journal().parent().unwrap(), folder).unwrap();
+                None
+            },
+            Refused(1, &["zz-my-backup", "in another's directory"]),
+            Refused(1, &["zz-my-backup", "in another's directory"]),
+        ),
+        state(
+            "a file with a second name",
+            |world| {
+                std::fs::hard_link(world.journal(), world.bench.outside().join("second")).unwrap();
+                None
+            },
+            Refused(1, &["a second name"]),
+            Refused(1, &["a second name"]),
+        ),
+        state(
+            "another owner's, or not to be read",
+            |world| {
+                use std::os::unix::fs::PermissionsExt;
+                // Only root can give a file away, and only root can read what may not be read.
+                if std::os::unix::fs::chown(world.journal(), Some(1), None).is_err() {
+                    std::fs::set_permissions(world.journal(), PermissionsExt::from_mode(0o000)).unwrap();
+                }
+                None
+            },
+            Refused(1, &[" open "]),
+            Refused(1, &[" open "]),
+        ),
+        state(
+            "ended by a limit",
+            |world| {
+                world.instead(&["run", "--quiet", "--max-iterations", "1", "Do the newest task twice."], 3)
+            },
+            Refused(2, &["which still holds", "--max-iterations N"]),
+            Newest("continued"),
+        ),
+        state(
+            "cancelled",
+            |world| {
+                world.cut(8);
+                world.bench.rawko(&["cancel", "last"]).check(0, &[]);
+                None
+            },
+            Older,
+            Newest("continued"),
+        ),
+        state(
+            "a repaired copy beside its damaged original",
+            |world| {
+                world.cut(8);
+                world.change(|text| text.replacen("I write.", "I wrote.", 1));
+                world.bench.rawko(&["sessions", "repair", "last"]).check(0, &[]);
+                None
+            },
+            Newest("resumed"),
+            NOT_ENDED,
+        ),
+        state(
+            "a fork beside its parent",
+            |world| {
+                world.cut(8);
+                world.bench.rawko(&["fork", "last", "--no-run"]).check(0, &[]);
+                None
+            },
+            Newest("resumed"),
+            NOT_ENDED,
+        ),
+    ]
+}
+
+impl World {
+    fn new(older_lines: Option<usize>) -> Self {
+        let task = [
+            select(),
+            turn("I write.", "Write", json!({"file_path": "a.txt", "content": "a\n"})),
+            report(),
+            complete(),
+        ];
+        let script: Vec<_> = task.iter().chain(&task).cloned().collect();
+        let bench = Bench::new(&json!(script));
+        for task in ["Do the older task.", "Do the newest task."] {
+            bench.rawko(&["run", "--quiet", task]).check(0, &[]);
+        }
+        let ids: Vec<String> = bench.store().list().unwrap().into_iter().map(|session| session.id).collect();
+        let [older, newest] = ids.try_into().unwrap();
+        let kept = bench.outside().join("kept");
+        let world = Self { bench, kept, older, newest };
+        if let Some(lines) = older_lines {
+            cut(&world.bench.store().find(&world.older).unwrap(), lines);
+        }
+        copy(world.bench.store().folder(), &world.kept);
+        world
+    }
+
+    /// Both sessions as they were at first.
+    fn restore(&self) {
+        std::fs::remove_dir_all(self.bench.store().folder()).unwrap();
+        copy(&self.kept, self.bench.store().folder());
+        let _ = std::fs::remove_file(self.bench.outside().join("second"));
+    }
+
+    /// The journal of the newest session.
+    fn journal(&self) -> PathBuf {
+        self.bench.store().folder().join(&self.newest).join("journal.jsonl")
+    }
+
+    fn bytes_of_older(&self) -> Vec<u8> {
+        std::fs::read(self.bench.store().find(&self.older).unwrap()).unwrap()
+    }
+
+    fn cut(&self, lines: usize) -> Option<JournalWriter> {
+        cut(&self.journal(), lines);
+        None
+    }
+
+    fn change(&self, change: impl FnOnce(&str) -> String) -> Option<JournalWriter> {
+        let text = std::fs::read_to_string(self.journal()).unwrap();
+        let changed = change(&text);
+        assert_ne!(text, changed);
+        std::fs::write(self.journal(), changed).unwrap();
+        None
+    }
+
+    /// Runs this in place of the newest session.
+    fn instead(&self, arguments: &[&str], code: i32) -> Option<JournalWriter> {
+        std::fs::remove_dir_all(self.journal().parent().unwrap()).unwrap();
+        // Of two executions only one may be begun.
+        let script = self.bench.project().join("script.json");
+        let before = std::fs::read_to_string(&script).unwrap();
+        let answers = json!([
+            select(),
+            report(),
+            {"for": "evaluate", "decision": {"decision": "RETRY", "reason": "once more"}},
+            select(),
+            report(),
+            complete(),
+        ]);
+        std::fs::write(&script, answers.to_string()).unwrap();
+        self.bench.rawko(arguments).check(code, &[]);
+        std::fs::write(&script, before).unwrap();
+        None
+    }
+}
+
+/// Cuts a journal behind its first `lines` lines, as a kill would.
+fn cut(journal: &Path, lines: usize) {
+    let text = std::fs::read_to_string(journal).unwrap();
+    let kept: String = text.split_inclusive('\n').take(lines).collect();
+    assert!(kept.len() < text.len());
+    std::fs::write(journal, kept).unwrap();
+}
+
+/// Copies a folder of sessions; they stay their owner's alone.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), &target).unwrap();
+        }
+    }
+}
+
+#[track_caller]
+fn check(world: &World, state: &State, older_is_open: bool, command: &[&str], expected: Expected) {
+    let what =
+        format!("{command:?}, the newest session is: {}, the older one is open: {older_is_open}", state.name);
+    world.restore();
+    let _held = (state.make)(world);
+    let newest = world.bench.store().list().unwrap().pop().unwrap().id;
+    let before = world.bytes_of_older();
+    let said = world.bench.rawko(command);
+    let Said { code, out, err } = &said;
+    let both = format!("{what}: {code:?}\n{out}{err}");
+    let older_is_as_it_was = world.bytes_of_older() == before;
+    match expected {
+        Expected::Newest(words) => {
+            assert_eq!(*code, Some(0), "{both}");
+            assert!(both.contains(&format!("session {newest}")) && both.contains(words), "{both}");
+            assert!(older_is_as_it_was, "the older session was touched: {both}");
+        }
+        Expected::Refused(expected, words) => {
+            assert_eq!(*code, Some(expected), "{both}");
+            let refused = words.iter().all(|word| err.contains(word));
+            assert!(refused && err.contains(&newest) && err.contains("hint:"), "{both}");
+            assert!(older_is_as_it_was, "the older session was touched: {both}");
+        }
+        Expected::Older | Expected::OlderIsNewest if command[0] == "resume" && older_is_open => {
+            assert_eq!(*code, Some(0), "{both}");
+            assert!(both.contains(&format!("session {} resumed", world.older)), "{both}");
+        }
+        Expected::Older | Expected::OlderIsNewest if command[0] == "resume" => {
+            assert_eq!(*code, Some(2), "{both}");
+            assert!(err.contains("no unfinished session") && older_is_as_it_was, "{both}");
+        }
+        Expected::OlderIsNewest if older_is_open => {
+            assert_eq!(*code, Some(2), "{both}");
+            assert!(err.contains(&world.older) && err.contains("has not ended its task"), "{both}");
+        }
+        Expected::Older | Expected::OlderIsNewest => {
+            assert_eq!(*code, Some(0), "{both}");
+            assert!(both.contains(&format!("session {} continued", world.older)), "{both}");
+        }
+    }
+}
+
+fn check_all(older_lines: Option<usize>) {
+    let world = World::new(older_lines);
+    let older_is_open = older_lines.is_some();
+    for state in states() {
+        check(&world, &state, older_is_open, &["resume"], state.resume);
+        check(&world, &state, older_is_open, &["continue", "Do another task."], state.continued);
+        check(&world, &state, older_is_open, &["-c", "Do another task."], state.continued);
+    }
+}
+
+#[test]
+fn with_an_older_session_that_could_be_resumed() {
+    check_all(Some(8));
+}
+
+#[test]
+fn with_an_older_session_that_has_ended() {
+    check_all(None);
+}
+
+/// A repaired copy takes the place of the damaged session, also once it has ended.
+#[test]
+fn a_damaged_session_that_was_repaired_stands_in_nobodys_way() {
+    let world = World::new(Some(8));
+    world.cut(8);
+    world.change(|text| text.replacen("I write.", "I wrote.", 1));
+    world.bench.rawko(&["sessions", "repair", "last"]).check(0, &[]);
+    world.bench.rawko(&["resume"]).check(0, &["Do the newest task."]);
+    world.bench.rawko(&["resume"]).check(0, &["Do the older task."]);
+    world.bench.rawko(&["resume"]).check(2, &["no unfinished session"]);
+    let open = world.bench.store().list().unwrap().into_iter();
+    let open: Vec<String> =
+        open.filter(|session| session.status != SessionStatus::Ended).map(|session| session.id).collect();
+    assert_eq!(open, [world.newest], "the damaged one is as it was");
+}
