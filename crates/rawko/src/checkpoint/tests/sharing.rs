@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bench::{Bench, SESSION};
-use crate::checkpoint::Execute;
+use crate::checkpoint::{Execute, Extent};
 
 /// The fork can go back after the session that it comes from is removed.
 #[track_caller]
@@ -22,7 +22,7 @@ fn check(bench: Bench) {
         bench.git(&["gc", "--quiet", "--prune=now"]);
     }
     bench.write("new", "").end();
-    let done = bench.checkpoints.rewind("1", Execute::Really).unwrap();
+    let done = bench.checkpoints.rewind("1", Execute::Really, Extent::Session).unwrap();
     assert_eq!((done.restored, done.removed), (vec!["dir/file".to_owned()], vec!["new".to_owned()]));
     assert_eq!(bench.read("dir/file"), "1");
 }
