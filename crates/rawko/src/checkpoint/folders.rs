@@ -25,9 +25,9 @@ pub(super) fn empty(project: &Path, listing: &TreeListing, never: &Never) -> BTr
     let mut empty = BTreeSet::new();
     for folder in &known {
         for path in folders_in(project, folder).unwrap_or_default() {
-            if !known.contains(path.as_slice()) && !never.covers(&path) {
+            if !known.contains(path.as_slice()) {
                 let mut leaves = Vec::new();
-                if is_empty(project, path, DEPTH, &mut leaves) {
+                if is_empty(project, path, never, DEPTH, &mut leaves) {
                     empty.extend(leaves);
                 }
             }
@@ -50,7 +50,16 @@ fn folders_in(project: &Path, folder: &[u8]) -> std::io::Result<Vec<TreePath>> {
 }
 
 /// Whether nothing but folders is below `folder`; then `leaves` has those with nothing at all.
-fn is_empty(project: &Path, folder: TreePath, depth: usize, leaves: &mut Vec<TreePath>) -> bool {
+fn is_empty(
+    project: &Path,
+    folder: TreePath,
+    never: &Never,
+    depth: usize,
+    leaves: &mut Vec<TreePath>,
+) -> bool {
+    if never.covers(&folder) {
+        return false;
+    }
     let Ok(entries) = std::fs::read_dir(project.join(OsStr::from_bytes(&folder))) else { return false };
     let mut is_leaf = true;
     for entry in entries {
@@ -58,7 +67,8 @@ fn is_empty(project: &Path, folder: TreePath, depth: usize, leaves: &mut Vec<Tre
         is_leaf = false;
         let path = joined(&folder, entry.file_name().into_vec());
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if depth == 0 || !is_folder || !is_plain(&path) || !is_empty(project, path, depth - 1, leaves) {
+        if depth == 0 || !is_folder || !is_plain(&path) || !is_empty(project, path, never, depth - 1, leaves)
+        {
             return false;
         }
     }

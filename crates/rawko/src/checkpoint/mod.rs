@@ -418,9 +418,8 @@ fn last_sign(journal: &Journal) -> Option<u64> {
         Record::Step(_) => None,
     });
     // These two are appended when somebody finds a session that was killed.
-    let is_found = |event: &Event| {
-        matches!(event, Event::CancelRequested { .. } | Event::SessionResumed { .. })
-    };
+    let is_found =
+        |event: &Event| matches!(event, Event::CancelRequested { .. } | Event::SessionResumed { .. });
     events.find(|stamped| !is_found(&stamped.event)).map(|stamped| stamped.at.0)
 }
 

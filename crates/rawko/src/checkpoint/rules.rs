@@ -13,6 +13,8 @@ use super::snapshot::EntryKind;
 
 /// Name of the files that say what is ignored.
 const NAME: &str = ".gitignore";
+/// Begins the paths that git is asked about.
+const HERE: &[u8] = b"./";
 /// A path that is ignored for sure: where none is, git ends with a status of failure.
 const PROBE: &str = ".rawko-probe-9f2c";
 
@@ -61,11 +63,15 @@ pub(super) fn ignored(
     }
     let ask = ask.args(["check-ignore", "-z", "--stdin", "--no-index", "--verbose"]);
     let paths = paths.iter().map(Vec::as_slice).chain([PROBE.as_bytes()]);
-    let answer = ask.input(paths.flat_map(|path| [path, b"\0"].concat()).collect()).answer()?;
+    // So no name is taken for a pattern.
+    let input = paths.flat_map(|path| [HERE, path, b"\0"].concat()).collect();
+    let answer = ask.without_env("GIT_LITERAL_PATHSPECS").input(input).answer()?;
     let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
     let ignored = fields.chunks_exact(4).filter_map(|record| match record {
         // A pattern that begins with `!` takes back what another said.
-        [_, _, pattern, path] if !pattern.is_empty() && !pattern.starts_with(b"!") => Some(path.to_vec()),
+        [_, _, pattern, path] if !pattern.is_empty() && !pattern.starts_with(b"!") => {
+            path.strip_prefix(HERE).map(<[u8]>::to_vec)
+        }
         _ => None,
     });
     Ok(ignored.collect())
