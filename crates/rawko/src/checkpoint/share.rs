@@ -7,6 +7,7 @@ use super::error::CheckpointError;
 use super::objects::{self, Objects};
 use super::own::{self, create_folder};
 use super::place::ObjectFormat;
+use super::scratch;
 
 impl Checkpoints {
     /// Gives `other` the trees that its journal names and this session kept. What is gone already is passed over.
@@ -19,6 +20,7 @@ impl Checkpoints {
         }
         let (from, to) = (self.store()?, other.store()?);
         let _lock = objects::lock(&to.folder)?;
+        scratch::remove_abandoned();
         // Without it the fork's work cannot be verified, but all else can be done.
         let _ = self.share_records(other);
         for (iteration, id) in &other.recorded {
