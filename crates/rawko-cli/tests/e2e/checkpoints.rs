@@ -1,9 +1,10 @@
 //! What a run changed, told and taken back.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testkit::ModelServer;
 
-use crate::answers::{bash, call, complete, report, select};
+use crate::answers::{bash, call, complete, developer, report, select};
 use crate::trial::{Ended, Trial};
 
 /// Two executions that change something, with one between them that only looks.
@@ -151,4 +152,38 @@ fn what_others_changed_is_named_and_left_unless_all_is_asked_for() {
     assert_eq!(one, "M a.txt  +1 -1\n");
     let (_, _, err) = ended.trial.rawko(&["diff", "--execution", "3", "--stat"]);
     assert!(err.contains("1 file differs, from before execution 3 to after execution 3"), "{err}");
+}
+
+#[test]
+fn what_was_changed_while_a_killed_session_lay_still_stays() {
+    let turns = [
+        bash("echo by it > made"),
+        bash("echo $$ > child; sleep 300; touch survived"),
+        bash("echo by it > later; rm gone.txt"),
+    ];
+    let trial = Trial::new(developer(turns)).file("gone.txt", "g\n").file("user.txt", "before\n");
+    let running = trial.start("Change it.");
+    let child = running.wait_for_line("child");
+    running.signal(Signal::KILL);
+    let ended = running.end_unchecked();
+    let child = child.parse().ok().and_then(Pid::from_raw).unwrap();
+    let _ = kill_process(child, Signal::KILL);
+    let project = ended.trial.project();
+    std::fs::write(project.join("user.txt"), "edited\n").unwrap();
+    std::fs::write(project.join("mine.txt"), "new\n").unwrap();
+
+    let (code, out, err) = ended.trial.rawko(&["rewind", "last", "--to", "1", "--dry-run"]);
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.starts_with("would remove made\n") && out.contains("1 file would be restored"), "{out}");
+    for file in ["child", "mine.txt", "user.txt"] {
+        assert!(out.contains(&format!("not restored: {file} (changed after the last record")), "{out}");
+    }
+    let (code, out, err) = ended.trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    let done = ok(&ended, &["rewind", "last", "--to", "1"]);
+    assert!(done.starts_with("restored gone.txt\nremoved later\nremoved made\n"), "{done}");
+    for file in ["child", "mine.txt", "user.txt"] {
+        assert!(done.contains(&format!("changed since, not by this session: {file}\n")), "{done}");
+    }
+    assert_eq!(std::fs::read_to_string(project.join("user.txt")).unwrap(), "edited\n");
 }

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::bench::{Bench, complete, report, select, turn};
 
 /// Instants at which each is killed.
-const KILLS: u32 = 14;
+const KILLS: u32 = 10;
 
 /// A command that changes much.
-const CHANGE: &str = "for n in $(seq 1 200); do echo by it > f$n; mkdir -p made; echo by it > made/$n; done; \
+const CHANGE: &str = "for n in $(seq 1 120); do echo by it > f$n; mkdir -p made; echo by it > made/$n; done; \
                       rm g*; chmod 600 mode; rmdir empty";
 
 /// A repository in which a session has changed much, and somebody else something.
@@ -26,7 +26,7 @@ fn changed() -> Bench {
         complete()
     ]));
     let begin = "git init --quiet; mkdir empty; echo 0 > mode; chmod 640 mode; echo 0 > theirs; \
-                 for n in $(seq 1 200); do echo before > f$n; echo before > g$n; done; \
+                 for n in $(seq 1 120); do echo before > f$n; echo before > g$n; done; \
                  git add .; git -c user.name=t -c user.email=t@example.com commit --quiet -m begin";
     bench.shell(begin).check(0, &[]);
     bench.rawko(&["run", "--quiet", "Do it."]).check(0, &[]);
@@ -158,8 +158,8 @@ fn a_rewind_that_is_killed_is_completed_or_undone_by_the_next() {
         // In turn: at any instant, when something has been removed, and when something has been brought back.
         match kill % 4 {
             0 | 1 => bench.kill_after(instant, &to),
-            2 => bench.kill_when(|| !is_there(&format!("made/{}", 200 - 13 * kill)), &to),
-            _ => bench.kill_when(|| is_there(&format!("g{}", 100 + kill)), &to),
+            2 => bench.kill_when(|| !is_there(&format!("made/{}", 110 - 8 * kill)), &to),
+            _ => bench.kill_when(|| is_there(&format!("g{}", 50 + kill)), &to),
         };
         let half = files(&bench.project());
         begun += u32::from(half != after);

@@ -121,9 +121,16 @@ impl History {
         last_sign: Option<u64>,
     ) -> Result<Self, CheckpointError> {
         let messages = store.messages(kept)?;
-        let tree = |id: &str| {
+        // Rewinds bring the same trees back again and again.
+        let mut known: BTreeMap<String, WholeTree> = BTreeMap::new();
+        let mut tree = |id: &str| {
+            if let Some(known) = known.get(id) {
+                return Ok(known.clone());
+            }
             let message = messages.get(id).cloned().unwrap_or_default();
-            store.snapshot(id).map(|entries| WholeTree::of(entries, &message))
+            let tree = WholeTree::of(store.snapshot(id)?, &message);
+            known.insert(id.to_owned(), tree.clone());
+            Ok(tree)
         };
         let in_time = in_time(kept, &messages);
         let from = in_time.iter().position(|kept| kept.name == to.name).unwrap_or_default();
@@ -137,7 +144,7 @@ impl History {
                 let seen = next.filter(|next| !is_work(&next.name)).map(|next| next.id.as_str());
                 (seen, next.map_or(After::Unknown, |_| After::Next))
             };
-            let after = match seen.map(tree).map_or(Ok(None), unless_gone)? {
+            let after = match seen.map(&mut tree).map_or(Ok(None), unless_gone)? {
                 Some(tree) if kept.name.starts_with(REWIND) => After::Brought(tree),
                 Some(tree) => After::Tree(tree),
                 None => otherwise,

@@ -34,6 +34,8 @@ pub(super) struct TreeListing {
     pub(super) files: BTreeMap<TreePath, Option<u32>>,
     /// What should be and is not, each with why.
     pub(super) skipped: BTreeMap<TreePath, &'static str>,
+    /// What was looked for by its name and is not there.
+    pub(super) gone: BTreeSet<TreePath>,
     /// Whether a repository around, which ignores the project, was left out of account.
     pub(super) stands_alone: bool,
 }
@@ -92,7 +94,11 @@ pub(super) fn list(
     if files > MAX_FILES || bytes > MAX_BYTES {
         return Err(too_much(&place.project, files, bytes));
     }
-    Ok(TreeListing { stands_alone, ..sieve.listing })
+    let listing = sieve.listing;
+    let is_there =
+        |path: &&TreePath| listing.files.contains_key(*path) || listing.skipped.contains_key(*path);
+    let gone = also.iter().filter(|path| !is_there(path)).cloned().collect();
+    Ok(TreeListing { gone, stands_alone, ..listing })
 }
 
 /// All files that no list ignores, tracked or not: with no index, every file is a stranger.

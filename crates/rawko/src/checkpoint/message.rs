@@ -21,9 +21,11 @@ const MODES: &str = "modes: ";
 const MODE: &str = "mode: ";
 /// The line that says that all empty folders follow.
 const FOLDERS: &str = "empty folders:";
+/// Begins the line of a file that was kept before and is not there any more.
+const GONE: &str = "gone: ";
 /// Begins the line of an empty folder.
 const FOLDER: &str = "folder: ";
-/// Most lines of modes, and of folders. Where there are more, none are recorded.
+/// Most lines of modes, of folders, and of what is gone. Where there are more, none are recorded.
 const MAX_LINES: usize = 20_000;
 
 /// What a message says.
@@ -39,6 +41,8 @@ pub(super) struct Message {
     pub(super) modes: Option<Modes>,
     /// The empty folders, where they are known.
     pub(super) folders: Option<BTreeSet<TreePath>>,
+    /// Files that were not there, ignored or not.
+    pub(super) gone: BTreeSet<TreePath>,
 }
 
 /// The permissions of files.
@@ -89,6 +93,7 @@ impl Message {
             not_kept: not_kept.map(|(path, why)| format!("{} ({why})", path.escape_ascii())).collect(),
             modes: (modes.others.len() <= MAX_LINES).then_some(modes),
             folders: (folders.len() <= MAX_LINES).then_some(folders),
+            gone: if listing.gone.len() <= MAX_LINES { listing.gone.clone() } else { BTreeSet::new() },
         }
     }
 
@@ -116,6 +121,7 @@ impl Message {
             line(FOLDERS, "");
             folders.iter().for_each(|path| line(FOLDER, &path.escape_ascii().to_string()));
         }
+        self.gone.iter().for_each(|path| line(GONE, &path.escape_ascii().to_string()));
         self.not_kept.iter().for_each(|not_kept| line(NOT_KEPT, not_kept));
         text.push('\n');
         text
@@ -144,6 +150,8 @@ impl Message {
                 {
                     modes.others.insert(path, mode);
                 }
+            } else if let Some(path) = line.strip_prefix(GONE) {
+                message.gone.extend(unescaped(path));
             } else if line == FOLDERS {
                 message.folders = Some(BTreeSet::new());
             } else if let Some(path) = line.strip_prefix(FOLDER)
@@ -200,6 +208,7 @@ mod tests {
         TreeListing {
             files: files.collect(),
             skipped: [(b"huge".to_vec(), "larger than 100 MB")].into(),
+            gone: [b"gone\n".to_vec()].into(),
             ..TreeListing::default()
         }
     }

@@ -282,8 +282,12 @@ impl Checkpoints {
         let latest = names.keys().filter_map(|name| number(name.strip_prefix(AFTER).unwrap_or(name))).max();
         let mut known = BTreeSet::new();
         for name in latest.iter().flat_map(|latest| [latest.to_string(), format!("{AFTER}{latest}")]) {
-            match names.get(&name).map(|id| store.snapshot(id)) {
-                Some(Ok(tree)) => known.extend(tree.into_keys()),
+            let seen = |id: &String| Ok((store.snapshot(id)?, store.message(id)?));
+            match names.get(&name).map(seen) {
+                Some(Ok((tree, message))) => {
+                    known.extend(tree.into_keys());
+                    known.extend(message.gone);
+                }
                 // What is lost tells nothing.
                 Some(Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. })) | None => {}
                 Some(Err(error)) => return Err(error),

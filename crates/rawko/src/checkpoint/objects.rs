@@ -246,11 +246,22 @@ impl Objects<'_> {
         scratch: &Scratch,
         ids: &[&str],
     ) -> Result<Vec<Vec<u8>>, CheckpointError> {
+        let found = self.those_in(scratch, ids)?;
+        ids.iter().zip(found).map(|(id, found)| found.ok_or_else(|| self.lost(id))).collect()
+    }
+
+    /// The contents of those of these objects that are there, in their order.
+    pub(super) fn those_there(&self, ids: &[&str]) -> Result<Vec<Option<Vec<u8>>>, CheckpointError> {
+        let Some(first) = ids.first() else { return Ok(Vec::new()) };
+        self.those_in(&self.scratch_for(first)?, ids)
+    }
+
+    fn those_in(&self, scratch: &Scratch, ids: &[&str]) -> Result<Vec<Option<Vec<u8>>>, CheckpointError> {
         let input = ids.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
         let ask = self.read(scratch, "reads kept files").args(["cat-file", "--batch"]);
         let answer = ask.input(input).within_time(THOROUGH).answer()?;
         let mut rest = answer.as_slice();
-        ids.iter().map(|id| next_object(&mut rest).ok_or_else(|| self.lost(id))).collect()
+        Ok(ids.iter().map(|_| next_object(&mut rest)).collect())
     }
 
     /// A scratch git directory in the object format of `id`.
@@ -318,11 +329,15 @@ impl Objects<'_> {
     }
 }
 
-/// Reads one object from the output of `git cat-file --batch`.
+/// Reads one object from the output of `git cat-file --batch`; nothing if it is missing.
 fn next_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let mut words = std::str::from_utf8(rest.get(..end)?).ok()?.split(' ');
-    let size: usize = words.nth(2)?.parse().ok()?;
+    let Some(size) = words.nth(2).and_then(|size| size.parse::<usize>().ok()) else {
+        // What is missing has a line and no content.
+        *rest = rest.get(end + 1..)?;
+        return None;
+    };
     let content = rest.get(end + 1..)?.get(..size)?.to_vec();
     *rest = rest.get(end + 1 + size + 1..)?;
     Some(content)

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::error::CheckpointError;
 use super::history::{Changed, History, WholeTree};
 use super::listing::{TreeListing, TreePath};
+use super::message::Message;
 use super::objects;
 use super::own::create_folder;
 use super::restore::{InTheWay, Restorer, shown};
@@ -183,6 +184,10 @@ impl Checkpoints {
                 (Changed::BySession, None) => {
                     let kind =
                         history.present.entries().get(&path).map_or(EntryKind::File, |entry| entry.kind);
+                    if history.target.at(&path).is_some() {
+                        // It was a folder with something in it, which may not come back itself.
+                        plan.make.insert(path.clone());
+                    }
                     plan.take.insert(path, kind);
                 }
             }
@@ -219,16 +224,19 @@ impl Checkpoints {
         if candidates.is_empty() {
             return Ok(());
         }
-        let not_kept = store.not_kept(&to.id)?;
+        let Message { not_kept, gone, .. } = store.message(&to.id)?;
         let ignored = store.ignored_by(&rules(store, &history.target)?, &candidates, listing)?;
         for path in candidates {
             let begin = format!("{} (", path.escape_ascii());
             let why = match not_kept.iter().find_map(|line| line.strip_prefix(&begin)) {
                 Some(why) => format!("it was there before and not kept: {}", why.trim_end_matches(')')),
-                None if ignored.contains(&path) => "it was ignored then, so it was not kept".to_owned(),
+                None if ignored.contains(&path) && !gone.contains(&path) => {
+                    "it was ignored then, so it was not kept".to_owned()
+                }
                 None => continue,
             };
             plan.take.remove(&path);
+            plan.make.remove(&path);
             plan.left_alone.insert(path, why);
         }
         Ok(())
@@ -265,6 +273,8 @@ struct RewindPlan {
     put: Snapshot,
     /// What to remove.
     take: BTreeMap<TreePath, EntryKind>,
+    /// Folders to make where something was removed.
+    make: BTreeSet<TreePath>,
     /// Folders that stay where they become empty.
     folders: BTreeSet<TreePath>,
     left_alone: BTreeMap<TreePath, InTheWay>,
@@ -289,6 +299,11 @@ fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
         match restorer.take(&path, kind, &|folder| plan.folders.contains(folder)) {
             Ok(()) => done.removed.push(shown(&path)),
             Err(why) => drop(done.left_alone.insert(path, why)),
+        }
+    }
+    for path in plan.make {
+        if let Err(why) = restorer.put(&path, EntryKind::Folder, None, &[]) {
+            done.left_alone.insert(path, why);
         }
     }
     let entries: Vec<(&TreePath, &TreeEntry)> = plan.put.iter().collect();

@@ -132,17 +132,26 @@ impl Store {
     }
 
     pub(super) fn not_kept(&self, id: &str) -> Result<Vec<String>, CheckpointError> {
-        Ok(self.objects_of(id)?.message(id)?.not_kept)
+        Ok(self.message(id)?.not_kept)
+    }
+
+    /// What was recorded beside a kept tree.
+    pub(super) fn message(&self, id: &str) -> Result<Message, CheckpointError> {
+        self.objects_of(id)?.message(id)
     }
 
     /// What was recorded beside the kept trees, by their ids; of those that are still there.
     pub(super) fn messages(&self, kept: &[Checkpoint]) -> Result<BTreeMap<String, Message>, CheckpointError> {
+        let ids: BTreeSet<&str> = kept.iter().map(|kept| kept.id.as_str()).collect();
+        // Trees may be named in two ways, and one question is about one of them.
+        let (short, long): (Vec<&str>, Vec<&str>) = ids
+            .into_iter()
+            .filter(|id| ObjectFormat::of_id(id).is_some())
+            .partition(|id| ObjectFormat::of_id(id) == Some(ObjectFormat::Sha1));
         let mut messages = BTreeMap::new();
-        for kept in kept {
-            match self.objects_of(&kept.id).and_then(|objects| objects.message(&kept.id)) {
-                Ok(message) => drop(messages.insert(kept.id.clone(), message)),
-                Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => {}
-                Err(error) => return Err(error),
+        for ids in [short, long] {
+            for (id, commit) in ids.iter().zip(self.objects().those_there(&ids)?) {
+                messages.extend(commit.map(|commit| ((*id).to_owned(), Message::read(&commit))));
             }
         }
         Ok(messages)

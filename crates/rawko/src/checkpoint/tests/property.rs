@@ -188,7 +188,7 @@ fn rounds() -> impl Strategy<Value = Vec<(Vec<Edit>, Vec<Edit>)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
     fn in_a_repository(rounds in rounds(), to in 0..4_usize) {
