@@ -314,7 +314,7 @@ fn a_fork_with_other_verification_commands_shares_what_came_before_the_verificat
     let verified = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::Answered { answer: EffectAnswer::VerificationFinished { .. }, .. }));
     let verified = u64::try_from(old.records.iter().position(verified).unwrap()).unwrap() + 1;
     let (same, why) = shares(&trial, &id, &["--verify", CHECK]);
-    assert_eq!(((same, why.as_str())), (shares(&trial, &id, &[]).0, ""), "the same commands are the same");
+    assert_eq!((same, why.as_str()), (shares(&trial, &id, &[]).0, ""), "the same commands are the same");
     let (other, why) = shares(&trial, &id, &["--verify", "true"]);
     assert!(other == verified - 1 && why.contains("verification commands"), "{other} of {verified}: {why}");
 }

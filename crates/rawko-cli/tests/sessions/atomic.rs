@@ -150,31 +150,30 @@ fn a_rewind_that_is_killed_is_completed_or_undone_by_the_next() {
         (&before["empty"], before.get("made"), &before["theirs"][1]),
         (&json!({}), None, &json!("theirs\n"))
     );
-    bench.rawko(&["rewind", "last", "--to", "end"]).check(0, &[]);
-    assert_eq!(files(&bench.project()), after);
-    let mut begun = 0;
+    let back = ["rewind", "last", "--to", "end"];
+    let (mut at_end, mut begun) = (false, 0);
     let is_there = |name: &str| bench.project().join(name).symlink_metadata().is_ok();
     for (kill, instant) in instants(whole).enumerate() {
-        // In turn: at any instant, when something has been removed, and when something has been brought back.
+        let (arguments, found) = if at_end { (&to, &after) } else { (&back, &before) };
+        // In turn: at any instant, and when some files have been removed or brought back.
         match kill % 4 {
-            0 | 1 => bench.kill_after(instant, &to),
-            2 => bench.kill_when(|| !is_there(&format!("made/{}", 110 - 8 * kill)), &to),
-            _ => bench.kill_when(|| is_there(&format!("g{}", 50 + kill)), &to),
+            0 | 1 => bench.kill_after(instant, arguments),
+            2 => bench.kill_when(|| is_there(&format!("made/{}", 110 - 8 * kill)) != at_end, arguments),
+            _ => bench.kill_when(|| is_there(&format!("g{}", 50 + kill)) == at_end, arguments),
         };
         let half = files(&bench.project());
-        begun += u32::from(half != after);
+        begun += u32::from(half != *found);
         // Each file is the one or the other, and no other is there.
         for (name, is) in half.as_object().unwrap() {
             let is_known = is == &before[name] || is == &after[name] || name == "made";
             assert!(is_known, "{name}: {is}");
         }
-        // It is completed or undone, in turn; and what was done is taken back.
-        if kill % 2 == 0 {
-            bench.rawko(&to).check(0, &[]);
-            assert_eq!(files(&bench.project()), before, "killed after {instant:?}");
-        }
-        bench.rawko(&["rewind", "last", "--to", "end"]).check(0, &[]);
-        assert_eq!(files(&bench.project()), after, "killed after {instant:?}");
+        // It is completed, or undone.
+        let is_undone = kill % 3 == 2;
+        at_end ^= !is_undone;
+        let (arguments, expected) = if at_end { (&back, &after) } else { (&to, &before) };
+        bench.rawko(arguments).check(0, &[]);
+        assert_eq!(files(&bench.project()), *expected, "killed after {instant:?}");
     }
     assert!(begun > 2, "only {begun} were killed after they had begun");
     no_litter(&bench);
