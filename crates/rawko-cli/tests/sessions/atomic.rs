@@ -181,3 +181,17 @@ fn a_rewind_that_is_killed_is_completed_or_undone_by_the_next() {
         bench.shell("git status --porcelain --branch; git stash list; git diff --cached").check(0, &[]);
     assert!(!status.out.contains("A "), "{}", status.out);
 }
+
+#[test]
+fn a_full_disk_leaves_no_half_of_a_fork_and_no_half_of_a_rewind() {
+    let bench = changed();
+    let after = files(&bench.project());
+    // Blocks of 512 bytes; the signal that goes with the limit would kill, as a full disk does not.
+    let full = |arguments: &str| bench.shell(&format!("trap '' XFSZ; ulimit -f 1; exec \"$0\" {arguments}"));
+    full("fork last --no-run").check(1, &["cannot write"]);
+    assert_eq!(bench.store().list().unwrap().len(), 1);
+    full("rewind last --to 1").check(1, &[]);
+    assert_eq!(files(&bench.project()), after);
+    no_litter(&bench);
+    bench.rawko(&["rewind", "last", "--to", "1"]).check(0, &["restored"]);
+}
