@@ -26,7 +26,7 @@ pub(crate) struct RewindArgs {
     /// Restore every file, also those that somebody else has changed; asks first on a terminal
     #[arg(long)]
     all: bool,
-    /// With --all: do not ask
+    /// Do not ask what --all asks
     #[arg(long, short, requires = "all")]
     yes: bool,
     /// Show what would be restored, without changing anything
