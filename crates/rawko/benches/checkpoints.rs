@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rawko::checkpoint::{Checkpoints, DiffDetail, Execute, Span};
+use rawko::checkpoint::{Checkpoints, DiffDetail, Execute, Extent, Span};
 
 const FILES: u32 = 5_000;
 
@@ -54,7 +54,7 @@ fn main() {
         say("  diff of the session", 5, || {
             drop(checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap());
         });
-        say("  rewind", 1, || drop(checkpoints.rewind("1", Execute::Really).unwrap()));
+        say("  rewind", 1, || drop(checkpoints.rewind("1", Execute::Really, Extent::Session).unwrap()));
     }
 }
 

@@ -84,6 +84,14 @@ impl Start {
             }
         }
     }
+
+    /// Whether an execution may go on that was begun before.
+    pub(crate) fn goes_on(&self) -> bool {
+        match self {
+            Self::New(_) | Self::Continued { event: Event::TaskContinued { .. }, .. } => false,
+            Self::Continued { .. } | Self::Resumed { .. } => true,
+        }
+    }
 }
 
 /// Drives one run.

@@ -64,6 +64,10 @@ impl Rawko {
             degraded: self.missing(),
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id).after(start.earlier_executions());
+        if start.goes_on() {
+            // Else what somebody has changed meanwhile is taken for the session's.
+            let _ = checkpoints.resume();
+        }
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
         let data = || user_data_dir(self.builder.environment.as_ref());
         let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));

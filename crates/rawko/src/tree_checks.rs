@@ -15,7 +15,12 @@ impl Performer {
     /// Compares the tree with the checkpoints.
     pub(crate) async fn inspect_tree(&self, iteration: u32) -> EffectAnswer {
         let checkpoints = self.checkpoints.clone();
-        let inspected = tokio::task::spawn_blocking(move || checkpoints.inspect(iteration)).await;
+        let inspected = tokio::task::spawn_blocking(move || {
+            // Where it cannot be kept, the next tree that is kept stands for it.
+            let _ = checkpoints.take_after(iteration);
+            checkpoints.inspect(iteration)
+        });
+        let inspected = inspected.await;
         match inspected {
             Ok(Ok(inspection)) => EffectAnswer::TreeInspected { inspection },
             Ok(Err(error)) => EffectAnswer::TreeInspectionFailed { message: error.to_string() },
@@ -68,6 +73,11 @@ impl Performer {
         let runs = self.runner.run_all(&terms.commands, terms.timeout).await;
         let after = self.tree().await;
         let tree_changed = tree.is_some() && after.is_some() && tree != after;
+        if tree_changed && let Some(was) = tree.clone() {
+            let checkpoints = self.checkpoints.clone();
+            // Else what the commands changed is not taken for the session's.
+            let _ = tokio::task::spawn_blocking(move || checkpoints.take_after_again(&was)).await;
+        }
         Verification { runs, tree: tree.filter(|_| after.is_some()), tree_changed, ..Verification::default() }
     }
 

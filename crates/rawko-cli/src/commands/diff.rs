@@ -3,12 +3,10 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::Args;
-use rawko::checkpoint::{
-    ChangeKind, Changes, CheckpointError, Checkpoints, DiffDetail, FileChange, Span, Until,
-};
-use rawko::journal::{SessionStore, read};
+use rawko::checkpoint::{ChangeKind, Changes, DiffDetail, FileChange, Span, Until};
 use serde_json::json;
 
+use crate::commands::kept;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, Sanitizer, clean_line};
@@ -33,7 +31,7 @@ pub(crate) struct DiffArgs {
 
 /// Shows the changes.
 pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, Failure> {
-    let (session, checkpoints) = checkpoints(workspace, &arguments.id)?;
+    let (session, checkpoints) = kept::checkpoints(workspace, &arguments.id)?;
     let span = arguments.execution.map_or(Span::Session, Span::Execution);
     let lines = !arguments.stat && !arguments.json;
     let changes = checkpoints.changes(span, if lines { DiffDetail::Lines } else { DiffDetail::Files })?;
@@ -68,24 +66,16 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
     Ok(Exit::Success)
 }
 
-/// The checkpoints of the session that `id` means, and its whole id.
-pub(super) fn checkpoints(workspace: &Workspace, id: &str) -> Result<(String, Checkpoints), Failure> {
-    let folder = workspace.project()?;
-    let store = SessionStore::of_project(&folder);
-    let path = store.find(id).map_err(|error| Failure::usage(error.to_string()))?;
-    let journal = read(&path).map_err(rawko::Error::from)?;
-    let checkpoints = Checkpoints::of_journal(&folder, &path, &journal);
-    Ok((clean_line(&journal.header.session), checkpoints))
-}
-
 fn heading(session: &str, changes: &Changes) -> String {
     let to = match &changes.to {
-        Until::Kept(kept) if kept.name == "end" => "the session's end".to_owned(),
-        Until::Kept(kept) => format!("before execution {}", kept.name),
+        Until::Kept(kept) => kept::place(&kept.name),
         Until::Now => "the folder as it is now, because the session has no end yet".to_owned(),
     };
-    let count = changes.files.len();
-    format!("{session}: {count} files differ, from before execution {} to {to}", changes.from.name)
+    let differ = match changes.files.len() {
+        1 => "1 file differs".to_owned(),
+        count => format!("{count} files differ"),
+    };
+    format!("{session}: {differ}, from {} to {to}", kept::place(&changes.from.name))
 }
 
 /// Every file with its line counts.
@@ -136,20 +126,4 @@ fn patch(bytes: &[u8], paint: Paint) -> io::Result<()> {
     }
     out.write_all(text.as_bytes())?;
     out.flush()
-}
-
-impl From<CheckpointError> for Failure {
-    fn from(error: CheckpointError) -> Self {
-        let message = error.to_string();
-        match error {
-            CheckpointError::Unknown { .. } => {
-                Self::usage(message).with_hint("`rawko rewind ID --list` shows the checkpoints of a session")
-            }
-            CheckpointError::BadSession { .. } => Self::usage(message),
-            CheckpointError::Git { .. } | CheckpointError::TooSlow { .. } => Self::new(Exit::Failed, message)
-                .with_hint("`rawko doctor` checks git; the checkpoints are not affected"),
-            // The other messages already say what to try.
-            _ => Self::new(Exit::Failed, message),
-        }
-    }
 }

@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fork;
 pub(crate) mod init;
+mod kept;
 pub(crate) mod machine;
 pub(crate) mod memory;
 pub(crate) mod providers;

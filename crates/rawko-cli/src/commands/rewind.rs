@@ -1,14 +1,19 @@
 //! `rawko rewind ID --to N`: restores the files as they were before an execution.
 
+use std::io::{self, IsTerminal as _};
+
 use clap::Args;
-use rawko::checkpoint::{Execute, Rewound};
+use rawko::checkpoint::{Checkpoints, Execute, Extent, Rewound};
 use serde_json::json;
 
-use crate::commands::diff;
+use crate::commands::kept;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::clean_line;
+use crate::output::{clean_line, counted};
 use crate::workspace::Workspace;
+
+/// Most files of others that are listed.
+const LISTED: usize = 20;
 
 /// Options of `rawko rewind`.
 #[derive(Debug, Clone, Args)]
@@ -18,11 +23,17 @@ pub(crate) struct RewindArgs {
     /// Restore the files as they were before this execution, by its number; or a name from --list
     #[arg(long, value_name = "N", required_unless_present = "list")]
     to: Option<String>,
+    /// Restore every file, also those that somebody else has changed; asks first on a terminal
+    #[arg(long)]
+    all: bool,
+    /// Do not ask what --all asks
+    #[arg(long, short, requires = "all")]
+    yes: bool,
     /// Show what would be restored, without changing anything
     #[arg(long)]
     dry_run: bool,
     /// List the checkpoints of the session
-    #[arg(long, conflicts_with_all = ["to", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["to", "dry_run", "all"])]
     list: bool,
     /// Print JSON
     #[arg(long)]
@@ -31,13 +42,19 @@ pub(crate) struct RewindArgs {
 
 /// Rewinds the files.
 pub(crate) fn run(workspace: &Workspace, arguments: &RewindArgs) -> Result<Exit, Failure> {
-    let (session, checkpoints) = diff::checkpoints(workspace, &arguments.id)?;
+    let (session, checkpoints) = kept::checkpoints(workspace, &arguments.id)?;
     let Some(to) = &arguments.to else {
         return list(workspace, &checkpoints, arguments.json);
     };
-    let execute = if arguments.dry_run { Execute::DryRun } else { Execute::Really };
-    let rewound = checkpoints.rewind(to, execute)?;
     let console = &workspace.console;
+    let execute = if arguments.dry_run { Execute::DryRun } else { Execute::Really };
+    let extent = if arguments.all { Extent::Everything } else { Extent::Session };
+    let asks = arguments.all && !arguments.yes && !arguments.dry_run && !arguments.json;
+    if asks && io::stdin().is_terminal() && !confirmed(workspace, &checkpoints, to)? {
+        console.line("nothing was changed")?;
+        return Ok(Exit::Success);
+    }
+    let rewound = checkpoints.rewind(to, execute, extent)?;
     if arguments.json {
         console.json(&json!({"session": session, "dryRun": arguments.dry_run, "rewound": rewound}))?;
     } else {
@@ -46,11 +63,22 @@ pub(crate) fn run(workspace: &Workspace, arguments: &RewindArgs) -> Result<Exit,
     Ok(if rewound.left_alone.is_empty() { Exit::Success } else { Exit::Failed })
 }
 
-fn list(
-    workspace: &Workspace,
-    checkpoints: &rawko::checkpoint::Checkpoints,
-    as_json: bool,
-) -> Result<Exit, Failure> {
+/// Names what others have changed and would be lost, and asks.
+fn confirmed(workspace: &Workspace, checkpoints: &Checkpoints, to: &str) -> Result<bool, Failure> {
+    let plan = checkpoints.rewind(to, Execute::DryRun, Extent::Session)?;
+    if plan.by_others.is_empty() && plan.left_alone.is_empty() {
+        return Ok(true);
+    }
+    let console = &workspace.console;
+    console.write(&named(&plan))?;
+    console.write("restore these too? [y]es or [n]o? ")?;
+    let mut line = String::new();
+    // The end of the input is no consent.
+    let _ = io::stdin().read_line(&mut line);
+    Ok(matches!(line.trim(), "y" | "yes"))
+}
+
+fn list(workspace: &Workspace, checkpoints: &Checkpoints, as_json: bool) -> Result<Exit, Failure> {
     let kept = checkpoints.list()?;
     let console = &workspace.console;
     if as_json {
@@ -64,6 +92,24 @@ fn list(
     Ok(Exit::Success)
 }
 
+/// What is not touched, a line each.
+fn named(rewound: &Rewound) -> String {
+    let mut text = String::new();
+    for left in &rewound.left_alone {
+        text.push_str(&format!("not restored: {} ({})\n", clean_line(&left.path), clean_line(&left.why)));
+    }
+    for path in rewound.by_others.iter().take(LISTED) {
+        text.push_str(&format!("changed since, not by this session: {}\n", clean_line(path)));
+    }
+    match rewound.by_others.len().saturating_sub(LISTED) as u64 {
+        0 => {}
+        more => {
+            text.push_str(&format!("changed since, not by this session: {} more\n", counted(more, "file")))
+        }
+    }
+    text
+}
+
 fn text(session: &str, rewound: &Rewound, dry_run: bool) -> String {
     let would = |done: &str, would: &str| if dry_run { would.to_owned() } else { done.to_owned() };
     let mut text = String::new();
@@ -75,21 +121,23 @@ fn text(session: &str, rewound: &Rewound, dry_run: bool) -> String {
             text.push_str(&format!("{verb} {}\n", clean_line(path)));
         }
     }
-    for left in &rewound.left_alone {
-        text.push_str(&format!("not restored: {} ({})\n", clean_line(&left.path), clean_line(&left.why)));
-    }
+    text.push_str(&named(rewound));
     let count = rewound.restored.len() + rewound.removed.len();
-    let place = match rewound.to.name.parse::<u32>() {
-        Ok(number) => format!("before execution {number} of {session}"),
-        Err(_) => format!("of `{}` of {session}", clean_line(&rewound.to.name)),
-    };
+    let untouched = !rewound.left_alone.is_empty() || !rewound.by_others.is_empty();
+    let place = kept::place(&rewound.to.name);
+    let files = counted(count as u64, "file");
     text.push_str(&match (count, dry_run) {
-        (0, _) if rewound.left_alone.is_empty() => format!("no file differs from the checkpoint {place}\n"),
+        (0, _) if !untouched => format!("no file differs from the checkpoint {place} of {session}\n"),
+        (0, _) => format!("no file was changed: none that differs from the checkpoint {place} of {session} is the session's alone\n"),
         (_, true) => {
-            format!("{count} files would be restored to the checkpoint {place}; nothing was changed\n")
+            format!("{files} would be restored to the checkpoint {place} of {session}; nothing was changed\n")
         }
-        (_, false) => format!("restored {count} files to the checkpoint {place}\n"),
+        (_, false) => format!("restored {files} to the checkpoint {place} of {session}\n"),
     });
+    if untouched {
+        let to = &rewound.to.name;
+        text.push_str(&format!("to restore the others, too: rawko rewind {session} --to {to} --all\n"));
+    }
     if let Some(before) = &rewound.before {
         text.push_str(&format!("to undo: rawko rewind {session} --to {}\n", before.name));
     }

@@ -1,9 +1,10 @@
 //! What a run changed, told and taken back.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testkit::ModelServer;
 
-use crate::answers::{bash, call, complete, report, select};
+use crate::answers::{bash, call, complete, developer, report, select};
 use crate::trial::{Ended, Trial};
 
 /// Two executions that change something, with one between them that only looks.
@@ -51,7 +52,7 @@ fn check(ended: &Ended) {
     );
     let third: Value = serde_json::from_str(&ok(ended, &["diff", "--execution", "3", "--json"])).unwrap();
     assert_eq!(third["files"], json!([{"path": "a.txt", "kind": "modified", "added": 1, "removed": 1}]));
-    assert_eq!((&third["from"]["name"], &third["to"]["name"]), (&json!("3"), &json!("end")));
+    assert_eq!((&third["from"]["name"], &third["to"]["name"]), (&json!("3"), &json!("after-3")));
     let (code, _, err) = ended.trial.rawko(&["diff", "--execution", "2"]);
     assert!(code == Some(2) && err.contains("there are 1, 3"), "{err}");
 
@@ -76,7 +77,7 @@ fn check(ended: &Ended) {
     let names: Value = serde_json::from_str(&ok(ended, &["rewind", "last", "--list", "--json"])).unwrap();
     let names: Vec<&str> =
         names.as_array().unwrap().iter().map(|kept| kept["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["1", "3", "rewind-1", "rewind-2", "rewind-3", "end"]);
+    assert_eq!(names, ["1", "after-1", "3", "after-3", "rewind-1", "rewind-2", "rewind-3", "end"]);
 }
 
 #[test]
@@ -107,4 +108,82 @@ fn a_run_that_changes_nothing_keeps_nothing() {
     let (code, out, err) = ended.trial.rawko(&["diff"]);
     assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
     assert!(err.contains("it changed nothing"), "{err}");
+}
+
+#[test]
+fn what_others_changed_is_named_and_left_unless_all_is_asked_for() {
+    let ended = run(Trial::new);
+    let (project, read) = (ended.trial.project(), |name: &str| {
+        std::fs::read_to_string(ended.trial.project().join(name)).unwrap_or_default()
+    });
+    std::fs::write(project.join("user.txt"), "edited\n").unwrap();
+    std::fs::write(project.join("a.txt"), "edited after the session\n").unwrap();
+    std::fs::write(project.join("mine.txt"), "new\n").unwrap();
+    let (code, out, err) = ended.trial.rawko(&["rewind", "last", "--to", "1", "--dry-run"]);
+    assert_eq!(code, Some(1), "{out}{err}");
+    let (code, out, err) = ended.trial.rawko(&["rewind", "last", "--to", "1"]);
+    assert_eq!(code, Some(1), "{out}{err}");
+    for line in [
+        "restored gone.txt\n",
+        "removed made/new.txt\n",
+        "not restored: a.txt (the session changed it, and somebody else did since)\n",
+        "changed since, not by this session: mine.txt\nchanged since, not by this session: user.txt\n",
+        "restored 2 files to the checkpoint before execution 1 of ",
+        " --to 1 --all\n",
+    ] {
+        assert!(out.contains(line), "{line:?} is missing in {out}");
+    }
+    assert_eq!(
+        (read("a.txt").as_str(), read("user.txt").as_str()),
+        ("edited after the session\n", "edited\n")
+    );
+    std::fs::remove_file(project.join("a.txt")).unwrap();
+    let (_, out, _) = ended.trial.rawko(&["rewind", "last", "--to", "1", "--json"]);
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(told["rewound"]["byOthers"], json!(["mine.txt", "user.txt"]));
+    assert_eq!(told["rewound"]["leftAlone"][0]["path"], "a.txt");
+    // Without a terminal --all is asked for by its name.
+    let (code, _, err) = ended.trial.rawko(&["rewind", "last", "--to", "1", "--yes"]);
+    assert!(code == Some(2) && err.contains("--all"), "{err}");
+    let all = ok(&ended, &["rewind", "last", "--to", "1", "--all"]);
+    assert!(all.contains("removed mine.txt\n") && all.contains("restored 3 files"), "{all}");
+    assert_eq!((read("a.txt").as_str(), read("user.txt").as_str()), ("one\n", "untracked\n"));
+    let one = ok(&ended, &["diff", "--execution", "3", "--stat"]);
+    assert_eq!(one, "M a.txt  +1 -1\n");
+    let (_, _, err) = ended.trial.rawko(&["diff", "--execution", "3", "--stat"]);
+    assert!(err.contains("1 file differs, from before execution 3 to after execution 3"), "{err}");
+}
+
+#[test]
+fn what_was_changed_while_a_killed_session_lay_still_stays() {
+    let turns = [
+        bash("echo by it > made"),
+        bash("echo $$ > child; sleep 300; touch survived"),
+        bash("echo by it > later; rm gone.txt"),
+    ];
+    let trial = Trial::new(developer(turns)).file("gone.txt", "g\n").file("user.txt", "before\n");
+    let running = trial.start("Change it.");
+    let child = running.wait_for_line("child");
+    running.signal(Signal::KILL);
+    let ended = running.end_unchecked();
+    let child = child.parse().ok().and_then(Pid::from_raw).unwrap();
+    let _ = kill_process(child, Signal::KILL);
+    let project = ended.trial.project();
+    std::fs::write(project.join("user.txt"), "edited\n").unwrap();
+    std::fs::write(project.join("mine.txt"), "new\n").unwrap();
+
+    let (code, out, err) = ended.trial.rawko(&["rewind", "last", "--to", "1", "--dry-run"]);
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.starts_with("would remove made\n") && out.contains("1 file would be restored"), "{out}");
+    for file in ["child", "mine.txt", "user.txt"] {
+        assert!(out.contains(&format!("not restored: {file} (changed after the last record")), "{out}");
+    }
+    let (code, out, err) = ended.trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    let done = ok(&ended, &["rewind", "last", "--to", "1"]);
+    assert!(done.starts_with("restored gone.txt\nremoved later\nremoved made\n"), "{done}");
+    for file in ["child", "mine.txt", "user.txt"] {
+        assert!(done.contains(&format!("changed since, not by this session: {file}\n")), "{done}");
+    }
+    assert_eq!(std::fs::read_to_string(project.join("user.txt")).unwrap(), "edited\n");
 }

@@ -274,3 +274,47 @@ fn what_has_ended_says_what_a_fork_of_it_would_be() {
     assert!(err.contains("it has ended") && err.contains("--at N") && err.contains("--task"), "{err}");
     assert!(err.contains("remembers nothing"), "{err}");
 }
+
+#[test]
+fn a_fork_in_the_second_task_is_charged_for_its_own_calls_alone() {
+    let rest = || [report("did it"), complete("done another way")].map(paid);
+    let Ended { trial, .. } = finished(work("touch gate").into_iter().chain(rest()));
+    let (code, out, err) = trial.ask(&["continue", NEW, "--output", "json"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let second: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(second["usage"]["inputTokens"], 5_000, "{second}");
+    let old = journal(&trial, "last");
+    let at = after_the_command(&old).to_string();
+    let finish = asked(&trial, &["fork", "last", "--at", &at, "--output", "json"]);
+    let made = journal(&trial, "last");
+    let shared = events(&made).position(|event| matches!(event, Event::SessionResumed { .. })).unwrap();
+    costs(&finish, used(&made, shared));
+    assert_eq!(finish["usage"]["inputTokens"], 2_000);
+    // Of the task that it goes on with: the first one was the old session's, from beginning to end.
+    assert_eq!(finish["shared"]["usage"]["inputTokens"], 3_000, "{finish}");
+    let (code, out, err) = trial.ask(&["replay"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    // A checkpoint of either task can be gone back to.
+    let (code, out, err) = trial.ask(&["rewind", "last", "--to", "1", "--dry-run"]);
+    assert!(out.contains("would remove fence"), "{code:?} {out}{err}");
+}
+
+/// How many records a fork shares, and why no more.
+#[track_caller]
+fn shares(trial: &Trial, id: &str, more: &[&str]) -> (u64, String) {
+    let made = asked(trial, &[&["fork", id, "--no-run", "--output", "json"], more].concat());
+    (made["from"]["record"].as_u64().unwrap(), made["stopped"]["why"].as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn a_fork_with_other_verification_commands_shares_what_came_before_the_verification() {
+    let Ended { trial, .. } = finished([]);
+    let old = journal(&trial, "last");
+    let id = old.header.session.clone();
+    let verified = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::Answered { answer: EffectAnswer::VerificationFinished { .. }, .. }));
+    let verified = u64::try_from(old.records.iter().position(verified).unwrap()).unwrap() + 1;
+    let (same, why) = shares(&trial, &id, &["--verify", CHECK]);
+    assert_eq!((same, why.as_str()), (shares(&trial, &id, &[]).0, ""), "the same commands are the same");
+    let (other, why) = shares(&trial, &id, &["--verify", "true"]);
+    assert!(other == verified - 1 && why.contains("verification commands"), "{other} of {verified}: {why}");
+}

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rawko::journal::{Journal, SessionStore, read};
 use serde_json::{Value, json};
@@ -71,19 +72,42 @@ impl Bench {
         self.said(Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_rawko")]))
     }
 
+    /// Kills the binary with SIGKILL after this time. Whether it was still at work.
     #[track_caller]
-    fn said(&self, command: &mut Command) -> Said {
-        let output = command
+    pub(crate) fn kill_after(&self, patience: Duration, arguments: &[&str]) -> bool {
+        let begun = Instant::now();
+        self.kill_when(|| begun.elapsed() >= patience, arguments)
+    }
+
+    /// Kills it as soon as something is so. Whether it was still at work.
+    #[track_caller]
+    pub(crate) fn kill_when(&self, is_so: impl Fn() -> bool, arguments: &[&str]) -> bool {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rawko"));
+        self.at_home(command.args(arguments)).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        while !is_so() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let _ = child.kill();
+        child.wait().unwrap().code().is_none()
+    }
+
+    fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command
             .current_dir(self.project())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.dir.path())
             .env("XDG_CONFIG_HOME", self.dir.path().join("config"))
             .env("XDG_STATE_HOME", self.dir.path().join("state"))
+            .env("TMPDIR", self.dir.path())
             .env("DEPLOY_TOKEN", CANARY)
             .stdin(Stdio::null())
-            .output()
-            .unwrap();
+    }
+
+    #[track_caller]
+    fn said(&self, command: &mut Command) -> Said {
+        let output = self.at_home(command).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let said = Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) };
         for text in [&said.out, &said.err] {

@@ -28,12 +28,16 @@ pub(super) const MAX_BYTES: u64 = 500 * 1024 * 1024;
 pub(super) type TreePath = Vec<u8>;
 
 /// The files of a tree.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct TreeListing {
-    /// What is kept: regular files and symbolic links.
-    pub(super) files: BTreeSet<TreePath>,
+    /// What is kept: regular files with their permissions, and symbolic links.
+    pub(super) files: BTreeMap<TreePath, Option<u32>>,
     /// What should be and is not, each with why.
     pub(super) skipped: BTreeMap<TreePath, &'static str>,
+    /// What was looked for by its name and is not there.
+    pub(super) gone: BTreeSet<TreePath>,
+    /// Whether a repository around, which ignores the project, was left out of account.
+    pub(super) stands_alone: bool,
 }
 
 /// What is never kept.
@@ -72,7 +76,8 @@ pub(super) fn list(
         None => BTreeSet::new(),
     };
     let mut others = not_ignored(git, place, scratch, user)?;
-    if tracked.is_empty() && others.is_empty() && place.toplevel != place.project {
+    let stands_alone = tracked.is_empty() && others.is_empty() && place.toplevel != place.project;
+    if stands_alone {
         // A repository around that ignores the project has no say in it: a home folder under version control.
         others = not_ignored(git, &place.alone(), scratch, user)?;
     }
@@ -89,11 +94,15 @@ pub(super) fn list(
     if files > MAX_FILES || bytes > MAX_BYTES {
         return Err(too_much(&place.project, files, bytes));
     }
-    Ok(sieve.listing)
+    let listing = sieve.listing;
+    let is_there =
+        |path: &&TreePath| listing.files.contains_key(*path) || listing.skipped.contains_key(*path);
+    let gone = also.iter().filter(|path| !is_there(path)).cloned().collect();
+    Ok(TreeListing { gone, stands_alone, ..listing })
 }
 
 /// All files that no list ignores, tracked or not: with no index, every file is a stranger.
-pub(super) fn not_ignored(
+fn not_ignored(
     git: &Git,
     place: &WorkTree,
     scratch: &Scratch,
@@ -168,7 +177,7 @@ impl<'a> Sieve<'a> {
     }
 
     fn take(&mut self, path: &[u8]) {
-        let known = self.listing.files.contains(path);
+        let known = self.listing.files.contains_key(path);
         if known || !is_plain(path) || self.never.covers(path) || !self.is_in_real_folder(path) {
             return;
         }
@@ -177,9 +186,10 @@ impl<'a> Sieve<'a> {
         let why = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if size > MAX_FILE => "larger than 100 MB",
             FileType::RegularFile if !self.is_readable(path) => "it cannot be read",
-            FileType::RegularFile | FileType::Symlink => {
+            kind @ (FileType::RegularFile | FileType::Symlink) => {
                 self.bytes += size;
-                self.listing.files.insert(path.to_vec());
+                let mode = (kind == FileType::RegularFile).then_some(stat.st_mode & 0o777);
+                self.listing.files.insert(path.to_vec(), mode);
                 return;
             }
             // A submodule, or what was a file and is a folder now; git lists the files in it.

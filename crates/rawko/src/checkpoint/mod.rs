@@ -8,14 +8,18 @@
 
 mod diff;
 mod error;
+mod folders;
 mod git;
+mod history;
 mod inspect;
 mod listing;
+mod message;
 mod objects;
 mod own;
 mod place;
 mod restore;
 mod rewind;
+mod rules;
 mod scratch;
 mod share;
 mod snapshot;
@@ -28,22 +32,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rawko_core::session::Note;
+use rawko_core::session::{Event, Note};
 
 use crate::journal::{Journal, Record, read};
 
 pub use diff::{ChangeKind, DiffDetail, FileChange, Span};
 pub use error::CheckpointError;
 use git::Git;
+use history::{History, WholeTree};
+use listing::{TreeListing, TreePath};
 use place::UserFolders;
-pub use rewind::{Execute, LeftAlone, Rewound};
-use store::Store;
+pub use rewind::{Execute, Extent, LeftAlone, Rewound};
+use store::{Store, ToKeep};
 pub(crate) use trees::{Fate, Trees, Version};
 
 /// Name of the tree at the end of a session.
 const END: &str = "end";
 /// Begins the name of a tree that a rewind replaced.
 const REWIND: &str = "rewind-";
+/// Begins the name of the tree after an execution.
+const AFTER: &str = "after-";
+/// Begins the name of the tree that a session left which stopped in an execution; where it was killed, without what
+/// somebody else has changed since.
+const STOPPED: &str = "stopped-";
+/// Begins the name of the tree with which such a session was resumed.
+const RESUMED: &str = "resumed-";
 
 /// The checkpoints of one session.
 #[derive(Debug, Clone)]
@@ -55,6 +68,8 @@ pub struct Checkpoints {
     since: u32,
     /// What the journal says was kept; empty while the session is being made.
     recorded: BTreeMap<u32, String>,
+    /// When the session was last seen to work, as its journal says.
+    last_sign: Option<u64>,
     /// The version of rawko that made the session, as its journal says.
     rawko: Option<String>,
     path: Option<OsString>,
@@ -64,7 +79,9 @@ pub struct Checkpoints {
 /// A kept tree.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Checkpoint {
-    /// Number of the execution before which it was kept; `end`; or `rewind-1` and so on for what a rewind replaced.
+    /// Number of the execution before which it was kept; `after-1` and so on for what an execution left; `end`;
+    /// `rewind-1` and so on for what a rewind replaced; `stopped-1` and `resumed-1` for what was there when the session
+    /// stopped in an execution, and when it was resumed.
     pub name: String,
     /// The commit that git keeps it as.
     pub id: String,
@@ -106,6 +123,7 @@ impl Checkpoints {
             session: session.to_owned(),
             since: 0,
             recorded: BTreeMap::new(),
+            last_sign: None,
             rawko: None,
             path: std::env::var_os("PATH"),
             user: UserFolders { home: std::env::var_os("HOME"), config: std::env::var_os("XDG_CONFIG_HOME") },
@@ -118,6 +136,7 @@ impl Checkpoints {
         let directory = path.parent().unwrap_or(Path::new("."));
         Self {
             recorded: recorded(journal),
+            last_sign: last_sign(journal),
             rawko: Some(journal.header.rawko.clone()),
             ..Self::new(project, directory, &journal.header.session)
         }
@@ -148,9 +167,133 @@ impl Checkpoints {
     pub fn take(&self, iteration: u32) -> Result<String, CheckpointError> {
         let store = self.store()?;
         let _lock = objects::lock(&store.folder)?;
-        let listing = store.list(&BTreeSet::new())?;
+        let listing = store.list(&self.known(&store)?)?;
+        let names = store.names()?;
+        let last = names.keys().filter_map(|name| number(name)).filter(|number| *number < iteration).max();
+        let after = last.map(|last| format!("{AFTER}{last}")).filter(|after| !names.contains_key(after));
+        if let (Some(after), Some(end)) = (after, names.get(END)) {
+            // The session ended within an execution.
+            store.objects().name(&after, end, None)?;
+        }
         // The session goes on, so the tree at its end is not known yet.
-        store.keep(&iteration.to_string(), &listing, Some(END))
+        store.keep(&iteration.to_string(), &ToKeep::of(listing), Some(END))
+    }
+
+    /// Keeps the tree as an execution leaves it: what is changed before the next one is then not taken for the session's.
+    ///
+    /// # Errors
+    /// As [`Checkpoints::take`]. Without it, the next tree that is kept stands for it.
+    pub fn take_after(&self, iteration: u32) -> Result<(), CheckpointError> {
+        let store = self.store()?;
+        let _lock = objects::lock(&store.folder)?;
+        let name = format!("{AFTER}{iteration}");
+        // A process that was killed has already seen it end.
+        if store.names()?.contains_key(&name) {
+            return Ok(());
+        }
+        let listing = store.list(&self.known(&store)?)?;
+        store.keep(&name, &ToKeep::of(listing), None).map(drop)
+    }
+
+    /// Keeps the tree once more as that after the latest execution, if it was so until the session itself went on to
+    /// change it: `was` names the tree as it was then.
+    ///
+    /// # Errors
+    /// As [`Checkpoints::take`].
+    pub(crate) fn take_after_again(&self, was: &str) -> Result<(), CheckpointError> {
+        let store = self.store()?;
+        let _lock = objects::lock(&store.folder)?;
+        let names = store.names()?;
+        let after = |name: &str| name.strip_prefix(AFTER).and_then(number);
+        let Some((name, id)) = names.iter().max_by_key(|(name, _)| after(name)) else { return Ok(()) };
+        if after(name).is_none() || store.tree_of(id)? != was {
+            return Ok(());
+        }
+        let listing = store.list(&self.known(&store)?)?;
+        store.keep(name, &ToKeep::of(listing), None).map(drop)
+    }
+
+    /// Keeps, before a session goes on that stopped in an execution, what that left and what is there now: what is between
+    /// the two is not the session's.
+    ///
+    /// # Errors
+    /// As [`Checkpoints::take`]. Without it, such changes are taken for those of the execution that goes on.
+    pub(crate) fn resume(&self) -> Result<(), CheckpointError> {
+        let Ok(journal) = read(&self.directory.join("journal.jsonl")) else { return Ok(()) };
+        let of_journal =
+            Self { recorded: recorded(&journal), last_sign: last_sign(&journal), ..self.clone() };
+        if !of_journal.has_kept() {
+            return Ok(());
+        }
+        let store = of_journal.store()?;
+        let _lock = objects::lock(&store.folder)?;
+        of_journal.keep_what_it_left(&store, true)
+    }
+
+    /// Keeps the tree that a session left which stopped in an execution, as far as that is known, and the present one if it
+    /// `goes_on`. The caller holds the lock.
+    fn keep_what_it_left(&self, store: &Store, goes_on: bool) -> Result<(), CheckpointError> {
+        let kept = self.list()?;
+        let Some(latest) = kept.iter().rev().find(|kept| number(&kept.name).is_some()) else { return Ok(()) };
+        let count = kept.iter().filter(|kept| kept.name.starts_with(STOPPED)).count() + 1;
+        let (stopped, resumed) = (format!("{STOPPED}{count}"), format!("{RESUMED}{count}"));
+        if let Some(end) = kept.iter().find(|kept| kept.name == END) {
+            let after = format!("{AFTER}{}", latest.name);
+            if goes_on && kept.iter().all(|kept| kept.name != after) {
+                store.objects().name(&stopped, &end.id, Some(END))?;
+                let listing = store.list(&self.known(store)?)?;
+                store.keep(&resumed, &ToKeep::of(listing), None)?;
+            }
+            return Ok(());
+        }
+        let target = match store.snapshot(&latest.id) {
+            Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => return Ok(()),
+            target => target?,
+        };
+        let listing = store.list(&target.into_keys().collect())?;
+        let history = self.history(store, &kept, latest, &listing)?;
+        let Some(by_others) = history.since_killed().filter(|others| !goes_on || !others.is_empty()) else {
+            return Ok(());
+        };
+        let present = ToKeep::of(listing);
+        store.keep(&stopped, &present.with(by_others), None)?;
+        if goes_on {
+            store.keep(&resumed, &present, None)?;
+        }
+        Ok(())
+    }
+
+    /// What happened since `to` was kept.
+    fn history(
+        &self,
+        store: &Store,
+        kept: &[Checkpoint],
+        to: &Checkpoint,
+        listing: &TreeListing,
+    ) -> Result<History, CheckpointError> {
+        let folders = store.empty_folders(listing);
+        let present = WholeTree::present(store.present(&to.id, listing)?, listing, folders);
+        History::since(store, kept, to, present, self.last_sign)
+    }
+
+    /// What was kept before: it is kept again as long as it is there, also if it is ignored since.
+    fn known(&self, store: &Store) -> Result<BTreeSet<TreePath>, CheckpointError> {
+        let names = store.names()?;
+        let latest = names.keys().filter_map(|name| number(name.strip_prefix(AFTER).unwrap_or(name))).max();
+        let mut known = BTreeSet::new();
+        for name in latest.iter().flat_map(|latest| [latest.to_string(), format!("{AFTER}{latest}")]) {
+            let seen = |id: &String| Ok((store.snapshot(id)?, store.message(id)?));
+            match names.get(&name).map(seen) {
+                Some(Ok((tree, message))) => {
+                    known.extend(tree.into_keys());
+                    known.extend(message.gone);
+                }
+                // What is lost tells nothing.
+                Some(Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. })) | None => {}
+                Some(Err(error)) => return Err(error),
+            }
+        }
+        Ok(known)
     }
 
     /// Keeps the tree as it is at the end of the session, if the session kept any before: later changes by other people
@@ -164,8 +307,8 @@ impl Checkpoints {
         }
         let store = self.store()?;
         let _lock = objects::lock(&store.folder)?;
-        let listing = store.list(&BTreeSet::new())?;
-        store.keep(END, &listing, None).map(Some)
+        let listing = store.list(&self.known(&store)?)?;
+        store.keep(END, &ToKeep::of(listing), None).map(Some)
     }
 
     /// All kept trees: by execution, then what rewinds replaced, then the end.
@@ -198,9 +341,13 @@ impl Checkpoints {
             };
             return Err(self.unknown(&asked, &executions));
         };
+        let after = format!("{AFTER}{}", from.name);
         let next = match span {
             Span::Session => None,
-            Span::Execution(_) => at.and_then(|at| executions.get(at + 1)).copied(),
+            Span::Execution(_) => kept
+                .iter()
+                .find(|kept| kept.name == after)
+                .or_else(|| at.and_then(|at| executions.get(at + 1)).copied()),
         };
         let to = next.or_else(|| kept.iter().find(|kept| kept.name == END));
         let to = to.map_or(Until::Now, |to| Until::Kept(to.clone()));
@@ -268,10 +415,22 @@ fn number(name: &str) -> Option<u32> {
     name.parse().ok()
 }
 
-fn order(name: &str) -> (u8, u32) {
-    match (number(name), name.strip_prefix(REWIND).and_then(number)) {
-        (Some(execution), _) => (0, execution),
-        (None, Some(rewind)) => (1, rewind),
-        (None, None) => (2, 0),
-    }
+/// When the session of a journal was last seen to work, in milliseconds since 1970.
+fn last_sign(journal: &Journal) -> Option<u64> {
+    let mut events = journal.records.iter().rev().filter_map(|record| match record {
+        Record::Event(stamped) => Some(stamped),
+        Record::Step(_) => None,
+    });
+    // These two are appended when somebody finds a session that was killed.
+    let is_found =
+        |event: &Event| matches!(event, Event::CancelRequested { .. } | Event::SessionResumed { .. });
+    events.find(|stamped| !is_found(&stamped.event)).map(|stamped| stamped.at.0)
+}
+
+/// Executions with what they left, then where the session stopped, then what rewinds replaced, then the end.
+fn order(name: &str) -> (u8, u32, u8) {
+    let numbered = |begin: &str| name.strip_prefix(begin).and_then(number);
+    let groups = [(0, 0, ""), (0, 1, AFTER), (1, 0, STOPPED), (1, 1, RESUMED), (2, 0, REWIND)];
+    let found = groups.into_iter().find_map(|(group, place, begin)| Some((group, numbered(begin)?, place)));
+    found.unwrap_or((3, 0, 0))
 }

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use super::error::CheckpointError;
 use super::git::{Ask, Git, THOROUGH};
 use super::listing::{TreeListing, TreePath};
+use super::message::Message;
 use super::own::{self, create_folder, remove};
 use super::place::{ObjectFormat, Repository, WorkTree};
 use super::scratch::Scratch;
-use super::snapshot::{self, Snapshot};
+use super::snapshot::{self, EntryKind, Snapshot, TreeEntry};
+use super::store::ToKeep;
 
 /// Author of the commits: no person.
 const AUTHOR: [(&str, &str); 4] = [
@@ -22,10 +24,6 @@ const AUTHOR: [(&str, &str); 4] = [
     ("GIT_COMMITTER_NAME", "rawko"),
     ("GIT_COMMITTER_EMAIL", "rawko@localhost"),
 ];
-/// Begins the line of the commit message that names a file which was not kept.
-const NOT_KEPT: &str = "not kept: ";
-/// Most such lines in a message.
-const MAX_NOT_KEPT: usize = 1_000;
 
 /// The trees of one session.
 #[derive(Debug)]
@@ -43,20 +41,22 @@ impl Objects<'_> {
         self.place.repository.as_ref().map_or(ObjectFormat::Sha1, |repository| repository.format)
     }
 
-    /// Keeps the files of `listing` under `name`. `index` remembers what was seen of them, for the next time.
+    /// Keeps a tree under `name`. `index` remembers what was seen of them, for the next time.
     pub(super) fn keep(
         &self,
         scratch: &Scratch,
         name: &str,
-        listing: &TreeListing,
+        kept: &ToKeep<'_>,
+        message: &Message,
         index: &Path,
         forget: Option<&str>,
     ) -> Result<String, CheckpointError> {
-        let tree = self.tree(scratch, listing, index, &self.new_objects()?)?;
-        let mut message = format!("rawko session {}, {name}\n", self.session);
-        for (path, why) in listing.skipped.iter().take(MAX_NOT_KEPT) {
-            message.push_str(&format!("\n{NOT_KEPT}{} ({why})", path.escape_ascii()));
+        let objects = self.new_objects()?;
+        let mut tree = self.tree(scratch, &kept.listing, index, &objects)?;
+        if !kept.instead.is_empty() {
+            tree = self.tree_with(scratch, &kept.instead, index, &objects)?;
         }
+        let message = message.write(self.session, name);
         let commit = AUTHOR
             .iter()
             .fold(self.write(scratch, "records the tree", &self.new_objects()?), |ask, (name, value)| {
@@ -104,17 +104,37 @@ impl Objects<'_> {
         if index.exists() {
             let known = ask("lists what it knows").args(["ls-files", "-z"]).answer()?;
             let known = known.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-            let gone = joined(known.filter(|path| !listing.files.contains(*path)));
+            let gone = joined(known.filter(|path| !listing.files.contains_key(*path)));
             if !gone.is_empty() {
                 let update = ["update-index", "-z", "--force-remove", "--stdin"];
                 in_project("forgets files").args(update).input(gone).answer()?;
             }
         }
-        let files = joined(listing.files.iter().map(Vec::as_slice));
+        let files = joined(listing.files.keys().map(Vec::as_slice));
         if !files.is_empty() {
             let update = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
             in_project("keeps the files").args(update).input(files).answer()?;
         }
+        ask("writes the tree").args(["write-tree"]).line()
+    }
+
+    /// Writes the tree of the index, but with other things at some paths.
+    fn tree_with(
+        &self,
+        scratch: &Scratch,
+        instead: &BTreeMap<TreePath, Option<TreeEntry>>,
+        index: &Path,
+        objects: &Path,
+    ) -> Result<String, CheckpointError> {
+        let no_object = "0".repeat(self.format().digits());
+        let mut lines = Vec::new();
+        for (path, entry) in instead {
+            let entry = entry.as_ref().filter(|entry| entry.kind != EntryKind::Folder);
+            let (mode, id) = entry.map_or(("0", &no_object), |entry| (entry.kind.mode(), &entry.id));
+            lines.extend([format!("{mode} {id}\t").as_bytes(), path, b"\0"].concat());
+        }
+        let ask = |doing| self.write(scratch, doing, objects).env("GIT_INDEX_FILE", index);
+        ask("puts files aside").args(["update-index", "-z", "--index-info"]).input(lines).answer()?;
         ask("writes the tree").args(["write-tree"]).line()
     }
 
@@ -207,13 +227,11 @@ impl Objects<'_> {
         answer.map(|answer| snapshot::parse(&answer)).map_err(|error| self.gone(id, error))
     }
 
-    /// The files that were not kept, each with the reason, from the commit message.
-    pub(super) fn not_kept(&self, id: &str) -> Result<Vec<String>, CheckpointError> {
+    /// What was recorded beside a kept tree.
+    pub(super) fn message(&self, id: &str) -> Result<Message, CheckpointError> {
         let scratch = self.scratch_for(id)?;
         let answer = self.read(&scratch, "reads the kept tree").args(["cat-file", "commit", id]).answer();
-        let message = answer.map_err(|error| self.gone(id, error))?;
-        let message = String::from_utf8_lossy(&message);
-        Ok(message.lines().filter_map(|line| line.strip_prefix(NOT_KEPT)).map(str::to_owned).collect())
+        Ok(Message::read(&answer.map_err(|error| self.gone(id, error))?))
     }
 
     /// The contents of these objects, in their order.
@@ -228,11 +246,22 @@ impl Objects<'_> {
         scratch: &Scratch,
         ids: &[&str],
     ) -> Result<Vec<Vec<u8>>, CheckpointError> {
+        let found = self.those_in(scratch, ids)?;
+        ids.iter().zip(found).map(|(id, found)| found.ok_or_else(|| self.lost(id))).collect()
+    }
+
+    /// The contents of those of these objects that are there, in their order.
+    pub(super) fn those_there(&self, ids: &[&str]) -> Result<Vec<Option<Vec<u8>>>, CheckpointError> {
+        let Some(first) = ids.first() else { return Ok(Vec::new()) };
+        self.those_in(&self.scratch_for(first)?, ids)
+    }
+
+    fn those_in(&self, scratch: &Scratch, ids: &[&str]) -> Result<Vec<Option<Vec<u8>>>, CheckpointError> {
         let input = ids.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
         let ask = self.read(scratch, "reads kept files").args(["cat-file", "--batch"]);
         let answer = ask.input(input).within_time(THOROUGH).answer()?;
         let mut rest = answer.as_slice();
-        ids.iter().map(|id| next_object(&mut rest).ok_or_else(|| self.lost(id))).collect()
+        Ok(ids.iter().map(|_| next_object(&mut rest)).collect())
     }
 
     /// A scratch git directory in the object format of `id`.
@@ -300,11 +329,15 @@ impl Objects<'_> {
     }
 }
 
-/// Reads one object from the output of `git cat-file --batch`.
+/// Reads one object from the output of `git cat-file --batch`; nothing if it is missing.
 fn next_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let mut words = std::str::from_utf8(rest.get(..end)?).ok()?.split(' ');
-    let size: usize = words.nth(2)?.parse().ok()?;
+    let Some(size) = words.nth(2).and_then(|size| size.parse::<usize>().ok()) else {
+        // What is missing has a line and no content.
+        *rest = rest.get(end + 1..)?;
+        return None;
+    };
     let content = rest.get(end + 1..)?.get(..size)?.to_vec();
     *rest = rest.get(end + 1 + size + 1..)?;
     Some(content)

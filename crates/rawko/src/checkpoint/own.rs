@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use super::error::CheckpointError;
 
 /// Folders below `checkpoints/` that are written to.
-const FOLDERS: [&str; 2] = ["names", "objects"];
+const FOLDERS: [&str; 3] = ["names", "objects", "staging"];
 
 /// Makes sure that the session's directory, its `checkpoints/` and the folders in that are folders of the user's own,
 /// as far as they are there.

@@ -21,6 +21,14 @@ pub(super) enum ObjectFormat {
 }
 
 impl ObjectFormat {
+    /// How many digits a name has.
+    pub(super) fn digits(self) -> usize {
+        match self {
+            Self::Sha1 => 40,
+            Self::Sha256 => 64,
+        }
+    }
+
     /// The format of an object's name; `None` where it is no such name.
     pub(super) fn of_id(id: &str) -> Option<Self> {
         if !id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {

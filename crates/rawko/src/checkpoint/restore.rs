@@ -1,7 +1,8 @@
 //! Writes and removes files below the project and nowhere else.
 //!
-//! Every folder of a path is opened by itself and never through a link. A file is replaced by a rename, so that a
-//! reader sees the old one or the new one. An unknown file in the way is left as it is.
+//! Every folder of a path is opened by itself and never through a link. A file is written elsewhere and moved into its
+//! place, so that a reader sees the old one or the new one, and a process that is killed leaves nothing in the project. An
+//! unknown file in the way is left as it is.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -18,25 +19,41 @@ use super::error::CheckpointError;
 use super::listing::{TreePath, is_plain};
 use super::snapshot::EntryKind;
 
+/// What a file is called while it is written.
+const TEMPORARY: &str = ".rawko-restored";
+
 /// The project, open for restoring.
 pub(super) struct Restorer {
     root: OwnedFd,
-    temporary: String,
+    /// Where files are written first.
+    staging: OwnedFd,
 }
 
 /// Why one path was left as it is.
 pub(super) type InTheWay = String;
 
 impl Restorer {
-    pub(super) fn new(project: &Path) -> Result<Self, CheckpointError> {
+    /// Files are written in `staging` first, which nobody else uses meanwhile.
+    pub(super) fn new(project: &Path, staging: &Path) -> Result<Self, CheckpointError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(project, flags, Mode::empty())
-            .map_err(|errno| CheckpointError::io("cannot open the project", project, errno))?;
-        Ok(Self { root, temporary: format!(".rawko-tmp-{}", std::process::id()) })
+        let open = |folder: &Path| {
+            rustix::fs::open(folder, flags, Mode::empty())
+                .map_err(|errno| CheckpointError::io("cannot open", folder, errno))
+        };
+        let restorer = Self { root: open(project)?, staging: open(staging)? };
+        // A process that was killed left it.
+        let _ = unlinkat(&restorer.staging, TEMPORARY, AtFlags::empty());
+        Ok(restorer)
     }
 
-    /// Writes a file, replacing any file at the path.
-    pub(super) fn put(&self, path: &[u8], kind: EntryKind, content: &[u8]) -> Result<(), InTheWay> {
+    /// Writes a file or makes an empty folder, replacing any file at the path.
+    pub(super) fn put(
+        &self,
+        path: &[u8],
+        kind: EntryKind,
+        mode: Option<u32>,
+        content: &[u8],
+    ) -> Result<(), InTheWay> {
         let (folder, leaf) = self.folder_of(path, Missing::Make)?;
         let folder = folder.as_ref().unwrap_or(&self.root);
         let old = match statat(folder, leaf, AtFlags::SYMLINK_NOFOLLOW) {
@@ -45,60 +62,65 @@ impl Restorer {
             Err(errno) => return Err(errno.to_string()),
         };
         match old {
+            Some((FileType::Directory, _)) if kind == EntryKind::Folder => return Ok(()),
             Some((FileType::Directory, _)) => unlinkat(folder, leaf, AtFlags::REMOVEDIR)
                 .map_err(|_| "a folder is in its place, with files that were not kept".to_owned())?,
             Some((FileType::RegularFile | FileType::Symlink, _)) | None => {}
             Some(_) => return Err("something that is no file is in its place".to_owned()),
         }
-        let _ = unlinkat(folder, &self.temporary, AtFlags::empty());
-        let old_mode = old.filter(|(kind, _)| *kind == FileType::RegularFile).map(|(_, mode)| mode);
-        let made = match kind {
-            EntryKind::Link => {
-                symlinkat(OsStr::from_bytes(content), folder, &self.temporary).map_err(std::io::Error::from)
+        if kind == EntryKind::Folder {
+            if old.is_some() {
+                unlinkat(folder, leaf, AtFlags::empty()).map_err(|errno| errno.to_string())?;
             }
-            EntryKind::File | EntryKind::Executable => self.write(folder, kind, content, old_mode),
-        };
-        let moved = made.and_then(|()| Ok(renameat(folder, &self.temporary, folder, leaf)?));
-        moved.map_err(|error| {
-            let _ = unlinkat(folder, &self.temporary, AtFlags::empty());
-            error.to_string()
-        })
-    }
-
-    fn write(
-        &self,
-        folder: &OwnedFd,
-        kind: EntryKind,
-        content: &[u8],
-        old_mode: Option<u32>,
-    ) -> std::io::Result<()> {
-        let executable = kind == EntryKind::Executable;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
-        let mut file = File::from(openat(folder, &self.temporary, flags, mode)?);
-        if let Some(mode) = old_mode.map(|mode| mode & 0o777) {
-            // Read permissions stay; the executable bit is the one that was kept.
-            let mode = if executable { mode | ((mode & 0o444) >> 2) } else { mode & !0o111 };
-            file.set_permissions(Permissions::from_mode(mode))?;
+            return mkdirat(folder, leaf, Mode::from_raw_mode(0o777)).map_err(|errno| errno.to_string());
         }
-        file.write_all(content)
+        let old_mode = old.filter(|(kind, _)| *kind == FileType::RegularFile).map(|(_, mode)| mode & 0o777);
+        // Read permissions stay where the mode was not kept; the executable bit is the one that was.
+        let mode = mode.or(old_mode.map(|mode| match kind {
+            EntryKind::Executable => mode | ((mode & 0o444) >> 2),
+            EntryKind::File | EntryKind::Link | EntryKind::Folder => mode & !0o111,
+        }));
+        let place = |staging: &OwnedFd| {
+            let moved = write(staging, kind, mode, content)
+                .and_then(|()| Ok(renameat(staging, TEMPORARY, folder, leaf)?));
+            if moved.is_err() {
+                let _ = unlinkat(staging, TEMPORARY, AtFlags::empty());
+            }
+            moved
+        };
+        match place(&self.staging) {
+            // Another file system is mounted in the project, or rawko's folder is on another one.
+            Err(error) if error.raw_os_error() == Some(Errno::XDEV.raw_os_error()) => place(folder),
+            placed => placed,
+        }
+        .map_err(|error| error.to_string())
     }
 
-    /// Removes a file, and the folders that are then empty.
-    pub(super) fn take(&self, path: &[u8]) -> Result<(), InTheWay> {
+    /// Removes a file or an empty folder, and the folders that are then empty and not to be kept.
+    pub(super) fn take(
+        &self,
+        path: &[u8],
+        kind: EntryKind,
+        is_kept: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<(), InTheWay> {
         let (folder, leaf) = match self.folder_of(path, Missing::Leave) {
             Ok(found) => found,
             Err(_) if !self.is_there(path) => return Ok(()),
             Err(why) => return Err(why),
         };
-        match unlinkat(folder.as_ref().unwrap_or(&self.root), leaf, AtFlags::empty()) {
+        let flags = if kind == EntryKind::Folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        match unlinkat(folder.as_ref().unwrap_or(&self.root), leaf, flags) {
             Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::NOTEMPTY | Errno::EXIST) => return Err("there is something in it now".to_owned()),
             Err(Errno::ISDIR | Errno::PERM) => return Err("a folder has taken its place".to_owned()),
             Err(errno) => return Err(errno.to_string()),
         }
         let mut above = path;
         while let Some(end) = above.iter().rposition(|byte| *byte == b'/') {
             above = above.get(..end).unwrap_or_default();
+            if is_kept(above) {
+                break;
+            }
             let Ok((folder, leaf)) = self.folder_of(above, Missing::Leave) else { break };
             if unlinkat(folder.as_ref().unwrap_or(&self.root), leaf, AtFlags::REMOVEDIR).is_err() {
                 break;
@@ -128,6 +150,22 @@ impl Restorer {
             rest = rest.get(end + 1..).unwrap_or_default();
         }
         Ok((folder, rest))
+    }
+}
+
+/// Writes a file or a link under its temporary name.
+fn write(staging: &OwnedFd, kind: EntryKind, mode: Option<u32>, content: &[u8]) -> std::io::Result<()> {
+    let _ = unlinkat(staging, TEMPORARY, AtFlags::empty());
+    if kind == EntryKind::Link {
+        return Ok(symlinkat(OsStr::from_bytes(content), staging, TEMPORARY)?);
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let most = if kind == EntryKind::Executable { 0o777 } else { 0o666 };
+    let mut file = File::from(openat(staging, TEMPORARY, flags, Mode::from_raw_mode(most))?);
+    file.write_all(content)?;
+    match mode {
+        Some(mode) => file.set_permissions(Permissions::from_mode(mode)),
+        None => Ok(()),
     }
 }
 

@@ -1,7 +1,11 @@
-//! Restores a kept tree into the project.
+//! Brings the project back to a kept tree.
 //!
-//! The tree as it is now is kept first, under its own name, so that every rewind can be undone. A rewind never touches
-//! ignored files, the index, the branch, rawko's sessions, or a file whose present content cannot be kept.
+//! The tree as it is now is kept first, under its own name, so that every rewind can be undone. What the session did not
+//! change is left alone unless that is asked for. A rewind never touches files that were ignored, the index, the branch,
+//! rawko's sessions, or a file whose present content cannot be kept.
+//!
+//! A rewind that is killed is completed by the next one: whatever it has already brought back is not taken for the work
+//! of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,12 +13,17 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::error::CheckpointError;
+use super::history::{Changed, History, WholeTree};
 use super::listing::{TreeListing, TreePath};
+use super::message::Message;
 use super::objects;
+use super::own::create_folder;
 use super::restore::{InTheWay, Restorer, shown};
-use super::snapshot::{Snapshot, TreeDifference, difference};
-use super::store::Store;
-use super::{Checkpoint, Checkpoints, END, REWIND, number};
+use super::rules::is_rule;
+use super::scratch;
+use super::snapshot::{EntryKind, Snapshot, TreeEntry};
+use super::store::{Store, ToKeep};
+use super::{Checkpoint, Checkpoints, REWIND, number};
 use crate::journal::{JournalError, SessionLock, SessionStatus, SessionStore};
 
 /// Most bytes of files that are held in memory at a time.
@@ -27,6 +36,15 @@ pub enum Execute {
     Really,
     /// Nothing is changed; the result says what would be.
     DryRun,
+}
+
+/// What a rewind brings back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What the session changed and nobody else since.
+    Session,
+    /// The whole tree, whoever changed it.
+    Everything,
 }
 
 /// What a rewind did, or would do.
@@ -44,6 +62,8 @@ pub struct Rewound {
     pub removed: Vec<String>,
     /// Files that should have been restored or removed and were not.
     pub left_alone: Vec<LeftAlone>,
+    /// Files that differ from the kept tree, and that no execution of the session changed. They are as they were.
+    pub by_others: Vec<String>,
 }
 
 /// A file that the rewind did not change.
@@ -61,44 +81,46 @@ impl Checkpoints {
     ///
     /// # Errors
     /// [`CheckpointError::Running`] where a session of this project runs, [`CheckpointError::Unknown`] and
-    /// [`CheckpointError::Gone`] where there is nothing to restore; nothing has been changed then. After any other error, what was there before is kept under the latest `rewind-` name.
-    pub fn rewind(&self, to: &str, execute: Execute) -> Result<Rewound, CheckpointError> {
+    /// [`CheckpointError::Gone`] where there is nothing to restore; nothing has been changed then. After any other error,
+    /// what was there before is kept under the latest `rewind-` name.
+    pub fn rewind(&self, to: &str, execute: Execute, extent: Extent) -> Result<Rewound, CheckpointError> {
         let _session = match execute {
             Execute::Really => Some(self.hold()?),
             Execute::DryRun => None,
         };
+        let store = self.store()?;
         let kept = self.list()?;
         let to = self.target(to, &kept)?;
-        let store = self.store()?;
-        let target = store.snapshot(&to.id)?;
-        let also: BTreeSet<TreePath> = target.keys().cloned().collect();
-        let listing = store.list(&also)?;
+        let mut also: BTreeSet<TreePath> = store.snapshot(&to.id)?.into_keys().collect();
+        also.extend(self.known(&store)?);
         if execute == Execute::DryRun {
-            let present = store.present(&to.id, &listing)?;
-            let plan = self.plan(&store, &kept, &to, &target, &present, &listing)?;
-            let shown_all = |paths: &[TreePath]| paths.iter().map(shown).collect();
+            let listing = store.list(&also)?;
+            let plan = self.plan(&store, &kept, &to, &listing, extent)?;
+            let shown_all = |paths: &mut dyn Iterator<Item = &TreePath>| paths.map(shown).collect();
             return Ok(Rewound {
-                restored: shown_all(&plan.difference.put),
-                removed: shown_all(&plan.difference.take),
+                restored: shown_all(&mut plan.put.keys()),
+                removed: shown_all(&mut plan.take.keys()),
                 left_alone: left_alone(plan.left_alone),
+                by_others: shown_all(&mut plan.by_others.iter()),
                 to,
                 before: None,
             });
         }
         let _lock = objects::lock(&store.folder)?;
+        scratch::remove_abandoned();
+        // Without this, what a killed session did could not be told from what others did once some of it is taken back.
+        self.keep_what_it_left(&store, false)?;
+        let kept = self.list()?;
+        let listing = store.list(&also)?;
+        let plan = self.plan(&store, &kept, &to, &listing, extent)?;
         let name = next_rewind(&kept);
-        let id = store.keep(&name, &listing, None)?;
+        let id = store.keep(&name, &ToKeep::before(listing, &to.id), None)?;
         let before = Checkpoint { name, id };
-        let present = if is_like(&before, &to) {
-            store.snapshot(&before.id)?
-        } else {
-            store.present(&to.id, &listing)?
-        };
-        let plan = self.plan(&store, &kept, &to, &target, &present, &listing)?;
-        let mut work = Work { store: &store, target: &target, rewound: Done::default(), plan };
-        work.carry_out()?;
-        let Done { restored, removed, left_alone: left } = work.rewound;
-        Ok(Rewound { to, before: Some(before), restored, removed, left_alone: left_alone(left) })
+        let by_others = plan.by_others.iter().map(shown).collect();
+        let Done { mut restored, mut removed, left_alone: left } = carry_out(&store, plan)?;
+        restored.sort();
+        removed.sort();
+        Ok(Rewound { to, before: Some(before), restored, removed, left_alone: left_alone(left), by_others })
     }
 
     /// Locks the session as a run does, so that it cannot be resumed meanwhile.
@@ -131,64 +153,113 @@ impl Checkpoints {
         store: &Store,
         kept: &[Checkpoint],
         to: &Checkpoint,
-        target: &Snapshot,
-        present: &Snapshot,
         listing: &TreeListing,
+        extent: Extent,
     ) -> Result<RewindPlan, CheckpointError> {
-        let TreeDifference { put, take } = difference(present, target);
+        let history = self.history(store, kept, to, listing)?;
         let mut plan = RewindPlan::default();
-        for path in put {
-            if let Some(why) = listing.skipped.get(&path) {
-                plan.left_alone.insert(path, format!("what is there now cannot be kept: {why}"));
-            } else {
-                plan.difference.put.push(path);
+        for path in history.differences() {
+            let changed = match extent {
+                Extent::Session => history.changed(&path),
+                Extent::Everything => Changed::BySession,
+            };
+            let entry = history.target.entries().get(&path);
+            match (changed, entry) {
+                (Changed::ByOthers, _) => drop(plan.by_others.insert(path)),
+                (Changed::ByBoth, _) => {
+                    let why = "the session changed it, and somebody else did since";
+                    plan.left_alone.insert(path, why.to_owned());
+                }
+                (Changed::Unclear, _) => {
+                    let why = "changed after the last record of the session, which was killed: by its last command or by \
+                               somebody else";
+                    plan.left_alone.insert(path, why.to_owned());
+                }
+                (Changed::BySession, Some(entry)) => match listing.skipped.get(&path) {
+                    Some(why) => {
+                        plan.left_alone.insert(path, format!("what is there now cannot be kept: {why}"));
+                    }
+                    None => drop(plan.put.insert(path, entry.clone())),
+                },
+                (Changed::BySession, None) => {
+                    let kind =
+                        history.present.entries().get(&path).map_or(EntryKind::File, |entry| entry.kind);
+                    if history.target.at(&path).is_some() {
+                        // It was a folder with something in it, which may not come back itself.
+                        plan.make.insert(path.clone());
+                    }
+                    plan.take.insert(path, kind);
+                }
             }
         }
-        let not_kept: BTreeSet<String> = store.not_kept(&to.id)?.into_iter().collect();
-        let was_kept = |path: &TreePath| {
-            let shown = format!("{} (", path.escape_ascii());
-            !not_kept.iter().any(|line| line.starts_with(&shown))
-        };
-        let of_session = if take.is_empty() { None } else { files_of_session(store, kept)? };
-        plan.difference.take = take
-            .into_iter()
-            .filter(was_kept)
-            // A file that was made after the session ended is not the session's to remove.
-            .filter(|path| of_session.as_ref().is_none_or(|known| known.contains(path)))
+        self.spare_what_was_not_kept(store, to, listing, &history, &mut plan)?;
+        plan.folders = plan
+            .take
+            .keys()
+            .flat_map(|path| folders_above(path))
+            .filter(|folder| match extent {
+                _ if history.target.at(folder).is_some() => true,
+                Extent::Session => history.changed(folder) != Changed::BySession,
+                Extent::Everything => false,
+            })
             .collect();
         Ok(plan)
     }
+
+    /// What is not in the kept tree because it was ignored or could not be kept then was there all the same.
+    fn spare_what_was_not_kept(
+        &self,
+        store: &Store,
+        to: &Checkpoint,
+        listing: &TreeListing,
+        history: &History,
+        plan: &mut RewindPlan,
+    ) -> Result<(), CheckpointError> {
+        let candidates: BTreeSet<TreePath> = plan
+            .take
+            .iter()
+            .filter(|(_, kind)| **kind != EntryKind::Folder)
+            .map(|(path, _)| path.clone())
+            .collect();
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        let Message { not_kept, gone, .. } = store.message(&to.id)?;
+        let ignored = store.ignored_by(&rules(store, &history.target)?, &candidates, listing)?;
+        for path in candidates {
+            let begin = format!("{} (", path.escape_ascii());
+            let why = match not_kept.iter().find_map(|line| line.strip_prefix(&begin)) {
+                Some(why) => format!("it was there before and not kept: {}", why.trim_end_matches(')')),
+                None if ignored.contains(&path) && !gone.contains(&path) => {
+                    "it was ignored then, so it was not kept".to_owned()
+                }
+                None => continue,
+            };
+            plan.take.remove(&path);
+            plan.make.remove(&path);
+            plan.left_alone.insert(path, why);
+        }
+        Ok(())
+    }
 }
 
-/// Every file that any kept tree of the session has; `None` where its end is not known.
-fn files_of_session(
-    store: &Store,
-    kept: &[Checkpoint],
-) -> Result<Option<BTreeSet<TreePath>>, CheckpointError> {
-    if !kept.iter().any(|kept| kept.name == END) {
-        return Ok(None);
-    }
-    let mut files = BTreeSet::new();
-    // A tree that a rewind replaced may hold files that other people made.
-    for kept in kept.iter().filter(|kept| !kept.name.starts_with(REWIND)) {
-        match store.snapshot(&kept.id) {
-            Ok(snapshot) => files.extend(snapshot.into_keys()),
-            // A lost tree is skipped; the others still count.
-            Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Some(files))
+/// The lists of what is ignored that a kept tree has.
+fn rules<'a>(store: &Store, tree: &'a WholeTree) -> Result<Vec<(&'a TreePath, Vec<u8>)>, CheckpointError> {
+    let is_list = |(path, entry): &(&TreePath, &TreeEntry)| is_rule(path) && entry.kind != EntryKind::Folder;
+    let (paths, ids): (Vec<&TreePath>, Vec<&str>) =
+        tree.entries().iter().filter(is_list).map(|(path, entry)| (path, entry.id.as_str())).unzip();
+    Ok(paths.into_iter().zip(store.objects().contents(&ids)?).collect())
+}
+
+/// The folders that a path lies in.
+fn folders_above(path: &[u8]) -> impl Iterator<Item = TreePath> + '_ {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    ends.filter_map(|end| path.get(..end).map(<[u8]>::to_vec))
 }
 
 fn next_rewind(kept: &[Checkpoint]) -> String {
     let numbers = kept.iter().filter_map(|kept| number(kept.name.strip_prefix(REWIND)?));
     format!("{REWIND}{}", numbers.max().unwrap_or_default().saturating_add(1))
-}
-
-/// Whether two trees name their files' contents in the same way.
-fn is_like(a: &Checkpoint, b: &Checkpoint) -> bool {
-    a.id.len() == b.id.len()
 }
 
 fn left_alone(left: BTreeMap<TreePath, InTheWay>) -> Vec<LeftAlone> {
@@ -198,8 +269,16 @@ fn left_alone(left: BTreeMap<TreePath, InTheWay>) -> Vec<LeftAlone> {
 /// What the rewind will do.
 #[derive(Debug, Default)]
 struct RewindPlan {
-    difference: TreeDifference,
+    /// Files to write, links and empty folders to make.
+    put: Snapshot,
+    /// What to remove.
+    take: BTreeMap<TreePath, EntryKind>,
+    /// Folders to make where something was removed.
+    make: BTreeSet<TreePath>,
+    /// Folders that stay where they become empty.
+    folders: BTreeSet<TreePath>,
     left_alone: BTreeMap<TreePath, InTheWay>,
+    by_others: BTreeSet<TreePath>,
 }
 
 /// What the rewind has done.
@@ -210,77 +289,49 @@ struct Done {
     left_alone: BTreeMap<TreePath, InTheWay>,
 }
 
-/// One rewind being carried out.
-struct Work<'a> {
-    store: &'a Store,
-    target: &'a Snapshot,
-    plan: RewindPlan,
-    rewound: Done,
-}
-
-impl Work<'_> {
-    fn carry_out(&mut self) -> Result<(), CheckpointError> {
-        let restorer = Restorer::new(&self.store.place.project)?;
-        let TreeDifference { put, take } = std::mem::take(&mut self.plan.difference);
-        self.rewound.left_alone = std::mem::take(&mut self.plan.left_alone);
-        // First the `.gitignore` files: a file that was ignored then must not be removed now, whatever the session
-        // wrote there.
-        let (rules, put): (Vec<_>, Vec<_>) = put.into_iter().partition(|path| is_rule(path));
-        let (new_rules, take): (Vec<_>, Vec<_>) = take.into_iter().partition(|path| is_rule(path));
-        let rules_change = !rules.is_empty() || !new_rules.is_empty();
-        self.take_all(&restorer, new_rules);
-        self.put_all(&restorer, &rules)?;
-        let take = if rules_change && !take.is_empty() {
-            let not_ignored = self.store.not_ignored()?;
-            take.into_iter().filter(|path| not_ignored.contains(path)).collect()
-        } else {
-            take
-        };
-        self.take_all(&restorer, take);
-        self.put_all(&restorer, &put)?;
-        self.rewound.restored.sort();
-        self.rewound.removed.sort();
-        Ok(())
-    }
-
-    fn take_all(&mut self, restorer: &Restorer, paths: Vec<TreePath>) {
-        for path in paths {
-            match restorer.take(&path) {
-                Ok(()) => self.rewound.removed.push(shown(&path)),
-                Err(why) => {
-                    self.rewound.left_alone.insert(path, why);
-                }
-            }
+fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
+    let staging = store.folder.join("staging");
+    create_folder(&staging)?;
+    let restorer = Restorer::new(&store.place.project, &staging)?;
+    let mut done = Done { left_alone: plan.left_alone, ..Done::default() };
+    // What lies in a folder goes before the folder.
+    for (path, kind) in plan.take.into_iter().rev() {
+        match restorer.take(&path, kind, &|folder| plan.folders.contains(folder)) {
+            Ok(()) => done.removed.push(shown(&path)),
+            Err(why) => drop(done.left_alone.insert(path, why)),
         }
     }
-
-    fn put_all(&mut self, restorer: &Restorer, paths: &[TreePath]) -> Result<(), CheckpointError> {
-        let entries: Vec<_> = paths.iter().filter_map(|path| Some((path, self.target.get(path)?))).collect();
-        let mut rest = entries.as_slice();
-        while !rest.is_empty() {
-            let mut bytes = 0;
-            let fits = rest.iter().take_while(|(_, entry)| {
-                let first = bytes == 0;
-                bytes += entry.size.max(1);
-                first || bytes <= PIECE
-            });
-            let (piece, later) = rest.split_at(fits.count());
-            let ids: Vec<&str> = piece.iter().map(|(_, entry)| entry.id.as_str()).collect();
-            let contents = self.store.objects().contents(&ids)?;
-            for ((path, entry), content) in piece.iter().zip(contents) {
-                match restorer.put(path, entry.kind, &content) {
-                    Ok(()) => self.rewound.restored.push(shown(path)),
-                    Err(why) => {
-                        self.rewound.left_alone.insert((*path).clone(), why);
-                    }
-                }
-            }
-            rest = later;
+    for path in plan.make {
+        if let Err(why) = restorer.put(&path, EntryKind::Folder, None, &[]) {
+            done.left_alone.insert(path, why);
         }
-        Ok(())
     }
-}
-
-fn is_rule(path: &[u8]) -> bool {
-    path.rsplit(|byte| *byte == b'/').next() == Some(b".gitignore")
+    let entries: Vec<(&TreePath, &TreeEntry)> = plan.put.iter().collect();
+    let mut rest = entries.as_slice();
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = rest.iter().take_while(|(_, entry)| {
+            let first = bytes == 0;
+            bytes += entry.size.max(1);
+            first || bytes <= PIECE
+        });
+        let (piece, later) = rest.split_at(fits.count());
+        let with_content = || piece.iter().filter(|(_, entry)| entry.kind != EntryKind::Folder);
+        let ids: Vec<&str> = with_content().map(|(_, entry)| entry.id.as_str()).collect();
+        let mut contents = store.objects().contents(&ids)?.into_iter();
+        for (path, entry) in piece {
+            let content = match entry.kind {
+                EntryKind::Folder => Vec::new(),
+                EntryKind::File | EntryKind::Executable | EntryKind::Link => {
+                    contents.next().unwrap_or_default()
+                }
+            };
+            match restorer.put(path, entry.kind, entry.mode, &content) {
+                Ok(()) => done.restored.push(shown(path)),
+                Err(why) => drop(done.left_alone.insert((*path).clone(), why)),
+            }
+        }
+        rest = later;
+    }
+    Ok(done)
 }

@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
-use super::Checkpoints;
 use super::error::CheckpointError;
 use super::objects::{self, Objects};
 use super::own::{self, create_folder};
 use super::place::ObjectFormat;
+use super::scratch;
+use super::store::Store;
+use super::{Checkpoint, Checkpoints, END, number};
 
 impl Checkpoints {
-    /// Gives `other` the trees that its journal names and this session kept. What is gone already is passed over.
+    /// Gives `other` the trees that its journal names and this session kept, and those that were kept beside them until
+    /// its journal ends. What is gone already is passed over.
     ///
     /// # Errors
     /// [`CheckpointError`]: some may not be shared then, and are gone for `other` when this session is removed.
@@ -19,12 +22,14 @@ impl Checkpoints {
         }
         let (from, to) = (self.store()?, other.store()?);
         let _lock = objects::lock(&to.folder)?;
+        scratch::remove_abandoned();
         // Without it the fork's work cannot be verified, but all else can be done.
         let _ = self.share_records(other);
-        for (iteration, id) in &other.recorded {
-            let shared = from
-                .objects_of(id)
-                .and_then(|objects| objects.share_with(&to.objects(), &iteration.to_string(), id));
+        let recorded = other.recorded.iter().map(|(iteration, id)| (iteration.to_string(), id.clone()));
+        let beside = self.kept_beside(&from, other.last_sign)?;
+        for (name, id) in recorded.chain(beside) {
+            let shared =
+                from.objects_of(&id).and_then(|objects| objects.share_with(&to.objects(), &name, &id));
             match shared {
                 Ok(()) | Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => {}
                 Err(error) => return Err(error),
@@ -35,6 +40,21 @@ impl Checkpoints {
 }
 
 impl Checkpoints {
+    /// What was kept until `until`, other than before executions: what they left, and what rewinds replaced.
+    fn kept_beside(
+        &self,
+        store: &Store,
+        until: Option<u64>,
+    ) -> Result<Vec<(String, String)>, CheckpointError> {
+        let Some(until) = until else { return Ok(Vec::new()) };
+        let mut kept = self.list()?;
+        kept.retain(|kept| number(&kept.name).is_none() && kept.name != END);
+        let messages = store.messages(&kept)?;
+        let at = |kept: &Checkpoint| messages.get(&kept.id).and_then(|message| message.at);
+        kept.retain(|kept| at(kept).is_some_and(|at| at <= until));
+        Ok(kept.into_iter().map(|kept| (kept.name, kept.id)).collect())
+    }
+
     /// Copies what surrounded the project at the beginning of each task.
     fn share_records(&self, other: &Self) -> std::io::Result<()> {
         for entry in std::fs::read_dir(&self.directory)? {

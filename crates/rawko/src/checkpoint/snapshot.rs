@@ -1,4 +1,4 @@
-//! A tree as a list of its files, and the difference between two of them.
+//! A tree as a list of its files.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,25 @@ pub(super) struct TreeEntry {
     /// Names the content.
     pub(super) id: String,
     pub(super) size: u64,
+    /// The permissions of a file, where they are known.
+    pub(super) mode: Option<u32>,
+}
+
+impl TreeEntry {
+    /// Whether both are the same as far as it is known. What is named in different ways cannot be compared.
+    fn is_like(&self, other: &Self) -> bool {
+        let same_mode = self.mode.is_none() || other.mode.is_none() || self.mode == other.mode;
+        let same_content = self.id == other.id || self.id.len() != other.id.len();
+        self.kind == other.kind && same_content && same_mode
+    }
+}
+
+/// Whether what is at a path in two trees is the same.
+pub(super) fn same(a: Option<&TreeEntry>, b: Option<&TreeEntry>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.is_like(b),
+        (a, b) => a.is_none() && b.is_none(),
+    }
 }
 
 /// The kind of a file.
@@ -25,6 +44,8 @@ pub(super) enum EntryKind {
     Executable,
     /// A symbolic link; the content is where it leads.
     Link,
+    /// A folder that is of interest for itself: an empty one. Git keeps none.
+    Folder,
 }
 
 impl EntryKind {
@@ -34,28 +55,13 @@ impl EntryKind {
             Self::File => "100644",
             Self::Executable => "100755",
             Self::Link => "120000",
+            Self::Folder => "040000",
         }
     }
 
     pub(super) fn of_mode(mode: &str) -> Option<Self> {
         [Self::File, Self::Executable, Self::Link].into_iter().find(|kind| kind.mode() == mode)
     }
-}
-
-/// The changes that lead from one tree to another.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct TreeDifference {
-    /// Files to write: new or changed.
-    pub(super) put: Vec<TreePath>,
-    /// Files to remove.
-    pub(super) take: Vec<TreePath>,
-}
-
-/// The changes that lead from `from` to `to`.
-pub(super) fn difference(from: &Snapshot, to: &Snapshot) -> TreeDifference {
-    let put = to.iter().filter(|(path, entry)| from.get(*path) != Some(entry));
-    let take = from.keys().filter(|path| !to.contains_key(*path));
-    TreeDifference { put: put.map(|(path, _)| path.clone()).collect(), take: take.cloned().collect() }
 }
 
 /// Reads what `git ls-tree -r -z -l` writes. Other repositories, and names that no honest tree holds, are left out.
@@ -70,7 +76,7 @@ fn record(record: &[u8]) -> Option<(TreePath, TreeEntry)> {
     let kind = EntryKind::of_mode(words.next()?)?;
     let id = words.nth(1)?.to_owned();
     let size = words.next()?.parse().ok()?;
-    Some((record.get(tab + 1..)?.to_vec(), TreeEntry { kind, id, size }))
+    Some((record.get(tab + 1..)?.to_vec(), TreeEntry { kind, id, size, mode: None }))
 }
 
 #[cfg(test)]

@@ -7,12 +7,14 @@ use super::diff::{self, DiffDetail};
 use super::error::CheckpointError;
 use super::git::Git;
 use super::listing::{self, Never, TreeListing, TreePath};
+use super::message::Message;
 use super::objects::Objects;
 use super::own::{self, SessionIndex};
 use super::place::{self, ObjectFormat, UserFolders, WorkTree};
 use super::scratch::Scratch;
-use super::snapshot::Snapshot;
-use super::{Changes, Checkpoint, Checkpoints, Until};
+use super::snapshot::{EntryKind, Snapshot, TreeEntry};
+use super::{Changes, Checkpoint, Checkpoints, Until, folders, rules};
+use crate::driver::now;
 
 /// Begins the id of a tree that an older rawko kept as plain copies, on a machine without git. A SHA-256 follows.
 const COPY: &str = "copy-";
@@ -77,10 +79,21 @@ impl Store {
         listing::list(&self.git, &self.place, &scratch, &self.user, &self.never, also)
     }
 
-    /// The files that are not ignored, now.
-    pub(super) fn not_ignored(&self) -> Result<BTreeSet<TreePath>, CheckpointError> {
+    /// Those of `paths` that are ignored where `rules` are the lists of what is ignored, by path.
+    pub(super) fn ignored_by(
+        &self,
+        rules: &[(&TreePath, Vec<u8>)],
+        paths: &BTreeSet<TreePath>,
+        listing: &TreeListing,
+    ) -> Result<BTreeSet<TreePath>, CheckpointError> {
         let scratch = Scratch::new(self.objects().format())?;
-        listing::not_ignored(&self.git, &self.place, &scratch, &self.user)
+        let place = if listing.stands_alone { self.place.alone() } else { self.place.clone() };
+        rules::ignored(&self.git, &place, &scratch, &self.user, rules, paths)
+    }
+
+    /// The empty folders, now.
+    pub(super) fn empty_folders(&self, listing: &TreeListing) -> BTreeSet<TreePath> {
+        folders::empty(&self.place.project, listing, &self.never)
     }
 
     /// What is ignored, now; a folder that is ignored as a whole ends with a slash.
@@ -89,16 +102,22 @@ impl Store {
         listing::ignored(&self.git, &self.place, &scratch, &self.user)
     }
 
-    /// Keeps the files of `listing` under `name`, and forgets what was kept under `forget`.
+    /// Keeps a tree under `name`, and forgets what was kept under `forget`.
     pub(super) fn keep(
         &self,
         name: &str,
-        listing: &TreeListing,
+        tree: &ToKeep<'_>,
         forget: Option<&str>,
     ) -> Result<String, CheckpointError> {
         let objects = self.objects();
         let index = SessionIndex::of(&self.folder)?;
-        objects.keep(&Scratch::new(objects.format())?, name, listing, index.path(), forget)
+        let mut folders = self.empty_folders(&tree.listing);
+        let not_seen =
+            |entry: &Option<TreeEntry>| entry.as_ref().is_some_and(|entry| entry.kind == EntryKind::Folder);
+        folders.retain(|path| !tree.instead.contains_key(path));
+        folders.extend(tree.instead.iter().filter(|(_, was)| not_seen(was)).map(|(path, _)| path.clone()));
+        let message = Message::of(&tree.listing, folders, now().0, tree.to);
+        objects.keep(&Scratch::new(objects.format())?, name, tree, &message, index.path(), forget)
     }
 
     pub(super) fn names(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
@@ -113,7 +132,36 @@ impl Store {
     }
 
     pub(super) fn not_kept(&self, id: &str) -> Result<Vec<String>, CheckpointError> {
-        self.objects_of(id)?.not_kept(id)
+        Ok(self.message(id)?.not_kept)
+    }
+
+    /// What was recorded beside a kept tree.
+    pub(super) fn message(&self, id: &str) -> Result<Message, CheckpointError> {
+        self.objects_of(id)?.message(id)
+    }
+
+    /// What was recorded beside the kept trees, by their ids; of those that are still there.
+    pub(super) fn messages(&self, kept: &[Checkpoint]) -> Result<BTreeMap<String, Message>, CheckpointError> {
+        let ids: BTreeSet<&str> = kept.iter().map(|kept| kept.id.as_str()).collect();
+        // Trees may be named in two ways, and one question is about one of them.
+        let (short, long): (Vec<&str>, Vec<&str>) = ids
+            .into_iter()
+            .filter(|id| ObjectFormat::of_id(id).is_some())
+            .partition(|id| ObjectFormat::of_id(id) == Some(ObjectFormat::Sha1));
+        let mut messages = BTreeMap::new();
+        for ids in [short, long] {
+            for (id, commit) in ids.iter().zip(self.objects().those_there(&ids)?) {
+                messages.extend(commit.map(|commit| ((*id).to_owned(), Message::read(&commit))));
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Names the content of a kept tree.
+    pub(super) fn tree_of(&self, id: &str) -> Result<String, CheckpointError> {
+        let objects = self.objects_of(id)?;
+        let name = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
+        objects.read(&objects.scratch_for(id)?, "names the tree").args(name).line()
     }
 
     /// The tree as it is now, with contents named in the format of `like`. Nothing is kept.
@@ -174,6 +222,41 @@ impl Store {
             DiffDetail::Lines => diff::patch(&objects, &scratch, &from.id, &after)?,
         };
         Ok(Changes { from, to, files, patch, not_kept })
+    }
+}
+
+/// A tree that is to be kept: the files of a listing, but for some.
+#[derive(Debug)]
+pub(super) struct ToKeep<'a> {
+    pub(super) listing: TreeListing,
+    /// What is kept at these paths instead of what is there.
+    pub(super) instead: BTreeMap<TreePath, Option<TreeEntry>>,
+    /// What a rewind is about to bring back.
+    to: Option<&'a str>,
+}
+
+impl<'a> ToKeep<'a> {
+    pub(super) fn of(listing: TreeListing) -> Self {
+        Self { listing, instead: BTreeMap::new(), to: None }
+    }
+
+    /// Before the tree `to` is brought back.
+    pub(super) fn before(listing: TreeListing, to: &'a str) -> Self {
+        Self { to: Some(to), ..Self::of(listing) }
+    }
+
+    /// The same, but with other things at some paths.
+    pub(super) fn with(&self, instead: BTreeMap<TreePath, Option<TreeEntry>>) -> Self {
+        let mut listing = self.listing.clone();
+        for (path, entry) in &instead {
+            match entry {
+                Some(entry) if entry.kind != EntryKind::Folder => {
+                    listing.files.insert(path.clone(), entry.mode)
+                }
+                Some(_) | None => listing.files.remove(path),
+            };
+        }
+        Self { listing, instead, to: self.to }
     }
 }
 

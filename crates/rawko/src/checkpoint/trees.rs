@@ -87,7 +87,7 @@ impl Checkpoints {
         let kept = store.list(&BTreeSet::new())?.files;
         let ignored = store.ignored()?;
         let text = |path: Vec<u8>| String::from_utf8(path).ok();
-        Ok(ignored.into_iter().filter(|path| !kept.contains(path)).filter_map(text).collect())
+        Ok(ignored.into_iter().filter(|path| !kept.contains_key(path)).filter_map(text).collect())
     }
 }
 
@@ -135,7 +135,7 @@ impl Trees {
     /// # Errors
     /// If a file cannot be read or written.
     pub(crate) fn write(&self, to: &Path, choose: &dyn Fn(&str) -> Version) -> Result<(), CheckpointError> {
-        let restorer = Restorer::new(to)?;
+        let restorer = Restorer::new(to, self.scratch.path())?;
         let put = |path: &[u8], entry: &TreeEntry, content: &[u8]| {
             let wrong = |why: String| {
                 CheckpointError::io(
@@ -144,7 +144,7 @@ impl Trees {
                     std::io::Error::other(why),
                 )
             };
-            restorer.put(path, entry.kind, content).map_err(wrong)
+            restorer.put(path, entry.kind, None, content).map_err(wrong)
         };
         let mut chosen: Vec<(&Vec<u8>, &TreeEntry)> = Vec::new();
         let paths: BTreeSet<&Vec<u8>> = self.first.keys().chain(self.now.keys()).collect();

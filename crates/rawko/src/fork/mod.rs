@@ -111,13 +111,17 @@ impl Rawko {
         let lost = old.header.forked_from.as_ref().and_then(|from| from.lost.clone());
         let from = ForkedFrom { session, record: taken.last, lost };
         let header = self.header(&id, task, setup, Some(from.clone()));
-        let path = store.create_filled(&header, |writer| taken.write(writer))?;
-        let made = read(&path)?;
-        let shared = fold(&made).session.shared();
-        // What the shared records kept is the fork's too, so that it outlives the old session.
-        let checkpoints = Checkpoints::of_journal(self.project(), &old_path, &old);
-        let kept = checkpoints.share_with(&Checkpoints::of_journal(self.project(), &path, &made));
-        let not_shared = kept.err().map(|error| format!("its checkpoints are not shared: {error}"));
+        let (mut shared, mut not_shared) = (None, None);
+        let path = store.create_filled(&header, |writer| {
+            taken.write(writer)?;
+            let made = read(writer.path())?;
+            shared = fold(&made).session.shared();
+            // What the shared records kept is the fork's too, so that it outlives the old session.
+            let checkpoints = Checkpoints::of_journal(self.project(), &old_path, &old);
+            let kept = checkpoints.share_with(&Checkpoints::of_journal(self.project(), writer.path(), &made));
+            not_shared = kept.err().map(|error| format!("its checkpoints are not shared: {error}"));
+            Ok(())
+        })?;
         Ok(Fork { session: id, journal: path, from, shared, stopped: taken.stopped, not_shared })
     }
 

@@ -1,6 +1,6 @@
 //! The folder of sessions: new ones, finding one by the beginning of its id, listing them without reading them whole.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use super::info::SessionInfo;
 use super::lock::{SessionLock, holder};
 use super::record::JournalHeader;
 use super::writer::{FILE_NAME, JournalWriter};
+use crate::checkpoint::Checkpoints;
+use crate::private::create_private_dir;
 use crate::session_id;
 
 /// What the folder of a session is called before its id while it is being made.
@@ -59,6 +61,7 @@ impl SessionStore {
         header: &JournalHeader,
         fill: impl FnOnce(&mut JournalWriter) -> Result<(), JournalError>,
     ) -> Result<PathBuf, JournalError> {
+        let making = self.making()?;
         self.remove_half_made();
         let unfinished = self.folder.join(format!("{HALF_MADE}{}", header.session));
         let directory = self.folder.join(&header.session);
@@ -69,37 +72,56 @@ impl SessionStore {
                 .map_err(|error| JournalError::io("cannot create", &directory, error))
         });
         if made.is_err() {
-            let _ = std::fs::remove_dir_all(&unfinished);
+            self.discard(&unfinished);
         }
         sync_directory(&self.folder);
+        drop(making);
         made.map(|()| directory.join(FILE_NAME))
     }
 
-    /// Removes what is left of a session whose process was killed while it made it.
+    /// The right to make a session out of others, which one process has at a time. It ends with the process. `None` where the
+    /// file system has no such locks.
+    fn making(&self) -> Result<Option<File>, JournalError> {
+        self.refuse_link()?;
+        create_private_dir(&self.folder)
+            .map_err(|error| JournalError::io("cannot create", &self.folder, error))?;
+        let folder =
+            File::open(&self.folder).map_err(|error| JournalError::io("cannot open", &self.folder, error))?;
+        Ok(folder.lock().is_ok().then_some(folder))
+    }
+
+    /// Removes what is left of sessions whose processes were killed while they made or removed them. Nobody else makes one
+    /// meanwhile; one without a journal was not begun, or is nearly gone.
     fn remove_half_made(&self) {
-        if self.refuse_link().is_err() {
-            return;
-        }
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(HALF_MADE)) {
             let journal = entry.path().join(FILE_NAME);
-            // Whoever is making it locks it before there is a journal.
-            if journal.exists() && holder(&journal).is_none() {
-                let _ = std::fs::remove_dir_all(entry.path());
+            if holder(&journal).is_none() {
+                self.discard(&entry.path());
             }
         }
+    }
+
+    /// Removes a half-made session, and what git keeps of it.
+    fn discard(&self, unfinished: &Path) {
+        let name = name_of(unfinished);
+        if let (Some(session), Some(project)) = (name.strip_prefix(HALF_MADE), self.folder.ancestors().nth(2))
+        {
+            let _ = Checkpoints::new(project, unfinished, session).forget();
+        }
+        let _ = std::fs::remove_dir_all(unfinished);
     }
 
     fn create_at(&self, directory: &Path, header: &JournalHeader) -> Result<JournalWriter, JournalError> {
         self.refuse_link()?;
         let writer = JournalWriter::create(directory, header)?;
         let ignore = self.folder.join(".gitignore");
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&ignore) {
-            Ok(mut file) => file.write_all(b"*\n"),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(error),
+        // One that is empty was begun by a process that was killed.
+        if !std::fs::symlink_metadata(&ignore).is_ok_and(|found| found.len() > 0) {
+            open_own(&ignore, OpenOptions::new().append(true).create(true).mode(0o600))?
+                .write_all(b"*\n")
+                .map_err(|error| JournalError::io("cannot write", &ignore, error))?;
         }
-        .map_err(|error| JournalError::io("cannot write", &ignore, error))?;
         Ok(writer)
     }
 
@@ -130,8 +152,9 @@ impl SessionStore {
         last_look(&directory);
         // Out of the way first: while its files go one by one, another process could take the half of it for a session.
         let removed = self.folder.join(format!("{HALF_MADE}{}", name_of(&directory)));
+        let making = self.making()?;
         let done = std::fs::rename(&directory, &removed).and_then(|()| std::fs::remove_dir_all(&removed));
-        drop(held);
+        drop((held, making));
         done.map_err(|error| JournalError::io("cannot remove", &directory, error))
     }
 
@@ -244,6 +267,9 @@ mod tests {
     fn what_was_half_made_when_its_process_was_killed_is_no_session_and_goes() {
         let dir = tempfile::tempdir().unwrap();
         let store = SessionStore::at(dir.path().join("sessions"));
+        // Killed before there was a journal, and before the list of what git ignores was filled.
+        std::fs::create_dir_all(store.folder.join(".half-made-zero")).unwrap();
+        std::fs::write(store.folder.join(".gitignore"), "").unwrap();
         let being_made = store.create_at(&store.folder.join(".half-made-one"), &header("one")).unwrap();
         assert!(store.list().unwrap().is_empty());
         assert!(matches!(store.find("last"), Err(JournalError::NotFound { .. })));
@@ -253,6 +279,7 @@ mod tests {
         drop(being_made);
         store.create_filled(&header("three"), |_| Ok(())).unwrap();
         assert_eq!(names(&store), [".gitignore", "three", "two"]);
+        assert_eq!(std::fs::read_to_string(store.folder.join(".gitignore")).unwrap(), "*\n");
         assert!(JournalWriter::reopen(&two).is_ok());
     }
 }

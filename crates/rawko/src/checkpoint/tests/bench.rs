@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::checkpoint::place::UserFolders;
-use crate::checkpoint::{Changes, Checkpoints, DiffDetail, Execute, Rewound, Span};
+use crate::checkpoint::{Changes, Checkpoints, DiffDetail, Execute, Extent, Rewound, Span};
 use crate::journal::{FORMAT, JournalHeader};
 
 pub(super) const SESSION: &str = "20261122-094512-417-x7f2k";
@@ -161,7 +161,7 @@ impl Bench {
 
     #[track_caller]
     pub(super) fn rewind(&self, to: &str) -> Rewound {
-        self.checkpoints.rewind(to, Execute::Really).unwrap()
+        self.checkpoints.rewind(to, Execute::Really, Extent::Session).unwrap()
     }
 
     #[track_caller]

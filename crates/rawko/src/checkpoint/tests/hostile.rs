@@ -9,7 +9,7 @@ use super::bench::{Bench, SESSION};
 use crate::checkpoint::git::Git;
 use crate::checkpoint::place::{ObjectFormat, UserFolders, WorkTree};
 use crate::checkpoint::scratch::Scratch;
-use crate::checkpoint::{CheckpointError, Checkpoints, DiffDetail, Execute, Span};
+use crate::checkpoint::{CheckpointError, Checkpoints, DiffDetail, Execute, Extent, Span};
 
 /// A repository with a program that leaves a mark when it is run.
 struct Trap {
@@ -82,10 +82,10 @@ fn walk_around(checkpoints: &Checkpoints, project: &Path) {
         changes.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
         ["new.trap", "tracked"]
     );
-    checkpoints.rewind("1", Execute::DryRun).unwrap();
-    let done = checkpoints.rewind("1", Execute::Really).unwrap();
+    checkpoints.rewind("1", Execute::DryRun, Extent::Session).unwrap();
+    let done = checkpoints.rewind("1", Execute::Really, Extent::Session).unwrap();
     assert_eq!((done.restored, done.removed), (vec!["tracked".to_owned()], vec!["new.trap".to_owned()]));
-    checkpoints.rewind("rewind-1", Execute::Really).unwrap();
+    checkpoints.rewind("rewind-1", Execute::Really, Extent::Session).unwrap();
     checkpoints.list().unwrap();
     checkpoints.forget().unwrap();
 }
@@ -274,7 +274,7 @@ fn a_remote_that_would_be_asked_for_what_is_missing() {
     let mut checkpoints = trap.bench.checkpoints.clone();
     checkpoints.recorded.insert(1, missing.to_owned());
     for result in [
-        checkpoints.rewind("1", Execute::Really).map(drop),
+        checkpoints.rewind("1", Execute::Really, Extent::Session).map(drop),
         checkpoints.changes(Span::Session, DiffDetail::Lines).map(drop),
     ] {
         let error = result.unwrap_err();
@@ -320,7 +320,7 @@ fn names_in_a_journal_are_no_options_and_no_expressions() {
     for id in ["--upload-pack=x", "HEAD", "main:tracked", "", "-", "copy-../../x", "copy-", "ABCDEF"] {
         let mut checkpoints = bench.checkpoints.clone();
         checkpoints.recorded.insert(1, id.to_owned());
-        let error = checkpoints.rewind("1", Execute::Really).unwrap_err();
+        let error = checkpoints.rewind("1", Execute::Really, Extent::Session).unwrap_err();
         assert!(matches!(error, CheckpointError::Gone { .. }), "{id}: {error}");
     }
 }
@@ -347,7 +347,7 @@ fn a_tree_with_names_that_lead_elsewhere() {
         let mut checkpoints = bench.checkpoints.clone();
         checkpoints.recorded.insert(1, commit);
         let before = (bench.tree(), bench.users_own());
-        let done = checkpoints.rewind("1", Execute::Really).unwrap();
+        let done = checkpoints.rewind("1", Execute::Really, Extent::Session).unwrap();
         assert!(!done.restored.iter().any(|name| name.contains(path[1])), "{done:?}");
         bench.rewind(&done.before.unwrap().name);
         assert_eq!((bench.tree(), bench.users_own()), before, "{path:?}");

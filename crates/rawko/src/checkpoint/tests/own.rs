@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::bench::{Bench, SESSION};
-use crate::checkpoint::{Checkpoints, DiffDetail, Execute, Span};
+use crate::checkpoint::{Checkpoints, DiffDetail, Execute, Extent, Span};
 
 fn in_session(bench: &Bench, name: &str) -> PathBuf {
     bench.path(format!(".rawko/sessions/{SESSION}")).join(name)
@@ -20,8 +20,8 @@ fn is_refused(bench: &Bench) {
     let checkpoints = &bench.checkpoints;
     let errors = [
         checkpoints.take(1).map(drop),
-        checkpoints.rewind("1", Execute::Really).map(drop),
-        checkpoints.rewind("1", Execute::DryRun).map(drop),
+        checkpoints.rewind("1", Execute::Really, Extent::Session).map(drop),
+        checkpoints.rewind("1", Execute::DryRun, Extent::Session).map(drop),
         checkpoints.changes(Span::Session, DiffDetail::Lines).map(drop),
         checkpoints.list().map(drop),
         checkpoints.forget(),

@@ -1,7 +1,7 @@
 //! Bringing trees back.
 
 use super::bench::{Bench, header};
-use crate::checkpoint::{CheckpointError, Execute};
+use crate::checkpoint::{CheckpointError, Execute, Extent};
 use crate::journal::SessionLock;
 
 #[test]
@@ -31,7 +31,7 @@ fn a_rewind_brings_the_tree_back_and_can_be_undone() {
     let after = bench.tree();
     let own = bench.users_own();
 
-    let dry = bench.checkpoints.rewind("1", Execute::DryRun).unwrap();
+    let dry = bench.checkpoints.rewind("1", Execute::DryRun, Extent::Session).unwrap();
     assert_eq!(bench.tree(), after);
     let done = bench.rewind("1");
     assert_eq!((&dry.restored, &dry.removed), (&done.restored, &done.removed));
@@ -64,7 +64,7 @@ fn a_number_means_the_tree_before_that_execution() {
         assert_eq!(bench.read("file"), content, "{to}");
     }
     for to in ["4", "nothing", "", "rewind-99", "-1"] {
-        let error = bench.checkpoints.rewind(to, Execute::Really).unwrap_err();
+        let error = bench.checkpoints.rewind(to, Execute::Really, Extent::Session).unwrap_err();
         assert!(
             matches!(&error, CheckpointError::Unknown { kept, .. } if kept.contains(&"3".to_owned())),
             "{to}: {error}"
@@ -213,16 +213,19 @@ fn nothing_is_rewound_while_a_session_runs() {
     bench.write("tracked", "changed\n").end();
     let journal = bench.path(format!(".rawko/sessions/{}/journal.jsonl", super::bench::SESSION));
     let held = SessionLock::acquire(&journal).unwrap();
-    let error = bench.checkpoints.rewind("1", Execute::Really).unwrap_err();
+    let error = bench.checkpoints.rewind("1", Execute::Really, Extent::Session).unwrap_err();
     assert!(matches!(error, CheckpointError::Running { .. }), "{error}");
     assert_eq!(bench.read("tracked"), "changed\n");
-    assert_eq!(bench.checkpoints.rewind("1", Execute::DryRun).unwrap().restored, ["tracked"]);
+    assert_eq!(
+        bench.checkpoints.rewind("1", Execute::DryRun, Extent::Session).unwrap().restored,
+        ["tracked"]
+    );
     drop(held);
     bench.rewind("1");
     // Another session of this project, with a journal that can be read.
     let sessions = crate::journal::SessionStore::of_project(&bench.project());
     let writer = sessions.create(&header("20271122-094512-417-other")).unwrap();
-    let error = bench.checkpoints.rewind("1", Execute::Really).unwrap_err();
+    let error = bench.checkpoints.rewind("1", Execute::Really, Extent::Session).unwrap_err();
     assert!(matches!(&error, CheckpointError::Running { session } if session.ends_with("other")), "{error}");
     drop(writer);
     bench.rewind("1");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bench::Bench;
-use crate::checkpoint::{ChangeKind, CheckpointError, Checkpoints, DiffDetail, Execute, Span};
+use crate::checkpoint::{ChangeKind, CheckpointError, Checkpoints, DiffDetail, Execute, Extent, Span};
 
 #[test]
 fn a_folder_is_kept_compared_and_brought_back() {
@@ -89,7 +89,7 @@ fn nothing_is_kept_without_git() {
         without.tree().map(drop),
         without.inspect(1).map(drop),
         without.changes(Span::Session, DiffDetail::Files).map(drop),
-        without.rewind("1", Execute::DryRun).map(drop),
+        without.rewind("1", Execute::DryRun, Extent::Session).map(drop),
     ];
     for error in errors {
         let error = error.unwrap_err();
@@ -114,8 +114,8 @@ fn what_an_older_version_copied_is_refused_with_its_name() {
     assert_eq!(copied.list().unwrap().len(), 3);
     let errors = [
         copied.changes(Span::Session, DiffDetail::Lines).map(drop),
-        copied.rewind("1", Execute::DryRun).map(drop),
-        copied.rewind("1", Execute::Really).map(drop),
+        copied.rewind("1", Execute::DryRun, Extent::Session).map(drop),
+        copied.rewind("1", Execute::Really, Extent::Session).map(drop),
     ];
     for error in errors {
         let error = error.unwrap_err();
@@ -123,6 +123,6 @@ fn what_an_older_version_copied_is_refused_with_its_name() {
         assert!(error.to_string().contains("rawko 0.0.9 kept this state of the files"), "{error}");
     }
     // What git kept of the same session is still there.
-    let done = copied.rewind("2", Execute::Really).unwrap();
+    let done = copied.rewind("2", Execute::Really, Extent::Session).unwrap();
     assert_eq!((done.restored, done.removed), (vec!["file".to_owned()], vec!["new".to_owned()]));
 }

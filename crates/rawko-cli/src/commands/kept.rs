@@ -1,0 +1,45 @@
+//! What `diff` and `rewind` have in common: the kept trees of a session, what they are called, and what goes wrong.
+
+use rawko::checkpoint::{CheckpointError, Checkpoints};
+use rawko::journal::{SessionStore, read};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::clean_line;
+use crate::workspace::Workspace;
+
+/// The checkpoints of the session that `id` means, and its whole id.
+pub(super) fn checkpoints(workspace: &Workspace, id: &str) -> Result<(String, Checkpoints), Failure> {
+    let folder = workspace.project()?;
+    let store = SessionStore::of_project(&folder);
+    let path = store.find(id).map_err(|error| Failure::usage(error.to_string()))?;
+    let journal = read(&path).map_err(rawko::Error::from)?;
+    let checkpoints = Checkpoints::of_journal(&folder, &path, &journal);
+    Ok((clean_line(&journal.header.session), checkpoints))
+}
+
+/// Which state of the files a checkpoint is.
+pub(super) fn place(name: &str) -> String {
+    match (name, name.strip_prefix("after-")) {
+        ("end", _) => "the session's end".to_owned(),
+        (_, Some(number)) => format!("after execution {}", clean_line(number)),
+        (number, None) if number.parse::<u32>().is_ok() => format!("before execution {number}"),
+        (other, None) => format!("`{}`", clean_line(other)),
+    }
+}
+
+impl From<CheckpointError> for Failure {
+    fn from(error: CheckpointError) -> Self {
+        let message = error.to_string();
+        match error {
+            CheckpointError::Unknown { .. } => {
+                Self::usage(message).with_hint("`rawko rewind ID --list` shows the checkpoints of a session")
+            }
+            CheckpointError::BadSession { .. } => Self::usage(message),
+            CheckpointError::Git { .. } | CheckpointError::TooSlow { .. } => Self::new(Exit::Failed, message)
+                .with_hint("`rawko doctor` checks git; the checkpoints are not affected"),
+            // The other messages already say what to try.
+            _ => Self::new(Exit::Failed, message),
+        }
+    }
+}
