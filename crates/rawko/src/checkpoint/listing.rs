@@ -34,6 +34,8 @@ pub(super) struct TreeListing {
     pub(super) files: BTreeSet<TreePath>,
     /// What should be and is not, each with why.
     pub(super) skipped: BTreeMap<TreePath, &'static str>,
+    /// Whether the repository around has no say in the project.
+    pub(super) is_alone: bool,
 }
 
 /// What is never kept.
@@ -72,7 +74,8 @@ pub(super) fn list(
         None => BTreeSet::new(),
     };
     let mut others = not_ignored(git, place, scratch, user)?;
-    if tracked.is_empty() && others.is_empty() && place.toplevel != place.project {
+    let is_alone = tracked.is_empty() && others.is_empty() && place.toplevel != place.project;
+    if is_alone {
         // A repository around that ignores the project has no say in it: a home folder under version control.
         others = not_ignored(git, &place.alone(), scratch, user)?;
     }
@@ -89,7 +92,7 @@ pub(super) fn list(
     if files > MAX_FILES || bytes > MAX_BYTES {
         return Err(too_much(&place.project, files, bytes));
     }
-    Ok(sieve.listing)
+    Ok(TreeListing { is_alone, ..sieve.listing })
 }
 
 /// All files that no list ignores, tracked or not: with no index, every file is a stranger.

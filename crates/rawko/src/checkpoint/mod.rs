@@ -38,7 +38,7 @@ use git::Git;
 use place::UserFolders;
 pub use rewind::{Execute, LeftAlone, Rewound};
 use store::Store;
-pub(crate) use trees::{Fate, Trees, Version};
+pub(crate) use trees::{Fate, GitFolders, Trees, Version};
 
 /// Name of the tree at the end of a session.
 const END: &str = "end";

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::error::CheckpointError;
 use super::git::{Ask, Git};
 use super::place::{ObjectFormat, UserFolders, WorkTree};
+use crate::temporary::{self, TemporaryFolder};
 
 /// No conversion of any kind. These win over every `.gitattributes`.
 const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !whitespace\n";
@@ -20,16 +21,14 @@ const MAX_EXCLUDE: u64 = 1024 * 1024;
 /// The folder.
 #[derive(Debug)]
 pub(super) struct Scratch {
-    folder: tempfile::TempDir,
+    folder: TemporaryFolder,
     format: ObjectFormat,
 }
 
 impl Scratch {
     /// Makes one for objects that are named in this format.
     pub(super) fn new(format: ObjectFormat) -> Result<Self, CheckpointError> {
-        let folder = tempfile::Builder::new()
-            .prefix("rawko-git-")
-            .tempdir()
+        let folder = TemporaryFolder::new(temporary::GIT)
             .map_err(|error| CheckpointError::io("cannot make a folder in", &std::env::temp_dir(), error))?;
         let scratch = Self { folder, format };
         let config = match format {

@@ -3,7 +3,7 @@
 //! Nothing is kept here, and nothing is written into the project.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Checkpoints;
 use super::error::CheckpointError;
@@ -23,6 +23,8 @@ pub(crate) struct Trees {
     first: Snapshot,
     now: Snapshot,
     name: String,
+    /// Whether the repository around has no say in the project.
+    is_alone: bool,
 }
 
 /// What became of a file.
@@ -66,7 +68,7 @@ impl Checkpoints {
         let now = super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?);
         let first_tree = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
         let name = objects.read(&scratch, "names the first tree").args(first_tree).line()?;
-        Ok(Some(Trees { store, scratch, first, now, name }))
+        Ok(Some(Trees { store, scratch, first, now, name, is_alone: listing.is_alone }))
     }
 
     /// Where the session's directory keeps what surrounded the project before the task's first change.
@@ -91,7 +93,41 @@ impl Checkpoints {
     }
 }
 
+/// Where a repository keeps what it knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GitFolders {
+    /// Of this work tree alone: what is checked out.
+    pub(crate) own: PathBuf,
+    /// Of all its work trees: objects and references.
+    pub(crate) common: PathBuf,
+}
+
 impl Trees {
+    /// The project's real path.
+    pub(crate) fn project(&self) -> &Path {
+        &self.store.place.project
+    }
+
+    /// The work tree that the project is part of; the project itself where there is no repository.
+    pub(crate) fn toplevel(&self) -> &Path {
+        if self.is_alone { self.project() } else { &self.store.place.toplevel }
+    }
+
+    /// The folders of the repository around the project, if there is one.
+    pub(crate) fn git_folders(&self) -> Option<GitFolders> {
+        let repository = self.store.place.repository.as_ref().filter(|_| !self.is_alone)?;
+        let common = repository.objects.parent()?.to_owned();
+        let dot_git = &repository.dot_git;
+        let own = if dot_git.is_dir() {
+            dot_git.clone()
+        } else {
+            // An added work tree, or a submodule.
+            let text = std::fs::read_to_string(dot_git).ok()?;
+            self.toplevel().join(text.strip_prefix("gitdir:")?.trim())
+        };
+        Some(GitFolders { own, common })
+    }
+
     /// Names the content of the first tree.
     pub(crate) fn first_name(&self) -> &str {
         &self.name

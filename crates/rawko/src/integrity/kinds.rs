@@ -24,6 +24,8 @@ pub(super) struct Conventions {
     modules: Vec<String>,
     /// Folders that builds and test runs write to.
     outputs: Vec<String>,
+    /// Folders that builds write to, and that may hold checks all the same.
+    builds: Vec<String>,
     /// Folders that package managers write to.
     dependencies: Vec<String>,
     /// Files whose change explains a change of the dependencies, as globs of names.
@@ -45,6 +47,12 @@ impl Conventions {
     /// Whether a folder of that name holds what builds and test runs write.
     pub(super) fn is_output(&self, name: &str) -> bool {
         self.outputs.iter().any(|known| known == name)
+    }
+
+    /// Whether a folder of that name is made by builds: a copy of the project does without it, because an agent's own builds
+    /// write it at the same time, and because what it holds was made from other sources.
+    pub(super) fn is_build(&self, name: &str) -> bool {
+        self.builds.iter().any(|known| known == name)
     }
 
     /// Whether a folder of that name holds installed packages.

@@ -114,11 +114,10 @@ impl IntegrityGuard {
     fn start_baseline(&self, terms: Terms) {
         // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
         let (checkpoints, runner) = (self.checkpoints.clone(), self.runner.clone());
-        let (project, before) = (self.project.clone(), self.before());
-        let entries = before.map(|before| before.entries.clone()).unwrap_or_default();
+        let entries = self.before().map(|before| before.entries.clone()).unwrap_or_default();
         let mut baseline = self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
         baseline.spawn(async move {
-            let work = run_baseline(checkpoints, runner, project, entries, terms);
+            let work = run_baseline(checkpoints, runner, entries, terms);
             tokio::time::timeout(BASELINE, work).await.ok().flatten()
         });
     }
@@ -261,9 +260,10 @@ impl IntegrityGuard {
         let files = CheckFiles::new(&terms.tests);
         let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
         let Named { files: named, targets, programs: _ } = named::named(&terms.commands, &read);
-        let own_path = self.project.display().to_string();
+        // In a copy these folders are others.
+        let own_paths = [&self.project, trees.toplevel()].map(|path| path.display().to_string());
         let mut texts = named.iter().filter_map(|path| read(path)).chain(terms.commands.iter().cloned());
-        let is_bound = texts.any(|text| text.contains(&own_path));
+        let is_bound = texts.any(|text| own_paths.iter().any(|own| text.contains(own)));
         let is_first_check =
             |path: String| files.is_test(&path) || files.is_config(&path) || named.contains(&path);
         let had_checks = trees.first_paths().any(is_first_check);
@@ -335,14 +335,12 @@ impl IntegrityGuard {
             let list: Vec<&str> = lasting.iter().take(3).map(|change| change.path.as_str()).collect();
             return problem(format!("rawko cannot put back {}", list.join(", ")));
         }
-        let project = self.project.clone();
         let made = tokio::task::spawn_blocking(move || {
             let Comparison { trees, versions, differences, entries, .. } = comparison;
             let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
             let avoided: BTreeSet<&str> =
                 differences.avoidable.iter().map(|change| change.path.as_str()).collect();
-            Replica::new(&project, &trees, &choose, &entries, &avoided, true)?
-                .with_programs(&differences.shadowed)
+            Replica::new(&trees, &choose, &entries, &avoided, true)?.with_programs(&differences.shadowed)
         });
         let replica = match made.await {
             Ok(Ok(replica)) => replica,
@@ -440,13 +438,12 @@ fn with_original_checks(trees: &Trees, path: &str) -> Option<Vec<u8>> {
 async fn run_baseline(
     checkpoints: Checkpoints,
     runner: CommandRunner,
-    project: PathBuf,
     entries: BTreeSet<String>,
     terms: Terms,
 ) -> Option<Baseline> {
     let made = tokio::task::spawn_blocking(move || {
         let trees = checkpoints.trees().ok().flatten()?;
-        let replica = Replica::new(&project, &trees, &|_| Version::First, &entries, &BTreeSet::new(), false);
+        let replica = Replica::new(&trees, &|_| Version::First, &entries, &BTreeSet::new(), false);
         Some((trees.first_name().to_owned(), replica.ok()?))
     });
     let (tree, replica) = made.await.ok().flatten()?;
