@@ -59,7 +59,9 @@ impl Rawko {
             limits: Some(setup.limits),
             degraded: self.missing(),
         };
-        let checkpoints = Checkpoints::new(self.project(), directory, &id).after(start.earlier_executions());
+        let checkpoints = Checkpoints::new(self.project(), directory, &id)
+            .after(start.earlier_executions())
+            .holding_checks_since(start.checks_since());
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
         let data = || user_data_dir(self.builder.environment.as_ref());
         let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
@@ -84,7 +86,8 @@ impl Rawko {
             Arc::new(guard),
             Arc::clone(&redactor),
         )
-        .with_cache(self.decision_cache(setup));
+        .with_cache(self.decision_cache(setup))
+        .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));
         let mark = HolderMark::leave(&journal_path);
         let mut unfinished = Unfinished::default();

@@ -15,12 +15,14 @@ use super::store::Store;
 /// Files whose contents are in memory at once.
 const BATCH: usize = 200;
 
-/// Two trees: the first one that was kept, and the present one.
+/// Two trees: the one that the checks are held against, and the present one.
 #[derive(Debug)]
 pub(crate) struct Trees {
     store: Store,
     scratch: Scratch,
     first: Snapshot,
+    /// The tree that the task began with, where that is another one.
+    began: Option<Snapshot>,
     now: Snapshot,
     name: String,
     /// Whether the repository around has no say in the project.
@@ -50,16 +52,21 @@ pub(crate) enum Version {
 }
 
 impl Checkpoints {
-    /// The tree before the task's first change beside the present one; `None` if nothing was kept, because nothing
-    /// was changed.
+    /// The tree that the checks are held against beside the present one; `None` if nothing was kept in this task, because
+    /// nothing was changed.
     ///
     /// # Errors
     /// If git cannot be asked, or what was kept is gone.
     pub(crate) fn trees(&self) -> Result<Option<Trees>, CheckpointError> {
         let store = self.store()?;
-        let kept = self.of_this_task(store.names()?);
-        let Some(id) = kept.values().next() else { return Ok(None) };
+        let names = store.names()?;
+        let kept = super::kept_after(self.checks_since, names.clone());
+        let kept_now = self.of_this_task(names);
+        let (Some(id), Some(began)) = (kept.values().next(), kept_now.values().next()) else {
+            return Ok(None);
+        };
         let first = store.snapshot(id)?;
+        let began = (began != id).then(|| store.snapshot(began)).transpose()?;
         let listing = store.list(&first.keys().cloned().collect())?;
         let objects = store.objects_of(id)?;
         let scratch = objects.scratch_for(id)?;
@@ -68,12 +75,13 @@ impl Checkpoints {
         let now = super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?);
         let first_tree = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
         let name = objects.read(&scratch, "names the first tree").args(first_tree).line()?;
-        Ok(Some(Trees { store, scratch, first, now, name, is_alone: listing.is_alone }))
+        Ok(Some(Trees { store, scratch, first, began, now, name, is_alone: listing.is_alone }))
     }
 
-    /// Where the session's directory keeps what surrounded the project before the task's first change.
+    /// Where the session's directory keeps what surrounded the project before the first change of the task that the checks
+    /// are held against.
     pub(crate) fn name_of_record(&self) -> String {
-        match self.since {
+        match self.checks_since {
             0 => "checks.json".to_owned(),
             since => format!("checks-{since}.json"),
         }
@@ -131,6 +139,16 @@ impl Trees {
     /// Names the content of the first tree.
     pub(crate) fn first_name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether no file differs from the tree that the task began with, except those that are `passed_over`.
+    pub(crate) fn is_as_the_task_began(&self, passed_over: &dyn Fn(&str) -> bool) -> bool {
+        let began = self.began.as_ref().unwrap_or(&self.first);
+        let mut paths = began.keys().chain(self.now.keys());
+        paths.all(|path| {
+            let is_passed_over = || std::str::from_utf8(path).is_ok_and(passed_over);
+            began.get(path) == self.now.get(path) || is_passed_over()
+        })
     }
 
     /// The files of the first tree whose paths are text.

@@ -38,6 +38,8 @@ use surroundings::{Differences, Place, Surroundings};
 
 /// Longest time of the commands on the tree that the run began with.
 const BASELINE: Duration = Duration::from_secs(120);
+/// What a task needs that removes a feature together with its tests.
+const ADVICE: &str = "if the task asks for that, allow it with --allow-changed-checks";
 /// Changed checks that are listed.
 const LISTED: usize = 100;
 
@@ -182,8 +184,12 @@ impl IntegrityGuard {
         let comparison = match compared {
             Ok(Ok(Some(comparison))) => comparison,
             Ok(Ok(None)) => {
-                let integrity =
-                    Integrity { result: IntegrityResult::Unchanged, changed: Vec::new(), more: 0 };
+                let integrity = Integrity {
+                    result: IntegrityResult::Unchanged,
+                    changed: Vec::new(),
+                    more: 0,
+                    advice: None,
+                };
                 return Verification { integrity: Some(integrity), ..verification };
             }
             // The tree could not be compared with the one that the run began with.
@@ -217,8 +223,10 @@ impl IntegrityGuard {
         };
         let more = u32::try_from(changed.len().saturating_sub(LISTED)).unwrap_or(u32::MAX);
         changed.truncate(LISTED);
+        let fails = matches!(result, IntegrityResult::OriginalsFail | IntegrityResult::OriginalsUnknown);
+        let advice = fails.then(|| ADVICE.to_owned());
         Verification {
-            integrity: Some(Integrity { result, changed, more }),
+            integrity: Some(Integrity { result, changed, more, advice }),
             baseline,
             original,
             ..verification
@@ -253,10 +261,10 @@ impl IntegrityGuard {
 
     fn compare(&self, terms: &Terms) -> Result<Option<Comparison>, CheckpointError> {
         let Some(trees) = self.checkpoints.trees()? else { return Ok(None) };
-        let fates = trees.fates();
-        if fates.iter().all(|(path, fate)| *fate == Fate::Same || is_own(path)) {
+        if trees.is_as_the_task_began(&is_own) {
             return Ok(None);
         }
+        let fates = trees.fates();
         let files = CheckFiles::new(&terms.tests);
         let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
         let Named { files: named, targets, programs: _ } = named::named(&terms.commands, &read);
