@@ -4,6 +4,7 @@
 //! the tree as it is, in the background. When the run's work is verified, the checks are compared with the recorded ones.
 //! If they differ, the original checks run on the new code, in a copy of the project.
 
+mod baseline;
 mod counts;
 mod inline;
 mod kinds;
@@ -27,6 +28,7 @@ use rawko_tools::CommandRunner;
 use tokio::task::JoinSet;
 
 use crate::checkpoint::{CheckpointError, Checkpoints, Fate, Trees, Version};
+use baseline::BaselineRun;
 use counts::miscounted;
 use inline::InlineTests;
 use kinds::CheckFiles;
@@ -36,8 +38,6 @@ use named::Named;
 use replica::Replica;
 use surroundings::{Differences, Place, Surroundings};
 
-/// Longest time of the commands on the tree that the run began with.
-const BASELINE: Duration = Duration::from_secs(120);
 /// What a task needs that removes a feature together with its tests.
 const ADVICE: &str = "if the task asks for that, allow it with --allow-changed-checks";
 /// Changed checks that are listed.
@@ -115,13 +115,14 @@ impl IntegrityGuard {
 
     fn start_baseline(&self, terms: Terms) {
         // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
-        let (checkpoints, runner) = (self.checkpoints.clone(), self.runner.clone());
-        let entries = self.before().map(|before| before.entries.clone()).unwrap_or_default();
-        let mut baseline = self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
-        baseline.spawn(async move {
-            let work = run_baseline(checkpoints, runner, entries, terms);
-            tokio::time::timeout(BASELINE, work).await.ok().flatten()
-        });
+        let run = BaselineRun {
+            checkpoints: self.checkpoints.clone(),
+            runner: self.runner.clone(),
+            terms,
+            surroundings: self.before().map(|before| (*before).clone()).unwrap_or_default(),
+            directory: self.directory.clone(),
+        };
+        self.baseline.lock().unwrap_or_else(PoisonError::into_inner).spawn(run.run());
     }
 
     /// Returns whether nothing was recorded before.
@@ -441,21 +442,4 @@ fn with_original_checks(trees: &Trees, path: &str) -> Option<Vec<u8>> {
         Manifest::SameChecks | Manifest::Other => None,
         Manifest::Changed(content) => Some(content),
     }
-}
-
-async fn run_baseline(
-    checkpoints: Checkpoints,
-    runner: CommandRunner,
-    entries: BTreeSet<String>,
-    terms: Terms,
-) -> Option<Baseline> {
-    let made = tokio::task::spawn_blocking(move || {
-        let trees = checkpoints.trees().ok().flatten()?;
-        let replica = Replica::new(&trees, &|_| Version::First, &entries, &BTreeSet::new(), false);
-        Some((trees.first_name().to_owned(), replica.ok()?))
-    });
-    let (tree, replica) = made.await.ok().flatten()?;
-    let runs = replica.run(&runner, &terms.commands, terms.timeout).await;
-    let _ = tokio::task::spawn_blocking(move || drop(replica)).await;
-    Some(Baseline { runs, tree })
 }

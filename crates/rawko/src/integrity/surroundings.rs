@@ -113,6 +113,12 @@ impl Surroundings {
         Self { outside: settings, truncated, ..found }
     }
 
+    /// Names everything in them, except what git ignores and is no check.
+    pub(super) fn digest(&self) -> String {
+        let checks = Self { entries: BTreeSet::new(), ..self.clone() };
+        hex::encode(Sha256::digest(serde_json::to_vec(&checks).unwrap_or_default()))
+    }
+
     /// What differs in `now`. Changes of installed packages are explained by a change of the dependencies.
     pub(super) fn differences(&self, now: &Self, dependencies_changed: bool) -> Differences {
         let mut differences = Differences::default();
