@@ -180,6 +180,15 @@ impl Trees {
         self.contents(&[entry?.id.as_str()]).ok()?.pop()
     }
 
+    /// The contents of these files in the first tree, as far as they are there and can be read.
+    pub(crate) fn first_contents(&self, paths: &[String]) -> Vec<(String, Vec<u8>)> {
+        let entries = paths.iter().filter_map(|path| Some((path, self.first.get(path.as_bytes())?)));
+        let (paths, ids): (Vec<&String>, Vec<&str>) =
+            entries.map(|(path, entry)| (path, entry.id.as_str())).unzip();
+        let contents = self.contents(&ids).unwrap_or_default();
+        paths.into_iter().cloned().zip(contents).collect()
+    }
+
     fn contents(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {
         self.store.objects().contents_in(&self.scratch, ids)
     }

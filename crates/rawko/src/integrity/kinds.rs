@@ -2,6 +2,7 @@
 //!
 //! The conventions of each ecosystem are data, in `kinds.json`. Names are compared without case: some file systems do.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -30,6 +31,8 @@ pub(super) struct Conventions {
     dependencies: Vec<String>,
     /// Files whose change explains a change of the dependencies, as globs of names.
     locks: Vec<String>,
+    /// What configures tools that only count where a command names them, as globs.
+    tools: BTreeMap<String, Vec<String>>,
     /// Programs that checks use.
     pub(super) programs: Vec<String>,
     /// Files of the user's home folder that configure them.
@@ -66,6 +69,8 @@ impl Conventions {
 pub(super) struct CheckFiles {
     tests: GlobSet,
     config: GlobSet,
+    /// What configures the tools that the commands name.
+    tools: GlobSet,
     locks: GlobSet,
 }
 
@@ -78,8 +83,17 @@ impl CheckFiles {
         Self {
             tests: globs(table.tests.iter().chain(tests)),
             config: globs(&table.config),
+            tools: GlobSet::empty(),
             locks: globs(&locks),
         }
+    }
+
+    /// Also what configures tools, such as linters, that are among the `words` of the commands.
+    pub(super) fn with_tools(self, words: &BTreeSet<String>) -> Self {
+        let name = |word: &String| word.rsplit('/').next().unwrap_or(word).to_owned();
+        let named: BTreeSet<String> = words.iter().map(name).collect();
+        let tools = Conventions::get().tools.iter().filter(|(tool, _)| named.contains(*tool));
+        Self { tools: globs(tools.flat_map(|(_, globs)| globs)), ..self }
     }
 
     /// Whether it is a test or belongs to tests.
@@ -89,7 +103,7 @@ impl CheckFiles {
 
     /// Whether it configures or starts checks.
     pub(super) fn is_config(&self, path: &str) -> bool {
-        !path.contains(COMPILED) && self.config.is_match(path)
+        !path.contains(COMPILED) && (self.config.is_match(path) || self.tools.is_match(path))
     }
 
     /// Whether a runner would find it before a module of its own: by any name of the table in the project's folder, by
@@ -211,6 +225,16 @@ mod tests {
     }
 
     #[test]
+    fn a_tools_settings_count_where_a_command_names_it() {
+        let files = CheckFiles::new(&[]);
+        assert!(!files.is_config("clippy.toml"));
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let with = files.with_tools(&words(&["cargo", "clippy", "node_modules/.bin/eslint"]));
+        assert!(with.is_config("crates/a/.clippy.toml") && with.is_config(".eslintrc.json"));
+        assert!(!with.is_config("rustfmt.toml"));
+    }
+
+    #[test]
     fn modules_that_come_before_the_runners_own_are_known() {
         let files = CheckFiles::new(&[]);
         for (path, expected) in [
@@ -233,7 +257,8 @@ mod tests {
     #[test]
     fn globs_of_the_table_can_be_read() {
         let table = Conventions::get();
-        for glob in table.tests.iter().chain(&table.config).chain(&table.locks) {
+        let tools = table.tools.values().flatten();
+        for glob in table.tests.iter().chain(&table.config).chain(&table.locks).chain(tools) {
             assert_eq!(check_glob(glob), Ok(()), "{glob}");
         }
         assert!(check_glob("a[").is_err());

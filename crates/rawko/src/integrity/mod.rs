@@ -38,6 +38,10 @@ use named::Named;
 use replica::Replica;
 use surroundings::{Differences, Place, Surroundings};
 
+/// Files within files that checks mention.
+const DEPTH: usize = 4;
+/// Checks whose text is read for what they mention.
+const FOLLOWED: usize = 500;
 /// What a task needs that removes a feature together with its tests.
 const ADVICE: &str = "if the task asks for that, allow it with --allow-changed-checks";
 /// Changed checks that are listed.
@@ -268,11 +272,14 @@ impl IntegrityGuard {
         let fates = trees.fates();
         let files = CheckFiles::new(&terms.tests);
         let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
-        let Named { files: named, targets, programs: _ } = named::named(&terms.commands, &read);
+        let Named { files: mut named, targets, words, programs: _ } = named::named(&terms.commands, &read);
         // In a copy these folders are others.
         let own_paths = [&self.project, trees.toplevel()].map(|path| path.display().to_string());
         let mut texts = named.iter().filter_map(|path| read(path)).chain(terms.commands.iter().cloned());
         let is_bound = texts.any(|text| own_paths.iter().any(|own| text.contains(own)));
+        let files = files.with_tools(&words);
+        let is_check = |path: &str| files.is_test(path) || files.is_config(path);
+        follow(&trees, &fates, &is_check, &mut named);
         let is_first_check =
             |path: String| files.is_test(&path) || files.is_config(&path) || named.contains(&path);
         let had_checks = trees.first_paths().any(is_first_check);
@@ -386,6 +393,34 @@ impl Comparison {
     fn changed(&self) -> Vec<CheckChange> {
         let Differences { avoidable, lasting, .. } = &self.differences;
         self.changed.iter().chain(avoidable).chain(lasting).cloned().collect()
+    }
+}
+
+/// Adds to `named` what the checks mention. Nothing is read where only checks changed.
+fn follow(
+    trees: &Trees,
+    fates: &BTreeMap<String, Fate>,
+    is_check: &dyn Fn(&str) -> bool,
+    named: &mut BTreeSet<String>,
+) {
+    let was_there = |path: &str| fates.get(path).is_some_and(|fate| *fate != Fate::Added);
+    let may_be_meant = |(path, fate): (&String, &Fate)| {
+        matches!(fate, Fate::Changed | Fate::Deleted) && !is_check(path) && !named.contains(path)
+    };
+    if !fates.iter().any(may_be_meant) {
+        return;
+    }
+    let tests = fates.keys().filter(|path| was_there(path) && is_check(path));
+    let mut open: Vec<String> = tests.chain(named.iter()).cloned().collect();
+    for _ in 0..DEPTH {
+        open.truncate(FOLLOWED);
+        let mut next = Vec::new();
+        for (path, content) in trees.first_contents(&open) {
+            let Ok(text) = String::from_utf8(content) else { continue };
+            let found = named::mentioned(&path, &text, &was_there);
+            next.extend(found.into_iter().filter(|found| !is_check(found) && named.insert(found.clone())));
+        }
+        open = next;
     }
 }
 
