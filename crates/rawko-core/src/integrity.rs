@@ -112,6 +112,8 @@ pub enum CheckChangeKind {
     FewerTests,
     /// More tests are skipped than at the beginning.
     MoreSkipped,
+    /// Code that makes checks pass whatever it does.
+    Undermines,
     /// It exits with 0, and its own summary names failed tests.
     HidesFailures,
 }
@@ -127,6 +129,7 @@ impl CheckChangeKind {
             Self::Shadowed => "replaced by another program",
             Self::FewerTests => "runs fewer tests",
             Self::MoreSkipped => "skips more tests",
+            Self::Undermines => "undermines the checks",
             Self::HidesFailures => "exits with 0 although tests failed",
         }
     }

@@ -33,6 +33,8 @@ pub(super) struct Conventions {
     locks: Vec<String>,
     /// What configures tools that only count where a command names them, as globs.
     tools: BTreeMap<String, Vec<String>>,
+    /// Code that makes checks pass whatever it does, as regular expressions, with the endings of the files that it counts in.
+    pub(super) patches: BTreeMap<String, Vec<String>>,
     /// Programs that checks use.
     pub(super) programs: Vec<String>,
     /// Files of the user's home folder that configure them.
