@@ -1,25 +1,28 @@
 //! Temporary folders that do not outlive their process for long.
 //!
-//! A folder is removed with its value. A process that is killed cannot do that, so each folder holds a locked file for as
-//! long as its owner lives, and the next one who makes such a folder removes those that nobody holds.
+//! A folder is removed with its value. A process that is killed cannot do that, so each folder is locked for as long as its
+//! owner lives, and the next one who makes such a folder removes those that nobody holds.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 /// Begins the names of copies of a project.
 pub(crate) const VERIFY: &str = "rawko-verify-";
 /// Begins the names of git directories of rawko's own.
 pub(crate) const GIT: &str = "rawko-git-";
-/// Held by the owner.
-const LOCK: &str = "rawko.lock";
+/// How often a folder is made that another process takes for an abandoned one.
+const ATTEMPTS: usize = 10;
 
 /// A temporary folder, removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TemporaryFolder {
     folder: tempfile::TempDir,
+    /// Open, and so locked.
     _lock: File,
 }
 
@@ -30,10 +33,19 @@ impl TemporaryFolder {
     }
 
     fn within(parent: &Path, prefix: &str) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?;
-        let lock = OpenOptions::new().write(true).create_new(true).open(folder.path().join(LOCK))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { folder, _lock: lock })
+        for _ in 0..ATTEMPTS {
+            let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?;
+            // Until it is locked, another process may remove it.
+            let Ok(lock) = File::open(folder.path()) else { continue };
+            if is_held(&lock) {
+                continue;
+            }
+            let is_there = folder.path().metadata().is_ok_and(|found| Some(found.ino()) == inode(&lock));
+            if is_there {
+                return Ok(Self { folder, _lock: lock });
+            }
+        }
+        Err(io::Error::other("temporary folders are removed as soon as they are made"))
     }
 
     /// Where it is.
@@ -58,10 +70,17 @@ fn remove_abandoned_in(parent: &Path, prefixes: &[&str]) {
     }
 }
 
-/// Without the file, its owner may be about to make it.
 fn is_abandoned(folder: &Path) -> bool {
-    let lock = OpenOptions::new().write(true).open(folder.join(LOCK));
-    lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
+    File::open(folder).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
+}
+
+/// Locks a folder, unless another process holds it. Where folders cannot be locked, nobody does.
+fn is_held(lock: &File) -> bool {
+    flock(lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+}
+
+fn inode(file: &File) -> Option<u64> {
+    file.metadata().ok().map(|found| found.ino())
 }
 
 #[cfg(test)]
@@ -75,18 +94,15 @@ mod tests {
         let killed = TemporaryFolder::within(parent.path(), "a-").unwrap();
         std::fs::write(killed.path().join("file"), "").unwrap();
         // As a kill does: the lock goes, the folder stays.
-        let abandoned = killed.folder.keep();
-        drop(killed._lock);
+        let TemporaryFolder { folder, _lock } = killed;
+        let abandoned = folder.keep();
+        drop(_lock);
         let other = parent.path().join("b-1");
-        let begun = parent.path().join("a-begun");
-        for folder in [&other, &begun] {
-            std::fs::create_dir(folder).unwrap();
-        }
-        std::fs::write(other.join(LOCK), "").unwrap();
+        std::fs::create_dir(&other).unwrap();
         std::os::unix::fs::symlink(&other, parent.path().join("a-link")).unwrap();
         remove_abandoned_in(parent.path(), &["a-"]);
         assert!(!abandoned.exists());
-        assert!(held.path().exists() && other.exists() && begun.exists());
+        assert!(held.path().exists() && other.exists());
         let path = held.path().to_owned();
         drop(held);
         assert!(!path.exists());

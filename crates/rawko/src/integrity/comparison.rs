@@ -9,7 +9,7 @@ use super::Terms;
 use super::inline::{self, InlineTests};
 use super::kinds::CheckFiles;
 use super::manifest::{self, Manifest};
-use super::named::{self, Named};
+use super::named::{self, Checker, Named};
 use super::patches;
 use super::surroundings::{Differences, Surroundings};
 use crate::checkpoint::{Fate, Trees, Version};
@@ -142,15 +142,24 @@ fn follow(
     if !fates.iter().any(may_be_meant) {
         return;
     }
-    let tests = fates.keys().filter(|path| was_there(path) && is_check(path));
-    let mut open: Vec<String> = tests.chain(named.iter()).cloned().collect();
-    for _ in 0..DEPTH {
+    let tests = fates.keys().filter(|path| was_there(path) && is_check(path) && !named.contains(*path));
+    let tests: Vec<String> = tests.take(FOLLOWED).cloned().collect();
+    let mut open: Vec<String> = named.iter().cloned().collect();
+    for depth in 0..DEPTH {
         open.truncate(FOLLOWED);
         let mut next = Vec::new();
-        for (path, content) in trees.first_contents(&open) {
-            let Ok(text) = String::from_utf8(content) else { continue };
-            let found = named::mentioned(&path, &text, &was_there);
-            next.extend(found.into_iter().filter(|found| !is_check(found) && named.insert(found.clone())));
+        let mut look = |paths: &[String], of: Checker| {
+            for (path, content) in trees.first_contents(paths) {
+                let Ok(text) = String::from_utf8(content) else { continue };
+                let found = named::mentioned(&path, of, &text, &was_there);
+                next.extend(
+                    found.into_iter().filter(|found| !is_check(found) && named.insert(found.clone())),
+                );
+            }
+        };
+        look(&open, Checker::Script);
+        if depth == 0 {
+            look(&tests, Checker::Test);
         }
         open = next;
     }

@@ -37,7 +37,7 @@ use replica::Replica;
 use surroundings::{Place, Surroundings};
 
 /// Shortest time for which a baseline is waited for at the end.
-const MIN_PATIENCE: Duration = Duration::from_secs(10);
+const MIN_PATIENCE: Duration = Duration::from_secs(30);
 /// What a task needs that removes a feature together with its tests.
 const ADVICE: &str = "if the task asks for that, allow it with --allow-changed-checks";
 /// Changed checks that are listed.

@@ -23,21 +23,61 @@ const SOURCE: &[&str] = &[
 ];
 /// Words in the names of data that is the work's own.
 const WORK: &[&str] = &["version", "readme", "changelog", "license", "copying", "requirements", "notice"];
-/// Words in the names of modules and folders that belong to checks.
-const HELPERS: &[&str] =
-    &["test", "check", "verif", "proof", "prove", "expect", "assert", "harness", "fixture", "golden", "mock"];
+/// Words in the names of modules that only tests have a use for.
+const HELPERS: &[&str] = &[
+    "test",
+    "tests",
+    "testing",
+    "testutil",
+    "testutils",
+    "testhelper",
+    "testhelpers",
+    "testlib",
+    "assertions",
+    "harness",
+    "fixture",
+    "fixtures",
+    "golden",
+    "expected",
+];
+/// Words in the names of folders that hold checks.
+const FOLDERS: &[&str] = &[
+    "check",
+    "checks",
+    "verify",
+    "verification",
+    "proof",
+    "proofs",
+    "test",
+    "tests",
+    "e2e",
+    "acceptance",
+    "ci",
+    "qa",
+];
 /// Largest text that is read.
 const MAX_TEXT: usize = 256 * 1024;
 
 /// Whether a file's name says that it holds what is expected.
 pub(in super::super) fn is_expectation(path: &str) -> bool {
-    let name = name(path).to_lowercase();
-    EXPECTATIONS.iter().any(|word| name.contains(word)) || name.ends_with(".ref")
+    let name = name(path);
+    let begins = |word: &str| EXPECTATIONS.iter().any(|known| word.starts_with(known));
+    words(name).iter().any(|word| begins(word)) || name.ends_with(".ref")
+}
+
+/// What mentions something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Checker {
+    /// A test by convention: what is beside it is what it tests.
+    Test,
+    /// A file that the commands name, or that such a file mentions.
+    Script,
 }
 
 /// The files that the check `path` mentions in `text`, of those that `is_file` knows.
 pub(in super::super) fn mentioned(
     path: &str,
+    of: Checker,
     text: &str,
     is_file: &dyn Fn(&str) -> bool,
 ) -> BTreeSet<String> {
@@ -57,7 +97,7 @@ pub(in super::super) fn mentioned(
             for place in [folder, ""] {
                 let place = joined(place, &module);
                 let files = [format!("{place}.py"), format!("{place}/__init__.py")];
-                found.extend(files.into_iter().filter(|file| is_helper(file, folder) && is_file(file)));
+                found.extend(files.into_iter().filter(|file| is_helper(file, folder, of) && is_file(file)));
             }
         }
     }
@@ -66,7 +106,7 @@ pub(in super::super) fn mentioned(
         let place = joined(folder, module.as_str());
         let files = ["", ".js", ".mjs", ".cjs", ".ts", ".rb", ".json", "/index.js"]
             .map(|end| format!("{place}{end}"));
-        found.extend(files.into_iter().filter(|file| is_helper(file, folder) && is_file(file)));
+        found.extend(files.into_iter().filter(|file| is_helper(file, folder, of) && is_file(file)));
     }
     found.remove(path);
     found
@@ -109,11 +149,28 @@ fn is_data(path: &str) -> bool {
     !is_the_works && !SOURCE.contains(&ending) && (DATA.contains(&ending) || is_expectation(path))
 }
 
-/// Whether a module belongs to checks by its own name, or stands beside a check in a folder that does.
-fn is_helper(path: &str, folder: &str) -> bool {
-    let belongs = |text: &str| HELPERS.iter().any(|word| text.to_lowercase().contains(word));
+/// The words of a name: `testUtil-a.py` has four.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || (was_lower && c.is_uppercase()) {
+            words.push(String::new());
+        }
+        was_lower = c.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words
+}
+
+/// Whether a module belongs to checks by its own name, or stands with the script `of` in a folder that does.
+fn is_helper(path: &str, folder: &str, of: Checker) -> bool {
+    let belongs = |text: &str, known: &[&str]| words(text).iter().any(|word| known.contains(&word.as_str()));
     let own = path.rsplit_once('/').map_or("", |(own, _)| own);
-    belongs(name(path)) || (own.starts_with(folder) && belongs(name(folder)))
+    let is_with = own == folder || own.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    belongs(name(path), HELPERS) || (of == Checker::Script && is_with && belongs(name(folder), FOLDERS))
 }
 
 #[cfg(test)]
@@ -127,17 +184,21 @@ mod tests {
         "data/expected.json",
         "VERSION.txt",
         "app.py",
-        "src/checkutil.py",
+        "src/testutil.py",
         "src/util.py",
         "proofs/lib.py",
         "js/assertions.js",
         "js/app.js",
         "README.md",
+        "shop/checkout.py",
+        "proofs/test_lib.py",
+        "improve.py",
     ];
 
     #[track_caller]
     fn check(path: &str, text: &str, expected: &[&str]) {
-        let found = mentioned(path, text, &|path| FILES.contains(&path));
+        let of = if path.contains("test") { Checker::Test } else { Checker::Script };
+        let found = mentioned(path, of, text, &|path| FILES.contains(&path));
         assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{path}: {text}");
     }
 
@@ -153,13 +214,15 @@ mod tests {
     #[test]
     fn what_is_tested_is_no_check() {
         check("tests/test_a.py", "load('config/app.json', 'VERSION.txt', 'README.md', 'app.py')", &[]);
+        check("shop/test_a.py", "import checkout", &[]);
+        check("proofs/test_lib.py", "import lib, improve", &[]);
         check("test_a.py", "import app\nfrom src import util", &[]);
         check("js/a.test.js", "const app = require('./app');\nimport x from './app.js'", &[]);
     }
 
     #[test]
     fn helpers_of_checks_are_checks() {
-        check("src/test_a.py", "import checkutil, os\nfrom . import util", &["src/checkutil.py"]);
+        check("src/test_a.py", "import testutil, os\nfrom . import util", &["src/testutil.py"]);
         check("proofs/all.py", "import lib\nimport app", &["proofs/lib.py"]);
         check("js/a.test.js", "const { same } = require('./assertions')", &["js/assertions.js"]);
         check("js/a.test.mjs", "import { same } from './assertions.js'", &["js/assertions.js"]);
@@ -168,7 +231,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_read_without_harm(text in "\\PC{0,120}") {
-            let _ = mentioned("tests/test_a.py", &text, &|_| true);
+            let _ = mentioned("tests/test_a.py", Checker::Test, &text, &|_| true);
         }
     }
 }

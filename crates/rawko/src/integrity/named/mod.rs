@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use makefile::Makefile;
-pub(super) use mentioned::{is_expectation, mentioned};
+pub(super) use mentioned::{Checker, is_expectation, mentioned};
 
 /// Scripts within scripts that are followed.
 const DEPTH: usize = 5;
