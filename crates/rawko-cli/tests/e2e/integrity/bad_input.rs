@@ -65,3 +65,25 @@ fn without_checks_or_git_it_is_a_claim() {
     let finish = trial.run("Do it.").finish();
     assert_eq!(finish["status"], "verified", "{finish:#}");
 }
+
+/// Something writes after the commands have passed, while the original checks run.
+#[test]
+fn a_tree_that_changes_while_it_is_judged_is_a_claim() {
+    let trial =
+        Trial::new(developer([bash("echo 2 > work; touch tests/test_more.sh")])).file("tests/test_a.sh", "");
+    trial.git(&["add", "--all"]);
+    trial.git(&["commit", "--quiet", "-m", "first"]);
+    let outside = trial.outside().to_owned();
+    let wait = format!("touch '{0}/judging'; until [ -e '{0}/go' ]; do sleep 0.01; done", outside.display());
+    let verify = format!("case $PWD in */rawko-verify-*) [ ! -e work ] || {{ {wait}; }};; esac");
+    let running = trial.user_config("/verify", json!([verify])).start("Do it.");
+    running.wait_until("the original checks", || outside.join("judging").exists());
+    std::fs::write(outside.join("project/late"), "").unwrap();
+    std::fs::write(outside.join("go"), "").unwrap();
+    let finish = running.end().finish();
+    assert_eq!(
+        (&finish["status"], &finish["doubt"]["reason"]),
+        (&json!("claimed"), &json!("stale")),
+        "{finish:#}"
+    );
+}

@@ -1,6 +1,6 @@
 //! Python with pytest, in an environment that is made once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use testkit::Answer;
@@ -44,7 +44,7 @@ fn programs() -> Option<PathBuf> {
     Some(folder.join("bin"))
 }
 
-fn run(programs: &PathBuf, commands: &[&str]) -> Ended {
+fn run(programs: &Path, commands: &[&str]) -> Ended {
     let turns: Vec<Answer> = commands.iter().map(|command| bash(command)).collect();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     PYTEST.trial(developer(turns)).env("PATH", path).run("Fix the fault.")
@@ -52,7 +52,7 @@ fn run(programs: &PathBuf, commands: &[&str]) -> Ended {
 
 /// The run ends as claimed, because of `path` among the changed checks.
 #[track_caller]
-fn claimed(programs: &PathBuf, commands: &[&str], path: &str) {
+fn claimed(programs: &Path, commands: &[&str], path: &str) {
     let finish = run(programs, commands).finish();
     assert_eq!(finish["status"], "claimed", "{commands:?}: {finish:#}");
     let changed = finish["verification"]["integrity"]["changed"].as_array().unwrap();
