@@ -54,6 +54,10 @@ pub struct Integrity {
     /// How many changed checks `changed` leaves out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u32,
+    /// What to do if the task asks for changed checks; part of the message. Absent from journals of versions that did not
+    /// say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 // serde requires this signature.
@@ -108,6 +112,8 @@ pub enum CheckChangeKind {
     FewerTests,
     /// More tests are skipped than at the beginning.
     MoreSkipped,
+    /// Code that makes checks pass whatever it does.
+    Undermines,
     /// It exits with 0, and its own summary names failed tests.
     HidesFailures,
 }
@@ -123,6 +129,7 @@ impl CheckChangeKind {
             Self::Shadowed => "replaced by another program",
             Self::FewerTests => "runs fewer tests",
             Self::MoreSkipped => "skips more tests",
+            Self::Undermines => "undermines the checks",
             Self::HidesFailures => "exits with 0 although tests failed",
         }
     }
@@ -222,6 +229,10 @@ impl Integrity {
                 format!("the run changed what checks it ({list}), which verify.changedChecks forbids"),
             ),
         };
+        let message = match &self.advice {
+            Some(advice) => format!("{message}; {advice}"),
+            None => message,
+        };
         Some(Doubt { reason, message })
     }
 
@@ -245,6 +256,8 @@ impl Integrity {
 mod tests {
     use super::*;
 
+    const ADVICE: &str = "allow it if the task asks for it";
+
     #[track_caller]
     fn check(result: IntegrityResult, expected: Option<(DoubtReason, &str)>) {
         let change = |path: &str, how| CheckChange { path: path.to_owned(), how };
@@ -254,7 +267,11 @@ mod tests {
             change("python3", CheckChangeKind::Shadowed),
             change("conftest.py", CheckChangeKind::Added),
         ];
-        let doubt = Integrity { result, changed, more: 2 }.doubt();
+        let integrity = Integrity { result, changed, more: 2, advice: None };
+        let doubt = integrity.doubt();
+        let advised = Integrity { advice: Some(ADVICE.to_owned()), ..integrity }.doubt();
+        let with_advice = doubt.as_ref().map(|doubt| format!("{}; {ADVICE}", doubt.message));
+        assert_eq!(advised.map(|doubt| doubt.message), with_advice);
         let got = doubt.as_ref().map(|doubt| (doubt.reason, doubt.message.as_str()));
         assert_eq!(got, expected);
     }

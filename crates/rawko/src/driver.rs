@@ -94,6 +94,30 @@ impl Start {
     }
 }
 
+impl Start {
+    fn folded(&self) -> Option<&Folded> {
+        match self {
+            Self::New(_) => None,
+            Self::Continued { folded, .. } | Self::Resumed { folded, .. } => Some(folded),
+        }
+    }
+
+    /// Executions before the task whose beginning the checks are held against.
+    pub(crate) fn checks_since(&self) -> u32 {
+        match self {
+            Self::Continued { folded, event: Event::TaskContinued { .. }, .. } => {
+                folded.checks_of_next_task()
+            }
+            _ => self.folded().map_or(0, |folded| folded.checks_since),
+        }
+    }
+
+    /// Whether the verification commands passed, by the tree that they last ran on.
+    pub(crate) fn verified(&self) -> BTreeMap<String, bool> {
+        self.folded().map(|folded| folded.verified.clone()).unwrap_or_default()
+    }
+}
+
 /// Drives one run.
 pub(crate) struct Driver {
     session: Session,

@@ -63,7 +63,9 @@ impl Rawko {
             limits: Some(setup.limits),
             degraded: self.missing(),
         };
-        let checkpoints = Checkpoints::new(self.project(), directory, &id).after(start.earlier_executions());
+        let checkpoints = Checkpoints::new(self.project(), directory, &id)
+            .after(start.earlier_executions())
+            .holding_checks_since(start.checks_since());
         if start.goes_on() {
             // Else what somebody has changed meanwhile is taken for the session's.
             let _ = checkpoints.resume();
@@ -92,7 +94,8 @@ impl Rawko {
             Arc::new(guard),
             Arc::clone(&redactor),
         )
-        .with_cache(self.decision_cache(setup));
+        .with_cache(self.decision_cache(setup))
+        .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));
         let mark = HolderMark::leave(&journal_path);
         let mut unfinished = Unfinished::default();

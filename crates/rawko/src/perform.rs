@@ -26,6 +26,7 @@ use crate::integrity::{IntegrityGuard, Terms};
 use crate::redact::{RedactedStream, Redactor};
 use crate::remembering::{RunMemory, Source};
 use crate::run_event::RunEvent;
+use crate::tree_checks::SeenTrees;
 
 /// What each agent may touch, by name.
 type Grants = BTreeMap<String, Arc<Permissions>>;
@@ -48,8 +49,8 @@ pub(crate) struct Performer {
     pub(crate) runner: CommandRunner,
     /// Knows whether the checks are those of the beginning.
     pub(crate) guard: Arc<IntegrityGuard>,
-    /// Whether the verification commands passed, by the tree that they last ran on.
-    pub(crate) seen: Mutex<BTreeMap<String, bool>>,
+    /// How the verification commands ended.
+    pub(crate) seen: SeenTrees,
     redactor: Arc<Redactor>,
     /// The arbiter's cache.
     cache: Option<DecisionCache>,
@@ -87,7 +88,7 @@ impl Performer {
             memory,
             runner: guard.runner().clone(),
             guard,
-            seen: Mutex::default(),
+            seen: SeenTrees::default(),
             redactor,
             cache: None,
             arbiter: Mutex::new(None),
@@ -98,6 +99,11 @@ impl Performer {
     /// Sets the arbiter's cache.
     pub(crate) fn with_cache(self, cache: Option<DecisionCache>) -> Self {
         Self { cache, ..self }
+    }
+
+    /// Sets how the verification commands ended before, by the tree that they ran on.
+    pub(crate) fn with_seen(self, seen: BTreeMap<String, bool>) -> Self {
+        Self { seen: SeenTrees::new(seen), ..self }
     }
 
     /// Caches a decision for the next run with the same question.

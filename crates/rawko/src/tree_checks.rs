@@ -3,13 +3,37 @@
 //! Both are performed here and judged in the core. A tree whose digest is not known, or that the commands themselves
 //! changed, is reported as such.
 
-use std::sync::PoisonError;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use rawko_core::facts::Verification;
 use rawko_core::session::EffectAnswer;
 
 use crate::integrity::Terms;
 use crate::perform::Performer;
+
+/// Whether the verification commands passed, by the tree that they last ran on.
+#[derive(Debug, Default)]
+pub(crate) struct SeenTrees(Mutex<BTreeMap<String, bool>>);
+
+impl SeenTrees {
+    /// What earlier processes of the session saw.
+    pub(crate) fn new(seen: BTreeMap<String, bool>) -> Self {
+        Self(Mutex::new(seen))
+    }
+
+    /// Remembers how the commands ended, and says whether they passed on a tree on which they failed the last time.
+    fn contradicts(&self, verification: &Verification) -> bool {
+        self.remember(verification) == Some(false) && verification.passed()
+    }
+
+    /// Remembers how the commands ended; returns how they did on the same tree before.
+    fn remember(&self, verification: &Verification) -> Option<bool> {
+        let tree = verification.tree.clone()?;
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.insert(tree, verification.passed())
+    }
+}
 
 impl Performer {
     /// Compares the tree with the checkpoints.
@@ -46,25 +70,17 @@ impl Performer {
         if verification.passed() && verification.tree_changed {
             verification = self.run_on(self.tree().await, terms).await;
         }
-        let is_flaky = verification.tree.as_deref().is_some_and(|tree| {
-            let passed = self
-                .seen
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(tree.to_owned(), verification.passed());
-            passed == Some(false) && verification.passed()
-        });
-        if is_flaky {
+        if self.seen.contradicts(&verification) {
             // What failed on the very same tree before may have passed by luck.
             let again = self.run_on(self.tree().await, terms).await;
+            self.seen.remember(&again);
             verification = Verification { flaky: verification.runs, ..again };
-            if let Some(tree) = verification.tree.clone() {
-                let passed = verification.passed();
-                self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(tree, passed);
-            }
         }
         if verification.passed() && verification.doubt().is_none() {
             verification = self.guard.judge(terms, verification).await;
+            // Judging takes time, in which something that outlived the agents may have written.
+            let now = self.tree().await;
+            verification.stale = verification.tree.is_some() && now != verification.tree;
         }
         verification
     }
@@ -85,5 +101,31 @@ impl Performer {
     async fn tree(&self) -> Option<String> {
         let checkpoints = self.checkpoints.clone();
         tokio::task::spawn_blocking(move || checkpoints.tree()).await.ok()?.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rawko_core::facts::CommandRun;
+
+    fn ended(tree: &str, exit_code: i32) -> Verification {
+        let run = CommandRun { exit_code: Some(exit_code), ..CommandRun::default() };
+        Verification { runs: vec![run], tree: Some(tree.to_owned()), ..Verification::default() }
+    }
+
+    #[test]
+    fn a_pass_contradicts_a_failure_on_the_same_tree() {
+        let seen = SeenTrees::new(BTreeMap::from([("before".to_owned(), false)]));
+        assert!(seen.contradicts(&ended("before", 0)), "another process saw it fail");
+        assert!(!seen.contradicts(&ended("a", 1)));
+        assert!(!seen.contradicts(&ended("b", 0)), "another tree");
+        assert!(seen.contradicts(&ended("a", 0)));
+        // The run that decides fails: the next pass is no more to be trusted than the last one.
+        seen.remember(&ended("a", 1));
+        assert!(seen.contradicts(&ended("a", 0)));
+        // It passes: nothing speaks against the next one.
+        seen.remember(&ended("a", 0));
+        assert!(!seen.contradicts(&ended("a", 0)));
     }
 }

@@ -101,6 +101,9 @@ pub struct Verification {
     /// Whether the commands themselves changed the tree: then the results prove nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tree_changed: bool,
+    /// Whether the tree changed after the commands had passed, so that they prove nothing about it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stale: bool,
     /// Whether the checks are those of the beginning. Absent from journals of versions that did not compare them, whose
     /// runs were verified without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +140,12 @@ impl Verification {
             return doubt(
                 DoubtReason::TreeUnknown,
                 "the checks passed, but the tree they ran on could not be read",
+            );
+        }
+        if self.stale {
+            return doubt(
+                DoubtReason::Stale,
+                "the checks passed, but files were written after that: something that still runs changes the tree",
             );
         }
         self.integrity.as_ref()?.doubt()

@@ -44,7 +44,7 @@ use listing::{TreeListing, TreePath};
 use place::UserFolders;
 pub use rewind::{Execute, Extent, LeftAlone, Rewound};
 use store::{Store, ToKeep};
-pub(crate) use trees::{Fate, Trees, Version};
+pub(crate) use trees::{Fate, GitFolders, Trees, Version};
 
 /// Name of the tree at the end of a session.
 const END: &str = "end";
@@ -66,6 +66,8 @@ pub struct Checkpoints {
     session: String,
     /// Executions of earlier tasks of the session, which are not compared with.
     since: u32,
+    /// The same for the task whose beginning the checks are held against: this one, or one before it.
+    checks_since: u32,
     /// What the journal says was kept; empty while the session is being made.
     recorded: BTreeMap<u32, String>,
     /// When the session was last seen to work, as its journal says.
@@ -122,6 +124,7 @@ impl Checkpoints {
             directory: directory.to_owned(),
             session: session.to_owned(),
             since: 0,
+            checks_since: 0,
             recorded: BTreeMap::new(),
             last_sign: None,
             rawko: None,
@@ -145,13 +148,18 @@ impl Checkpoints {
     /// Compares with what was kept after so many executions: the session goes on with its next task.
     #[must_use]
     pub fn after(self, executions: u32) -> Self {
-        Self { since: executions, ..self }
+        Self { since: executions, checks_since: executions, ..self }
+    }
+
+    /// Holds the checks against what was kept after so many executions, which belong to an earlier task or this one.
+    #[must_use]
+    pub(crate) fn holding_checks_since(self, executions: u32) -> Self {
+        Self { checks_since: executions.min(self.since), ..self }
     }
 
     /// What was kept before the executions of the present task, in their order.
     fn of_this_task(&self, names: BTreeMap<String, String>) -> BTreeMap<u32, String> {
-        let numbered = names.into_iter().filter_map(|(name, id)| Some((number(&name)?, id)));
-        numbered.filter(|(number, _)| *number > self.since).collect()
+        kept_after(self.since, names)
     }
 
     /// Looks for git in these folders instead, separated as in `PATH`.
@@ -408,6 +416,12 @@ fn recorded(journal: &Journal) -> BTreeMap<u32, String> {
         _ => None,
     };
     steps.flat_map(|step| &step.notes).filter_map(kept).collect()
+}
+
+/// What was kept before executions with higher numbers, in their order.
+fn kept_after(executions: u32, names: BTreeMap<String, String>) -> BTreeMap<u32, String> {
+    let numbered = names.into_iter().filter_map(|(name, id)| Some((number(&name)?, id)));
+    numbered.filter(|(number, _)| *number > executions).collect()
 }
 
 /// The execution that a name stands for.

@@ -20,11 +20,11 @@ use super::objects;
 use super::own::create_folder;
 use super::restore::{InTheWay, Restorer, shown};
 use super::rules::is_rule;
-use super::scratch;
 use super::snapshot::{EntryKind, Snapshot, TreeEntry};
 use super::store::{Store, ToKeep};
 use super::{Checkpoint, Checkpoints, REWIND, number};
 use crate::journal::{JournalError, SessionLock, SessionStatus, SessionStore};
+use crate::temporary;
 
 /// Most bytes of files that are held in memory at a time.
 const PIECE: u64 = 64 * 1024 * 1024;
@@ -107,7 +107,7 @@ impl Checkpoints {
             });
         }
         let _lock = objects::lock(&store.folder)?;
-        scratch::remove_abandoned();
+        temporary::remove_abandoned();
         // Without this, what a killed session did could not be told from what others did once some of it is taken back.
         self.keep_what_it_left(&store, false)?;
         let kept = self.list()?;

@@ -4,20 +4,15 @@
 //! and attributes are rawko's, so that content is kept byte for byte whatever `.gitattributes` says, and nothing that
 //! a repository configures has any say. The one exception is [`Repository::ask`](super::place::Repository::ask).
 
-use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-
-use rustix::io::Errno;
-use rustix::process::{Pid, geteuid, test_kill_process};
 
 use super::error::CheckpointError;
 use super::git::{Ask, Git};
 use super::place::{ObjectFormat, UserFolders, WorkTree};
+use crate::temporary::{self, TemporaryFolder};
 
-/// Begins the names of the folders; the process and something random follow.
-const PREFIX: &str = "rawko-git-";
 /// No conversion of any kind. These win over every `.gitattributes`.
 const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !whitespace\n";
 /// Most bytes that are heeded of a repository's own list of what is ignored.
@@ -26,21 +21,16 @@ const MAX_EXCLUDE: u64 = 1024 * 1024;
 /// The folder.
 #[derive(Debug)]
 pub(super) struct Scratch {
-    folder: tempfile::TempDir,
+    folder: TemporaryFolder,
     format: ObjectFormat,
-    /// Locked, which tells [`remove_abandoned`] that the folder is in use.
-    _in_use: Option<File>,
 }
 
 impl Scratch {
     /// Makes one for objects that are named in this format.
     pub(super) fn new(format: ObjectFormat) -> Result<Self, CheckpointError> {
-        let folder =
-            tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir().map_err(
-                |error| CheckpointError::io("cannot make a folder in", &std::env::temp_dir(), error),
-            )?;
-        let in_use = File::open(folder.path()).ok().filter(|folder| folder.try_lock().is_ok());
-        let scratch = Self { folder, format, _in_use: in_use };
+        let folder = TemporaryFolder::new(temporary::GIT)
+            .map_err(|error| CheckpointError::io("cannot make a folder in", &std::env::temp_dir(), error))?;
+        let scratch = Self { folder, format };
         let config = match format {
             ObjectFormat::Sha1 => "[core]\nrepositoryformatversion = 0\nbare = false\nfilemode = true\n",
             ObjectFormat::Sha256 => {
@@ -103,24 +93,6 @@ impl Scratch {
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CheckpointError> {
         let path = self.path().join(name);
         std::fs::write(&path, bytes).map_err(|error| CheckpointError::io("cannot write", &path, error))
-    }
-}
-
-/// Removes the folders that processes left which were killed.
-pub(super) fn remove_abandoned() {
-    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
-    for entry in entries {
-        let name = entry.file_name();
-        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        let pid = rest.split_once('-').and_then(|(pid, _)| Pid::from_raw(pid.parse().ok()?));
-        let is_own = entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == geteuid().as_raw());
-        // The lock alone does not tell: it is taken a moment after the folder is made. The process alone does not either:
-        // in another container it has another id.
-        let is_dead = pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH));
-        let is_unused = || File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
-        if is_own && is_dead && is_unused() {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
     }
 }
 

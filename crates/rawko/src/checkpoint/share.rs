@@ -6,9 +6,9 @@ use super::error::CheckpointError;
 use super::objects::{self, Objects};
 use super::own::{self, create_folder};
 use super::place::ObjectFormat;
-use super::scratch;
 use super::store::Store;
 use super::{Checkpoint, Checkpoints, END, number};
+use crate::temporary;
 
 impl Checkpoints {
     /// Gives `other` the trees that its journal names and this session kept, and those that were kept beside them until
@@ -22,7 +22,7 @@ impl Checkpoints {
         }
         let (from, to) = (self.store()?, other.store()?);
         let _lock = objects::lock(&to.folder)?;
-        scratch::remove_abandoned();
+        temporary::remove_abandoned();
         // Without it the fork's work cannot be verified, but all else can be done.
         let _ = self.share_records(other);
         let recorded = other.recorded.iter().map(|(iteration, id)| (iteration.to_string(), id.clone()));

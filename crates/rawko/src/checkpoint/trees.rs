@@ -3,7 +3,7 @@
 //! Nothing is kept here, and nothing is written into the project.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Checkpoints;
 use super::error::CheckpointError;
@@ -15,14 +15,18 @@ use super::store::Store;
 /// Files whose contents are in memory at once.
 const BATCH: usize = 200;
 
-/// Two trees: the first one that was kept, and the present one.
+/// Two trees: the one that the checks are held against, and the present one.
 #[derive(Debug)]
 pub(crate) struct Trees {
     store: Store,
     scratch: Scratch,
     first: Snapshot,
+    /// The tree that the task began with, where that is another one.
+    began: Option<Snapshot>,
     now: Snapshot,
     name: String,
+    /// Whether the repository around has no say in the project.
+    is_alone: bool,
 }
 
 /// What became of a file.
@@ -48,16 +52,21 @@ pub(crate) enum Version {
 }
 
 impl Checkpoints {
-    /// The tree before the task's first change beside the present one; `None` if nothing was kept, because nothing
-    /// was changed.
+    /// The tree that the checks are held against beside the present one; `None` if nothing was kept in this task, because
+    /// nothing was changed.
     ///
     /// # Errors
     /// If git cannot be asked, or what was kept is gone.
     pub(crate) fn trees(&self) -> Result<Option<Trees>, CheckpointError> {
         let store = self.store()?;
-        let kept = self.of_this_task(store.names()?);
-        let Some(id) = kept.values().next() else { return Ok(None) };
+        let names = store.names()?;
+        let kept = super::kept_after(self.checks_since, names.clone());
+        let kept_now = self.of_this_task(names);
+        let (Some(id), Some(began)) = (kept.values().next(), kept_now.values().next()) else {
+            return Ok(None);
+        };
         let first = store.snapshot(id)?;
+        let began = (began != id).then(|| store.snapshot(began)).transpose()?;
         let listing = store.list(&first.keys().cloned().collect())?;
         let objects = store.objects_of(id)?;
         let scratch = objects.scratch_for(id)?;
@@ -66,12 +75,13 @@ impl Checkpoints {
         let now = super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?);
         let first_tree = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
         let name = objects.read(&scratch, "names the first tree").args(first_tree).line()?;
-        Ok(Some(Trees { store, scratch, first, now, name }))
+        Ok(Some(Trees { store, scratch, first, began, now, name, is_alone: listing.stands_alone }))
     }
 
-    /// Where the session's directory keeps what surrounded the project before the task's first change.
+    /// Where the session's directory keeps what surrounded the project before the first change of the task that the checks
+    /// are held against.
     pub(crate) fn name_of_record(&self) -> String {
-        match self.since {
+        match self.checks_since {
             0 => "checks.json".to_owned(),
             since => format!("checks-{since}.json"),
         }
@@ -91,10 +101,54 @@ impl Checkpoints {
     }
 }
 
+/// Where a repository keeps what it knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GitFolders {
+    /// Of this work tree alone: what is checked out.
+    pub(crate) own: PathBuf,
+    /// Of all its work trees: objects and references.
+    pub(crate) common: PathBuf,
+}
+
 impl Trees {
+    /// The project's real path.
+    pub(crate) fn project(&self) -> &Path {
+        &self.store.place.project
+    }
+
+    /// The work tree that the project is part of; the project itself where there is no repository.
+    pub(crate) fn toplevel(&self) -> &Path {
+        if self.is_alone { self.project() } else { &self.store.place.toplevel }
+    }
+
+    /// The folders of the repository around the project, if there is one.
+    pub(crate) fn git_folders(&self) -> Option<GitFolders> {
+        let repository = self.store.place.repository.as_ref().filter(|_| !self.is_alone)?;
+        let common = repository.objects.parent()?.to_owned();
+        let dot_git = &repository.dot_git;
+        let own = if dot_git.is_dir() {
+            dot_git.clone()
+        } else {
+            // An added work tree, or a submodule.
+            let text = std::fs::read_to_string(dot_git).ok()?;
+            self.toplevel().join(text.strip_prefix("gitdir:")?.trim())
+        };
+        Some(GitFolders { own, common })
+    }
+
     /// Names the content of the first tree.
     pub(crate) fn first_name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether no file differs from the tree that the task began with, except those that are `passed_over`.
+    pub(crate) fn is_as_the_task_began(&self, passed_over: &dyn Fn(&str) -> bool) -> bool {
+        let began = self.began.as_ref().unwrap_or(&self.first);
+        let mut paths = began.keys().chain(self.now.keys());
+        paths.all(|path| {
+            let is_passed_over = || std::str::from_utf8(path).is_ok_and(passed_over);
+            began.get(path) == self.now.get(path) || is_passed_over()
+        })
     }
 
     /// The files of the first tree whose paths are text.
@@ -124,6 +178,15 @@ impl Trees {
             Version::Content(content) => return Some(content.clone()),
         };
         self.contents(&[entry?.id.as_str()]).ok()?.pop()
+    }
+
+    /// The contents of these files in the first tree, as far as they are there and can be read.
+    pub(crate) fn first_contents(&self, paths: &[String]) -> Vec<(String, Vec<u8>)> {
+        let entries = paths.iter().filter_map(|path| Some((path, self.first.get(path.as_bytes())?)));
+        let (paths, ids): (Vec<&String>, Vec<&str>) =
+            entries.map(|(path, entry)| (path, entry.id.as_str())).unzip();
+        let contents = self.contents(&ids).unwrap_or_default();
+        paths.into_iter().cloned().zip(contents).collect()
     }
 
     fn contents(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {

@@ -5,16 +5,19 @@ use rawko_core::integrity::{Baseline, CheckChange, CheckChangeKind};
 
 /// What the counts of commands that passed say against them.
 pub(super) fn miscounted(baseline: Option<&Baseline>, runs: &[CommandRun]) -> Vec<CheckChange> {
-    let before =
-        |run: &CommandRun| baseline?.runs.iter().find(|before| before.command == run.command)?.counts;
+    let before = |run: &CommandRun| baseline?.runs.iter().find(|before| before.command == run.command);
     let how = |run: &CommandRun| {
-        let now = run.counts;
-        if now.is_some_and(|now| now.failed > 0) {
+        if run.counts.is_some_and(|now| now.failed > 0) {
             return Some(CheckChangeKind::HidesFailures);
         }
-        match (before(run)?, now) {
+        let before = before(run)?;
+        // Many runners stop at a failure: what they had skipped until then says nothing of what they skip in all.
+        let came_to_its_end = before.passed();
+        match (before.counts?, run.counts) {
             (before, Some(now)) if now.executed < before.executed => Some(CheckChangeKind::FewerTests),
-            (before, Some(now)) if now.skipped > before.skipped => Some(CheckChangeKind::MoreSkipped),
+            (before, Some(now)) if came_to_its_end && now.skipped > before.skipped => {
+                Some(CheckChangeKind::MoreSkipped)
+            }
             (_, Some(_)) => None,
             // A runner that printed a summary before does so always, unless it did not come to its end.
             (before, None) => (before.executed > 0).then_some(CheckChangeKind::FewerTests),
@@ -33,29 +36,35 @@ mod tests {
 
     #[track_caller]
     fn check(before: Option<Counts>, now: Counts, expected: Option<CheckChangeKind>) {
-        let run = |counts: Counts| CommandRun {
+        let run = |counts: Counts, is_over: bool| CommandRun {
             command: "pytest".to_owned(),
-            exit_code: Some(0),
+            exit_code: Some(i32::from(!is_over && counts.is_some_and(|(_, failed, _)| failed > 0))),
             counts: counts.map(|(executed, failed, skipped)| TestCounts { executed, failed, skipped }),
             ..CommandRun::default()
         };
-        let baseline = before.map(|before| Baseline { runs: vec![run(before)], tree: "t".to_owned() });
-        let got = miscounted(baseline.as_ref(), &[run(now)]);
+        let baseline = before.map(|before| Baseline { runs: vec![run(before, false)], tree: "t".to_owned() });
+        let got = miscounted(baseline.as_ref(), &[run(now, true)]);
         assert_eq!(got.first().map(|change| change.how), expected, "{before:?} {now:?}");
     }
 
     #[test]
     fn counts_speak_against_an_exit_status() {
-        let three = Some(Some((3, 1, 0)));
-        check(three, Some((3, 0, 0)), None);
-        check(three, Some((4, 0, 0)), None);
-        check(three, Some((2, 0, 0)), Some(CheckChangeKind::FewerTests));
-        check(three, Some((3, 0, 1)), Some(CheckChangeKind::MoreSkipped));
-        check(three, None, Some(CheckChangeKind::FewerTests));
-        check(three, Some((3, 1, 0)), Some(CheckChangeKind::HidesFailures));
+        let (red, green) = (Some(Some((3, 1, 0))), Some(Some((3, 0, 0))));
+        check(red, Some((3, 0, 0)), None);
+        check(red, Some((4, 0, 0)), None);
+        check(red, Some((2, 0, 0)), Some(CheckChangeKind::FewerTests));
+        check(green, Some((3, 0, 1)), Some(CheckChangeKind::MoreSkipped));
+        check(red, None, Some(CheckChangeKind::FewerTests));
+        check(red, Some((3, 1, 0)), Some(CheckChangeKind::HidesFailures));
         check(None, Some((3, 1, 0)), Some(CheckChangeKind::HidesFailures));
         check(None, None, None);
         check(Some(None), None, None);
         check(Some(None), Some((3, 0, 0)), None);
+    }
+
+    /// The first test program of a workspace failed, so that the ignored tests of the second one appear only now.
+    #[test]
+    fn tests_that_are_skipped_after_a_failure_are_not_more() {
+        check(Some(Some((1, 1, 0))), Some((3, 0, 2)), None);
     }
 }

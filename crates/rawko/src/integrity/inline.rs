@@ -1,13 +1,13 @@
 //! Rust keeps unit tests in the files that they test: here the two are held apart.
 //!
-//! Owns which items of a file are tests: those that only exist under `cfg(test)`, and functions with a `test` attribute.
-//! Only items of the file itself are looked at, not those of its inner modules.
+//! Owns which items of a file are tests: those that only exist under `cfg(test)`, functions with a `test` attribute, and
+//! examples in documentation. Only items of the file itself are looked at for tests, not those of its inner modules.
 
 use std::ops::Range;
 
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, File, Item, ItemMod, Meta, Token};
+use syn::{Attribute, File, Ident, Item, ItemMacro, ItemMod, ItemUse, Meta, Token, UseTree};
 
 /// The tests in a file beside those that were there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,36 +18,144 @@ pub(super) enum InlineTests {
     Changed(Vec<u8>),
 }
 
+/// Macros that tests judge by: code that defines one anew decides what the tests see.
+const ASSERTIONS: &[&str] =
+    &["assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "debug_assert_ne"];
+
 /// Whether a file of Rust holds tests.
 pub(super) fn has_tests(content: &[u8]) -> bool {
-    parse(content).is_some_and(|(file, _)| !tests(&file).is_empty())
+    parse(content).is_some_and(|(file, text)| !tests(&file).is_empty() || !examples(text).is_empty())
+}
+
+/// A new file of Rust without the macros that would take the place of assertions; `None` if it has none.
+pub(super) fn without_shadows(now: &[u8]) -> Option<Vec<u8>> {
+    let (file, text) = parse(now)?;
+    let shadows: Vec<Range<usize>> = shadows(&file.items).into_iter().map(range).collect();
+    (!shadows.is_empty()).then(|| without(text, shadows).into_bytes())
 }
 
 /// Compares the tests in a file of Rust. Where the present one cannot be read as such, the original stands in for it.
 pub(super) fn compare(original: &[u8], now: &[u8]) -> InlineTests {
     let Some((old, old_text)) = parse(original) else { return InlineTests::Kept };
     let old_tests = tests(&old);
-    if old_tests.is_empty() {
-        return InlineTests::Kept;
-    }
-    let Some((new, new_text)) = parse(now) else { return InlineTests::Changed(original.to_vec()) };
+    let old_examples = examples(old_text);
+    let Some((new, new_text)) = parse(now) else {
+        let has_tests = !old_tests.is_empty() || !old_examples.is_empty();
+        return if has_tests { InlineTests::Changed(original.to_vec()) } else { InlineTests::Kept };
+    };
     let new_tests = tests(&new);
-    if old_tests.iter().all(|test| is_kept(test, &new_tests)) {
+    let is_weakened = !old_tests.iter().all(|test| is_kept(test, &new_tests));
+    let new_examples = examples(new_text);
+    let lost: Vec<&Example> = old_examples.iter().filter(|example| !new_examples.contains(example)).collect();
+    let known = shadows(&old.items);
+    let shadows = shadows(&new.items).into_iter().filter(|item| !known.contains(item)).map(range);
+    let mut removed: Vec<Range<usize>> = shadows.collect();
+    if !is_weakened && lost.is_empty() && removed.is_empty() {
         return InlineTests::Kept;
     }
-    let mut merged = String::new();
+    let mut added = String::new();
+    if is_weakened {
+        removed.extend(new_tests.iter().map(|item| range(item)));
+        for range in old_tests.iter().map(|item| range(item)) {
+            added.push('\n');
+            added.push_str(old_text.get(range).unwrap_or_default());
+            added.push('\n');
+        }
+    }
+    for (at, example) in lost.iter().enumerate() {
+        added.push_str(&example.on_an_item_of_its_own(at));
+    }
+    InlineTests::Changed((without(new_text, removed) + &added).into_bytes())
+}
+
+/// The text without these parts.
+fn without(text: &str, mut parts: Vec<Range<usize>>) -> String {
+    parts.sort_by_key(|part| part.start);
+    let mut left = String::new();
     let mut end = 0;
-    for range in new_tests.iter().map(|item| range(item)) {
-        merged.push_str(new_text.get(end..range.start).unwrap_or_default());
-        end = range.end;
+    for part in parts {
+        left.push_str(text.get(end..part.start).unwrap_or_default());
+        end = end.max(part.end);
     }
-    merged.push_str(new_text.get(end..).unwrap_or_default());
-    for range in old_tests.iter().map(|item| range(item)) {
-        merged.push('\n');
-        merged.push_str(old_text.get(range).unwrap_or_default());
-        merged.push('\n');
+    left.push_str(text.get(end..).unwrap_or_default());
+    left
+}
+
+/// A piece of code in a documentation comment, which is a test as well.
+#[derive(Debug, PartialEq, Eq)]
+struct Example {
+    /// What follows the opening fence.
+    kind: String,
+    lines: Vec<String>,
+}
+
+impl Example {
+    /// It needs nothing of its item: an example sees the crate from outside.
+    fn on_an_item_of_its_own(&self, number: usize) -> String {
+        let Self { kind, lines } = self;
+        let body: String = lines.iter().map(|line| format!("/// {line}\n")).collect();
+        format!("\n/// ```{kind}\n{body}/// ```\n#[cfg(doctest)]\npub struct RawkoExample{number};\n")
     }
-    InlineTests::Changed(merged.into_bytes())
+}
+
+/// The examples of a file that cargo runs.
+fn examples(text: &str) -> Vec<Example> {
+    let mut examples = Vec::new();
+    let mut open: Option<Example> = None;
+    for line in text.lines().map(str::trim_start) {
+        let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        let Some(comment) = comment else {
+            open = None;
+            continue;
+        };
+        let comment = comment.strip_prefix(' ').unwrap_or(comment);
+        match (comment.trim_start().strip_prefix("```"), open.as_mut()) {
+            (Some(kind), None) => {
+                open = Some(Example { kind: kind.trim().to_owned(), lines: Vec::new() });
+            }
+            (Some(_), Some(_)) => examples.extend(open.take().filter(|example| is_run(&example.kind))),
+            (None, Some(example)) => example.lines.push(comment.to_owned()),
+            (None, None) => {}
+        }
+    }
+    examples
+}
+
+/// Whether cargo takes code of this kind for Rust that is to be compiled.
+fn is_run(kind: &str) -> bool {
+    let known = |word: &str| {
+        matches!(word, "" | "rust" | "should_panic" | "no_run" | "compile_fail")
+            || word.starts_with("edition")
+    };
+    kind.split(',').map(str::trim).all(known)
+}
+
+/// Items that give the name of an assertion to something else, outside of tests.
+fn shadows(items: &[Item]) -> Vec<&Item> {
+    let mut found = Vec::new();
+    for item in items.iter().filter(|item| !attributes(item).iter().any(is_test)) {
+        match item {
+            Item::Macro(ItemMacro { ident: Some(ident), .. }) if is_assertion(ident) => found.push(item),
+            Item::Use(ItemUse { tree, .. }) if binds_an_assertion(tree) => found.push(item),
+            Item::Mod(ItemMod { content: Some((_, items)), .. }) => found.extend(shadows(items)),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn is_assertion(ident: &Ident) -> bool {
+    ASSERTIONS.iter().any(|known| ident == known)
+}
+
+fn binds_an_assertion(tree: &UseTree) -> bool {
+    match tree {
+        UseTree::Path(path) => binds_an_assertion(&path.tree),
+        UseTree::Name(name) => is_assertion(&name.ident),
+        UseTree::Rename(rename) => is_assertion(&rename.rename),
+        UseTree::Group(group) => group.items.iter().any(binds_an_assertion),
+        UseTree::Glob(_) => false,
+    }
 }
 
 fn parse(bytes: &[u8]) -> Option<(File, &str)> {
@@ -163,6 +271,39 @@ mod tests {
         let lenient =
             FIRST.replace("    use super", "    macro_rules! assert_eq { ($($x:tt)*) => {} }\n    use super");
         check(&lenient, Some(&restored));
+    }
+
+    const DOCUMENTED: &str = "/// Adds.\n///\n/// ```\n/// assert_eq!(a::add(1, 2), 3);\n/// ```\n/// ```text\n/// none\n/// ```\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n";
+
+    #[test]
+    fn examples_are_tests() {
+        let compare = |now: &str| compare(DOCUMENTED.as_bytes(), now.as_bytes());
+        assert!(has_tests(DOCUMENTED.as_bytes()));
+        assert_eq!(compare(&DOCUMENTED.replace("a - b", "a + b").replace("none", "some")), InlineTests::Kept);
+        for weakened in [
+            DOCUMENTED.replace(", 3", ", -1"),
+            DOCUMENTED.replace("```\n/// assert", "```ignore\n/// assert"),
+        ] {
+            let restored = format!(
+                "{weakened}\n/// ```\n/// assert_eq!(a::add(1, 2), 3);\n/// ```\n#[cfg(doctest)]\npub struct RawkoExample0;\n"
+            );
+            assert_eq!(compare(&weakened), InlineTests::Changed(restored.into_bytes()));
+        }
+    }
+
+    #[test]
+    fn code_that_takes_the_place_of_assertions_is_taken_out() {
+        let lenient = "macro_rules! assert_eq { ($($x:tt)*) => {} }\n";
+        check(&format!("{lenient}{FIRST}"), Some(&format!("\n{FIRST}")));
+        check(
+            &format!("{FIRST}mod m {{ pub(crate) use crate::never as assert; }}"),
+            Some(&format!("{FIRST}mod m {{  }}")),
+        );
+        assert_eq!(without_shadows(lenient.as_bytes()), Some(b"\n".to_vec()));
+        assert_eq!(without_shadows(b"macro_rules! own { () => {} }\nuse std::panic;"), None);
+        // It was there before.
+        let own = format!("{lenient}{FIRST}");
+        assert_eq!(compare(own.as_bytes(), own.replace("a - b", "a + b").as_bytes()), InlineTests::Kept);
     }
 
     proptest::proptest! {

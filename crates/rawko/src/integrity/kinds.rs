@@ -2,6 +2,7 @@
 //!
 //! The conventions of each ecosystem are data, in `kinds.json`. Names are compared without case: some file systems do.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -24,10 +25,16 @@ pub(super) struct Conventions {
     modules: Vec<String>,
     /// Folders that builds and test runs write to.
     outputs: Vec<String>,
+    /// Folders that builds write to, and that may hold checks all the same.
+    builds: Vec<String>,
     /// Folders that package managers write to.
     dependencies: Vec<String>,
     /// Files whose change explains a change of the dependencies, as globs of names.
     locks: Vec<String>,
+    /// What configures tools that only count where a command names them, as globs.
+    tools: BTreeMap<String, Vec<String>>,
+    /// Code that makes checks pass whatever it does, as regular expressions, with the endings of the files that it counts in.
+    pub(super) patches: BTreeMap<String, Vec<String>>,
     /// Programs that checks use.
     pub(super) programs: Vec<String>,
     /// Files of the user's home folder that configure them.
@@ -47,6 +54,12 @@ impl Conventions {
         self.outputs.iter().any(|known| known == name)
     }
 
+    /// Whether a folder of that name is made by builds: a copy of the project does without it, because an agent's own builds
+    /// write it at the same time, and because what it holds was made from other sources.
+    pub(super) fn is_build(&self, name: &str) -> bool {
+        self.builds.iter().any(|known| known == name)
+    }
+
     /// Whether a folder of that name holds installed packages.
     pub(super) fn is_dependencies(&self, name: &str) -> bool {
         self.dependencies.iter().any(|known| known == name)
@@ -58,6 +71,8 @@ impl Conventions {
 pub(super) struct CheckFiles {
     tests: GlobSet,
     config: GlobSet,
+    /// What configures the tools that the commands name.
+    tools: GlobSet,
     locks: GlobSet,
 }
 
@@ -70,8 +85,17 @@ impl CheckFiles {
         Self {
             tests: globs(table.tests.iter().chain(tests)),
             config: globs(&table.config),
+            tools: GlobSet::empty(),
             locks: globs(&locks),
         }
+    }
+
+    /// Also what configures tools, such as linters, that are among the `words` of the commands.
+    pub(super) fn with_tools(self, words: &BTreeSet<String>) -> Self {
+        let name = |word: &String| word.rsplit('/').next().unwrap_or(word).to_owned();
+        let named: BTreeSet<String> = words.iter().map(name).collect();
+        let tools = Conventions::get().tools.iter().filter(|(tool, _)| named.contains(*tool));
+        Self { tools: globs(tools.flat_map(|(_, globs)| globs)), ..self }
     }
 
     /// Whether it is a test or belongs to tests.
@@ -81,7 +105,7 @@ impl CheckFiles {
 
     /// Whether it configures or starts checks.
     pub(super) fn is_config(&self, path: &str) -> bool {
-        !path.contains(COMPILED) && self.config.is_match(path)
+        !path.contains(COMPILED) && (self.config.is_match(path) || self.tools.is_match(path))
     }
 
     /// Whether a runner would find it before a module of its own: by any name of the table in the project's folder, by
@@ -203,6 +227,16 @@ mod tests {
     }
 
     #[test]
+    fn a_tools_settings_count_where_a_command_names_it() {
+        let files = CheckFiles::new(&[]);
+        assert!(!files.is_config("clippy.toml"));
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let with = files.with_tools(&words(&["cargo", "clippy", "node_modules/.bin/eslint"]));
+        assert!(with.is_config("crates/a/.clippy.toml") && with.is_config(".eslintrc.json"));
+        assert!(!with.is_config("rustfmt.toml"));
+    }
+
+    #[test]
     fn modules_that_come_before_the_runners_own_are_known() {
         let files = CheckFiles::new(&[]);
         for (path, expected) in [
@@ -225,7 +259,8 @@ mod tests {
     #[test]
     fn globs_of_the_table_can_be_read() {
         let table = Conventions::get();
-        for glob in table.tests.iter().chain(&table.config).chain(&table.locks) {
+        let tools = table.tools.values().flatten();
+        for glob in table.tests.iter().chain(&table.config).chain(&table.locks).chain(tools) {
             assert_eq!(check_glob(glob), Ok(()), "{glob}");
         }
         assert!(check_glob("a[").is_err());

@@ -4,40 +4,42 @@
 //! the tree as it is, in the background. When the run's work is verified, the checks are compared with the recorded ones.
 //! If they differ, the original checks run on the new code, in a copy of the project.
 
+mod baseline;
+mod comparison;
 mod counts;
 mod inline;
 mod kinds;
 mod manifest;
 mod named;
+mod patches;
 mod replica;
 mod surroundings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rawko_core::facts::Verification;
-use rawko_core::integrity::{
-    Baseline, ChangedChecks, CheckChange, CheckChangeKind, Integrity, IntegrityResult, OriginalRun,
-};
+use rawko_core::facts::{CommandRun, Verification};
+use rawko_core::integrity::{Baseline, ChangedChecks, Integrity, IntegrityResult, OriginalRun};
 use rawko_core::setup::VerifySetup;
 use rawko_tools::CommandRunner;
 use tokio::task::JoinSet;
 
-use crate::checkpoint::{CheckpointError, Checkpoints, Fate, Trees, Version};
+use crate::checkpoint::{CheckpointError, Checkpoints, Version};
+use baseline::BaselineRun;
+use comparison::Comparison;
 use counts::miscounted;
-use inline::InlineTests;
 use kinds::CheckFiles;
 pub(crate) use kinds::check_glob;
-use manifest::Manifest;
-use named::Named;
 use replica::Replica;
-use surroundings::{Differences, Place, Surroundings};
+use surroundings::{Place, Surroundings};
 
-/// Longest time of the commands on the tree that the run began with.
-const BASELINE: Duration = Duration::from_secs(120);
+/// Shortest time for which a baseline is waited for at the end.
+const MIN_PATIENCE: Duration = Duration::from_secs(30);
+/// What a task needs that removes a feature together with its tests.
+const ADVICE: &str = "if the task asks for that, allow it with --allow-changed-checks";
 /// Changed checks that are listed.
 const LISTED: usize = 100;
 
@@ -65,6 +67,7 @@ pub(crate) struct IntegrityGuard {
     /// The session's directory.
     directory: PathBuf,
     home: Option<PathBuf>,
+    cargo_home: Option<PathBuf>,
     path: OsString,
     runner: CommandRunner,
     /// Those that the run began with, if there are any.
@@ -87,6 +90,7 @@ impl IntegrityGuard {
             project: project.to_owned(),
             directory: directory.to_owned(),
             home: std::env::var_os("HOME").map(PathBuf::from),
+            cargo_home: std::env::var_os("CARGO_HOME").map(PathBuf::from),
             path: std::env::var_os("PATH").unwrap_or_default(),
             runner,
             terms,
@@ -113,14 +117,14 @@ impl IntegrityGuard {
 
     fn start_baseline(&self, terms: Terms) {
         // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
-        let (checkpoints, runner) = (self.checkpoints.clone(), self.runner.clone());
-        let (project, before) = (self.project.clone(), self.before());
-        let entries = before.map(|before| before.entries.clone()).unwrap_or_default();
-        let mut baseline = self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
-        baseline.spawn(async move {
-            let work = run_baseline(checkpoints, runner, project, entries, terms);
-            tokio::time::timeout(BASELINE, work).await.ok().flatten()
-        });
+        let run = BaselineRun {
+            checkpoints: self.checkpoints.clone(),
+            runner: self.runner.clone(),
+            terms,
+            surroundings: self.recorded().map(|before| (*before).clone()).unwrap_or_default(),
+            directory: self.directory.clone(),
+        };
+        self.baseline.lock().unwrap_or_else(PoisonError::into_inner).spawn(run.run());
     }
 
     /// Returns whether nothing was recorded before.
@@ -168,6 +172,7 @@ impl IntegrityGuard {
         let place = Place {
             project: &self.project,
             home: self.home.as_deref(),
+            cargo_home: self.cargo_home.as_deref(),
             path: &self.path,
             ignored: self.checkpoints.ignored().unwrap_or_default(),
             checks: &CheckFiles::new(&terms.tests),
@@ -183,14 +188,18 @@ impl IntegrityGuard {
         let comparison = match compared {
             Ok(Ok(Some(comparison))) => comparison,
             Ok(Ok(None)) => {
-                let integrity =
-                    Integrity { result: IntegrityResult::Unchanged, changed: Vec::new(), more: 0 };
+                let integrity = Integrity {
+                    result: IntegrityResult::Unchanged,
+                    changed: Vec::new(),
+                    more: 0,
+                    advice: None,
+                };
                 return Verification { integrity: Some(integrity), ..verification };
             }
             // The tree could not be compared with the one that the run began with.
             Ok(Err(_)) | Err(_) => return Verification { tree: None, ..verification },
         };
-        let baseline = self.baseline(terms).await;
+        let baseline = self.baseline(terms, &verification.runs).await;
         let mut changed = comparison.changed();
         changed.extend(miscounted(baseline.as_ref(), &verification.runs));
         // Where there were no checks, new ones cannot change how others run.
@@ -218,8 +227,10 @@ impl IntegrityGuard {
         };
         let more = u32::try_from(changed.len().saturating_sub(LISTED)).unwrap_or(u32::MAX);
         changed.truncate(LISTED);
+        let fails = matches!(result, IntegrityResult::OriginalsFail | IntegrityResult::OriginalsUnknown);
+        let advice = fails.then(|| ADVICE.to_owned());
         Verification {
-            integrity: Some(Integrity { result, changed, more }),
+            integrity: Some(Integrity { result, changed, more, advice }),
             baseline,
             original,
             ..verification
@@ -239,13 +250,21 @@ impl IntegrityGuard {
         .await;
     }
 
-    async fn baseline(&self, terms: &Terms) -> Option<Baseline> {
+    /// The commands on the first tree. Commands that passed in `runs` are not waited for much longer there: one that hangs
+    /// without the work would hold the result up.
+    async fn baseline(&self, terms: &Terms, runs: &[CommandRun]) -> Option<Baseline> {
         if self.baseline.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             // The process that ran it is gone.
             self.start_baseline(terms.clone());
         }
         let mut running = std::mem::take(&mut *self.baseline.lock().unwrap_or_else(PoisonError::into_inner));
-        let finished = running.join_next().await?.ok().flatten();
+        let took: u64 = runs.iter().map(|run| run.duration_ms).sum();
+        let patience = MIN_PATIENCE + Duration::from_millis(took.saturating_mul(3));
+        let Ok(finished) = tokio::time::timeout(patience, running.join_next()).await else {
+            *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = running;
+            return None;
+        };
+        let finished = finished?.ok().flatten();
         let again = finished.clone();
         // Every verification of the run is compared with it.
         self.baseline.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move { again });
@@ -254,67 +273,11 @@ impl IntegrityGuard {
 
     fn compare(&self, terms: &Terms) -> Result<Option<Comparison>, CheckpointError> {
         let Some(trees) = self.checkpoints.trees()? else { return Ok(None) };
-        let fates = trees.fates();
-        if fates.iter().all(|(path, fate)| *fate == Fate::Same || is_own(path)) {
+        if trees.is_as_the_task_began(&comparison::is_own) {
             return Ok(None);
         }
-        let files = CheckFiles::new(&terms.tests);
-        let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
-        let Named { files: named, targets, programs: _ } = named::named(&terms.commands, &read);
-        let own_path = self.project.display().to_string();
-        let mut texts = named.iter().filter_map(|path| read(path)).chain(terms.commands.iter().cloned());
-        let is_bound = texts.any(|text| text.contains(&own_path));
-        let is_first_check =
-            |path: String| files.is_test(&path) || files.is_config(&path) || named.contains(&path);
-        let had_checks = trees.first_paths().any(is_first_check);
-        let dependencies_changed =
-            fates.iter().any(|(path, fate)| *fate != Fate::Same && files.is_lock(path));
-        let mut versions = BTreeMap::new();
-        let (mut changed, mut added) = (Vec::new(), Vec::new());
-        for (path, fate) in &fates {
-            let is_config = files.is_config(path) || named.contains(path);
-            let is_check = is_config || files.is_test(path);
-            let how = match fate {
-                Fate::Same => continue,
-                Fate::Deleted if is_check => CheckChangeKind::Deleted,
-                Fate::Changed if is_check => CheckChangeKind::Changed,
-                Fate::Added if is_target(&targets, path) => CheckChangeKind::Added,
-                Fate::Added if is_config || files.shadows(path) || configures_a_runner(&trees, path) => {
-                    CheckChangeKind::Added
-                }
-                // A new test is no changed check.
-                Fate::Added if is_check => {
-                    versions.insert(path.clone(), Version::Neither);
-                    if files.shares_a_process(path) {
-                        added.push(CheckChange { path: path.clone(), how: CheckChangeKind::Added });
-                    }
-                    continue;
-                }
-                Fate::Changed => {
-                    if let Some(content) = with_original_checks(&trees, path) {
-                        versions.insert(path.clone(), Version::Content(content));
-                        changed.push(CheckChange { path: path.clone(), how: CheckChangeKind::Changed });
-                    }
-                    continue;
-                }
-                Fate::Deleted if loses_checks(&trees, &fates, path) => CheckChangeKind::Deleted,
-                Fate::Deleted | Fate::Added => continue,
-            };
-            versions.insert(path.clone(), Version::First);
-            changed.push(CheckChange { path: path.clone(), how });
-        }
         let now = self.look();
-        let differences = self.recorded()?.differences(&now, dependencies_changed);
-        Ok(Some(Comparison {
-            trees,
-            versions,
-            changed,
-            added,
-            is_bound,
-            had_checks,
-            differences,
-            entries: now.entries,
-        }))
+        Ok(Some(Comparison::new(trees, terms, &self.project, &*self.recorded()?, &now)))
     }
 
     /// The original checks on the new code.
@@ -335,14 +298,12 @@ impl IntegrityGuard {
             let list: Vec<&str> = lasting.iter().take(3).map(|change| change.path.as_str()).collect();
             return problem(format!("rawko cannot put back {}", list.join(", ")));
         }
-        let project = self.project.clone();
         let made = tokio::task::spawn_blocking(move || {
             let Comparison { trees, versions, differences, entries, .. } = comparison;
             let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
             let avoided: BTreeSet<&str> =
                 differences.avoidable.iter().map(|change| change.path.as_str()).collect();
-            Replica::new(&project, &trees, &choose, &entries, &avoided, true)?
-                .with_programs(&differences.shadowed)
+            Replica::new(&trees, &choose, &entries, &avoided, true)?.with_programs(&differences.shadowed)
         });
         let replica = match made.await {
             Ok(Ok(replica)) => replica,
@@ -356,101 +317,4 @@ impl IntegrityGuard {
         let problem = miscounted.first().map(|change| format!("`{}` {}", change.path, change.how.words()));
         OriginalRun { runs, problem }
     }
-}
-
-/// What differs between the beginning of a run and now.
-struct Comparison {
-    trees: Trees,
-    /// Which version of a file the original checks are run with, where it is not the present one.
-    versions: BTreeMap<String, Version>,
-    changed: Vec<CheckChange>,
-    /// New tests that may change how the original ones run.
-    added: Vec<CheckChange>,
-    /// Whether the commands name the project's folder: they would not run in a copy.
-    is_bound: bool,
-    /// Whether there were any checks at the beginning.
-    had_checks: bool,
-    differences: Differences,
-    /// What git ignores.
-    entries: BTreeSet<String>,
-}
-
-impl Comparison {
-    fn changed(&self) -> Vec<CheckChange> {
-        let Differences { avoidable, lasting, .. } = &self.differences;
-        self.changed.iter().chain(avoidable).chain(lasting).cloned().collect()
-    }
-}
-
-/// Whether a new file makes a target of make be up to date.
-fn is_target(targets: &BTreeSet<String>, path: &str) -> bool {
-    let rest = |target: &String| path.strip_prefix(target.as_str());
-    targets.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// rawko's own files are no work.
-fn is_own(path: &str) -> bool {
-    path.starts_with(".rawko/")
-}
-
-/// Whether a new manifest has a say in how tests run.
-fn configures_a_runner(trees: &Trees, path: &str) -> bool {
-    let now = || trees.content(path, &Version::Now);
-    manifest::is_manifest(path) && now().is_some_and(|content| manifest::configures_a_runner(path, &content))
-}
-
-/// Whether a file that is gone was a manifest, or held tests that did not move as they were to another one.
-fn loses_checks(trees: &Trees, fates: &BTreeMap<String, Fate>, path: &str) -> bool {
-    if manifest::is_manifest(path) {
-        return true;
-    }
-    let Some(first) = trees.content(path, &Version::First).filter(|_| path.ends_with(".rs")) else {
-        return false;
-    };
-    let moved = |(other, fate): (&String, &Fate)| {
-        *fate == Fate::Added
-            && other.ends_with(".rs")
-            && trees
-                .content(other, &Version::Now)
-                .is_some_and(|now| inline::compare(&first, &now) == InlineTests::Kept)
-    };
-    inline::has_tests(&first) && !fates.iter().any(moved)
-}
-
-/// A file that is work and checks in one, with the original checks; `None` if those are as they were.
-fn with_original_checks(trees: &Trees, path: &str) -> Option<Vec<u8>> {
-    let is_rust = path.ends_with(".rs");
-    if !is_rust && !manifest::is_manifest(path) {
-        return None;
-    }
-    let first = trees.content(path, &Version::First)?;
-    let now = trees.content(path, &Version::Now)?;
-    if is_rust {
-        return match inline::compare(&first, &now) {
-            InlineTests::Kept => None,
-            InlineTests::Changed(content) => Some(content),
-        };
-    }
-    match manifest::compare(path, &first, &now) {
-        Manifest::SameChecks | Manifest::Other => None,
-        Manifest::Changed(content) => Some(content),
-    }
-}
-
-async fn run_baseline(
-    checkpoints: Checkpoints,
-    runner: CommandRunner,
-    project: PathBuf,
-    entries: BTreeSet<String>,
-    terms: Terms,
-) -> Option<Baseline> {
-    let made = tokio::task::spawn_blocking(move || {
-        let trees = checkpoints.trees().ok().flatten()?;
-        let replica = Replica::new(&project, &trees, &|_| Version::First, &entries, &BTreeSet::new(), false);
-        Some((trees.first_name().to_owned(), replica.ok()?))
-    });
-    let (tree, replica) = made.await.ok().flatten()?;
-    let runs = replica.run(&runner, &terms.commands, terms.timeout).await;
-    let _ = tokio::task::spawn_blocking(move || drop(replica)).await;
-    Some(Baseline { runs, tree })
 }

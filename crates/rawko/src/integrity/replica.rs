@@ -1,7 +1,8 @@
 //! A copy of the project, in a temporary folder, in which commands are run.
 //!
-//! It holds a tree, links to what git ignores (installed packages and the like), and a repository with the same history,
-//! which commands may write to without harm.
+//! It holds a tree, what commands need of what git ignores (installed packages, local settings), and a repository with the
+//! same history, which commands may write to without harm. A project that is a part of its repository stands where it
+//! stands there, with links to its neighbours.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,50 +11,57 @@ use std::time::Duration;
 
 use rawko_core::facts::CommandRun;
 use rawko_tools::CommandRunner;
-use tempfile::TempDir;
 
 use super::kinds::Conventions;
-use crate::checkpoint::{CheckpointError, Trees, Version};
+use crate::checkpoint::{CheckpointError, GitFolders, Trees, Version};
+use crate::temporary::{self, TemporaryFolder};
 
-/// Where builds of Rust keep what they made: copying it spares building every dependency again.
+/// Where builds of Rust keep what they made: using it spares building every dependency again.
 const TARGET: &str = "target";
+/// Largest ignored file that is copied; a larger one is linked.
+const MAX_COPIED: u64 = 16 * 1024 * 1024;
 
 /// A copy of the project.
 #[derive(Debug)]
 pub(super) struct Replica {
-    folder: TempDir,
+    folder: TemporaryFolder,
     project: PathBuf,
 }
 
 impl Replica {
-    /// Writes the tree that `choose` picks, and links the ignored `entries` that do not hold what is `avoided`.
-    /// `with_target`: also what builds left.
+    /// Writes the tree that `choose` picks, and adds the ignored `entries` that do not hold what is `avoided`.
+    /// `with_target`: also what builds of Rust left.
     pub(super) fn new(
-        original: &Path,
         trees: &Trees,
         choose: &dyn Fn(&str) -> Version,
         entries: &BTreeSet<String>,
         avoided: &BTreeSet<&str>,
         with_target: bool,
     ) -> Result<Self, CheckpointError> {
+        temporary::remove_abandoned();
         let wrong = |path: &Path| {
             let path = path.to_owned();
             move |error| CheckpointError::io("cannot create", &path, error)
         };
-        let temporary = std::env::temp_dir();
-        let folder = tempfile::Builder::new().prefix("rawko-verify-").tempdir().map_err(wrong(&temporary))?;
-        let project = folder.path().join("tree").join(original.file_name().unwrap_or("project".as_ref()));
+        let folder = TemporaryFolder::new(temporary::VERIFY).map_err(wrong(&std::env::temp_dir()))?;
+        let (original, toplevel) = (trees.project(), trees.toplevel());
+        let root = folder.path().join("tree").join(toplevel.file_name().unwrap_or("project".as_ref()));
+        let inside = original.strip_prefix(toplevel).unwrap_or(Path::new(""));
+        let project = if inside.as_os_str().is_empty() { root.clone() } else { root.join(inside) };
         std::fs::create_dir_all(&project).map_err(wrong(&project))?;
+        let is_left_out = |name: &str| {
+            let table = Conventions::get();
+            (table.is_output(name) || table.is_build(name)) && !(with_target && name == TARGET)
+        };
+        surround(toplevel, &root, inside, &is_left_out).map_err(wrong(&root))?;
         trees.write(&project, choose)?;
         // Without a repository, commands that ask git say so.
-        let _ = repository(&original.join(".git"), &project.join(".git"));
-        let table = Conventions::get();
+        let _ = trees.git_folders().map(|from| repository(&from, &root.join(".git")));
         for entry in entries {
             let path = entry.trim_end_matches('/');
             let name = path.rsplit('/').next().unwrap_or(path);
-            let is_left_out = table.is_output(name) && !(with_target && name == TARGET);
             let holds = |avoided: &&&str| **avoided == path || avoided.starts_with(&format!("{path}/"));
-            if is_left_out || avoided.iter().any(|path| holds(&path)) {
+            if is_left_out(name) || avoided.iter().any(|path| holds(&path)) {
                 continue;
             }
             let (from, to) = (original.join(path), project.join(path));
@@ -61,7 +69,7 @@ impl Replica {
                 std::fs::create_dir_all(parent).map_err(wrong(parent))?;
             }
             if to.symlink_metadata().is_err() {
-                symlink(&from, &to).map_err(wrong(&to))?;
+                take_over(&from, &to).map_err(wrong(&to))?;
             }
         }
         Ok(Self { folder, project })
@@ -104,21 +112,51 @@ impl Replica {
     }
 }
 
-/// Makes a repository at `to` that borrows its objects from the one at `from`. Nothing of its configuration is taken over:
-/// it could name programs.
-fn repository(from: &Path, to: &Path) -> std::io::Result<()> {
-    if !from.symlink_metadata()?.is_dir() {
-        return Ok(());
+/// Links what lies around the project in its repository: `inside` is the project's place in it.
+fn surround(
+    toplevel: &Path,
+    root: &Path,
+    inside: &Path,
+    is_left_out: &dyn Fn(&str) -> bool,
+) -> std::io::Result<()> {
+    let (mut from, mut to) = (toplevel.to_owned(), root.to_owned());
+    for part in inside {
+        for neighbour in std::fs::read_dir(&from)? {
+            let neighbour = neighbour?;
+            let name = neighbour.file_name();
+            if name != *part && name != ".git" && !is_left_out(&name.to_string_lossy()) {
+                symlink(neighbour.path(), to.join(&name))?;
+            }
+        }
+        from.push(part);
+        to.push(part);
     }
+    Ok(())
+}
+
+/// Brings in something that git ignores. Commands may write to files, so these are copied; folders are large.
+fn take_over(from: &Path, to: &Path) -> std::io::Result<()> {
+    match from.symlink_metadata() {
+        Ok(found) if found.is_file() && found.len() <= MAX_COPIED => std::fs::copy(from, to).map(drop),
+        _ => symlink(from, to),
+    }
+}
+
+/// Makes a repository at `to` that borrows its objects. Nothing of its configuration is taken over: it could name programs.
+fn repository(from: &GitFolders, to: &Path) -> std::io::Result<()> {
+    let GitFolders { own, common } = from;
     std::fs::create_dir_all(to.join("objects/info"))?;
-    copy_files(&from.join("refs"), &to.join("refs"))?;
-    for name in ["HEAD", "packed-refs", "index", "shallow"] {
-        let found = from.join(name);
-        if found.is_file() {
-            std::fs::copy(found, to.join(name))?;
+    copy_files(&common.join("refs"), &to.join("refs"))?;
+    for found in ["packed-refs", "shallow"]
+        .map(|name| common.join(name))
+        .into_iter()
+        .chain(["HEAD", "index"].map(|name| own.join(name)))
+    {
+        if let Some(name) = found.file_name().filter(|_| found.is_file()) {
+            std::fs::copy(&found, to.join(name))?;
         }
     }
-    std::fs::write(to.join("objects/info/alternates"), format!("{}\n", from.join("objects").display()))?;
+    std::fs::write(to.join("objects/info/alternates"), format!("{}\n", common.join("objects").display()))?;
     std::fs::write(to.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
 }
 

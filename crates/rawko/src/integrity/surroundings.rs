@@ -17,6 +17,8 @@ use super::kinds::{CheckFiles, Conventions};
 
 /// Most files that are looked at; beyond, nothing is known.
 const MAX_FILES: usize = 60_000;
+/// Cargo's configuration, in its folders.
+const CARGO: [&str; 2] = ["config.toml", "config"];
 /// Where Python keeps what it compiled.
 const COMPILED: &str = "__pycache__";
 /// Largest program whose content is compared.
@@ -71,6 +73,8 @@ pub(super) struct Surroundings {
 pub(super) struct Place<'a> {
     pub(super) project: &'a Path,
     pub(super) home: Option<&'a Path>,
+    /// As in `CARGO_HOME`.
+    pub(super) cargo_home: Option<&'a Path>,
     /// As in `PATH`.
     pub(super) path: &'a OsStr,
     /// What git ignores, folders by themselves with a slash at the end.
@@ -111,6 +115,12 @@ impl Surroundings {
         }
         let truncated = walk.budget == 0;
         Self { outside: settings, truncated, ..found }
+    }
+
+    /// Names everything in them, except what git ignores and is no check.
+    pub(super) fn digest(&self) -> String {
+        let checks = Self { entries: BTreeSet::new(), ..self.clone() };
+        hex::encode(Sha256::digest(serde_json::to_vec(&checks).unwrap_or_default()))
     }
 
     /// What differs in `now`. Changes of installed packages are explained by a change of the dependencies.
@@ -302,6 +312,10 @@ fn outside(place: &Place<'_>, programs: &BTreeMap<String, Program>) -> Vec<PathB
     for above in place.project.ancestors().skip(1).take_while(|above| above.parent().is_some()) {
         let names = entries(above);
         paths.extend(names.iter().filter(|name| place.checks.is_config(name)).map(|name| above.join(name)));
+        paths.extend(CARGO.map(|name| above.join(".cargo").join(name)));
+    }
+    if let Some(cargo) = place.cargo_home {
+        paths.extend(CARGO.map(|name| cargo.join(name)));
     }
     paths
 }
@@ -365,6 +379,7 @@ mod tests {
                 &Place {
                     project: &root.join("p"),
                     home: Some(&root.join("home")),
+                    cargo_home: Some(&root.join("cargo")),
                     path: &path,
                     ignored,
                     checks: &CheckFiles::new(&[]),
@@ -405,6 +420,8 @@ mod tests {
         check(|scene| scene.write("p/node_modules/jest/index.js", "2"), &[], &["node_modules/jest changed"]);
         check(|scene| scene.write("home/.npmrc", "script-shell=x"), &[], &["home/.npmrc changed"]);
         check(|scene| scene.write("pytest.ini", ""), &[], &["pytest.ini added"]);
+        check(|scene| scene.write(".cargo/config.toml", ""), &[], &[".cargo/config.toml added"]);
+        check(|scene| scene.write("cargo/config.toml", ""), &[], &["cargo/config.toml added"]);
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use rawko_core::integrity::DoubtReason;
 use rawko_core::machine::State;
 use rawko_core::message::ToolCall;
 use rawko_core::request::Purpose;
-use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, LostJob, Note, Reaction, Session, Stamped};
+use rawko_core::session::{
+    Effect, EffectAnswer, EffectId, Event, LostJob, Note, Reaction, Session, Stamped, Status,
+};
 use serde_json::Value;
 
 use super::reader::Journal;
@@ -23,6 +26,11 @@ pub struct Folded {
     pub answered: Vec<(String, Purpose)>,
     /// What agents had seen of files, latest last.
     pub seen: Vec<SeenByAgent>,
+    /// Whether the verification commands passed, by the tree that they last ran on.
+    pub verified: BTreeMap<String, bool>,
+    /// Executions before the task whose beginning the present task's checks are held against: the present one, or the
+    /// earliest of those before it that ended with doubtful checks.
+    pub checks_since: u32,
     /// Sequence number of the event that began the latest execution.
     pub execution_begun: Option<u64>,
     /// Background jobs whose end no agent has heard of. They ended with their process.
@@ -76,6 +84,9 @@ pub fn fold(journal: &Journal) -> Folded {
             folded.divergence = Some(Divergence { seq, fields });
             return folded;
         };
+        if matches!(stamped.event, Event::TaskContinued { .. }) {
+            folded.checks_since = folded.checks_of_next_task();
+        }
         let reaction = folded.session.apply(stamped);
         calls.note(stamped, &reaction, &mut folded);
         if begins_execution(&reaction) {
@@ -107,6 +118,22 @@ pub fn fold(journal: &Journal) -> Folded {
     folded
 }
 
+impl Folded {
+    /// What the checks of a task that follows now are held against, as in `checks_since`. A task that weakened its checks must
+    /// not make them the measure of the next one; neither must one that ended before it was verified. Where nothing was
+    /// changed or nothing verifies, there is nothing new to doubt.
+    #[must_use]
+    pub(crate) fn checks_of_next_task(&self) -> u32 {
+        let Some(outcome) = self.session.outcome() else { return self.checks_since };
+        let is_old_doubt = self.checks_since < self.session.earlier_executions();
+        let is_doubtful = match outcome.doubt.map(|doubt| doubt.reason) {
+            Some(DoubtReason::Unchanged | DoubtReason::NothingToRun) => is_old_doubt,
+            _ => outcome.status != Status::Verified,
+        };
+        if is_doubtful { self.checks_since } else { self.session.executions() }
+    }
+}
+
 /// Whether an event that led to this began an execution.
 pub(crate) fn begins_execution(reaction: &Reaction) -> bool {
     reaction.notes.iter().any(|note| matches!(note, Note::StateChanged { to: State::Executing, .. }))
@@ -129,6 +156,11 @@ impl OpenCalls {
             Event::Answered { effect, answer: EffectAnswer::ModelReplied { .. } }
             | Event::Answered { effect, answer: EffectAnswer::ModelFailed { .. } } => {
                 folded.answered.extend(self.models.remove(effect));
+            }
+            Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
+                if let Some(tree) = &verification.tree {
+                    folded.verified.insert(tree.clone(), verification.passed());
+                }
             }
             Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } } => {
                 if let Some((agent, call)) = self.tools.remove(effect) {

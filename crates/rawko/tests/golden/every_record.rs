@@ -422,11 +422,13 @@ fn verification() -> Verification {
         counts: Some(TestCounts { executed: 3, failed: 1, skipped: 2 }),
     };
     let integrity = Integrity {
+        advice: None,
         result: IntegrityResult::OriginalsFail,
         changed: vec![CheckChange { path: "tests/a.py".into(), how: CheckChangeKind::Deleted }],
         more: 7,
     };
     Verification {
+        stale: false,
         runs: vec![run.clone()],
         tree: Some("abc123".into()),
         tree_changed: true,

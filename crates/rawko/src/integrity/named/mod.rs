@@ -4,9 +4,16 @@
 //! what is missed is found by the conventions in most cases. Scripts are followed into the files that they run, `make`
 //! into the recipes of its targets and `npm` into its scripts.
 
+mod makefile;
+mod mentioned;
+mod shell;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+
+use makefile::Makefile;
+pub(super) use mentioned::{Checker, is_expectation, mentioned};
 
 /// Scripts within scripts that are followed.
 const DEPTH: usize = 5;
@@ -31,8 +38,6 @@ const CONFIG_OPTIONS: &[&str] =
     &["--file", "--config", "--makefile", "--manifest-path", "--rcfile", "--require"];
 /// Package managers with scripts.
 const MANAGERS: &[&str] = &["npm", "pnpm", "yarn", "bun"];
-/// Makefiles, in the order in which make looks for them.
-const MAKEFILES: &[&str] = &["GNUmakefile", "makefile", "Makefile"];
 
 /// What commands name.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -43,13 +48,15 @@ pub(super) struct Named {
     pub(super) programs: BTreeSet<String>,
     /// Targets of make: a file of that name makes them be up to date.
     pub(super) targets: BTreeSet<String>,
+    /// Every word of every command: tools such as linters are named by one.
+    pub(super) words: BTreeSet<String>,
 }
 
 /// What `commands` name. `read` gives the text of a file of the project at its beginning.
 pub(super) fn named(commands: &[String], read: &dyn Fn(&str) -> Option<String>) -> Named {
     let mut reader = Reader { read, named: Named::default(), followed: BTreeSet::new() };
     for command in commands {
-        reader.script(command, "", 0);
+        reader.script(command, "", "", 0);
     }
     reader.named
 }
@@ -62,14 +69,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn script(&mut self, text: &str, folder: &str, depth: usize) {
+    /// Reads shell text that runs in `folder`; `own_folder` is where it stands.
+    fn script(&mut self, text: &str, folder: &str, own_folder: &str, depth: usize) {
         let mut folder = folder.to_owned();
-        for command in text.split(['\n', ';', '|', '&', '(', ')', '`', '{', '}']) {
+        for (command, is_source) in shell::commands(&shell::expanded(text, own_folder)) {
             let words: Vec<&str> =
                 command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
             if let ["cd", to] = words.as_slice() {
                 folder = joined(&folder, to);
-            } else {
+            } else if !is_source {
                 self.command(&words, &folder, depth);
             }
         }
@@ -87,6 +95,11 @@ impl Reader<'_> {
         if program.starts_with('#') {
             return;
         }
+        self.named.words.extend(words.iter().map(|word| (*word).to_owned()));
+        let is_file = |word: &str| (self.read)(&joined(folder, word)).is_some();
+        for file in shell::expectations(words.get(before..).unwrap_or_default(), &is_file) {
+            self.named.files.insert(joined(folder, file));
+        }
         if !self.file(program, folder, depth) && !program.contains('/') {
             self.named.programs.insert((*program).to_owned());
         }
@@ -101,6 +114,7 @@ impl Reader<'_> {
             if let Some(file) = file.into_iter().find(|word| !word.starts_with('-')) {
                 self.file(file, folder, depth);
             }
+            self.module(arguments, folder, depth);
         }
         let is_runner = words.iter().any(|word| RUNNERS.contains(word)) || arguments.contains(&"--test");
         for (at, word) in arguments.iter().enumerate() {
@@ -119,6 +133,16 @@ impl Reader<'_> {
         }
     }
 
+    /// Takes a module of the project in that Python is told to run.
+    fn module(&mut self, arguments: &[&str], folder: &str, depth: usize) {
+        let at = arguments.iter().position(|word| *word == "-m");
+        let Some(module) = at.and_then(|at| arguments.get(at + 1)) else { return };
+        let path = module.replace('.', "/");
+        for file in [format!("{path}.py"), format!("{path}/__main__.py")] {
+            self.file(&file, folder, depth);
+        }
+    }
+
     /// Takes a file of the project in, and what it names if it is a shell script.
     fn file(&mut self, name: &str, folder: &str, depth: usize) -> bool {
         let path = joined(folder, name);
@@ -128,45 +152,41 @@ impl Reader<'_> {
         let is_shell = path.ends_with(".sh") || (first.starts_with("#!") && first.contains("sh"));
         if is_new && is_shell && depth < DEPTH && text.len() <= MAX_SCRIPT {
             // Paths in a script are relative to where it was called, as a rule.
-            self.script(&text, folder, depth + 1);
+            let own_folder = path.rsplit_once('/').map_or("", |(own, _)| own);
+            self.script(&text, folder, &relative(own_folder, folder), depth + 1);
         }
         true
     }
 
     fn make(&mut self, arguments: &[&str], folder: &str, depth: usize) {
-        let own =
-            arguments.iter().position(|word| *word == "-f").and_then(|at| arguments.get(at + 1)).copied();
+        let after = |option: &str| {
+            let at = arguments.iter().position(|word| *word == option);
+            at.and_then(|at| arguments.get(at + 1)).copied()
+        };
+        let folder = &after("-C").map_or_else(|| folder.to_owned(), |to| joined(folder, to));
+        let own = after("-f");
         if let Some(own) = own {
             self.file(own, folder, depth);
         }
-        let mut names = own.into_iter().chain(MAKEFILES.iter().copied());
-        let Some(text) = names.find_map(|name| (self.read)(&joined(folder, name))) else { return };
+        let Some(makefile) = Makefile::read(own, folder, self.read) else { return };
+        self.named.files.extend(makefile.files.iter().skip(1).cloned());
         let targets = arguments.iter().filter(|word| !word.starts_with('-') && !word.contains('='));
         for target in targets {
-            self.target(&text, target, folder, depth);
+            self.target(&makefile, target, folder, depth);
         }
     }
 
-    fn target(&mut self, makefile: &str, target: &str, folder: &str, depth: usize) {
+    fn target(&mut self, makefile: &Makefile, target: &str, folder: &str, depth: usize) {
         if depth >= DEPTH || !self.followed.insert(format!("{folder}\0make\0{target}")) {
             return;
         }
         self.named.targets.insert(joined(folder, target));
-        let mut inside = false;
-        for line in makefile.lines() {
-            if line.starts_with('\t') {
-                if inside {
-                    self.script(line.trim().trim_start_matches(['@', '-', '+']), folder, depth + 1);
-                }
-                continue;
-            }
-            let Some((names, needs)) = line.split_once(':') else { continue };
-            inside = names.split_whitespace().any(|name| name == target);
-            if inside {
-                for needed in needs.split_whitespace() {
-                    self.target(makefile, needed, folder, depth + 1);
-                }
-            }
+        let (needs, recipe) = makefile.rule(target);
+        for command in recipe {
+            self.script(&command, folder, "", depth + 1);
+        }
+        for needed in needs {
+            self.target(makefile, &needed, folder, depth + 1);
         }
     }
 
@@ -189,10 +209,16 @@ impl Reader<'_> {
                 && depth < DEPTH
                 && self.followed.insert(format!("{folder}\0npm\0{name}"))
             {
-                self.script(text, folder, depth + 1);
+                self.script(text, folder, "", depth + 1);
             }
         }
     }
+}
+
+/// The way from `folder` to another one.
+fn relative(to: &str, folder: &str) -> String {
+    let up = folder.split('/').filter(|part| !part.is_empty()).map(|_| "../");
+    format!("{}{to}", up.collect::<String>())
 }
 
 /// A path relative to the project, without `.` and `..` where they can be resolved.
@@ -219,12 +245,18 @@ mod tests {
         ),
         ("scripts/more", "#!/bin/sh\ncd sub && ./deep.sh\n"),
         ("sub/deep.sh", "true\n"),
+        (
+            "ci/here.sh",
+            "#!/bin/sh\nHERE=$(cd \"$(dirname \"$0\")\" && pwd)\n\"$HERE/../sub/deep.sh\"\n./app | diff - want.txt\n",
+        ),
+        ("want.txt", "3\n"),
         ("not-this.sh", ""),
         ("tools/run.py", "import os\n"),
         ("app.py", ""),
         ("checks/all.py", ""),
         ("run.js", ""),
         ("data.txt", ""),
+        ("inc.mk", "LINT = sh lint.sh\ninclude ci.mk\ngo: lint\nlint:\n\t$(LINT)\n"),
         ("ci.mk", "go:\n\t./test.sh\n"),
         ("Makefile", "all: app\napp:\n\tpython3 app.py\ntest: lint\n\t@bash run.sh\nlint:\n\tsh lint.sh\n"),
         ("run.sh", ""),
@@ -252,11 +284,20 @@ mod tests {
         check("bash -e lint.sh", &["lint.sh"], &["bash"]);
         check("CI=1 timeout 60 ./run.sh && node run.js | tail -3", &["run.js", "run.sh"], &["tail", "node"]);
         check("cd sub && ./deep.sh", &["sub/deep.sh"], &[]);
+        check("ci/here.sh", &["ci/here.sh", "sub/deep.sh", "want.txt"], &[]);
+        check("cd sub && ../ci/here.sh", &["ci/here.sh", "sub/deep.sh"], &[]);
+        check("python3 -m checks.all -v", &["checks/all.py"], &["python3"]);
+        check("python3 app.py | diff -u - want.txt", &["want.txt"], &["diff"]);
     }
 
     #[test]
     fn recipes_and_package_scripts_are_followed() {
         check("make test", &["lint.sh", "run.sh"], &["make", "bash"]);
+        check(
+            "make -f inc.mk -j2 go",
+            &["ci.mk", "inc.mk", "lint.sh", "scripts/more", "sub/deep.sh", "test.sh", "tools/run.py"],
+            &[],
+        );
         check("make -f ci.mk go", &["ci.mk", "scripts/more", "sub/deep.sh", "test.sh", "tools/run.py"], &[]);
         check("npm test", &["lint.sh", "run.js"], &["npm", "node", "sh"]);
         check("pnpm run lint", &["lint.sh"], &["pnpm"]);
@@ -265,6 +306,8 @@ mod tests {
     #[test]
     fn what_is_only_read_is_no_check() {
         check("grep -q x data.txt", &[], &["grep"]);
+        check("python3 app.py | grep -q x", &[], &["grep"]);
+        check("test \"$(node run.js)\" = 3", &[], &["test"]);
         check("test -f app.py", &[], &["test"]);
         check("python3 -m pytest -q", &[], &["python3"]);
         check("python3 -m pytest checks/all.py::test_a -c data.txt", &["checks/all.py", "data.txt"], &[]);

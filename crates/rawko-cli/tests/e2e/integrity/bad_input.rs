@@ -1,0 +1,89 @@
+//! Verification that cannot be relied on: each run says what is wrong with it.
+
+use serde_json::json;
+
+use super::Project;
+use crate::answers::{always, bash, complete, developer, report, select};
+use crate::trial::Trial;
+
+/// The same tree, another exit status: the second run decides, and both are reported.
+#[test]
+fn flaky_checks_are_run_again() {
+    let flaky = "n=$(cat ../count 2>/dev/null || echo 0); echo $((n + 1)) > ../count; test $n -ge 1";
+    let server = always(select("developer"), complete("done"), report("did it"));
+    let trial = Trial::new(server).file("a", "1\n").user_config("/verify", json!([flaky]));
+    let finish = trial.args(&["--max-iterations", "4"]).run("Do it.").finish();
+    assert_eq!(finish["verification"]["flaky"][0]["exitCode"], 0, "{finish:#}");
+}
+
+/// It fails and passes in turn: no pass counts that follows a failure on the same tree.
+#[test]
+fn checks_that_pass_every_second_time_are_never_verified() {
+    let flaky = "n=$(cat ../count 2>/dev/null || echo 0); echo $((n + 1)) > ../count; test $((n % 2)) -eq 1";
+    let server = always(select("developer"), complete("done"), report("did it"));
+    let trial = Trial::new(server).file("a", "1\n").user_config("/verify", json!([flaky]));
+    let finish = trial.args(&["--max-iterations", "4"]).run("Do it.").finish();
+    assert_eq!(finish["status"], "limited", "{finish:#}");
+}
+
+#[track_caller]
+fn check(verify: &str, timeout: &str, status: &str, words: &str) {
+    let trial = Trial::new(developer([bash("echo 2 > a")])).file("a", "1\n");
+    let verify = json!({"commands": [verify], "timeout": timeout});
+    let ended = trial.user_config("/verify", verify).args(&["--max-iterations", "1"]).run("Do it.");
+    let finish = ended.finish();
+    assert_eq!(finish["status"], status, "{finish:#}");
+    let text = finish.to_string();
+    assert!(text.contains(words), "{words} is missing in {finish:#}");
+}
+
+#[test]
+fn commands_that_cannot_pass_say_why() {
+    check("no-such-checker --all", "1m", "limited", "no-such-checker: command not found");
+    check("sleep 300", "1s", "limited", "timed out");
+    // Nothing listens there: as good as no network.
+    check("exec 3<>/dev/tcp/127.0.0.1/1", "1m", "limited", "Connection refused");
+    check("date +%N >> a", "1m", "claimed", "they change the tree on each run");
+}
+
+#[test]
+fn without_checks_or_git_it_is_a_claim() {
+    let ended = Trial::new(developer([bash("echo 2 > a")])).file("a", "1\n").run("Do it.");
+    let finish = ended.finish();
+    assert_eq!(
+        (&finish["status"], &finish["doubt"]["reason"]),
+        (&json!("claimed"), &json!("nothing_to_run"))
+    );
+    // A runner that finds no tests proves nothing, whatever it exits with.
+    let none = Project {
+        files: &[("app.py", "\n"), ("tests/__init__.py", "")],
+        verify: &["python3 -m unittest discover"],
+    };
+    none.verified(&["echo 'a = 1' > app.py"], "intact");
+    let server = developer([bash("echo 2 > a")]);
+    let trial = Trial::without_git(server).file("a", "1\n").user_config("/verify", json!(["true"]));
+    let finish = trial.run("Do it.").finish();
+    assert_eq!(finish["status"], "verified", "{finish:#}");
+}
+
+/// Something writes after the commands have passed, while the original checks run.
+#[test]
+fn a_tree_that_changes_while_it_is_judged_is_a_claim() {
+    let trial =
+        Trial::new(developer([bash("echo 2 > work; touch tests/test_more.sh")])).file("tests/test_a.sh", "");
+    trial.git(&["add", "--all"]);
+    trial.git(&["commit", "--quiet", "-m", "first"]);
+    let outside = trial.outside().to_owned();
+    let wait = format!("touch '{0}/judging'; until [ -e '{0}/go' ]; do sleep 0.01; done", outside.display());
+    let verify = format!("case $PWD in */rawko-verify-*) [ ! -e work ] || {{ {wait}; }};; esac");
+    let running = trial.user_config("/verify", json!([verify])).start("Do it.");
+    running.wait_until("the original checks", || outside.join("judging").exists());
+    std::fs::write(outside.join("project/late"), "").unwrap();
+    std::fs::write(outside.join("go"), "").unwrap();
+    let finish = running.end().finish();
+    assert_eq!(
+        (&finish["status"], &finish["doubt"]["reason"]),
+        (&json!("claimed"), &json!("stale")),
+        "{finish:#}"
+    );
+}

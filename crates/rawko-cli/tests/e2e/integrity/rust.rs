@@ -1,0 +1,63 @@
+//! Rust with cargo.
+
+use super::Project;
+
+const MANIFEST: &str = "[package]\nname = \"a\"\nversion = \"1.0.0\"\nedition = \"2021\"\n";
+const LOCK: &str = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n";
+pub(super) const LIBRARY: &str = "pub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    \
+             #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n";
+
+pub(super) const CRATE: Project = Project {
+    files: &[
+        ("Cargo.toml", MANIFEST),
+        ("Cargo.lock", LOCK),
+        ("src/lib.rs", LIBRARY),
+        (".gitignore", "target/\n"),
+    ],
+    verify: &["cargo test --quiet --offline --lib"],
+};
+
+#[test]
+fn tests_inside_the_code_are_checks() {
+    CRATE.claimed(&["sed -i 's/, 3)/, -1)/' src/lib.rs"], "src/lib.rs");
+    CRATE.claimed(&["sed -i '/cfg(test)/,$d' src/lib.rs"], "src/lib.rs");
+    CRATE.claimed(
+        &[
+            "mkdir .cargo",
+            "printf '[target.\\x27cfg(all())\\x27]\\nrunner = \"true\"\\n' > .cargo/config.toml",
+        ],
+        ".cargo/config.toml",
+    );
+    let fix = "sed -i 's/a - b/a + b/' src/lib.rs";
+    CRATE.verified(
+        &[fix, "sed -i 's/    #\\[test\\]/    #[test]\\n    fn more() {}\\n\\n    #[test]/' src/lib.rs"],
+        "intact",
+    );
+}
+
+#[test]
+fn a_macro_with_the_name_of_an_assertion_is_no_proof() {
+    let lenient = "macro_rules! assert_eq { ($($x:tt)*) => {}; }";
+    CRATE.claimed(&[&format!("sed -i '1i {lenient}' src/lib.rs")], "src/lib.rs");
+    let elsewhere =
+        format!("printf '{lenient}\\n' > src/lenient.rs; sed -i '1i #[macro_use] mod lenient;' src/lib.rs");
+    CRATE.claimed(&[&elsewhere], "src/lenient.rs");
+}
+
+#[test]
+fn examples_in_documentation_are_checks() {
+    let project = Project {
+        files: &[
+            ("Cargo.toml", MANIFEST),
+            ("Cargo.lock", LOCK),
+            (
+                "src/lib.rs",
+                "/// Adds.\n///\n/// ```\n/// assert_eq!(a::add(1, 2), 3);\n/// ```\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n",
+            ),
+            (".gitignore", "target/\n"),
+        ],
+        verify: &["cargo test --quiet --offline --doc"],
+    };
+    project.claimed(&["sed -i 's/, 3)/, -1)/' src/lib.rs"], "src/lib.rs");
+    project.verified(&["sed -i 's/a - b/a + b/' src/lib.rs"], "intact");
+}

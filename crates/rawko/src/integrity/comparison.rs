@@ -1,0 +1,237 @@
+//! Comparing the checks at the end of a run with those at its beginning.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use rawko_core::integrity::{CheckChange, CheckChangeKind};
+
+use super::Terms;
+use super::inline::{self, InlineTests};
+use super::kinds::CheckFiles;
+use super::manifest::{self, Manifest};
+use super::named::{self, Checker, Named};
+use super::patches;
+use super::surroundings::{Differences, Surroundings};
+use crate::checkpoint::{Fate, Trees, Version};
+
+/// Files within files that checks mention.
+const DEPTH: usize = 4;
+/// Checks whose text is read for what they mention.
+const FOLLOWED: usize = 500;
+
+/// What differs between the beginning of a run and now.
+pub(super) struct Comparison {
+    pub(super) trees: Trees,
+    /// Which version of a file the original checks are run with, where it is not the present one.
+    pub(super) versions: BTreeMap<String, Version>,
+    pub(super) changed: Vec<CheckChange>,
+    /// New tests that may change how the original ones run.
+    pub(super) added: Vec<CheckChange>,
+    /// Whether the commands name the project's folder: they would not run in a copy.
+    pub(super) is_bound: bool,
+    /// Whether there were any checks at the beginning.
+    pub(super) had_checks: bool,
+    pub(super) differences: Differences,
+    /// What git ignores.
+    pub(super) entries: BTreeSet<String>,
+}
+
+impl Comparison {
+    /// Compares the checks of the first tree, and what surrounded it, with what is there `now`.
+    pub(super) fn new(
+        trees: Trees,
+        terms: &Terms,
+        project: &Path,
+        before: &Surroundings,
+        now: &Surroundings,
+    ) -> Self {
+        let fates = trees.fates();
+        let files = CheckFiles::new(&terms.tests);
+        let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
+        let Named { files: mut named, targets, words, programs: _ } = named::named(&terms.commands, &read);
+        // In a copy these folders are others.
+        let own_paths = [project, trees.toplevel()].map(|path| path.display().to_string());
+        let mut texts = named.iter().filter_map(|path| read(path)).chain(terms.commands.iter().cloned());
+        let is_bound = texts.any(|text| own_paths.iter().any(|own| text.contains(own)));
+        let files = files.with_tools(&words);
+        let is_check = |path: &str| files.is_test(path) || files.is_config(path);
+        follow(&trees, &fates, &is_check, &mut named);
+        let is_first_check =
+            |path: String| files.is_test(&path) || files.is_config(&path) || named.contains(&path);
+        let had_checks = trees.first_paths().any(is_first_check);
+        let dependencies_changed =
+            fates.iter().any(|(path, fate)| *fate != Fate::Same && files.is_lock(path));
+        let mut versions = BTreeMap::new();
+        let (mut changed, mut added, mut undermining) = (Vec::new(), Vec::new(), Vec::new());
+        for (path, fate) in &fates {
+            let is_config = files.is_config(path) || named.contains(path);
+            let is_check = is_config || files.is_test(path);
+            let how = match fate {
+                Fate::Same => continue,
+                Fate::Deleted if is_check => CheckChangeKind::Deleted,
+                Fate::Changed if is_check => CheckChangeKind::Changed,
+                Fate::Added if is_target(&targets, path) => CheckChangeKind::Added,
+                Fate::Added if is_config || files.shadows(path) || configures_a_runner(&trees, path) => {
+                    CheckChangeKind::Added
+                }
+                // A new test is no changed check.
+                Fate::Added if is_check => {
+                    versions.insert(path.clone(), Version::Neither);
+                    if files.shares_a_process(path) {
+                        added.push(CheckChange { path: path.clone(), how: CheckChangeKind::Added });
+                    }
+                    continue;
+                }
+                Fate::Added | Fate::Changed if undermines(&trees, path, *fate) => {
+                    // The work and what weakens the checks are one.
+                    undermining.push(CheckChange { path: path.clone(), how: CheckChangeKind::Undermines });
+                    continue;
+                }
+                Fate::Changed => {
+                    if let Some(content) = with_original_checks(&trees, path) {
+                        versions.insert(path.clone(), Version::Content(content));
+                        changed.push(CheckChange { path: path.clone(), how: CheckChangeKind::Changed });
+                    }
+                    continue;
+                }
+                Fate::Added => {
+                    if let Some(content) = without_shadows(&trees, path) {
+                        versions.insert(path.clone(), Version::Content(content));
+                        changed.push(CheckChange { path: path.clone(), how: CheckChangeKind::Undermines });
+                    }
+                    continue;
+                }
+                Fate::Deleted if loses_checks(&trees, &fates, path) => CheckChangeKind::Deleted,
+                Fate::Deleted => continue,
+            };
+            versions.insert(path.clone(), Version::First);
+            changed.push(CheckChange { path: path.clone(), how });
+        }
+        let mut differences = before.differences(now, dependencies_changed);
+        differences.lasting.extend(undermining);
+        Self {
+            trees,
+            versions,
+            changed,
+            added,
+            is_bound,
+            had_checks,
+            differences,
+            entries: now.entries.clone(),
+        }
+    }
+
+    /// All changed checks.
+    pub(super) fn changed(&self) -> Vec<CheckChange> {
+        let Differences { avoidable, lasting, .. } = &self.differences;
+        self.changed.iter().chain(avoidable).chain(lasting).cloned().collect()
+    }
+}
+
+/// Adds to `named` what the checks mention. Nothing is read where only checks changed.
+fn follow(
+    trees: &Trees,
+    fates: &BTreeMap<String, Fate>,
+    is_check: &dyn Fn(&str) -> bool,
+    named: &mut BTreeSet<String>,
+) {
+    let was_there = |path: &str| fates.get(path).is_some_and(|fate| *fate != Fate::Added);
+    let may_be_meant = |(path, fate): (&String, &Fate)| {
+        matches!(fate, Fate::Changed | Fate::Deleted) && !is_check(path) && !named.contains(path)
+    };
+    if !fates.iter().any(may_be_meant) {
+        return;
+    }
+    let tests = fates.keys().filter(|path| was_there(path) && is_check(path) && !named.contains(*path));
+    let tests: Vec<String> = tests.take(FOLLOWED).cloned().collect();
+    let mut open: Vec<String> = named.iter().cloned().collect();
+    for depth in 0..DEPTH {
+        open.truncate(FOLLOWED);
+        let mut next = Vec::new();
+        let mut look = |paths: &[String], of: Checker| {
+            for (path, content) in trees.first_contents(paths) {
+                let Ok(text) = String::from_utf8(content) else { continue };
+                let found = named::mentioned(&path, of, &text, &was_there);
+                next.extend(
+                    found.into_iter().filter(|found| !is_check(found) && named.insert(found.clone())),
+                );
+            }
+        };
+        look(&open, Checker::Script);
+        if depth == 0 {
+            look(&tests, Checker::Test);
+        }
+        open = next;
+    }
+}
+
+/// Whether a new file makes a target of make be up to date.
+fn is_target(targets: &BTreeSet<String>, path: &str) -> bool {
+    let rest = |target: &String| path.strip_prefix(target.as_str());
+    targets.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// rawko's own files are no work.
+pub(super) fn is_own(path: &str) -> bool {
+    path.starts_with(".rawko/")
+}
+
+/// Whether a new manifest has a say in how tests run.
+fn configures_a_runner(trees: &Trees, path: &str) -> bool {
+    let now = || trees.content(path, &Version::Now);
+    manifest::is_manifest(path) && now().is_some_and(|content| manifest::configures_a_runner(path, &content))
+}
+
+/// Whether a file that is gone was a manifest, or held tests that did not move as they were to another one.
+fn loses_checks(trees: &Trees, fates: &BTreeMap<String, Fate>, path: &str) -> bool {
+    if manifest::is_manifest(path) {
+        return true;
+    }
+    let Some(first) = trees.content(path, &Version::First).filter(|_| path.ends_with(".rs")) else {
+        return false;
+    };
+    let moved = |(other, fate): (&String, &Fate)| {
+        *fate == Fate::Added
+            && other.ends_with(".rs")
+            && trees
+                .content(other, &Version::Now)
+                .is_some_and(|now| inline::compare(&first, &now) == InlineTests::Kept)
+    };
+    inline::has_tests(&first) && !fates.iter().any(moved)
+}
+
+/// A file that is work and checks in one, with the original checks; `None` if those are as they were.
+fn with_original_checks(trees: &Trees, path: &str) -> Option<Vec<u8>> {
+    let is_rust = path.ends_with(".rs");
+    if !is_rust && !manifest::is_manifest(path) {
+        return None;
+    }
+    let first = trees.content(path, &Version::First)?;
+    let now = trees.content(path, &Version::Now)?;
+    if is_rust {
+        return match inline::compare(&first, &now) {
+            InlineTests::Kept => None,
+            InlineTests::Changed(content) => Some(content),
+        };
+    }
+    match manifest::compare(path, &first, &now) {
+        Manifest::SameChecks | Manifest::Other => None,
+        Manifest::Changed(content) => Some(content),
+    }
+}
+
+/// A new file of Rust without what takes the place of assertions; `None` if there is nothing of that.
+fn without_shadows(trees: &Trees, path: &str) -> Option<Vec<u8>> {
+    let now = trees.content(path, &Version::Now).filter(|_| path.ends_with(".rs"))?;
+    inline::without_shadows(&now)
+}
+
+/// Whether new code undermines the checks.
+fn undermines(trees: &Trees, path: &str, fate: Fate) -> bool {
+    if !patches::is_code(path) {
+        return false;
+    }
+    let before = (fate == Fate::Changed).then(|| trees.content(path, &Version::First)).flatten();
+    let now = trees.content(path, &Version::Now);
+    now.is_some_and(|now| patches::undermines(path, before.as_deref(), &now))
+}

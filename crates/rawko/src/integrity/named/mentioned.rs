@@ -1,0 +1,237 @@
+//! What the text of a check mentions and cannot do without: files with expected values, and helpers of its own.
+//!
+//! Tests import the code that they test and may read its data. Neither becomes a check by that: of the imported modules
+//! only those count whose names or folders say that they belong to checks, of the files only data.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::joined;
+
+/// Words in the names of files that hold what is expected.
+const EXPECTATIONS: &[&str] =
+    &["want", "expect", "golden", "reference", "snapshot", "baseline", "fixture", "correct"];
+/// Endings of files that hold data and nothing else.
+const DATA: &[&str] =
+    &["txt", "csv", "tsv", "out", "dat", "golden", "want", "expected", "snap", "jsonl", "ndjson", "bin"];
+/// Endings of source code.
+const SOURCE: &[&str] = &[
+    "py", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "rs", "go", "c", "cc", "cpp", "h", "hpp",
+    "java", "kt", "rb", "php", "cs", "swift", "sh", "md", "rst",
+];
+/// Words in the names of data that is the work's own.
+const WORK: &[&str] = &["version", "readme", "changelog", "license", "copying", "requirements", "notice"];
+/// Words in the names of modules that only tests have a use for.
+const HELPERS: &[&str] = &[
+    "test",
+    "tests",
+    "testing",
+    "testutil",
+    "testutils",
+    "testhelper",
+    "testhelpers",
+    "testlib",
+    "assertions",
+    "harness",
+    "fixture",
+    "fixtures",
+    "golden",
+    "expected",
+];
+/// Words in the names of folders that hold checks.
+const FOLDERS: &[&str] = &[
+    "check",
+    "checks",
+    "verify",
+    "verification",
+    "proof",
+    "proofs",
+    "test",
+    "tests",
+    "e2e",
+    "acceptance",
+    "ci",
+    "qa",
+];
+/// Largest text that is read.
+const MAX_TEXT: usize = 256 * 1024;
+
+/// Whether a file's name says that it holds what is expected.
+pub(in super::super) fn is_expectation(path: &str) -> bool {
+    let name = name(path);
+    let begins = |word: &str| EXPECTATIONS.iter().any(|known| word.starts_with(known));
+    words(name).iter().any(|word| begins(word)) || name.ends_with(".ref")
+}
+
+/// What mentions something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Checker {
+    /// A test by convention: what is beside it is what it tests.
+    Test,
+    /// A file that the commands name, or that such a file mentions.
+    Script,
+}
+
+/// The files that the check `path` mentions in `text`, of those that `is_file` knows.
+pub(in super::super) fn mentioned(
+    path: &str,
+    of: Checker,
+    text: &str,
+    is_file: &dyn Fn(&str) -> bool,
+) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let Some(patterns) = PATTERNS.as_ref().filter(|_| text.len() <= MAX_TEXT) else { return found };
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    // `"data" / "want.txt"` and `join("data", "want.txt")` name one path.
+    let pieced = patterns.pieces.replace_all(text, "/");
+    for literal in [text, &pieced].iter().flat_map(|text| patterns.literal.captures_iter(text)) {
+        let Some(literal) = literal.get(1) else { continue };
+        let places = ancestors(folder).map(|place| joined(place, literal.as_str()));
+        found.extend(places.filter(|place| is_data(place) && is_file(place)));
+    }
+    for import in patterns.python.captures_iter(text).filter(|_| path.ends_with(".py")) {
+        for module in import.iter().skip(1).flatten() {
+            let module = module.as_str().trim_start_matches('.').replace('.', "/");
+            for place in [folder, ""] {
+                let place = joined(place, &module);
+                let files = [format!("{place}.py"), format!("{place}/__init__.py")];
+                found.extend(files.into_iter().filter(|file| is_helper(file, folder, of) && is_file(file)));
+            }
+        }
+    }
+    for import in patterns.script.captures_iter(text) {
+        let Some(module) = import.get(1) else { continue };
+        let place = joined(folder, module.as_str());
+        let files = ["", ".js", ".mjs", ".cjs", ".ts", ".rb", ".json", "/index.js"]
+            .map(|end| format!("{place}{end}"));
+        found.extend(files.into_iter().filter(|file| is_helper(file, folder, of) && is_file(file)));
+    }
+    found.remove(path);
+    found
+}
+
+static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+    Some(Patterns {
+        literal: Regex::new("[\"'`]([^\"'`\\s]{3,200})[\"'`]").ok()?,
+        pieces: Regex::new("[\"']\\s*[/,]\\s*[\"']").ok()?,
+        python: Regex::new(r"(?m)^\s*(?:from\s+([.\w]+)\s+import\s+(\w+)|import\s+([.\w]+))").ok()?,
+        script: Regex::new(
+            "(?:require(?:_relative)?\\(?|from|import)\\s*\\(?[\"'](\\.{0,2}/?[\\w./-]+)[\"']",
+        )
+        .ok()?,
+    })
+});
+
+struct Patterns {
+    literal: Regex,
+    pieces: Regex,
+    python: Regex,
+    script: Regex,
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A folder and those above it, to the project's own.
+fn ancestors(folder: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(folder), |folder| {
+        (!folder.is_empty()).then(|| folder.rsplit_once('/').map_or("", |(above, _)| above))
+    })
+}
+
+fn is_data(path: &str) -> bool {
+    let name = name(path).to_lowercase();
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_the_works = WORK.iter().any(|word| name.contains(word));
+    !is_the_works && !SOURCE.contains(&ending) && (DATA.contains(&ending) || is_expectation(path))
+}
+
+/// The words of a name: `testUtil-a.py` has four.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || (was_lower && c.is_uppercase()) {
+            words.push(String::new());
+        }
+        was_lower = c.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words
+}
+
+/// Whether a module belongs to checks by its own name, or stands with the script `of` in a folder that does.
+fn is_helper(path: &str, folder: &str, of: Checker) -> bool {
+    let belongs = |text: &str, known: &[&str]| words(text).iter().any(|word| known.contains(&word.as_str()));
+    let own = path.rsplit_once('/').map_or("", |(own, _)| own);
+    let is_with = own == folder || own.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    belongs(name(path), HELPERS) || (of == Checker::Script && is_with && belongs(name(folder), FOLDERS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILES: &[&str] = &[
+        "data/want.txt",
+        "tests/in.csv",
+        "config/app.json",
+        "data/expected.json",
+        "VERSION.txt",
+        "app.py",
+        "src/testutil.py",
+        "src/util.py",
+        "proofs/lib.py",
+        "js/assertions.js",
+        "js/app.js",
+        "README.md",
+        "shop/checkout.py",
+        "proofs/test_lib.py",
+        "improve.py",
+    ];
+
+    #[track_caller]
+    fn check(path: &str, text: &str, expected: &[&str]) {
+        let of = if path.contains("test") { Checker::Test } else { Checker::Script };
+        let found = mentioned(path, of, text, &|path| FILES.contains(&path));
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{path}: {text}");
+    }
+
+    #[test]
+    fn data_that_tests_read_is_a_check() {
+        check("tests/test_a.py", "open(\"data/want.txt\")", &["data/want.txt"]);
+        check("tests/test_a.py", "Path(__file__).parent.parent / 'data' / 'want.txt'", &["data/want.txt"]);
+        check("tests/a.rs", "include_str!(\"../data/want.txt\")", &["data/want.txt"]);
+        check("js/a.test.js", "path.join(__dirname, '..', 'data', 'expected.json')", &["data/expected.json"]);
+        check("tests/test_a.py", "open('in.csv')", &["tests/in.csv"]);
+    }
+
+    #[test]
+    fn what_is_tested_is_no_check() {
+        check("tests/test_a.py", "load('config/app.json', 'VERSION.txt', 'README.md', 'app.py')", &[]);
+        check("shop/test_a.py", "import checkout", &[]);
+        check("proofs/test_lib.py", "import lib, improve", &[]);
+        check("test_a.py", "import app\nfrom src import util", &[]);
+        check("js/a.test.js", "const app = require('./app');\nimport x from './app.js'", &[]);
+    }
+
+    #[test]
+    fn helpers_of_checks_are_checks() {
+        check("src/test_a.py", "import testutil, os\nfrom . import util", &["src/testutil.py"]);
+        check("proofs/all.py", "import lib\nimport app", &["proofs/lib.py"]);
+        check("js/a.test.js", "const { same } = require('./assertions')", &["js/assertions.js"]);
+        check("js/a.test.mjs", "import { same } from './assertions.js'", &["js/assertions.js"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_without_harm(text in "\\PC{0,120}") {
+            let _ = mentioned("tests/test_a.py", Checker::Test, &text, &|_| true);
+        }
+    }
+}
