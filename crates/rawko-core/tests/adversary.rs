@@ -224,7 +224,7 @@ fn mode() -> impl Strategy<Value = ArbiterMode> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn a_model_that_finds_everything_done(mode in mode(), acts in prop::collection::vec(act(), 1..14)) {
