@@ -61,6 +61,9 @@ pub struct TreeInspection {
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// The files of `execution`, by path; bounded. Absent from journals of versions that did not list them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub execution_files: Vec<String>,
 }
 
 /// One command that rawko itself ran.

@@ -475,7 +475,7 @@ mod tests {
             tree: tree.into(),
             execution: stat.clone(),
             run: stat.clone(),
-            files: vec![],
+            ..TreeInspection::default()
         };
         let mut detector = LoopDetector::new(Edition::Second);
         for (step, tree, fruitless) in [
