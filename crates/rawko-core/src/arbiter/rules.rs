@@ -126,7 +126,7 @@ impl<'a> Case<'a> {
         if self.edition < Edition::Second || !matches!(decision, Decision::Complete { .. }) {
             return None;
         }
-        let reason = Objection::in_record(&self.record, &[])?.to_string();
+        let reason = Objection::in_record(&self.record, &[], self.edition)?.to_string();
         Some(self.back_to_work(&reason))
     }
 

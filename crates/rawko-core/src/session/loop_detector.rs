@@ -100,7 +100,7 @@ struct Brought {
 
 impl LoopDetector {
     pub(super) fn new(edition: Edition) -> Self {
-        Self { edition, ..Self::default() }
+        Self { edition, novelty: Novelty::new(edition), ..Self::default() }
     }
 
     /// A model is asked, by whomever.
