@@ -3,6 +3,8 @@
 use clap::Args;
 use rawko::RawkoBuilder;
 
+use crate::output::quoted;
+
 /// Options about the verification commands.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub(crate) struct VerifyArgs {
@@ -25,6 +27,13 @@ impl VerifyArgs {
     pub(crate) fn apply(&self, builder: RawkoBuilder) -> RawkoBuilder {
         let builder = if self.allow_changed_checks { builder.allow_changed_checks() } else { builder };
         if self.no_verify || !self.verify.is_empty() { builder.verify(self.verify.clone()) } else { builder }
+    }
+
+    /// The options that choose the commands, as they are typed, each with a space before it.
+    pub(crate) fn as_options(&self) -> String {
+        let commands = self.verify.iter().map(|command| format!(" --verify {}", quoted(command)));
+        let none = self.no_verify.then(|| " --no-verify".to_owned());
+        commands.chain(none).collect()
     }
 
     /// Whether a claimed end is a failure.
