@@ -188,14 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_is_a_program_with_its_subcommand() {
+    fn a_runner_was_known_by_its_words() {
         for (command, expected) in [
-            ("cargo test -p x 2>&1 | tail -5", "cargo test"),
-            ("cd x && RUST_LOG=1 cargo +nightly nextest run", "cargo nextest"),
-            ("python3 -m pytest -q", "pytest"),
-            ("./test.sh", "test.sh"),
-            ("bash scripts/test.sh", "test.sh"),
-            ("npm run test", "npm test"),
+            ("cd x && RUST_LOG=1 cargo +nightly nextest run | tail", "cargo nextest"),
+            ("npm run test && bash test.sh", "npm test"),
+            ("uv run pytest", "uv"),
             ("", ""),
         ] {
             assert_eq!(runner(command), expected, "{command}");
