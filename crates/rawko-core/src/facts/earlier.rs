@@ -80,7 +80,8 @@ fn is_short_i(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && letters.contains('i'))
 }
 
-/// The program that makes a command line a check, with its subcommand: `cargo test` of `cd x && cargo test -p y | tail`.
+/// The program that makes a command line a check, with its subcommand: `cargo test` of `cd x && cargo test -p y | tail`. Where
+/// the table knows no runner in a command, it is still its name.
 pub(crate) fn runner(command: &str) -> String {
     let parts = || command.split(['|', '&', ';', '\n']).map(str::trim).filter(|part| !part.is_empty());
     let part = parts().find(|part| is_check(part)).or_else(|| parts().next()).unwrap_or_default();
