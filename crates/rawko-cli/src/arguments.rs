@@ -127,10 +127,11 @@ pub(crate) enum Command {
 /// # Errors
 /// If the words are neither a command nor a task: a misspelt command, or a single word.
 pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
-    if arguments.get(1).is_some_and(|first| first == "-c" || first == "--continue") {
-        arguments[1] = OsString::from("continue");
-    }
     let cli = Cli::command();
+    if let Some(place) = continue_flag(&cli, &arguments) {
+        arguments.remove(place);
+        arguments.insert(1, OsString::from("continue"));
+    }
     match first_words(&cli, arguments.get(1..).unwrap_or_default()) {
         FirstWord::Help => return Ok(arguments),
         FirstWord::Nothing => {}
@@ -148,6 +149,39 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>
     Ok(arguments)
 }
 
+/// Where `-c` stands for the command `continue`: among the options, before or after the words of a task.
+fn continue_flag(cli: &clap::Command, arguments: &[OsString]) -> Option<usize> {
+    let mut is_task = false;
+    let mut place = 1;
+    while let Some(argument) = arguments.get(place) {
+        let text = argument.to_string_lossy();
+        match text.as_ref() {
+            "-c" | "--continue" => return Some(place),
+            "--" => return None,
+            "-" => is_task = true,
+            flag if flag.starts_with('-') => place += usize::from(takes_next(cli, flag)),
+            word if !is_task && (cli.find_subcommand(word).is_some() || word == "help") => return None,
+            _ => is_task = true,
+        }
+        place += 1;
+    }
+    None
+}
+
+/// Whether the value of an option is the next argument.
+fn takes_next(cli: &clap::Command, flag: &str) -> bool {
+    let is_joined = flag.contains('=') || (!flag.starts_with("--") && flag.len() > 2);
+    let of_run = cli.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
+    let mut all = cli.get_arguments().chain(of_run);
+    let long = flag.strip_prefix("--");
+    let short = flag.strip_prefix('-').and_then(|s| s.chars().next());
+    let known = all.find(|arg| match long {
+        Some(long) => arg.get_long() == Some(long),
+        None => arg.get_short() == short,
+    });
+    !is_joined && known.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
+}
+
 /// The first word that is not an option.
 enum FirstWord {
     /// Only options, or a `--` before the first word.
@@ -159,17 +193,6 @@ enum FirstWord {
 }
 
 fn first_words(cli: &clap::Command, arguments: &[OsString]) -> FirstWord {
-    let takes_value = |flag: &str| {
-        let of_run = cli.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
-        let mut all = cli.get_arguments().chain(of_run);
-        let long = flag.strip_prefix("--");
-        let short = flag.strip_prefix('-').and_then(|s| s.chars().next());
-        all.find(|arg| match long {
-            Some(long) => arg.get_long() == Some(long),
-            None => arg.get_short() == short,
-        })
-        .is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
-    };
     let (mut asks, mut only_help) = (false, true);
     let mut words = Vec::new();
     let mut rest = arguments.iter();
@@ -183,8 +206,7 @@ fn first_words(cli: &clap::Command, arguments: &[OsString]) -> FirstWord {
             "-" if words.is_empty() => return FirstWord::Nothing,
             flag if flag.starts_with('-') && flag != "-" => {
                 only_help = false;
-                let joined = flag.contains('=') || (!flag.starts_with("--") && flag.len() > 2);
-                if !joined && takes_value(flag) {
+                if takes_next(cli, flag) {
                     rest.next();
                 }
             }
@@ -294,6 +316,18 @@ mod tests {
         check(&["-Csub", "agents", "list"], Ok(&["-Csub", "agents", "list"]));
         check(&["--allow-read", "doctor"], Ok(&["--allow-read", "doctor"]));
         check(&["--quiet", "fix", "doctor"], Ok(&["run", "--quiet", "fix", "doctor"]));
+    }
+
+    #[test]
+    fn the_short_form_of_continue_may_stand_among_the_options() {
+        check(&["-c", "fix it"], Ok(&["continue", "fix it"]));
+        check(&["-c", "doctor"], Ok(&["continue", "doctor"]));
+        check(&["--verbose", "-c", "fix", "it"], Ok(&["continue", "--verbose", "fix", "it"]));
+        check(&["--model", "-c", "fix it"], Ok(&["run", "--model", "-c", "fix it"]));
+        check(&["fix", "it", "--continue", "--quiet"], Ok(&["continue", "fix", "it", "--quiet"]));
+        check(&["fix it", "--", "-c"], Ok(&["run", "fix it", "--", "-c"]));
+        check(&["sessions", "list", "-c"], Ok(&["sessions", "list", "-c"]));
+        check(&["-C", "sub", "-c", "fix it"], Ok(&["continue", "-C", "sub", "fix it"]));
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl SharedRunArgs {
         if format == OutputFormat::Text
             && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
         {
-            let summary = Summary { again: self.verify.again(), ..summary };
+            let summary = Summary { not_kept: self.verify.as_options(), ..summary };
             let written = workspace.console.write(&summary.text(workspace.console.paint()));
             // If nobody reads standard output, the exit status still says how the run ended.
             if let Err(failure) = written.map_err(Failure::from)

@@ -29,9 +29,11 @@ impl VerifyArgs {
         if self.no_verify || !self.verify.is_empty() { builder.verify(self.verify.clone()) } else { builder }
     }
 
-    /// The commands as options of another command, each after a blank.
-    pub(crate) fn again(&self) -> String {
-        self.verify.iter().map(|command| format!(" --verify {}", quoted(command))).collect()
+    /// The options that choose the commands, as they are typed, each with a space before it.
+    pub(crate) fn as_options(&self) -> String {
+        let commands = self.verify.iter().map(|command| format!(" --verify {}", quoted(command)));
+        let none = self.no_verify.then(|| " --no-verify".to_owned());
+        commands.chain(none).collect()
     }
 
     /// Whether a claimed end is a failure.

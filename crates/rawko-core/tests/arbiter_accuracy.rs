@@ -1,12 +1,12 @@
-//! How well rules and fallback decide the labelled situations of `eval/situations.jsonl`, and that the figures that
-//! `docs/arbiter.md` publishes are these.
+//! How well rules and fallback decide the labelled situations of `eval/situations.jsonl` and `eval/held_out.jsonl`, and
+//! that the figures that `docs/arbiter.md` publishes are these.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use rawko_core::arbiter::{Situation, parse_situations};
+use rawko_core::arbiter::{ArbiterQuestion, Label, Situation, parse_situations};
 use rawko_core::machine::Decision;
 use rawko_core::setup::Edition;
 
@@ -17,7 +17,16 @@ const END: &str = "<!-- end of figures -->";
 const HELD_OUT: &str = "held-out";
 
 fn situations() -> Vec<Situation> {
-    let text = std::fs::read_to_string(format!("{ROOT}/eval/situations.jsonl")).expect("the situations");
+    read("situations")
+}
+
+/// Written from the contracts, before anyone measured how the rules decide them.
+fn held_out() -> Vec<Situation> {
+    read("held_out")
+}
+
+fn read(name: &str) -> Vec<Situation> {
+    let text = std::fs::read_to_string(format!("{ROOT}/eval/{name}.jsonl")).expect("the situations");
     parse_situations(&text).unwrap_or_else(|errors| {
         panic!("{}", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     })
@@ -74,14 +83,16 @@ fn figures<'a>(situations: impl Iterator<Item = &'a Situation>) -> Figures {
 }
 
 fn table(situations: &[Situation]) -> String {
-    let held_out = |situation: &&Situation| situation.set.as_deref() == Some(HELD_OUT);
+    let is_held_out = |situation: &&Situation| situation.set.as_deref() == Some(HELD_OUT);
     let columns = [
-        figures(situations.iter().filter(|situation| !held_out(situation))),
-        figures(situations.iter().filter(held_out)),
-        figures(situations.iter()),
+        figures(situations.iter().filter(|situation| !is_held_out(situation))),
+        figures(situations.iter().filter(is_held_out)),
+        figures(held_out().iter()),
     ];
-    let mut table =
-        String::from("| | seen while the rules were written | held out | all |\n| --- | --- | --- | --- |\n");
+    let mut table = String::from(
+        "| | seen while the rules were written | set aside from these | written apart from the rules |\n\
+         | --- | --- | --- | --- |\n",
+    );
     let mut row = |name: &str, share: fn(&Figures) -> Share| {
         let cells: Vec<String> = columns.iter().map(|figures| share(figures).cell()).collect();
         let _ = writeln!(table, "| {name} | {} |", cells.join(" | "));
@@ -100,6 +111,79 @@ fn the_published_figures_are_these() {
     let (published, _) = rest.split_once(END).expect("the mark after the table");
     let table = table(&situations());
     assert_eq!(published.trim(), table.trim(), "put this table into docs/arbiter.md:\n{table}");
+}
+
+/// The decisions that its tags forbid: `forbid:COMPLETE`, or `forbid:` and an agent.
+fn forbids(situation: &Situation, decision: &Decision) -> bool {
+    let Label { decision: _, mode } = Label::of(decision);
+    let name = mode.unwrap_or_else(|| Label::of(decision).to_string());
+    situation.tags.iter().any(|tag| tag.strip_prefix("forbid:") == Some(&name))
+}
+
+#[test]
+fn rules_hold_on_situations_that_were_written_apart_from_them() {
+    let situations = held_out();
+    assert!(situations.len() >= 90, "{}", situations.len());
+    let found = figures(situations.iter());
+    assert!(found.rules.right * 100 >= found.rules.of * 95, "rules: {}", found.rules.cell());
+    assert!(found.certain.right * 100 >= found.certain.of * 70, "hybrid: {}", found.certain.cell());
+    assert_eq!(found.right_if_certain.right, found.right_if_certain.of, "certain and wrong");
+    for situation in &situations {
+        let ruling = situation.question.rule_or_fallback(Edition::NEWEST, None).expect("there are agents");
+        assert!(!forbids(situation, &ruling.decision), "{}: {:?}", situation.id, ruling);
+    }
+}
+
+/// A model that finds everything done, whatever it is shown. Other decisions of a model stand.
+#[test]
+fn no_answer_of_a_model_is_a_completion_against_the_record() {
+    let mut refused = 0;
+    for situation in held_out().iter().chain(&situations()) {
+        if !situation.question.some_agent_ran() {
+            continue;
+        }
+        let complete = Decision::Complete { summary: "Everything is done.".to_owned() };
+        let upheld = situation.question.upheld(complete);
+        refused += usize::from(upheld.is_err());
+        if let Some(reason) = against_the_record(&situation.question) {
+            let ruling = upheld.expect_err(&format!("{}: {reason}", situation.id));
+            assert!(!matches!(ruling.decision, Decision::Complete { .. }), "{}", situation.id);
+        }
+        for agent in situation.question.names() {
+            let select = Decision::SelectMode { mode: agent, reason: String::new() };
+            assert_eq!(situation.question.upheld(select.clone()), Ok(select), "{}", situation.id);
+        }
+    }
+    assert!(refused >= 30, "{refused}");
+}
+
+/// What the last execution that told something has against a COMPLETE, read from the JSON without the rules: its newest
+/// check after its last write is red, or its verdict is not an approval.
+fn against_the_record(question: &ArbiterQuestion) -> Option<String> {
+    let input = match question {
+        ArbiterQuestion::Select(input) => serde_json::to_value(input).unwrap(),
+        ArbiterQuestion::Evaluate { input, .. } => serde_json::to_value(input).unwrap(),
+    };
+    let verified = &input["facts"]["verification"];
+    if verified.is_object() && verified["isStale"] != true {
+        return (verified["passed"] != true).then(|| format!("{verified}"));
+    }
+    let last = input.get("lastExecution").or_else(|| input["history"].as_array()?.last())?;
+    let verdict = &last["facts"]["verdict"];
+    if verdict == "rejected" || verdict == "blocked" {
+        return Some(format!("{verdict}"));
+    }
+    let history = input["history"].as_array()?;
+    let wrote = history.iter().any(|entry| entry["output"]["filesModified"].is_array());
+    let red = |fact: &serde_json::Value| {
+        let own = fact["ownStatus"]["exited"].as_i64().or_else(|| fact["exitCode"].as_i64());
+        fact["summary"]["failed"] == true || own.is_some_and(|code| ![0, 126, 127].contains(&code))
+    };
+    let newest = last["facts"]["commands"].as_array()?.iter().rev().find(|fact| fact["isCheck"] == true)?;
+    let is_fresh = newest["beforeLastWrite"] != true && newest["beforePossibleWrite"] != true;
+    let is_hidden = newest["ownStatus"] == "hidden" && newest["summary"]["failed"] != true;
+    // Only running the checks may have been the task.
+    (wrote && is_fresh && !is_hidden && red(newest)).then(|| format!("{newest}"))
 }
 
 /// The situations cover every kind of input.
@@ -168,7 +252,7 @@ fn what_is_wrong() {
         let (decision, rule, certain) = (Some(ruling.decision), ruling.rule, ruling.certain);
         let is_right = decision.as_ref().is_some_and(|decision| situation.accepts(decision));
         if !is_right || !certain {
-            let got = decision.as_ref().map(|decision| rawko_core::arbiter::Label::of(decision).to_string());
+            let got = decision.as_ref().map(|decision| Label::of(decision).to_string());
             let wanted: Vec<String> = situation.acceptable.iter().map(ToString::to_string).collect();
             let mark = if is_right { "unsure" } else { "WRONG" };
             println!("{mark} {}: {rule} says {got:?}, certain: {certain}; wanted {wanted:?}", situation.id);

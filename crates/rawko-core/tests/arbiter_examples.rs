@@ -74,6 +74,7 @@ fn built(context: &Context, select: bool) -> Value {
         facts: &facts,
         now,
         paused_ms: 0,
+        earlier_iterations: 0,
     };
     let agents = agents();
     if select {

@@ -57,6 +57,7 @@ fn with_sources<T>(context: &Context, build: impl FnOnce(Sources<'_>) -> T) -> T
         facts: &facts,
         now,
         paused_ms: 0,
+        earlier_iterations: 0,
     })
 }
 

@@ -131,6 +131,10 @@ fn new_useless_commands() {
         bash(&format!("cargo test {}", words(turn)), 0, &format!("0 passed, {turn} filtered out"))
     });
     check_ends(|turn| bash(&format!("ls {}", words(turn)), 2, "No such file or directory"));
+    // New names of files are no work either.
+    check_ends(|turn| bash(&format!("touch {}", words(turn)), 0, ""));
+    check_ends(|turn| bash(&format!("cp a.txt {}", words(turn)), 0, ""));
+    check_ends(|turn| bash(&format!("pytest -k {} > log.txt", words(turn)), 0, ""));
 }
 
 #[test]

@@ -383,13 +383,20 @@ fn the_tree_is_kept_once_before_an_execution_changes_it() {
     bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     let names = vec!["a.txt +1 -0".to_owned()];
     let change = DiffStat { files: 1, insertions: 1, deletions: 0, names };
-    let inspection =
-        TreeInspection { tree: "t1".into(), execution: change.clone(), run: change.clone(), files: vec![] };
+    let inspection = TreeInspection {
+        tree: "t1".into(),
+        execution: change.clone(),
+        run: change.clone(),
+        files: vec!["a.txt".into()],
+        execution_files: vec!["a.txt".into()],
+    };
     bench.answer(
         |effect| matches!(effect, Effect::InspectTree { .. }),
         |effect| Event::Answered { effect, answer: EffectAnswer::TreeInspected { inspection } },
     );
-    assert_eq!(bench.session.context().unwrap().history[0].facts.diff, Some(change));
+    let facts = &bench.session.context().unwrap().history[0].facts;
+    assert_eq!(facts.diff, Some(change));
+    assert_eq!(facts.files_modified, ["a.txt"], "what a command changed is named too");
     assert!(bench.asked().contains("1 files, +1 -0: a.txt +1 -0"), "the arbiter sees it: {}", bench.asked());
     bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
     bench.reply(vec![call("d", "Bash", json!({}))], StopReason::ToolUse);

@@ -7,7 +7,7 @@ mod session_support;
 use rawko_core::machine::State;
 use rawko_core::message::StopReason;
 use rawko_core::session::{Effect, EffectAnswer, Event, PhaseKind, Status, TimerPurpose};
-use rawko_core::setup::{CallRetry, ModelChoice, Setup};
+use rawko_core::setup::{CallRetry, Edition, ModelChoice, Setup};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use serde_json::json;
 
@@ -130,6 +130,39 @@ fn patience_ends() {
     }
     assert!((MINUTE - 100..=MINUTE).contains(&waited), "{waited}");
     assert_eq!(bench.session.context().unwrap().total_failures, 1);
+}
+
+/// How long a run waits for a provider that never comes back, and how often a call is given up.
+#[track_caller]
+fn check_outage(edition: Edition, fallback: bool, waited_minutes: u64) {
+    let mut setup = Setup { edition, ..patient(30 * MINUTE) };
+    if fallback {
+        setup.fallback = vec![ModelChoice { provider: "q".into(), ..model("spare") }];
+    }
+    let mut bench = working(setup);
+    let mut waited = 0;
+    while bench.outcome.is_none() {
+        let is_called = bench.open.iter().any(|effect| matches!(effect, Effect::CallModel { .. }));
+        if is_called {
+            down(&mut bench);
+        } else if bench.session.waits_to_retry().is_some() {
+            waited += pause(&bench);
+            wait(&mut bench);
+        } else {
+            bench.fire(TimerPurpose::Backoff);
+        }
+    }
+    assert_eq!(bench.session.context().unwrap().total_failures, 3);
+    assert_eq!((waited + MINUTE / 2) / MINUTE, waited_minutes);
+    bench.ended(Status::Failed);
+}
+
+#[test]
+fn one_outage_has_one_patience() {
+    check_outage(Edition::NEWEST, false, 30);
+    check_outage(Edition::NEWEST, true, 30);
+    // As older journals were recorded: each of the three calls that fail in a row is waited for.
+    check_outage(Edition::Second, false, 90);
 }
 
 #[test]

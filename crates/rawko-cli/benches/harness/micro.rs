@@ -79,6 +79,7 @@ fn prompts(entries: usize) -> f64 {
         facts: &facts,
         now: Timestamp(entries as u64 * 10),
         paused_ms: 0,
+        earlier_iterations: 0,
     };
     each(|| {
         let input = select_input(sources(), agents.iter());

@@ -52,8 +52,11 @@ fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failur
     }
     let rawko = shared.verify.apply(builder).build()?;
     let (id, words) = match words.split_first() {
-        Some((first, rest)) if names_session(&rawko.sessions(), first) => (Some(first.as_str()), rest),
-        _ => (None, words.as_slice()),
+        Some((first, rest)) => match names_session(&rawko.sessions(), first)? {
+            true => (Some(first.as_str()), rest),
+            false => (None, words.as_slice()),
+        },
+        None => (None, words.as_slice()),
     };
     if words.is_empty() {
         return Err(no_task().with_hint("say what to do next: rawko continue \"now also document it\""));
@@ -65,38 +68,78 @@ fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failur
     Ok(rawko.continue_session(id, &task)?)
 }
 
-/// Whether the first word is a session rather than the beginning of a task. A whole id that is not known is one too, so that
-/// a typing error does not continue another session.
-fn names_session(sessions: &SessionStore, word: &str) -> bool {
+/// Whether the first word is a session rather than the beginning of a task.
+///
+/// # Errors
+/// If it looks like a part of an id that no session has: a typing error must not continue another session.
+fn names_session(sessions: &SessionStore, word: &str) -> Result<bool, Failure> {
     let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
     let could_be_part = word.len() >= SHORTEST_PART && has_digit && !word.contains(char::is_whitespace);
-    word == "last" || is_whole_id(word) || (could_be_part && sessions.find(word).is_ok())
+    if word == "last" || (could_be_part && sessions.find(word).is_ok()) {
+        return Ok(true);
+    }
+    if !looks_like_part(word) {
+        return Ok(false);
+    }
+    let error = Failure::usage(format!("no session of this folder is named {word}"));
+    Err(error.with_hint(
+        "the sessions: rawko sessions list\nif it is the beginning of the task, put the whole task in quotes",
+    ))
 }
 
-/// Whether `word` has the form of an id: `20260123-094000-123-abcde`.
-fn is_whole_id(word: &str) -> bool {
+/// Whether `word` looks like the beginning or end of an id such as `20260123-094000-123-abcde`.
+fn looks_like_part(word: &str) -> bool {
     let parts: Vec<&str> = word.split('-').collect();
     let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|it| it.is_ascii_digit());
-    matches!(parts.as_slice(), [day, time, ..] if digits(day, 8) && digits(time, 6))
+    let is_end =
+        |part: &str| part.len() == 5 && part.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
+    match parts.as_slice() {
+        [day] => digits(day, 8) && day.starts_with("20"),
+        [day, rest @ ..] if digits(day, 8) => {
+            rest.iter().all(|part| part.bytes().all(|it| it.is_ascii_alphanumeric()))
+        }
+        [time, milliseconds, end] => digits(time, 6) && digits(milliseconds, 3) && is_end(end),
+        // With a figure in it: `404-pages` are words.
+        [milliseconds, end] => {
+            digits(milliseconds, 3) && is_end(end) && end.bytes().any(|it| it.is_ascii_digit())
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Whether it is taken for a session, in a folder without one; `None` if it is an error.
     #[track_caller]
-    fn check(word: &str, expected: bool) {
+    fn check(word: &str, expected: Option<bool>) {
         let empty = SessionStore::at(std::path::PathBuf::from("/nowhere/at/all"));
-        assert_eq!(names_session(&empty, word), expected, "{word}");
+        assert_eq!(names_session(&empty, word).ok(), expected, "{word}");
     }
 
     #[test]
     fn a_word_of_a_task_is_no_session() {
-        check("last", true);
-        check("20261123-005048-471-cdhz5", true);
-        check("20261123-005048", true);
-        check("2026 was a good year", false);
-        check("also", false);
-        check("cdhz5", false);
+        check("last", Some(true));
+        for word in
+            ["2026 was a good year", "2026", "also", "cdhz5", "utf16", "404", "404-pages", "x-20261123"]
+        {
+            check(word, Some(false));
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_id_that_no_session_has_is_an_error() {
+        for word in [
+            "20261123-005048-471-cdhz5",
+            "20261123-005048",
+            "20261123-0050",
+            "20261123-",
+            "20261123",
+            "005048-471-cdhz5",
+            "471-cdhz5",
+        ] {
+            check(word, None);
+        }
     }
 }

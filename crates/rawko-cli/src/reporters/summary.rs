@@ -22,10 +22,10 @@ pub(crate) struct Summary {
     pub(crate) outcome: Outcome,
     /// Whether it was a dry run.
     pub(crate) dry_run: bool,
-    /// Options that a command which goes on has to repeat, each after a blank.
-    pub(crate) again: String,
     /// The decisions of a dry run, with the exact input and prompt.
     pub(crate) decisions: Vec<Explanation>,
+    /// Options of this run that a command which goes on has to repeat, each with a space before it.
+    pub(crate) not_kept: String,
 }
 
 impl Summary {
@@ -35,7 +35,7 @@ impl Summary {
             return None;
         };
         let journal = journal.filter(|_| !dry_run);
-        Some(Self { session, journal, outcome: *outcome, dry_run, again: String::new(), decisions })
+        Some(Self { session, journal, outcome: *outcome, dry_run, decisions, not_kept: String::new() })
     }
 
     /// As text for people.
@@ -169,7 +169,7 @@ impl Summary {
                 let session = clean_line(&self.session);
                 let advice = advice(error.as_ref(), &session);
                 let on = if self.outcome.can_be_taken_up() {
-                    format!("then go on where it stopped: rawko resume {session}{}", self.again)
+                    format!("then go on where it stopped: rawko resume {session}{}", self.not_kept)
                 } else {
                     self.to_continue()
                 };
@@ -180,7 +180,11 @@ impl Summary {
 
     /// The command for another task in the same session.
     fn to_continue(&self) -> String {
-        format!("to go on in this session: rawko continue {} \"…\"", clean_line(&self.session))
+        format!("to go on in this session: {}", self.continue_command())
+    }
+
+    fn continue_command(&self) -> String {
+        clean_line(&format!("rawko continue {}{} \"…\"", self.session, self.not_kept))
     }
 
     /// What to do after a limit.
@@ -188,13 +192,14 @@ impl Summary {
         let session = clean_line(&self.session);
         match self.outcome.limit {
             Some(LimitKind::Stalled) => format!(
-                "say what to do differently: rawko continue {session} \"…\"\n\
-                 or take another way from one of its records: rawko fork {session} --at N"
+                "say what to do differently: {}\n\
+                 or take another way from one of its records: rawko fork {session} --at N",
+                self.continue_command()
             ),
             Some(limit) => format!(
                 "raise the limit and go on where it stopped: rawko resume {session} {}{}",
                 limit.option(),
-                self.again
+                self.not_kept
             ),
             None => self.to_continue(),
         }

@@ -11,6 +11,20 @@ fn write(path: &str) -> Answer {
     Say::default().with_call("Write", &json!({"file_path": path, "content": "text\n"})).into()
 }
 
+/// Two tasks, each with a file.
+fn two_tasks() -> [Answer; 8] {
+    [
+        select("developer"),
+        write("one.txt"),
+        report("wrote one"),
+        complete("one is there"),
+        select("developer"),
+        write("two.txt"),
+        report("wrote two"),
+        complete("two is there"),
+    ]
+}
+
 fn last(out: &str) -> Value {
     serde_json::from_str(out.lines().last().unwrap_or_default()).unwrap_or_else(|_| panic!("{out}"))
 }
@@ -33,21 +47,11 @@ fn check_readers(trial: &Trial, first: &str, second: &str) {
 
 #[test]
 fn the_next_task_goes_on_in_the_same_session_and_conversation() {
-    let answers = [
-        select("developer"),
-        write("one.txt"),
-        report("wrote one"),
-        complete("one is there"),
-        select("developer"),
-        write("two.txt"),
-        report("wrote two"),
-        complete("two is there"),
-    ];
-    let ended = Trial::new(ModelServer::sequence(answers)).run("Write one.");
+    let ended = Trial::new(ModelServer::sequence(two_tasks())).run("Write one.");
     ended.exits(0);
     let id = ended.finish()["session"].as_str().unwrap().to_owned();
     let trial = ended.trial;
-    let (code, out, err) = trial.ask(&["-c", "--output", "stream-json", "Now write two."]);
+    let (code, out, err) = trial.ask(&["--output", "stream-json", "-c", "Now write two."]);
     assert_eq!(code, Some(0), "{out}{err}");
     let end = last(&out);
     assert_eq!((&end["session"], &end["iterations"]), (&json!(id), &json!(1)), "{end}");
@@ -88,6 +92,9 @@ fn a_session_is_named_by_its_id_and_a_wrong_one_is_an_error() {
     let trial = ended.trial;
     let (code, _, err) = trial.ask(&["continue", "20200101-000000-000-abcde", "and", "more"]);
     assert_eq!(code, Some(2), "{err}");
+    // A slip in a part of an id is no task.
+    let (code, _, err) = trial.ask(&["continue", &format!("{}9", &id[..15]), "and", "more"]);
+    assert_eq!((code, err.contains("no session of this folder")), (Some(2), true), "{err}");
     let (code, _, err) = trial.ask(&["continue", &id]);
     assert_eq!((code, err.contains("rawko continue")), (Some(2), true), "{err}");
     let (code, out, err) = trial.ask(&["continue", &id, "and", "more"]);
@@ -194,6 +201,7 @@ fn check_hint(answers: Vec<Answer>, arguments: &[&str], part: &str) {
 fn every_ending_names_the_command_that_goes_on() {
     let done = || vec![select("developer"), report("did it"), complete("done")];
     check_hint(done(), &[], "rawko continue ID \"");
+    check_hint(done(), &["--verify", "test -d ."], "rawko continue ID --verify 'test -d .' \"");
     let limited = vec![select("developer"), report("half"), select("developer")];
     check_hint(limited, &["--max-iterations", "1"], "rawko resume ID --max-iterations N");
     check_hint(vec![Answer::unauthorized()], &[], "rawko resume ID");
@@ -202,17 +210,7 @@ fn every_ending_names_the_command_that_goes_on() {
 /// A fork that shares an ending leads to what was recorded.
 #[test]
 fn a_fork_of_a_continued_session_replays() {
-    let answers = [
-        select("developer"),
-        write("one.txt"),
-        report("wrote one"),
-        complete("one is there"),
-        select("developer"),
-        write("two.txt"),
-        report("wrote two"),
-        complete("two is there"),
-    ];
-    let trial = Trial::new(ModelServer::sequence(answers)).run("Write one.").trial;
+    let trial = Trial::new(ModelServer::sequence(two_tasks())).run("Write one.").trial;
     let (code, out, err) = trial.ask(&["continue", "Now write two."]);
     assert_eq!(code, Some(0), "{out}{err}");
     let (code, out, err) = trial.ask(&["fork", "last", "--no-run"]);

@@ -162,3 +162,21 @@ fn another_plan_each_time() {
         call("UpdatePlan", &json!({"steps": [step]}))
     });
 }
+
+#[test]
+fn another_blank_in_a_file() {
+    check_useless(|number| {
+        let content = format!("a note{}", "\n".repeat(number + 1));
+        call("Write", &json!({"file_path": "notes.txt", "content": content}))
+    });
+}
+
+#[test]
+fn other_output_without_a_change() {
+    check_useless(|_| bash("head -c 30 /dev/urandom | base64"));
+}
+
+#[test]
+fn sleeping() {
+    check_useless(|number| bash(&format!("sleep 0.00{number}")));
+}

@@ -58,11 +58,23 @@ pub struct Sources<'a> {
     pub now: Timestamp,
     /// How long no process carried the run, in milliseconds: no part of its time.
     pub paused_ms: u64,
+    /// Executions of earlier tasks of the session, which the machine counts and the arbiter is not shown.
+    pub earlier_iterations: u32,
 }
 
 impl Sources<'_> {
     fn plan(&self) -> Option<&Plan> {
         self.draft.or(self.context.plan.as_ref())
+    }
+
+    /// The last entries, with the numbers that executions have within the task.
+    fn history(&self, window: usize) -> Vec<ExecutionSummary> {
+        let history = recent_history(self.context, self.statistics, window);
+        history.into_iter().map(|entry| self.renumbered(entry)).collect()
+    }
+
+    fn renumbered(&self, entry: ExecutionSummary) -> ExecutionSummary {
+        ExecutionSummary { iteration: entry.iteration.saturating_sub(self.earlier_iterations), ..entry }
     }
 }
 
@@ -76,7 +88,7 @@ pub fn select_input<'a>(
     SelectAgentInput {
         task: context.task.clone(),
         plan: sources.plan().cloned(),
-        history: recent_history(context, statistics, SELECT_HISTORY),
+        history: sources.history(SELECT_HISTORY),
         last_error: context
             .last_error
             .as_ref()
@@ -90,13 +102,13 @@ pub fn select_input<'a>(
 /// Input for evaluating the last execution; `None` before the first.
 #[must_use]
 pub fn evaluate_input(sources: Sources<'_>) -> Option<EvaluateProgressInput> {
-    let Sources { context, statistics, facts, .. } = sources;
+    let Sources { context, facts, .. } = sources;
     let last = context.history.last()?;
     Some(EvaluateProgressInput {
         task: context.task.clone(),
         plan: sources.plan().cloned(),
-        last_execution: summarize(last, Detail::Full),
-        history: recent_history(context, statistics, EVALUATE_HISTORY),
+        last_execution: sources.renumbered(summarize(last, Detail::Full)),
+        history: sources.history(EVALUATE_HISTORY),
         constraints: constraints(sources),
         facts: facts.clone(),
     })
@@ -274,7 +286,17 @@ fn performance(statistics: &AgentStatistics) -> RecentPerformance {
 }
 
 fn constraints(sources: Sources<'_>) -> ConstraintContext {
-    let Sources { context, draft: _, limits, statistics, tokens_used, facts: _, now, paused_ms } = sources;
+    let Sources {
+        context,
+        draft: _,
+        limits,
+        statistics,
+        tokens_used,
+        facts: _,
+        now,
+        paused_ms,
+        earlier_iterations,
+    } = sources;
     let iterations_remaining = limits.max_iterations.saturating_sub(context.iteration_count);
     let steps_left = match sources.plan() {
         None => u64::from(iterations_remaining),
@@ -285,8 +307,8 @@ fn constraints(sources: Sources<'_>) -> ConstraintContext {
             .count() as u64,
     };
     ConstraintContext {
-        max_iterations: limits.max_iterations,
-        current_iteration: context.iteration_count,
+        max_iterations: limits.max_iterations.saturating_sub(earlier_iterations),
+        current_iteration: context.iteration_count.saturating_sub(earlier_iterations),
         iterations_remaining,
         consecutive_failures: context.consecutive_failures,
         max_consecutive_failures: limits.max_consecutive_failures,

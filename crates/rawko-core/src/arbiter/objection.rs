@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::execution_record::ExecutionRecord;
 use super::input::{ExecutionSummary, RunFacts};
 use crate::agent::{Finding, Verdict};
-use crate::facts::{CommandResult, is_check};
+use crate::facts::{self, CommandResult};
+use crate::setup::Edition;
 
 /// Findings that are named.
 const FINDINGS: usize = 5;
@@ -48,32 +49,33 @@ impl Objection {
     /// What stands against a COMPLETE after these executions (oldest first), if anything does. A red check does not if
     /// the verification commands of `verify` include its runner: then these decide.
     #[must_use]
-    pub fn of(history: &[ExecutionSummary], verify: &[&str]) -> Option<Self> {
+    pub fn of(history: &[ExecutionSummary], verify: &[&str], edition: Edition) -> Option<Self> {
         let facts = RunFacts::default();
-        Self::in_record(&ExecutionRecord::of(history, None, &facts), verify)
+        Self::in_record(&ExecutionRecord::of(history, None, &facts), verify, edition)
     }
 
     /// The same for a record. Verification commands that passed on the tree as it is now count as well.
-    pub(super) fn in_record(record: &ExecutionRecord<'_>, verify: &[&str]) -> Option<Self> {
+    pub(super) fn in_record(record: &ExecutionRecord<'_>, verify: &[&str], edition: Edition) -> Option<Self> {
         if record.newest_first().all(did_nothing) {
             return Some(Self::NothingDone);
         }
         if let Some(against) = verdict_against(record) {
             return Some(against);
         }
-        let covered: BTreeSet<String> =
-            verify.iter().copied().chain(record.passed_verification()).map(runner).collect();
-        let (red, excused) = red_check(record)?;
-        (!excused && !covered.contains(&runner(&red.command))).then_some(Self::RedCheck(red))
+        let verified = verify.iter().copied().chain(record.passed_verification());
+        let covered: BTreeSet<String> = verified.flat_map(|command| runners(command, edition)).collect();
+        let (red, excused) = red_check(record, edition)?;
+        let is_covered = runners(&red.command, edition).is_subset(&covered);
+        (!excused && !is_covered).then_some(Self::RedCheck(red))
     }
 }
 
 impl RedCheck {
     /// The newest check after these executions (oldest first), if it failed.
     #[must_use]
-    pub fn of(history: &[ExecutionSummary]) -> Option<Self> {
+    pub fn of(history: &[ExecutionSummary], edition: Edition) -> Option<Self> {
         let facts = RunFacts::default();
-        red_check(&ExecutionRecord::of(history, None, &facts)).map(|(red, _)| red)
+        red_check(&ExecutionRecord::of(history, None, &facts), edition).map(|(red, _)| red)
     }
 }
 
@@ -142,16 +144,19 @@ fn verdict_against(record: &ExecutionRecord<'_>) -> Option<Objection> {
 
 /// The newest red check after the last change, where no later run of the same runner was green; and whether it is
 /// excused: nothing was changed, and the agent that ran it approves, because running it was its task.
-fn red_check(record: &ExecutionRecord<'_>) -> Option<(RedCheck, bool)> {
+fn red_check(record: &ExecutionRecord<'_>, edition: Edition) -> Option<(RedCheck, bool)> {
     let mut heard: BTreeSet<String> = BTreeSet::new();
     for entry in record.newest_first() {
         for fact in entry.fresh_checks() {
             let result = fact.result();
-            if matches!(result, CommandResult::NotRun | CommandResult::Unknown)
-                || !heard.insert(runner(&fact.command))
-            {
+            if matches!(result, CommandResult::NotRun | CommandResult::Unknown) {
                 continue;
             }
+            let runners = runners(&fact.command, edition);
+            if runners.is_subset(&heard) {
+                continue;
+            }
+            heard.extend(runners);
             if result == CommandResult::Failed {
                 let red = RedCheck {
                     agent: entry.agent.clone(),
@@ -170,27 +175,10 @@ fn red_check(record: &ExecutionRecord<'_>) -> Option<(RedCheck, bool)> {
     None
 }
 
-/// The program that makes a command line a check, with its subcommand: `cargo test` of `cd x && cargo test -p y | tail`.
-fn runner(command: &str) -> String {
-    let parts = || command.split(['|', '&', ';', '\n']).map(str::trim).filter(|part| !part.is_empty());
-    let part = parts().find(|part| is_check(part)).or_else(|| parts().next()).unwrap_or_default();
-    let is_setting = |word: &&str| word.contains('=') || matches!(*word, "env" | "time" | "exec" | "command");
-    let mut words = part.split_whitespace().skip_while(is_setting);
-    let base = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
-    let program = words.next().map(base).unwrap_or_default();
-    let mut arguments = words.filter(|word| !word.starts_with('-'));
-    match program.as_str() {
-        // These only start the runner that they name.
-        "python" | "python3" | "bash" | "sh" | "npx" => arguments.next().map(base).unwrap_or(program),
-        "cargo" | "npm" | "pnpm" | "yarn" | "bun" | "deno" | "go" | "make" | "just" | "mvn" | "gradle"
-        | "gradlew" | "dotnet" | "mix" | "bundle" | "swift" | "zig" | "bazel" | "rake" | "composer" => {
-            match arguments.find(|word| !word.starts_with('+') && *word != "run") {
-                Some(subcommand) => format!("{program} {subcommand}"),
-                None => program,
-            }
-        }
-        _ => program,
-    }
+/// The runners in a command, each with its subcommand; never empty.
+fn runners(command: &str, edition: Edition) -> BTreeSet<String> {
+    let known = if edition >= Edition::Third { facts::runners_of(command) } else { BTreeSet::new() };
+    if known.is_empty() { BTreeSet::from([facts::runner(command)]) } else { known }
 }
 
 #[cfg(test)]
@@ -209,7 +197,9 @@ mod tests {
         let commands: Vec<Value> = commands
             .iter()
             .map(
-                |(command, code)| json!({"command": command, "exitCode": code, "isCheck": is_check(command)}),
+                |(command, code)| {
+                    json!({"command": command, "exitCode": code, "isCheck": !command.starts_with("grep")})
+                },
             )
             .collect();
         let files: &[&str] = if wrote { &["a.rs"] } else { &[] };
@@ -224,7 +214,8 @@ mod tests {
 
     #[track_caller]
     fn check(history: &[ExecutionSummary], verify: &[&str], expected: Option<&str>) {
-        let objection = Objection::of(history, verify).map(|objection| objection.to_string());
+        let objection =
+            Objection::of(history, verify, Edition::NEWEST).map(|objection| objection.to_string());
         assert_eq!(objection.as_deref(), expected);
     }
 
@@ -240,6 +231,24 @@ mod tests {
         check(&[dev(1), ran("t", 2, false, None, &[("cargo test", 0)])], &[], RED);
         check(&[dev(127)], &[], None);
         check(&[ran("d", 1, true, None, &[("grep x y", 1)])], &[], None);
+    }
+
+    #[test]
+    fn another_runner_behind_the_same_wrapper_takes_nothing_back() {
+        let dev = |commands: &[(&str, i32)]| [ran("d", 1, true, None, commands)];
+        let red = Some("the last check was red: `uv run pytest` exited with 1");
+        check(&dev(&[("uv run pytest", 1), ("uv run ruff check .", 0)]), &[], red);
+        check(&dev(&[("uv run pytest", 1), ("timeout 60 uv run pytest -x | tail", 0)]), &[], None);
+        check(&dev(&[("uv run pytest", 1)]), &["python -m pytest"], None);
+        // A command with two runners is taken back by a later run of each.
+        let both = ("ruff check . && pytest", 1);
+        let red = Some("the last check was red: `ruff check . && pytest` exited with 1");
+        check(&dev(&[both, ("pytest", 0)]), &[], red);
+        check(&dev(&[both, ("pytest", 0), ("ruff check .", 0)]), &[], None);
+        // As it was in older journals.
+        let old =
+            Objection::of(&dev(&[("uv run pytest", 1), ("uv run ruff check .", 0)]), &[], Edition::Second);
+        assert_eq!(old, None);
     }
 
     #[test]
@@ -272,20 +281,5 @@ mod tests {
     fn nothing_is_not_done() {
         check(&[], &[], Some("no agent has done or said anything"));
         check(&[execution("d", json!({"output": null}))], &[], Some("no agent has done or said anything"));
-    }
-
-    #[test]
-    fn a_runner_is_a_program_with_its_subcommand() {
-        for (command, expected) in [
-            ("cargo test -p x 2>&1 | tail -5", "cargo test"),
-            ("cd x && RUST_LOG=1 cargo +nightly nextest run", "cargo nextest"),
-            ("python3 -m pytest -q", "pytest"),
-            ("./test.sh", "test.sh"),
-            ("bash scripts/test.sh", "test.sh"),
-            ("npm run test", "npm test"),
-            ("", ""),
-        ] {
-            assert_eq!(runner(command), expected, "{command}");
-        }
     }
 }

@@ -70,13 +70,21 @@ impl ArbiterQuestion {
     /// A decision as a run follows it.
     ///
     /// # Errors
-    /// The decision is a COMPLETE against the record: the ruling that stands in for it.
+    /// The decision is a COMPLETE against the record, or against a verification that failed on this tree and would fail
+    /// again: the ruling that stands in for it.
     pub fn upheld(&self, decision: Decision) -> Result<Decision, Ruling> {
         let case = match self {
             Self::Select(input) => Case::of_selection(input, Edition::NEWEST),
             Self::Evaluate { input, agents } => Case::of_progress(input, agents, Edition::NEWEST),
         };
-        match case.against_record(&decision) {
+        // In a run, the verification is done again for each COMPLETE.
+        let red = || {
+            let is_red =
+                case.facts.verification.as_ref().is_some_and(|facts| !facts.passed && !facts.is_stale);
+            let is_done = matches!(decision, Decision::Complete { .. });
+            (is_red && is_done).then(|| case.back_to_work("The verification commands failed on this tree"))
+        };
+        match case.against_record(&decision).or_else(red) {
             Some(ruling) => Err(ruling),
             None => Ok(decision),
         }

@@ -126,11 +126,15 @@ impl<'a> Case<'a> {
         if self.edition < Edition::Second || !matches!(decision, Decision::Complete { .. }) {
             return None;
         }
-        let reason = Objection::in_record(&self.record, &[])?.to_string();
-        Some(match self.fixer() {
-            Some(fixer) => Ruling::select(AGAINST_THE_RECORD, fixer, true, &reason),
-            None => Ruling::retry(AGAINST_THE_RECORD, false, &reason),
-        })
+        let reason = Objection::in_record(&self.record, &[], self.edition)?.to_string();
+        Some(self.back_to_work(&reason))
+    }
+
+    pub(super) fn back_to_work(&self, reason: &str) -> Ruling {
+        match self.fixer() {
+            Some(fixer) => Ruling::select(AGAINST_THE_RECORD, fixer, true, reason),
+            None => Ruling::retry(AGAINST_THE_RECORD, false, reason),
+        }
     }
 
     /// The current step if it is not done, else the first step that is not.

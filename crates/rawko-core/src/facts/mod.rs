@@ -2,7 +2,7 @@
 //! (`docs/spec/tools-and-permissions.md`, "Verified completion"; `docs/spec/arbiter.md`).
 
 mod command;
-mod first_edition;
+mod earlier;
 mod runners;
 mod shell;
 mod statuses;
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::integrity::{Baseline, Doubt, DoubtReason, Integrity, IntegrityResult, OriginalRun};
 pub use command::{CommandEffect, CommandFact, CommandResult, OwnStatus};
-pub(crate) use first_edition::is_check;
+pub(crate) use earlier::{is_check, names_written_files, runner};
 pub use shell::ends_with_pipe;
-pub(crate) use shell::examine;
+pub(crate) use shell::{Examined, examine, runners_of};
 pub use test_report::{RunnerSummary, TestCounts, parse_test_counts, summarize};
 
 /// The tool name under which a failed verification is reported.
@@ -61,6 +61,9 @@ pub struct TreeInspection {
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// The files of `execution`, by path; bounded. Absent from journals of versions that did not list them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub execution_files: Vec<String>,
 }
 
 /// One command that rawko itself ran.

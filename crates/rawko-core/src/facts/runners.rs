@@ -27,8 +27,13 @@ pub(super) struct Started<'w> {
 impl Started<'_> {
     /// Whether it is a check of the project.
     pub(super) fn is_check(self) -> bool {
-        let Some(tables) = TABLES.as_ref() else { return false };
-        tables.runners.iter().any(|runner| runner.matches(self.words, &tables.unless))
+        self.runner().is_some()
+    }
+
+    /// The runner that makes it a check of the project, with its subcommand: `cargo test`.
+    pub(super) fn runner(self) -> Option<String> {
+        let tables = TABLES.as_ref()?;
+        tables.runners.iter().find_map(|runner| runner.named(self.words, &tables.unless))
     }
 }
 
@@ -177,26 +182,31 @@ struct Runner {
 }
 
 impl Runner {
-    fn matches(&self, words: &[ShellWord], unless: &[String]) -> bool {
-        let Some((name, arguments)) = words.split_first() else { return false };
-        let Some(path) = name.text() else { return false };
+    /// The program with its subcommand, if this is the runner of these words. `npm run test` is `npm test`.
+    fn named(&self, words: &[ShellWord], unless: &[String]) -> Option<String> {
+        let (name, arguments) = words.split_first()?;
+        let path = name.text()?;
         let is_named = if self.is_path {
             self.names.iter().any(|known| path == known || path.ends_with(&format!("/{known}")))
         } else {
             self.names.iter().any(|known| matches(known, basename(path)))
         };
         if !is_named {
-            return false;
+            return None;
         }
         let texts: Vec<&str> = arguments.iter().map(|word| word.text().unwrap_or_default()).collect();
         let has = |wanted: &[String]| texts.iter().any(|text| wanted.iter().any(|other| other == text));
         if has(unless) || !(self.options.is_empty() || has(&self.options)) {
-            return false;
+            return None;
         }
-        self.words.is_empty() || self.has_words(&texts)
+        let mut subcommand = if self.words.is_empty() { Vec::new() } else { self.words_among(&texts)? };
+        subcommand.retain(|word| !matches!(*word, "run" | "run-script"));
+        subcommand.insert(0, basename(path));
+        Some(subcommand.join(" "))
     }
 
-    fn has_words(&self, texts: &[&str]) -> bool {
+    /// The operands that are one of the words, if they are among `texts`.
+    fn words_among<'t>(&self, texts: &[&'t str]) -> Option<Vec<&'t str>> {
         let mut operands = Vec::new();
         let mut rest = texts.iter();
         while let Some(text) = rest.next() {
@@ -208,16 +218,17 @@ impl Runner {
         }
         if self.anywhere {
             // A quoted list of commands, as sbt takes it.
-            let words = operands.iter().flat_map(|operand| operand.split(' '));
-            return words.into_iter().any(|operand| self.words.iter().any(|word| matches(word, operand)));
+            let mut words = operands.iter().flat_map(|operand| operand.split(' '));
+            let found = words.find(|operand| self.words.iter().any(|word| matches(word, operand)))?;
+            return Some(vec![found]);
         }
-        self.words.iter().any(|sequence| {
+        self.words.iter().find_map(|sequence| {
             let wanted: Vec<&str> = sequence.split_whitespace().collect();
             if wanted.is_empty() {
-                return operands.is_empty();
+                return operands.is_empty().then(Vec::new);
             }
-            wanted.len() <= operands.len()
-                && wanted.iter().zip(&operands).all(|(word, text)| matches(word, text))
+            let found = operands.get(..wanted.len())?;
+            wanted.iter().zip(found).all(|(word, text)| matches(word, text)).then(|| found.to_vec())
         })
     }
 }

@@ -1,11 +1,13 @@
 //! What a shell command is about, as far as its text shows: whether it runs checks, whose exit status is whose, and
 //! whether it may have written. It works on the parsed command; what cannot be parsed is not known.
 
+use std::collections::BTreeSet;
+
 use super::command::{CommandEffect, OwnStatus};
 use super::runners::{basename, started};
 use super::statuses::own_status;
 use crate::policy::script::{ParsedScript, Pipeline, ShellWord, Simple};
-use crate::policy::{effect_of_redirection, effect_of_words, parse_script};
+use crate::policy::{effect_of_redirection, effect_of_words, keeps_output, parse_script, writes_its_words};
 
 /// Most scripts within scripts, as in `bash -c "bash -c …"`.
 const MAX_NESTED: usize = 3;
@@ -21,6 +23,9 @@ pub(crate) struct Examined {
     pub(crate) effect: CommandEffect,
     /// What it may have done after the last check in it.
     pub(crate) after_check: CommandEffect,
+    /// Whether it holds text that it writes into a file, as `echo x > a` and `sed -i` do. What only names files, as `mv`
+    /// does, holds none, and what a check prints is not in its command.
+    pub(crate) writes_text: bool,
 }
 
 /// Examines a command that ended with `exit_code`, and whose last pipeline had members with the statuses `pipe_status`
@@ -28,7 +33,13 @@ pub(crate) struct Examined {
 pub(crate) fn examine(command: &str, exit_code: Option<i32>, pipe_status: &[i32]) -> Examined {
     let Some(script) = Script::read(command, 0) else {
         let effect = CommandEffect::Unknown;
-        return Examined { is_check: false, own_status: None, effect, after_check: effect };
+        return Examined {
+            is_check: false,
+            own_status: None,
+            effect,
+            after_check: effect,
+            writes_text: false,
+        };
     };
     let own = exit_code.and_then(|code| own_status(&script, code, pipe_status));
     Examined {
@@ -36,7 +47,13 @@ pub(crate) fn examine(command: &str, exit_code: Option<i32>, pipe_status: &[i32]
         own_status: own.filter(|own| exit_code.map(OwnStatus::Exited) != Some(*own)),
         effect: script.effect(),
         after_check: script.after_check(),
+        writes_text: script.writes_text(),
     }
+}
+
+/// The runners of the checks in a command, each with its subcommand; empty where there is none.
+pub(crate) fn runners_of(command: &str) -> BTreeSet<String> {
+    Script::read(command, 0).map(|script| script.runners()).unwrap_or_default()
 }
 
 /// Whether the last pipeline of a command has several members: then the command's exit status is not that of all of them.
@@ -59,6 +76,7 @@ pub(super) struct Script {
 pub(super) struct Part {
     pub(super) is_check: bool,
     pub(super) effect: CommandEffect,
+    writes_text: bool,
     /// The script that it gives to another shell.
     pub(super) nested: Option<Script>,
 }
@@ -72,6 +90,7 @@ impl Script {
                 // It keeps a copy of what the check prints.
                 if simple.words.first().and_then(ShellWord::text) == Some("tee") {
                     part.effect = CommandEffect::Reads;
+                    part.writes_text = false;
                 }
             }
         }
@@ -90,6 +109,20 @@ impl Script {
         // A group with a check in it may write what the check prints.
         let redirections = redirections.filter(|_| !self.is_check()).unwrap_or_default();
         parts.max(unfollowed).max(redirections)
+    }
+
+    fn writes_text(&self) -> bool {
+        let by_group = !self.is_check() && self.parsed.redirections.iter().any(keeps_output);
+        by_group || self.parts.iter().any(|part| part.writes_text)
+    }
+
+    fn runners(&self) -> BTreeSet<String> {
+        let parts = self.parts.iter().zip(&self.parsed.commands);
+        let runners = parts.flat_map(|(part, simple)| match &part.nested {
+            Some(nested) => nested.runners(),
+            None => started(&simple.words).iter().find_map(|program| program.runner()).into_iter().collect(),
+        });
+        runners.collect()
     }
 
     fn after_check(&self) -> CommandEffect {
@@ -114,20 +147,23 @@ impl Part {
         let redirections = simple.redirections.iter().map(effect_of_redirection).max().unwrap_or_default();
         let programs = started(&simple.words);
         if programs.iter().any(|program| program.is_check()) {
-            return Self { is_check: true, effect: CommandEffect::Reads, nested: None };
+            return Self { is_check: true, effect: CommandEffect::Reads, writes_text: false, nested: None };
         }
+        let writes_text = simple.redirections.iter().any(keeps_output);
         let Some(last) = programs.last() else {
-            return Self { is_check: false, effect: redirections, nested: None };
+            return Self { is_check: false, effect: redirections, writes_text, nested: None };
         };
         if let Some(script) = given_script(last.words).filter(|_| depth < MAX_NESTED) {
             let nested = Script::read(script, depth + 1);
             let (is_check, effect) = nested
                 .as_ref()
                 .map_or((false, CommandEffect::Unknown), |nested| (nested.is_check(), nested.effect()));
-            return Self { is_check, effect: effect.max(redirections), nested };
+            let writes_text = writes_text || nested.as_ref().is_some_and(Script::writes_text);
+            return Self { is_check, effect: effect.max(redirections), writes_text, nested };
         }
+        let writes_text = writes_text || (!last.is_interpreted && writes_its_words(last.words));
         let effect = if last.is_interpreted { CommandEffect::Unknown } else { effect_of_words(last.words) };
-        Self { is_check: false, effect: effect.max(redirections), nested: None }
+        Self { is_check: false, effect: effect.max(redirections), writes_text, nested: None }
     }
 }
 
@@ -213,6 +249,65 @@ mod tests {
         check_effect("pytest; sed -i s/a/b/ x", Writes, Writes);
         check_effect("pytest; ./deploy", Unknown, Unknown);
         check_effect("bash -c 'pytest; rm x'", Writes, Writes);
+    }
+
+    #[test]
+    fn text_that_is_written_stands_in_the_command() {
+        for (command, expected) in [
+            ("echo hi > notes.txt", true),
+            ("cat >> src/a.py <<'EOF'\nx = 1\nEOF", true),
+            ("cat > /tmp/try.py <<'EOF'\nx = 1\nEOF", true),
+            ("cd src && sed -i 's/a/b/' lib.rs", true),
+            ("sed --in-place=.bak s/a/b/ lib.rs", true),
+            ("timeout 5 perl -pi -e s/a/b/ lib.rs", true),
+            ("ls | tee list", true),
+            ("git apply <<'E'\nx\nE", true),
+            ("for f in *.py; do sed -i s/a/b/ $f; done", true),
+            ("{ echo a; echo b; } > both", true),
+            ("bash -c 'echo x > y'", true),
+            ("sed -i s/a/b/ lib.rs && pytest", true),
+            ("echo hi", false),
+            ("echo hi > /dev/null", false),
+            ("make test 2>&1 | tail -5", false),
+            ("make test | tee log", false),
+            ("pytest -k new > log.txt", false),
+            ("sed -n 1,20p lib.rs", false),
+            ("git -C x log > /dev/null", false),
+            ("grep '>' a", false),
+            // These only name files.
+            ("touch new_name", false),
+            ("mv old new && rm -r other", false),
+            ("git mv old new", false),
+            ("echo 'unfinished > a", false),
+        ] {
+            assert_eq!(examine(command, Some(0), &[]).writes_text, expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_runner_is_a_program_with_its_subcommand() {
+        for (command, expected) in [
+            ("cargo test -p x 2>&1 | tail -5", "cargo test"),
+            ("cd x && RUST_LOG=1 cargo +nightly nextest run", "cargo nextest"),
+            ("python3 -m pytest -q", "pytest"),
+            ("uv run pytest -q", "pytest"),
+            ("poetry run mypy .", "mypy"),
+            ("timeout 60 npx jest", "jest"),
+            ("python manage.py test app", "manage.py test"),
+            ("bash -lc 'go test ./...'", "go test"),
+            ("make -C web test", "make test"),
+            ("npm run test:unit", "npm test:unit"),
+            ("npm run test", "npm test"),
+            ("node --test", "node"),
+            ("./test.sh", "test.sh"),
+            ("bash scripts/test.sh", "test.sh"),
+            ("ruff check . && pytest", "pytest, ruff check"),
+            ("ls", ""),
+            ("an 'unclosed quote", ""),
+        ] {
+            let runners: Vec<String> = runners_of(command).into_iter().collect();
+            assert_eq!(runners.join(", "), expected, "{command}");
+        }
     }
 
     #[test]

@@ -10,8 +10,10 @@ mod permissions;
 mod tools;
 mod verdict;
 
-pub use bash::{BashFilterError, bash_verdict, named_directories, names_written_files, validate_filter};
-pub(crate) use bash::{effect_of_redirection, effect_of_words, parse_script, script};
+pub use bash::{BashFilterError, bash_verdict, named_directories, validate_filter};
+pub(crate) use bash::{
+    effect_of_redirection, effect_of_words, keeps_output, parse_script, script, writes_its_words,
+};
 pub use call::{BASH, call_verdict};
 pub use permissions::{effective_permissions, listed_programs};
 pub use tools::{CONTROL_TOOLS, is_control_tool, nearest_name, offered_tools, tool_verdict};

@@ -128,6 +128,7 @@ impl Run {
         ledger.paused(paused_ms);
         ledger.tree.touched();
         ledger.limit = None;
+        ledger.failing = None;
         ledger.set_limits(limits);
         let broke_off = ledger.machine.context().history.last().is_some_and(|last| last.error.is_some());
         let agent = ledger.machine.context().current_mode.clone();

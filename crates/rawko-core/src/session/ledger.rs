@@ -186,7 +186,9 @@ impl Ledger {
     /// an agent's own model consumed.
     pub(super) fn abandon_phase(&mut self, reaction: &mut Reaction) -> Usage {
         self.stop_work_timers();
-        self.failing = None;
+        if !self.is_patient_once() {
+            self.failing = None;
+        }
         self.abandon(|effect| !effect.is_run_deadline(), reaction)
     }
 
@@ -210,6 +212,11 @@ impl Ledger {
             facts: &self.facts,
             now: self.now,
             paused_ms: if self.setup.edition >= Edition::Second { self.spend.paused_ms() } else { 0 },
+            earlier_iterations: if self.setup.edition >= Edition::Third {
+                self.carried.iterations
+            } else {
+                0
+            },
         }
     }
 

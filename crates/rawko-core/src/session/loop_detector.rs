@@ -100,7 +100,7 @@ struct Brought {
 
 impl LoopDetector {
     pub(super) fn new(edition: Edition) -> Self {
-        Self { edition, ..Self::default() }
+        Self { edition, novelty: Novelty::new(edition), ..Self::default() }
     }
 
     /// A model is asked, by whomever.
@@ -475,7 +475,7 @@ mod tests {
             tree: tree.into(),
             execution: stat.clone(),
             run: stat.clone(),
-            files: vec![],
+            ..TreeInspection::default()
         };
         let mut detector = LoopDetector::new(Edition::Second);
         for (step, tree, fruitless) in [

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::loop_detector::{Fingerprint, print, without_figures};
-use crate::facts::is_check;
+use crate::facts::{self, CommandFact, CommandResult};
 use crate::message::ToolCall;
-use crate::policy::{BASH, names_written_files};
+use crate::policy::BASH;
+use crate::setup::Edition;
 use crate::tool::{ToolAccess, ToolOutcome};
 
 /// Words of one text that are compared.
@@ -36,6 +37,7 @@ pub(super) enum News {
 /// What is known of a run's texts and results.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Novelty {
+    edition: Edition,
     /// The phrases that were written, or replaced.
     phrases: BTreeSet<Fingerprint>,
     /// Results, whatever call they came from.
@@ -61,7 +63,48 @@ struct CheckRecord {
     changes: u32,
 }
 
+/// What a command is, as far as it matters here, and how it went.
+struct Ran {
+    is_check: bool,
+    /// It holds text that it writes.
+    writes_text: bool,
+    /// It changes files without text of its own, as `mv` does.
+    writes: bool,
+    exit_code: Option<i32>,
+    failed: bool,
+}
+
+impl Ran {
+    fn of(command: &str, outcome: &ToolOutcome) -> Self {
+        let facts::Examined { is_check, own_status, effect, writes_text, after_check: _ } =
+            facts::examine(command, outcome.exit_code, &outcome.pipe_status);
+        let fact = CommandFact {
+            exit_code: outcome.exit_code,
+            own_status,
+            summary: if is_check { facts::summarize(&outcome.content) } else { None },
+            ..CommandFact::default()
+        };
+        let failed = matches!(fact.result(), CommandResult::Failed | CommandResult::NotRun);
+        let writes = effect == facts::CommandEffect::Writes;
+        Self { is_check, writes_text, writes, exit_code: fact.own_exit_code(), failed }
+    }
+
+    fn in_earlier_editions(command: &str, outcome: &ToolOutcome) -> Self {
+        Self {
+            is_check: facts::is_check(command),
+            writes_text: facts::names_written_files(command),
+            writes: false,
+            exit_code: outcome.exit_code,
+            failed: outcome.exit_code != Some(0),
+        }
+    }
+}
+
 impl Novelty {
+    pub(super) fn new(edition: Edition) -> Self {
+        Self { edition, ..Self::default() }
+    }
+
     /// What `call` brought, and, if it is a check that failed, after how many different changes it has failed alike.
     pub(super) fn judge(
         &mut self,
@@ -81,10 +124,16 @@ impl Novelty {
         let Some(command) = command else {
             return (self.learned(&outcome.content), None);
         };
-        let wrote = if names_written_files(command) { self.wrote(&call.input) } else { News::Nothing };
+        let ran = if self.edition >= Edition::Third {
+            Ran::of(command, outcome)
+        } else {
+            Ran::in_earlier_editions(command, outcome)
+        };
+        let wrote = if ran.writes_text { self.wrote(&call.input) } else { News::Nothing };
+        self.writes += u32::from(ran.writes && !ran.writes_text);
         let output = output(command, &outcome.content);
         let (checked, alike) =
-            if is_check(command) { self.checked(command, outcome, &output) } else { (News::Nothing, None) };
+            if ran.is_check { self.checked(command, &ran, &output) } else { (News::Nothing, None) };
         (wrote.max(checked).max(self.learned(&output)), alike)
     }
 
@@ -122,9 +171,9 @@ impl Novelty {
     }
 
     /// A check gave this result. It counts as a change only if something was written since its last run.
-    fn checked(&mut self, command: &str, outcome: &ToolOutcome, output: &str) -> (News, Option<u32>) {
-        let failed = outcome.exit_code != Some(0);
-        let exit = format!("{:?}", outcome.exit_code);
+    fn checked(&mut self, command: &str, ran: &Ran, output: &str) -> (News, Option<u32>) {
+        let failed = ran.failed;
+        let exit = format!("{:?}", ran.exit_code);
         let now = CheckRecord {
             result: fingerprint(&[vec![exit.clone()], words(output)].concat()),
             exact: print(&[&exit, output]),
@@ -226,7 +275,7 @@ mod tests {
     /// What the second text brings after the first.
     #[track_caller]
     fn check_text(first: &str, second: &str, expected: News) {
-        let mut novelty = Novelty::default();
+        let mut novelty = Novelty::new(Edition::NEWEST);
         assert_eq!(write(&mut novelty, "a", first), News::Changed, "{first}");
         assert_eq!(write(&mut novelty, "b2", second), expected, "{first} / {second}");
     }
@@ -249,7 +298,7 @@ mod tests {
         let edit = |old: &str, new: &str| {
             call("Edit", json!({"file_path": "a", "old_string": old, "new_string": new}))
         };
-        let mut novelty = Novelty::default();
+        let mut novelty = Novelty::new(Edition::NEWEST);
         let ok = ToolOutcome::ok("done");
         let mut judge = |call: ToolCall| novelty.judge(&call, ToolAccess::Mutating, &ok).0;
         assert_eq!(judge(edit("let x = one();", "let x = two();")), News::Changed);
@@ -259,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_command_is_judged_by_what_came_of_it() {
-        let mut novelty = Novelty::default();
+        let mut novelty = Novelty::new(Edition::NEWEST);
         let mut news = |command: &str, output: &str| bash(&mut novelty, command, 0, output).0;
         assert_eq!(news("ls", "a.rs\nb.rs"), News::Learned);
         assert_eq!(news("ls -a", "a.rs\nb.rs"), News::Nothing, "another command, the same result");
@@ -275,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_check_counts_by_its_result_after_a_write() {
-        let mut novelty = Novelty::default();
+        let mut novelty = Novelty::new(Edition::NEWEST);
         assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Learned, Some(1)));
         assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Nothing, Some(1)));
         for alike in 2..5 {
@@ -293,8 +342,29 @@ mod tests {
     }
 
     #[test]
+    fn a_check_behind_a_pipe_or_a_wrapper_counts_by_its_own_status() {
+        let mut novelty = Novelty::new(Edition::NEWEST);
+        let mut run = |command: &str, statuses: &[i32], output: &str| {
+            let outcome = ToolOutcome {
+                exit_code: Some(0),
+                pipe_status: statuses.to_vec(),
+                ..ToolOutcome::ok(format!("{output}\n[exit code 0]"))
+            };
+            let call = call("Bash", json!({ "command": command }));
+            novelty.judge(&call, ToolAccess::Mutating, &outcome)
+        };
+        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "a failed"), (News::Learned, Some(1)));
+        assert_eq!(run("mv a.py b.py", &[], ""), (News::Nothing, None), "no text, but a write");
+        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (News::Changed, Some(1)));
+        assert_eq!(run("sed -i s/one/two/ a.py", &[], ""), (News::Changed, None));
+        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (News::Nothing, Some(2)));
+        assert_eq!(run("mv b.py c.py", &[], ""), (News::Nothing, None));
+        assert_eq!(run("uv run pytest -q | tail -5", &[0, 0], "b failed"), (News::Changed, None), "green");
+    }
+
+    #[test]
     fn what_failed_is_not_news() {
-        let mut novelty = Novelty::default();
+        let mut novelty = Novelty::new(Edition::NEWEST);
         let failed = ToolOutcome { is_error: true, ..ToolOutcome::ok("no such file: a") };
         let read = call("Read", json!({"file_path": "a"}));
         assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &failed).0, News::Nothing);

@@ -241,7 +241,8 @@ impl Ledger {
             }
             (Status::Failed, _, Some(error)) => {
                 let times = context.consecutive_failures;
-                format!("Failed after {times} failure(s) in a row: {}{}", error.message, self.tried())
+                let what = self.sentence(&error.message);
+                format!("Failed after {times} failure(s) in a row: {what}{}", self.tried())
             }
             // A journal of an older version does not say what failed.
             (Status::Failed, _, None) => "Failed.".to_owned(),

@@ -7,7 +7,7 @@ use crate::arbiter::Repetition;
 
 /// Model calls in a row that brought nothing at all.
 const IDLE: Bounds = Bounds { nudge: 20, change: 35, stop: 50 };
-/// Model calls in a row that changed nothing. Agents in recorded runs of solved tasks made up to 26.
+/// Model calls in a row that changed nothing. Agents in recorded runs of solved tasks made up to 27.
 const UNCHANGED: Bounds = Bounds { nudge: 60, change: 90, stop: 120 };
 
 /// The model calls since the last progress.

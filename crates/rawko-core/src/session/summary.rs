@@ -4,6 +4,7 @@
 use super::ledger::Ledger;
 use super::tree::Freshness;
 use crate::machine::StepStatus;
+use crate::setup::Edition;
 use crate::text::truncate;
 
 /// Files that are named; the outcome lists all of them.
@@ -32,6 +33,14 @@ impl Ledger {
         }
         let sentences = [self.attempts(), self.last_check(), self.last_report()];
         sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
+    }
+
+    /// An error's message as a sentence that others follow.
+    pub(super) fn sentence(&self, message: &str) -> String {
+        if self.setup.edition < Edition::Third || message.ends_with(['.', '!', '?']) {
+            return message.to_owned();
+        }
+        format!("{}.", message.trim_end())
     }
 
     /// For a run that ends as done although its last check was red.

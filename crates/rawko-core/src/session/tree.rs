@@ -1,6 +1,10 @@
 //! What is known of the project's tree: what was changed, what was saved, and what proves the task done.
 
 use crate::facts::{DiffStat, TreeInspection, Verification};
+use crate::setup::Edition;
+
+/// Files written by tools that are listed. In older journals all of them are.
+const LISTED: usize = 1_000;
 
 /// What is known of the tree.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -9,7 +13,7 @@ pub(super) struct TreeEvidence {
     pub(super) verification: Option<(Verification, Freshness)>,
     /// What the run had changed when the tree was last inspected.
     pub(super) changes: Option<DiffStat>,
-    /// Files that tools wrote, in order of their first writing.
+    /// Files that tools wrote, in order of their first writing; bounded.
     written: Vec<String>,
     /// The files that the run had changed when the tree was last inspected, by path.
     changed: Vec<String>,
@@ -42,9 +46,10 @@ impl TreeEvidence {
         (*freshness == Freshness::Fresh).then_some(verification)
     }
 
-    pub(super) fn wrote(&mut self, files: &[String]) {
+    pub(super) fn wrote(&mut self, files: &[String], edition: Edition) {
+        let most = if edition >= Edition::Third { LISTED } else { usize::MAX };
         for file in files {
-            if !self.written.contains(file) {
+            if self.written.len() < most && !self.written.contains(file) {
                 self.written.push(file.clone());
             }
         }
@@ -62,5 +67,21 @@ impl TreeEvidence {
         let mut files = self.changed.clone();
         files.extend(self.written.iter().filter(|file| !self.changed.contains(file)).cloned());
         files
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_written_files_is_bounded() {
+        let files: Vec<String> = (0..LISTED + 10).map(|number| format!("{number}.txt")).collect();
+        for (edition, listed) in [(Edition::NEWEST, LISTED), (Edition::Second, LISTED + 10)] {
+            let mut tree = TreeEvidence::default();
+            tree.wrote(&files, edition);
+            tree.wrote(&files, edition);
+            assert_eq!(tree.files().len(), listed);
+        }
     }
 }

@@ -19,8 +19,10 @@ use super::store::Store;
 
 /// Files that are named with their figures.
 const NAMED: usize = 20;
-/// Files that are listed by their paths alone.
+/// Files of a run that are listed by their paths alone.
 const LISTED: usize = 1_000;
+/// The same for one execution.
+const LISTED_OF_EXECUTION: usize = 100;
 /// Most characters of a path that are shown.
 const NAME_LENGTH: usize = 200;
 
@@ -58,14 +60,17 @@ impl Checkpoints {
             Some(first) if first != before => Some(present.since(first)?),
             Some(_) | None => None,
         };
-        let files =
-            run.as_ref().unwrap_or(&execution).iter().take(LISTED).map(|file| file.path.clone()).collect();
+        let paths =
+            |files: &[FileChange], most| files.iter().take(most).map(|file| file.path.clone()).collect();
+        let files = paths(run.as_ref().unwrap_or(&execution), LISTED);
+        let execution_files = paths(&execution, LISTED_OF_EXECUTION);
         let (execution, run) = (figures(&execution), run.as_deref().map(figures));
         Ok(TreeInspection {
             tree: present.tree,
             run: run.unwrap_or_else(|| execution.clone()),
             execution,
             files,
+            execution_files,
         })
     }
 }

@@ -67,6 +67,8 @@ impl Redactor {
                 // Lines for people: a path with its figures.
                 self.clean_all(&mut inspection.execution.names);
                 self.clean_all(&mut inspection.run.names);
+                self.keep_clean(&mut inspection.files);
+                self.keep_clean(&mut inspection.execution_files);
             }
             Event::Answered { effect: _, answer: EffectAnswer::TreeInspectionFailed { message } } => {
                 self.clean(message);
@@ -226,7 +228,8 @@ mod tests {
         let figures =
             json!({"files": 1, "insertions": 1, "deletions": 0, "names": [format!("{CANARY} +1 -0")]});
         check(
-            json!({"type": "TreeInspected", "effect": 3, "inspection": {"tree": "t", "execution": figures, "run": figures}}),
+            json!({"type": "TreeInspected", "effect": 3, "inspection": {"tree": "t", "execution": figures, "run": figures,
+                "files": [CANARY], "executionFiles": [CANARY]}}),
         );
         check(json!({"type": "VerificationFinished", "effect": 3, "verification": {
             "runs": [{"command": "make test", "exitCode": 1, "output": CANARY, "durationMs": 1}]}}));

@@ -410,7 +410,13 @@ fn draft(kind: DraftKind) -> Draft {
 
 fn inspection() -> TreeInspection {
     let diff = DiffStat { files: 2, insertions: 12, deletions: 3, names: vec!["a.txt +12 -3".into()] };
-    TreeInspection { tree: "abc123".into(), execution: diff.clone(), run: diff, files: vec!["a.txt".into()] }
+    TreeInspection {
+        tree: "abc123".into(),
+        execution: diff.clone(),
+        run: diff,
+        files: vec!["a.txt".into()],
+        ..TreeInspection::default()
+    }
 }
 
 fn verification() -> Verification {

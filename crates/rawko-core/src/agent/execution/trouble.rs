@@ -2,6 +2,7 @@
 //! last failed call, else what it reports.
 
 use super::Execution;
+use super::calls::COMMAND_CHARS;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::CommandResult;
 use crate::machine::CommandFact;
@@ -14,8 +15,6 @@ use crate::tool::ToolOutcome;
 const OUTPUT_BYTES: usize = 600;
 /// Characters of a report in a message.
 const REPORT_CHARS: usize = 600;
-/// Characters of a command.
-const COMMAND_CHARS: usize = 200;
 
 impl Execution {
     /// What failed, where the agent reports `words`.

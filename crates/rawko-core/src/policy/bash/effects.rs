@@ -25,6 +25,10 @@ struct Effects {
     /// Files that set up a shell: reading them with `source` changes no file.
     activates: Vec<String>,
     writes: BTreeSet<String>,
+    /// Of these, the ones that write text which they are given. The others only name files.
+    writes_text: BTreeSet<String>,
+    /// The same of the subcommands of `git`.
+    git_writes_text: BTreeSet<String>,
     /// By program, the first words with which it only reads.
     subcommands: BTreeMap<String, BTreeSet<String>>,
     /// Subcommands of `git` that leave the files of the working tree alone.
@@ -54,6 +58,25 @@ pub(crate) fn effect_of_words(words: &[ShellWord]) -> CommandEffect {
         Some(Err(_)) => CommandEffect::Unknown,
         Some(Ok(())) | None => CommandEffect::Reads,
     }
+}
+
+/// Whether a command holds text that it writes into files: in its words, or on its standard input.
+pub(crate) fn writes_its_words(words: &[ShellWord]) -> bool {
+    let Some((name, arguments)) = words.split_first() else { return false };
+    let (Some(path), Some(effects)) = (name.text(), EFFECTS.as_ref()) else { return false };
+    let mut texts = arguments.iter().filter_map(ShellWord::text);
+    match path.rsplit('/').next().unwrap_or(path) {
+        "git" => {
+            texts.find(|text| !text.starts_with('-')).is_some_and(|it| effects.git_writes_text.contains(it))
+        }
+        "sed" | "gsed" | "perl" | "ruby" => texts.any(edits_in_place),
+        name => effects.writes_text.contains(name),
+    }
+}
+
+/// Whether a redirection writes a file that keeps what is written, scratch files included.
+pub(crate) fn keeps_output(redirection: &Redirection) -> bool {
+    redirection.effect == RedirectionEffect::Writes && !redirection.target.shown.starts_with("/dev/")
 }
 
 /// Whether a program only says something of itself or of what is there, as in `node --version` and `pip list`.

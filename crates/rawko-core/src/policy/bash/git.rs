@@ -2,8 +2,8 @@
 
 use super::SHOWN;
 use super::directory::ProjectRoot;
-use super::options::{Refused, could_be_option, not_granted};
-use super::script::{ShellWord, WordKind};
+use super::options::{Refused, could_be_option, literal, not_granted};
+use super::script::ShellWord;
 use super::tables::{GitLetters, GitTable};
 use crate::text::truncate;
 
@@ -126,12 +126,7 @@ fn options(subcommand: &str, words: &[ShellWord], git: &GitTable) -> Refused {
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
         rest = after;
-        let WordKind::Literal(text) = &word.kind else {
-            if word.is_operand() {
-                continue;
-            }
-            return Err(could_be_option(word));
-        };
+        let Some(text) = literal(word)? else { continue };
         if text == "--" {
             return Ok(());
         }

@@ -21,7 +21,6 @@ mod stream_editors;
 mod tables;
 mod words;
 mod wrappers;
-mod writing;
 
 #[cfg(test)]
 mod tests;
@@ -33,14 +32,13 @@ use regex::{Regex, RegexBuilder};
 use crate::agent::{BashFilter, Permissions};
 use crate::policy::Verdict;
 use crate::text::truncate;
-pub(crate) use effects::{effect_of_redirection, effect_of_words};
+pub(crate) use effects::{effect_of_redirection, effect_of_words, keeps_output, writes_its_words};
 pub(crate) use parser::parse as parse_script;
 
 use allowlist::{Allowlist, ListPlace};
 use directory::ProjectRoot;
 use judge::FilterContext;
 use script::{ParsedScript, Redirection, Simple};
-pub use writing::names_written_files;
 
 /// Bytes that one compiled pattern may take.
 const PATTERN_BYTES: usize = 1024 * 1024;

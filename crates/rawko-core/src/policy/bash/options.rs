@@ -30,10 +30,7 @@ impl Options {
     pub(super) fn operands<'w>(&self, words: &'w [ShellWord]) -> Result<&'w [ShellWord], String> {
         let mut rest = words;
         while let Some((word, after)) = rest.split_first() {
-            let WordKind::Literal(text) = &word.kind else {
-                if !word.is_operand() {
-                    return Err(could_be_option(word));
-                }
+            let Some(text) = literal(word)? else {
                 if self.stops {
                     return Ok(rest);
                 }
@@ -90,12 +87,7 @@ impl Options {
 /// Refuses some options of a program and lets all others pass: for programs with many harmless ones.
 pub(super) fn forbid(words: &[ShellWord], letters: &str, names: &[String]) -> Refused {
     for word in words {
-        let WordKind::Literal(text) = &word.kind else {
-            if word.is_operand() {
-                continue;
-            }
-            return Err(could_be_option(word));
-        };
+        let Some(text) = literal(word)? else { continue };
         if text == "--" {
             return Ok(());
         }
@@ -112,6 +104,15 @@ pub(super) fn forbid(words: &[ShellWord], letters: &str, names: &[String]) -> Re
         }
     }
     Ok(())
+}
+
+/// The text of a word that may be an option; `None` for an operand whose text is not known.
+pub(super) fn literal(word: &ShellWord) -> Result<Option<&str>, String> {
+    match &word.kind {
+        WordKind::Literal(text) => Ok(Some(text)),
+        _ if word.is_operand() => Ok(None),
+        _ => Err(could_be_option(word)),
+    }
 }
 
 pub(super) fn not_granted(option: &str) -> String {

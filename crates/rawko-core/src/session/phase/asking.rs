@@ -74,7 +74,7 @@ impl Ledger {
             ArbiterQuestion::Select(_) => arbiter.cache.select,
             ArbiterQuestion::Evaluate { .. } => arbiter.cache.evaluate,
         };
-        is_used.then(|| cache_key(question, &arbiter.model, &arbiter.templates))
+        is_used.then(|| cache_key(question, &arbiter.model, &arbiter.templates, self.setup.edition))
     }
 }
 

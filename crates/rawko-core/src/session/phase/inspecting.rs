@@ -32,6 +32,11 @@ impl Inspecting {
     ) -> Next {
         let Self { execution, mut result } = *self;
         result.facts.diff = Some(inspection.execution.clone());
+        // What commands changed, beside what tools reported.
+        let files = &mut result.facts.files_modified;
+        let unreported: Vec<String> =
+            inspection.execution_files.iter().filter(|file| !files.contains(file)).cloned().collect();
+        files.extend(unreported);
         ledger.detector.tree_is(inspection);
         ledger.tree.inspected(inspection);
         Learning::start(execution, result, ledger, reaction)

@@ -22,7 +22,7 @@ impl Ledger {
         let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
         let verify = self.setup.verify.as_ref().map_or(&[][..], |verify| &verify.commands);
         let verify: Vec<&str> = verify.iter().map(String::as_str).collect();
-        Objection::of(&history, &verify)
+        Objection::of(&history, &verify, self.setup.edition)
     }
 
     /// The newest check of the run, if it is red.
@@ -30,7 +30,8 @@ impl Ledger {
         if !self.judges_by_record() {
             return None;
         }
-        RedCheck::of(&recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY))
+        let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
+        RedCheck::of(&history, self.setup.edition)
     }
 
     /// How often in a row, up to now, this agent's executions have failed.

@@ -11,6 +11,7 @@ use crate::session::Reaction;
 use crate::session::effect::TimerPurpose;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
+use crate::setup::Edition;
 use crate::time::Timestamp;
 
 /// How often an answer is asked for that is cut off every time.
@@ -31,12 +32,12 @@ pub(in crate::session) struct Retrying {
     until: Timestamp,
 }
 
-/// A model call that keeps failing.
+/// Model calls that keep failing: one, and those that follow when it was given up.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::session) struct FailingCall {
-    /// When it first failed. Time in which no process carried the run moves this forward.
+    /// When the first of them failed. Time in which no process carried the run moves this forward.
     since: Timestamp,
-    /// How often the request was sent.
+    /// How often a request was sent.
     attempts: u32,
     /// How many answers were cut off.
     cut: u32,
@@ -65,7 +66,9 @@ impl Retrying {
         reaction: &mut Reaction,
     ) -> Result<Next, Phase> {
         let Some(after_ms) = ledger.pause_after(failure, phase.has_alternative()) else {
-            ledger.failing = None;
+            // The patience with an outage is not given again to the calls that follow the one that was given up.
+            let is_outage = !failure.was_cut && may_pass(failure.error.code) && ledger.is_patient_once();
+            ledger.failing = ledger.failing.take().filter(|_| is_outage);
             return Err(phase);
         };
         ledger.start_timer(TimerPurpose::Retry, after_ms, reaction);
@@ -104,6 +107,9 @@ impl Ledger {
     fn pause_after(&mut self, failure: &CallFailure, has_alternative: bool) -> Option<u64> {
         let CallFailure { error, was_cut } = failure;
         let retry = self.setup.retry.filter(|_| may_pass(error.code))?;
+        if has_alternative && !was_cut && self.is_patient_once() {
+            return None;
+        }
         let now = self.now;
         let failing = self.failing.get_or_insert(FailingCall { since: now, attempts: 0, cut: 0 });
         failing.attempts =
@@ -124,6 +130,11 @@ impl Ledger {
             }
             Some(asked) => (asked <= left).then_some(asked),
         }
+    }
+
+    /// Whether the patience is for a whole outage. It was for each call under the rules of older journals.
+    pub(in crate::session) fn is_patient_once(&self) -> bool {
+        self.setup.edition >= Edition::Third
     }
 
     /// The number of the next attempt of the call that keeps failing.

@@ -39,7 +39,7 @@ impl Tools {
         let OpenEffect::ToolCall(slot) = effect else {
             return Phase::Tools(Self { execution }).ignore(reaction);
         };
-        ledger.tree.wrote(&outcome.files_modified);
+        ledger.tree.wrote(&outcome.files_modified, ledger.setup.edition);
         if let Some(AllowedCall { call, access, .. }) = execution.running(slot) {
             ledger.watch_call(&mut execution, &call, access, &outcome);
         }

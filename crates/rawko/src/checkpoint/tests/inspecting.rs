@@ -26,6 +26,8 @@ fn check(bench: &Bench) {
     );
     assert_eq!((seen.execution.files, seen.execution.insertions, seen.execution.deletions), (3, 1, 2));
     assert_eq!((seen.run.files, seen.run.insertions, seen.run.deletions), (4, 3, 3));
+    assert_eq!(seen.execution_files, ["bin", "gone", "new\nfile"]);
+    assert_eq!(seen.files, ["bin", "file", "gone", "new\nfile"]);
     assert_eq!(seen.run.names[1], "file +2 -1");
     assert_eq!(seen.tree, tree(bench));
     assert_ne!(seen.tree, nothing.tree);
