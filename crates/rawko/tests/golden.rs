@@ -19,11 +19,12 @@ use std::path::{Path, PathBuf};
 use rawko::journal::{FORMAT, Journal, JournalWriter, Record, StepRecord, differences, read};
 use rawko_core::machine::State;
 use rawko_core::session::{Effect, EffectAnswer, Event, Session, Status};
+use rawko_core::setup::{Edition, Setup};
 use serde_json::json;
 use support::Play;
 
 /// All formats that rawko has ever written, the newest last, with the number of records of its `records`.
-const FORMATS: [(u32, usize); 3] = [(1, 19), (2, 26), (3, 28)];
+const FORMATS: [(u32, usize); 4] = [(1, 19), (2, 26), (3, 28), (4, 28)];
 
 fn golden(format: u32, name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -32,7 +33,7 @@ fn golden(format: u32, name: &str) -> PathBuf {
 
 /// A whole session: plan, tools, a denial, a failure, a long output in a blob, a resume, an end.
 fn session(directory: &Path) {
-    let mut play = Play::begin(directory, support::setup(9));
+    let mut play = Play::begin(directory, Setup { edition: Edition::NEWEST, ..support::setup(9) });
     play.decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "somebody must"}));
     play.reply(
         "I begin. – Ünïcode \u{1b}[31m \"quoted\" \\ <b>",

@@ -14,10 +14,10 @@ use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 use rawko_core::request::Purpose;
 use rawko_core::session::{
     Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event,
-    KeptMemory, LimitKind, Note, Outcome, Override, Stamped, Status, TimerPurpose,
+    KeptMemory, LimitKind, Lost, LostJob, LostWork, Note, Outcome, Override, Stamped, Status, TimerPurpose,
 };
 use rawko_core::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
-use rawko_core::tool::{SeenFile, ToolAccess, ToolOutcome};
+use rawko_core::tool::{JobChanges, SeenFile, ToolAccess, ToolOutcome};
 use rawko_core::usage::Usage;
 use rawko_core::{ErrorCode, ErrorInfo, FailedWork, Timestamp};
 use serde_json::json;
@@ -32,7 +32,7 @@ pub(crate) fn header() -> JournalHeader {
         config_digest: "0123456789abcdef".repeat(4),
         degraded: Vec::new(),
         seal: None,
-        forked_from: Some(ForkedFrom { session: "another".into(), record: 12, lost: None }),
+        forked_from: Some(ForkedFrom { session: "another".into(), record: 12, lost: lost().work }),
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             task: "document it".into(),
             setup: Box::new(setup()),
             changed_files: vec!["a.rs".into()],
-            lost: rawko_core::session::Lost::default(),
+            lost: lost(),
             ended: vec![],
         },
         Event::TaskTakenUp {
@@ -95,7 +95,7 @@ pub(crate) fn events() -> Vec<Stamped> {
                 timeout_ms: 1,
                 ..VerifySetup::default()
             }),
-            lost: rawko_core::session::Lost::default(),
+            lost: lost(),
         },
         Event::SessionResumed {
             limits: Some(RunLimits { max_tokens: Some(9_000), ..RunLimits::default() }),
@@ -107,7 +107,7 @@ pub(crate) fn events() -> Vec<Stamped> {
                 tests: vec!["checks/**".into()],
                 changed_checks: ChangedChecks::Deny,
             }),
-            lost: rawko_core::session::Lost::default(),
+            lost: lost(),
         },
         Event::Answered { effect: EffectId(7), answer: EffectAnswer::TimerFired },
         Event::Answered { effect: EffectId(8), answer: EffectAnswer::EffectLost },
@@ -415,7 +415,7 @@ fn inspection() -> TreeInspection {
         execution: diff.clone(),
         run: diff,
         files: vec!["a.txt".into()],
-        ..TreeInspection::default()
+        execution_files: vec!["a.txt".into(), "b/ü.txt".into()],
     }
 }
 
@@ -485,7 +485,7 @@ fn outcome() -> ToolOutcome {
         pipe_status: vec![1, 0],
         files_modified: vec!["a.txt".into()],
         files_seen: vec![SeenFile { path: "a.txt".into(), digest: "ab".repeat(32) }],
-        jobs: None,
+        jobs: Some(Box::new(JobChanges { started: Some(3), ended: vec![1, 2] })),
         images: vec![image()],
         duration_ms: 77,
     }
@@ -535,8 +535,20 @@ fn agent() -> AgentSetup {
     .unwrap()
 }
 
+fn lost() -> Lost {
+    Lost {
+        jobs: vec![LostJob { agent: "developer".into(), job: 2, command: "sleep 9 &".into() }],
+        work: Some(LostWork {
+            after_record: 4,
+            calls: vec!["Bash {\"command\":\"make\"}".into()],
+            more_calls: 5,
+        }),
+    }
+}
+
 fn setup() -> Setup {
     serde_json::from_value(json!({
+        "edition": "third",
         "agents": {"developer": agent()},
         "defaultAgent": "developer",
         "firstAgent": "developer",
