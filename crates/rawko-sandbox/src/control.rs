@@ -5,14 +5,18 @@
 //! and the socket at which the parent is to listen for the proxy.
 
 use std::ffi::OsString;
-use std::io::{self, IoSliceMut, Write as _};
+use std::io::{self, IoSlice, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::HELPER;
@@ -25,7 +29,7 @@ pub(crate) const MAX_PLAN: usize = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Report {
-    /// The command is about to start. The listener for the proxy comes with this report.
+    /// The network is there. New namespaces come with this report, and the listener for the proxy.
     Ready,
     /// The sandbox could not be made; the command did not start.
     Failed {
@@ -34,6 +38,10 @@ pub enum Report {
     },
     /// The command ended.
     Ended {
+        /// Its exit code, if it exited.
+        code: Option<i32>,
+        /// The signal that ended it, if one did.
+        signal: Option<i32>,
         /// How many processes that it left were ended.
         leftovers: usize,
     },
@@ -44,7 +52,14 @@ pub enum Report {
 pub struct Control {
     socket: UnixStream,
     unread: Vec<u8>,
-    listener: Option<TcpListener>,
+    received: Vec<OwnedFd>,
+}
+
+/// The namespaces that several commands share: then what one listens for on loopback, another can reach.
+#[derive(Debug)]
+pub struct Shared {
+    user: OwnedFd,
+    net: OwnedFd,
 }
 
 /// A command that runs `program` with `arguments` as `plan` says, by the helper at `helper`. The caller sets the
@@ -56,20 +71,21 @@ pub struct Control {
 pub fn command(helper: &Path, program: &Path, arguments: &[OsString]) -> io::Result<(Command, Control)> {
     let (ours, theirs) = UnixStream::pair()?;
     let mut command = Command::new(helper);
-    command.arg(HELPER).arg(program).args(arguments).stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
-    Ok((command, Control { socket: ours, unread: Vec::new(), listener: None }))
+    command.arg(HELPER).arg(program).args(arguments).stdin(Stdio::from(OwnedFd::from(theirs)));
+    Ok((command, Control { socket: ours, unread: Vec::new(), received: Vec::new() }))
 }
 
 impl Control {
-    /// Sends the plan. The command begins.
+    /// Sends the plan. The command begins, in the namespaces of an earlier one if some are given.
     ///
     /// # Errors
     /// If the helper is gone.
-    pub fn send(&mut self, plan: &Plan) -> io::Result<()> {
+    pub fn send(&mut self, plan: &Plan, shared: Option<&Shared>) -> io::Result<()> {
         let plan = serde_json::to_vec(plan)?;
         let length = u32::try_from(plan.len()).ok().filter(|_| plan.len() <= MAX_PLAN);
         let length = length.ok_or_else(|| io::Error::other("the plan of the sandbox is too long"))?;
-        self.socket.write_all(&length.to_le_bytes())?;
+        let descriptors = shared.map(|shared| [shared.user.as_fd(), shared.net.as_fd()]);
+        send_with(&self.socket, &length.to_le_bytes(), descriptors.as_ref().map_or(&[], |all| &all[..]))?;
         self.socket.write_all(&plan)
     }
 
@@ -89,27 +105,51 @@ impl Control {
         }
     }
 
-    /// The socket at which the parent is to listen for the command's connections; after [`Report::Ready`].
-    pub fn take_listener(&mut self) -> Option<TcpListener> {
-        self.listener.take()
+    /// What came with [`Report::Ready`]: the namespaces, if they are new, and the socket at which the parent is to
+    /// listen for the command's connections, if it asked for one.
+    pub fn take_shared(&mut self) -> Option<(Shared, Option<TcpListener>)> {
+        let mut received = std::mem::take(&mut self.received).into_iter();
+        let shared = Shared { user: received.next()?, net: received.next()? };
+        Some((shared, received.next().map(TcpListener::from)))
     }
 
     fn receive(&mut self) -> io::Result<usize> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut buffer = [0; 4096];
-        let received = recvmsg(
-            &self.socket,
-            &mut [IoSliceMut::new(&mut buffer)],
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        )?;
-        for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                self.listener = descriptors.map(TcpListener::from).next();
-            }
-        }
-        self.unread.extend(buffer.get(..received.bytes).unwrap_or_default());
-        Ok(received.bytes)
+        let (length, descriptors) = receive_with(&self.socket, &mut buffer)?;
+        self.received.extend(descriptors);
+        self.unread.extend(buffer.get(..length).unwrap_or_default());
+        Ok(length)
     }
+}
+
+/// The most descriptors in one message.
+const MAX_DESCRIPTORS: usize = 3;
+
+/// Sends bytes and descriptors in one message.
+pub(crate) fn send_with(
+    socket: &UnixStream,
+    bytes: &[u8],
+    descriptors: &[std::os::fd::BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("too many descriptors"));
+    }
+    let sent = sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// Receives what is there, and the descriptors that came with it.
+pub(crate) fn receive_with(socket: &UnixStream, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(some) = message {
+            descriptors.extend(some);
+        }
+    }
+    Ok((received.bytes, descriptors))
 }

@@ -17,11 +17,20 @@ mod helper;
 mod sys;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub use control::{Control, Report, command};
+pub use control::{Control, Report, Shared, command};
 pub use plan::{Network, Plan, Step};
 
 /// The first argument of the helper.
 pub const HELPER: &str = "__sandbox";
+
+static CAN_HELP: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// This very program as a helper, if it calls [`run_helper_if_asked`].
+#[must_use]
+pub fn own_helper() -> Option<&'static std::path::Path> {
+    // The link leads to this program also when its file was replaced meanwhile.
+    CAN_HELP.load(std::sync::atomic::Ordering::Relaxed).then(|| std::path::Path::new("/proc/self/exe"))
+}
 
 /// Becomes the helper if this process was started as one, and never returns then. To be called first in `main`, while
 /// the process has one thread.
@@ -32,5 +41,6 @@ pub fn run_helper_if_asked() {
         if arguments.next().is_some_and(|first| first == HELPER) {
             helper::run(arguments.collect());
         }
+        CAN_HELP.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 }

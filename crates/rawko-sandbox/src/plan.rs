@@ -40,6 +40,13 @@ pub enum Step {
         /// Holds the changes. It must exist, be private to the user, and lie on a file system that can hold them.
         changes: PathBuf,
     },
+    /// The folder `content` in place of this one, for writing too.
+    Private {
+        /// The place.
+        place: PathBuf,
+        /// What is seen there. It must exist.
+        content: PathBuf,
+    },
     /// This file or folder, which lies in a granted one, for reading only. It cannot be moved or deleted.
     Protect(PathBuf),
     /// This folder, which lies in a granted one and stays writable. It cannot be moved or deleted.
@@ -54,8 +61,12 @@ pub enum Step {
 pub enum Network {
     /// A loopback interface of its own.
     Own,
-    /// The same, and a port there at which the parent listens. The port is in the variables that name a proxy.
-    Proxy,
+    /// The same, and a port there at which the parent listens, if the namespaces are new. The port is in the variables
+    /// that name a proxy.
+    Proxy {
+        /// The port.
+        port: u16,
+    },
     /// The network of the machine.
     Shared,
 }

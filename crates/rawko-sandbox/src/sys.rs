@@ -39,20 +39,6 @@ pub(crate) fn signal_all(signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(-1, signal) }.into()).map(drop)
 }
 
-/// Ends this process as `signal` would have ended it.
-pub(crate) fn die_of(signal: i32) -> ! {
-    // SAFETY: restoring a default action and unblocking a signal touch no memory of ours.
-    unsafe {
-        libc::signal(signal, libc::SIG_DFL);
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, signal);
-        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
-        libc::raise(signal);
-    }
-    exit_now(128 + signal)
-}
-
 /// Blocks these signals and returns a descriptor that can be read when one of them arrives.
 pub(crate) fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
     // SAFETY: `set` is initialised by sigemptyset before it is used; the descriptor that is returned is ours alone.
@@ -87,8 +73,7 @@ pub(crate) fn set_mount_attributes(
     is_recursive: bool,
 ) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
-    let attributes =
-        libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    let attributes = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
     let mut flags = libc::AT_SYMLINK_NOFOLLOW;
     if is_recursive {
         flags |= libc::AT_RECURSIVE;

@@ -7,6 +7,7 @@ mod background;
 mod bash;
 mod builtin;
 mod call;
+mod confine;
 mod custom;
 mod edit;
 
@@ -28,7 +29,9 @@ mod write;
 
 pub use access::{AccessError, FileAccess, OpenedFile, protected_name};
 pub use builtin::builtin_tools;
+pub use confine::{Offer, Sandbox, Shortage};
 pub use custom::CommandTool;
+pub use rawko_sandbox::run_helper_if_asked;
 pub use process::{kill_all_now, looks_like_secret, settle, shell};
 pub use registry::{RegistryError, ToolRegistry};
 pub use runner::CommandRunner;

@@ -83,6 +83,7 @@ impl Rawko {
             Kept { checkpoints, memory },
             Arc::new(guard),
             Arc::clone(&redactor),
+            self.sandbox().ok().cloned(),
         )
         .with_cache(self.decision_cache(setup));
         let reloader = self.reloader(setup, Arc::clone(&redactor));
@@ -115,7 +116,11 @@ impl Rawko {
     fn runner(&self) -> CommandRunner {
         let config = &self.loaded.config;
         let granted = effective_permissions(&config.permissions, None, Some(&self.builder.permissions));
-        CommandRunner::new(self.project(), granted.env.unwrap_or_default())
+        let runner = CommandRunner::new(self.project(), granted.env.clone().unwrap_or_default());
+        match self.sandbox() {
+            Ok(sandbox) => runner.confined(sandbox.clone(), granted),
+            Err(_) => runner,
+        }
     }
 
     /// The arbiter's cache, of its own for a server that the project names.

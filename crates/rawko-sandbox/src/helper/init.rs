@@ -17,21 +17,15 @@ use rustix::process::{
 
 use super::{FAILED, StepResult, during, report, rights, view};
 use crate::control::Report;
-use crate::plan::Plan;
+use crate::plan::{Network, Plan};
 use crate::sys;
 
 /// How long a process that was asked to end has before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs the command to its end and leaves with its exit status.
-pub(super) fn run(
-    plan: &Plan,
-    socket: &UnixStream,
-    signals: &OwnedFd,
-    command: &[OsString],
-    proxy_port: Option<u16>,
-) -> ! {
-    let code = prepare(plan).and_then(|()| start(plan, command, proxy_port)).map_or_else(
+pub(super) fn run(plan: &Plan, socket: &UnixStream, signals: &OwnedFd, command: &[OsString]) -> ! {
+    let code = prepare(plan).and_then(|()| start(plan, command)).map_or_else(
         |what| {
             report(socket, &Report::Failed { what });
             FAILED
@@ -39,7 +33,7 @@ pub(super) fn run(
         |pid| {
             let status = wait_for(pid, socket, signals);
             let leftovers = end_leftovers();
-            report(socket, &Report::Ended { leftovers });
+            report(socket, &Report::Ended { code: status.code(), signal: status.signal(), leftovers });
             status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(libc::SIGKILL))
         },
     );
@@ -56,14 +50,14 @@ fn prepare(plan: &Plan) -> StepResult<()> {
     rights::give_up(plan)
 }
 
-fn start(plan: &Plan, command: &[OsString], proxy_port: Option<u16>) -> StepResult<Pid> {
+fn start(plan: &Plan, command: &[OsString]) -> StepResult<Pid> {
     let (program, arguments) = command.split_first().ok_or("there is no command")?;
     let mut command = Command::new(program);
     command.args(arguments);
     if !plan.input.is_empty() {
         command.stdin(Stdio::from(during("passing the input", memory_file(&plan.input))?));
     }
-    if let Some(port) = proxy_port {
+    if let Network::Proxy { port } = plan.network {
         let proxy = format!("http://127.0.0.1:{port}");
         for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
             command.env(name, &proxy);

@@ -16,9 +16,11 @@ use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getegid, geteuid, kill_process, waitpid};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
+use rustix::thread::{
+    CapabilitySet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe,
+};
 
-use crate::control::{MAX_PLAN, Report};
+use crate::control::{MAX_PLAN, Report, receive_with};
 use crate::plan::{Network, Plan};
 use crate::sys::{self, Side};
 
@@ -29,7 +31,10 @@ const FAILED: i32 = 125;
 pub(crate) type StepResult<T> = Result<T, String>;
 
 /// Names the step that failed.
-pub(crate) fn during<T, E: std::fmt::Display>(what: impl std::fmt::Display, result: Result<T, E>) -> StepResult<T> {
+pub(crate) fn during<T, E: std::fmt::Display>(
+    what: impl std::fmt::Display,
+    result: Result<T, E>,
+) -> StepResult<T> {
     result.map_err(|error| format!("{what}: {error}"))
 }
 
@@ -61,42 +66,53 @@ fn report(mut socket: &UnixStream, report: &Report) {
     }
 }
 
-fn read_plan(mut socket: &UnixStream) -> io::Result<Plan> {
+/// Reads the plan, and the namespaces of an earlier command if there are some.
+fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>)> {
     let mut length = [0; 4];
-    socket.read_exact(&mut length)?;
+    let (read, shared) = receive_with(socket, &mut length)?;
+    if read != length.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
     if length > MAX_PLAN {
         return Err(io::Error::other("the plan is too long"));
     }
     let mut plan = vec![0; length];
     socket.read_exact(&mut plan)?;
-    Ok(serde_json::from_slice(&plan)?)
+    Ok((serde_json::from_slice(&plan)?, shared))
 }
 
 /// The process outside: enters the namespaces, starts the first process inside, and waits for it.
 fn outer(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
-    let plan = during("reading the plan", read_plan(socket))?;
+    let (plan, shared) = during("reading the plan", read_plan(socket))?;
     let signals = during("watching signals", sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM]))?;
-    enter_namespaces(plan.network)?;
-    let proxy_port = network::prepare(plan.network, socket)?;
+    if shared.is_empty() {
+        make_shared(plan.network)?;
+        network::set_up(plan.network, socket)?;
+    } else {
+        for (namespace, kind) in shared.iter().zip([LinkNameSpaceType::User, LinkNameSpaceType::Network]) {
+            let moved = move_into_link_name_space(namespace.as_fd(), Some(kind));
+            during("entering a namespace", moved)?;
+        }
+        network::tell_ready(socket, &[])?;
+    }
+    drop(shared);
+    enter(UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS)?;
     let inside = match during("starting the first process", sys::fork())? {
-        Side::Child => init::run(&plan, socket, &signals, command, proxy_port),
+        Side::Child => init::run(&plan, socket, &signals, command),
         Side::Parent(pid) => pid,
     };
     Ok(wait_for(inside, socket, &signals))
 }
 
-fn enter_namespaces(network: Network) -> StepResult<()> {
+/// Makes the namespaces that the commands of one agent share.
+fn make_shared(network: Network) -> StepResult<()> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     // Who is really root keeps all ids, because files of a container's project often belong to other users.
-    let is_root = uid == 0 && rustix::thread::capabilities(None).is_ok_and(|sets| {
-        sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN | rustix::thread::CapabilitySet::SETUID)
-    });
-    let mut flags = UnshareFlags::NEWUSER
-        | UnshareFlags::NEWNS
-        | UnshareFlags::NEWPID
-        | UnshareFlags::NEWIPC
-        | UnshareFlags::NEWUTS;
+    let is_root = uid == 0
+        && rustix::thread::capabilities(None)
+            .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID));
+    let mut flags = UnshareFlags::NEWUSER;
     if network != Network::Shared {
         flags |= UnshareFlags::NEWNET;
     }
@@ -117,7 +133,8 @@ fn enter_as_root(flags: UnshareFlags, (uids, gids): (String, String)) -> StepRes
     let mapper = match during("starting a process", sys::fork())? {
         Side::Child => {
             drop(has_entered);
-            let mapped = entered.read_exact(&mut [0])
+            let mapped = entered
+                .read_exact(&mut [0])
                 .and_then(|()| std::fs::write(format!("/proc/{own}/uid_map"), uids))
                 .and_then(|()| std::fs::write(format!("/proc/{own}/gid_map"), gids));
             sys::exit_now(i32::from(mapped.is_err()))
@@ -156,10 +173,7 @@ fn enter(flags: UnshareFlags) -> StepResult<()> {
 /// Waits for the end of the first process inside, passes on a request to end, and ends with the parent.
 fn wait_for(inside: Pid, socket: &UnixStream, signals: &OwnedFd) -> i32 {
     loop {
-        let mut ready = [
-            PollFd::new(signals, PollFlags::IN),
-            PollFd::new(socket, PollFlags::RDHUP),
-        ];
+        let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(socket, PollFlags::RDHUP)];
         let _ = poll(&mut ready, None);
         let parent_is_gone = !ready[1].revents().is_empty();
         if parent_is_gone {

@@ -1,40 +1,36 @@
 //! The network inside: a loopback interface, and a port there that the parent serves.
 
-use std::io::IoSlice;
-use std::mem::MaybeUninit;
+use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-
 use super::{StepResult, during};
-use crate::control::Report;
+use crate::control::{Report, send_with};
 use crate::plan::Network;
 use crate::sys;
 
-/// Sets the network up, and tells the parent that the sandbox is ready. Returns the proxy's port.
-pub(super) fn prepare(network: Network, socket: &UnixStream) -> StepResult<Option<u16>> {
+/// Sets a new network up, and passes the namespaces out.
+pub(super) fn set_up(network: Network, socket: &UnixStream) -> StepResult<()> {
     if network != Network::Shared {
         during("bringing the loopback interface up", sys::loopback_up())?;
     }
     let listener = match network {
-        Network::Proxy => Some(during("listening for the proxy", TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?),
+        Network::Proxy { port } => {
+            Some(during("listening for the proxy", TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?)
+        }
         Network::Own | Network::Shared => None,
     };
-    let port = match &listener {
-        Some(listener) => Some(during("listening for the proxy", listener.local_addr())?.port()),
-        None => None,
-    };
+    let open = |name| during("opening a namespace", File::open(format!("/proc/self/ns/{name}")));
+    let (user, net) = (open("user")?, open("net")?);
+    let mut descriptors = vec![user.as_fd(), net.as_fd()];
+    descriptors.extend(listener.as_ref().map(|listener| listener.as_fd()));
+    tell_ready(socket, &descriptors)
+}
+
+/// Tells the parent that the network is there.
+pub(super) fn tell_ready(socket: &UnixStream, descriptors: &[std::os::fd::BorrowedFd<'_>]) -> StepResult<()> {
     let mut line = during("reporting", serde_json::to_vec(&Report::Ready))?;
     line.push(b'\n');
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let descriptors = listener.as_ref().map(|listener| [listener.as_fd()]);
-    if let Some(descriptors) = &descriptors {
-        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
-    }
-    let sent = sendmsg(socket, &[IoSlice::new(&line)], &mut ancillary, SendFlags::NOSIGNAL);
-    during("passing the proxy's socket out", sent)?;
-    Ok(port)
+    during("reporting", send_with(socket, &line, descriptors))
 }

@@ -58,7 +58,9 @@ fn restrict_files(plan: &Plan) -> StepResult<()> {
     // No Landlock on this machine, or an old one: the mounts stand alone, and the kernel takes what it knows.
     let abi = ABI::V6;
     let writable = plan.view.iter().filter_map(|step| match step {
-        Step::Grant(place) | Step::Layer { folder: place, .. } => Some(place.as_path()),
+        Step::Grant(place) | Step::Layer { folder: place, .. } | Step::Private { place, .. } => {
+            Some(place.as_path())
+        }
         Step::Cover(_) | Step::Show(_) | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => None,
     });
     let fixed = ["/tmp", "/var/tmp", "/dev", "/proc/self"].map(std::path::Path::new);

@@ -90,8 +90,7 @@ pub(super) fn apply() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn refused() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let bits = |argument, bits: libc::c_int| {
         let bits = u64::from(bits.cast_unsigned());
         SeccompRule::new(vec![Condition::new(argument, Length::Dword, Is::MaskedEq(bits), bits)?])
@@ -100,9 +99,8 @@ fn refused() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendErro
         let any = NAMESPACES.iter().map(|namespace| bits(0, *namespace)).collect::<Result<_, _>>()?;
         rules.insert(call, any);
     }
-    let others = SOCKETS.iter().map(|kind| {
-        Condition::new(0, Length::Dword, Is::Ne, u64::from(kind.cast_unsigned()))
-    });
+    let others =
+        SOCKETS.iter().map(|kind| Condition::new(0, Length::Dword, Is::Ne, u64::from(kind.cast_unsigned())));
     rules.insert(libc::SYS_socket, vec![SeccompRule::new(others.collect::<Result<_, _>>()?)?]);
     // Typing into a terminal.
     let equals = |value: u64| SeccompRule::new(vec![Condition::new(1, Length::Dword, Is::Eq, value)?]);

@@ -52,7 +52,13 @@ pub(super) fn build(plan: &Plan) -> StepResult<()> {
     during("making the file system read-only", root)?;
     during(
         "mounting /proc",
-        mount("proc", "/proc", "proc", MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None),
+        mount(
+            "proc",
+            "/proc",
+            "proc",
+            MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+            None,
+        ),
     )?;
     let mut covers = Vec::new();
     if Path::new("/run").is_dir() {
@@ -97,6 +103,11 @@ fn hold(step: &Step) -> StepResult<Option<Held>> {
         Step::Layer { folder, changes } => {
             let mount = during(format!("layering {}", folder.display()), layer(folder, changes))?;
             Ok(Some(Held { mount, place: folder.clone() }))
+        }
+        Step::Private { place, content } => {
+            let mount = clone_tree(content)?;
+            set_attributes(&mount, NO_SETUID, place)?;
+            Ok(Some(Held { mount, place: place.clone() }))
         }
         Step::Cover(_) | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => Ok(None),
     }
@@ -207,11 +218,19 @@ fn own_devices(devices: Vec<Held>) -> StepResult<()> {
     let made = move_mount(folder, "", CWD, dev, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
     during("mounting /dev", made)?;
     devices.into_iter().try_for_each(put)?;
-    let links = [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"), ("ptmx", "pts/ptmx")];
+    let links = [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "fd/0"),
+        ("stdout", "fd/1"),
+        ("stderr", "fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ];
     for (name, target) in links {
         during(format!("making /dev/{name}"), symlink(target, dev.join(name)))?;
     }
-    for (name, kind, data) in [("pts", "devpts", c"newinstance,ptmxmode=0666,mode=620"), ("shm", "tmpfs", c"mode=1777")] {
+    for (name, kind, data) in
+        [("pts", "devpts", c"newinstance,ptmxmode=0666,mode=620"), ("shm", "tmpfs", c"mode=1777")]
+    {
         let place = dev.join(name);
         during(format!("making /dev/{name}"), fs::create_dir(&place))?;
         let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
