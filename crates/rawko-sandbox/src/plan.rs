@@ -19,7 +19,7 @@ pub struct Plan {
     pub network: Network,
     /// What it reads on its standard input.
     pub input: Vec<u8>,
-    /// The most processes at the same time.
+    /// The most processes at the same time. The kernel does not hold root to it.
     pub max_processes: u64,
 }
 

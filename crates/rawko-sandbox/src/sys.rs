@@ -5,7 +5,9 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::process::Pid;
 
@@ -52,6 +54,22 @@ pub(crate) fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
         let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
         check(fd.into())?;
         Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Has the command begin with no signal blocked: it would inherit what [`signal_fd`] blocks.
+pub(crate) fn with_open_signals(command: &mut Command) {
+    let unblock = || {
+        // SAFETY: `set` is initialised by sigemptyset before it is used.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            check(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()).into()).map(drop)
+        }
+    };
+    // SAFETY: between fork and exec it makes system calls only.
+    unsafe {
+        command.pre_exec(unblock);
     }
 }
 

@@ -66,6 +66,7 @@ fn start(plan: &Plan, command: &[OsString]) -> StepResult<Pid> {
             command.env(name, "localhost,127.0.0.1,::1");
         }
     }
+    sys::with_open_signals(&mut command);
     let child = during(format!("starting {}", program.display()), command.spawn())?;
     Ok(Pid::from_child(&child))
 }

@@ -64,7 +64,8 @@ impl Places {
         toolchains.extend(of_home(&SETTINGS));
         toolchains.extend(TOOLCHAIN_VARIABLES.iter().filter_map(|name| folder(name)));
         let path = variable("PATH").unwrap_or_default();
-        toolchains.extend(std::env::split_paths(&path).filter(|path| path.is_absolute()).filter_map(real));
+        let programs = std::env::split_paths(&path).filter(|path| path.is_absolute()).filter_map(real);
+        toolchains.extend(programs.map(|folder| toolchain_of(&folder).to_owned()));
         // A file of certificates lies in a folder of its own kind.
         toolchains.extend(folder("SSL_CERT_FILE"));
         let mut caches = of_home(&CACHES);
@@ -85,6 +86,21 @@ impl Places {
         toolchains.dedup();
         Self { covered: existing(&COVERED), home, toolchains, caches, hidden }
     }
+}
+
+/// The toolchain that a folder of programs belongs to: the folder around `bin`, unless that holds other things too.
+fn toolchain_of(programs: &Path) -> &Path {
+    let is_programs = programs.file_name().is_some_and(|name| name == "bin" || name == "sbin" || name == "shims");
+    match programs.parent() {
+        Some(around) if is_programs && !is_shared(around) => around,
+        Some(_) | None => programs,
+    }
+}
+
+/// Whether a folder is a home, or one that programs of all kinds share.
+fn is_shared(folder: &Path) -> bool {
+    let is_home = folder.parent().is_none_or(|parent| parent == Path::new("/home") || parent == Path::new("/"));
+    is_home || folder.ends_with(".local")
 }
 
 fn host_keys() -> Vec<PathBuf> {
