@@ -96,7 +96,10 @@ impl PathGrants {
     /// The denied paths that are no patterns, and whether there are patterns too.
     pub(super) fn denied_places(&self) -> (Vec<PathBuf>, bool) {
         let plain = self.deny.iter().filter(|rule| rule.pattern.is_none());
-        (plain.flat_map(|rule| rule.places.clone()).collect(), self.deny.iter().any(|rule| rule.pattern.is_some()))
+        (
+            plain.flat_map(|rule| rule.places.clone()).collect(),
+            self.deny.iter().any(|rule| rule.pattern.is_some()),
+        )
     }
 
     /// Whether `path` is granted for reading, `deny` aside.

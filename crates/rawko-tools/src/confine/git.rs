@@ -24,15 +24,20 @@ pub(super) fn repository_of(folder: &Path) -> Option<Repository> {
 /// The folders of a repository whose `.git` is this: the folder itself, or those that a file names.
 pub(super) fn folders_of(dot_git: &Path) -> Vec<PathBuf> {
     let Ok(text) = fs::read_to_string(dot_git) else { return real(dot_git).into_iter().collect() };
-    let named = text.strip_prefix("gitdir:").map(str::trim).and_then(|named| dot_git.parent().map(|top| top.join(named)));
+    let named = text
+        .strip_prefix("gitdir:")
+        .map(str::trim)
+        .and_then(|named| dot_git.parent().map(|top| top.join(named)));
     let Some(own) = named.and_then(|named| real(&named)) else { return Vec::new() };
-    let common = fs::read_to_string(own.join("commondir")).ok().and_then(|named| real(&own.join(named.trim())));
+    let common =
+        fs::read_to_string(own.join("commondir")).ok().and_then(|named| real(&own.join(named.trim())));
     common.into_iter().chain([own]).collect()
 }
 
 /// What must stay as it is in a folder of a repository, those of submodules included.
 pub(super) fn deciding(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = DECIDING.iter().map(|name| folder.join(name)).filter(|path| is_there(path)).collect();
+    let mut found: Vec<PathBuf> =
+        DECIDING.iter().map(|name| folder.join(name)).filter(|path| is_there(path)).collect();
     if let Ok(modules) = fs::read_dir(folder.join("modules")) {
         found.extend(modules.filter_map(Result::ok).flat_map(|module| deciding(&module.path())));
     }

@@ -7,6 +7,7 @@ mod git;
 mod machine;
 mod places;
 mod private;
+mod proxy;
 mod survey;
 mod view;
 
@@ -24,6 +25,7 @@ use crate::access::FileAccess;
 pub use machine::{Offer, Shortage};
 use places::Places;
 use private::PrivateFolders;
+use proxy::{Hosts, Proxy};
 use survey::Survey;
 
 /// The most processes that one command may have at the same time.
@@ -40,8 +42,17 @@ struct RunSandbox {
     places: Places,
     private: PrivateFolders,
     survey: Mutex<Option<Survey>>,
-    /// The namespaces that the commands of each agent share, by its name.
-    shared: Mutex<BTreeMap<String, Arc<Shared>>>,
+    /// The network of each agent's commands, by its name.
+    networks: Mutex<BTreeMap<String, AgentNetwork>>,
+}
+
+/// The network that the commands of one agent share.
+#[derive(Debug)]
+struct AgentNetwork {
+    shared: Arc<Shared>,
+    hosts: Hosts,
+    /// The way out, for as long as this lives.
+    _proxy: Option<Proxy>,
 }
 
 /// Who runs a command, and what they may touch.
@@ -73,7 +84,14 @@ impl Sandbox {
         let offer = machine::try_out(helper, &private)?;
         let places = Places::new(variable);
         let helper = helper.to_owned();
-        Ok(Self(Arc::new(RunSandbox { helper, offer, places, private, survey: Mutex::default(), shared: Mutex::default() })))
+        Ok(Self(Arc::new(RunSandbox {
+            helper,
+            offer,
+            places,
+            private,
+            survey: Mutex::default(),
+            networks: Mutex::default(),
+        })))
     }
 
     /// What this machine offers.
@@ -86,26 +104,40 @@ impl Sandbox {
         &self.0.helper
     }
 
-    /// Has the helper begin, in the namespaces of the agent's earlier commands if there are some.
-    pub(crate) fn begin(&self, control: &mut Control, plan: &Plan, who: &str) -> io::Result<()> {
-        let shared = self.shared().get(who).cloned();
-        control.send(plan, shared.as_deref())?;
-        if shared.is_none()
-            && let Some(Report::Ready) = control.next()?
-            && let Some((made, _)) = control.take_shared()
+    /// Has the helper begin, in the network of the agent's earlier commands if there were some.
+    fn begin(&self, control: &mut Control, plan: &Plan, who: &str, hosts: &[String]) -> io::Result<()> {
+        // Held until the first command of an agent has made its network, so that the second finds it.
+        let mut networks = self.networks();
+        if let Some(network) = networks.get(who) {
+            hosts.clone_into(&mut network.hosts.lock().unwrap_or_else(PoisonError::into_inner));
+            let shared = Arc::clone(&network.shared);
+            drop(networks);
+            return control.send(plan, Some(&shared));
+        }
+        control.send(plan, None)?;
+        if let Some(Report::Ready) = control.next()?
+            && let Some((shared, listener)) = control.take_shared()
         {
-            // Two first commands at the same time have namespaces of their own.
-            self.shared().entry(who.to_owned()).or_insert_with(|| Arc::new(made));
+            let granted: Hosts = Arc::new(Mutex::new(hosts.to_owned()));
+            let proxy = listener.map(|listener| Proxy::start(listener, Arc::clone(&granted))).transpose()?;
+            let network = AgentNetwork { shared: Arc::new(shared), hosts: granted, _proxy: proxy };
+            networks.insert(who.to_owned(), network);
         }
         Ok(())
     }
 
-    fn shared(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Shared>>> {
-        self.0.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    fn networks(&self) -> MutexGuard<'_, BTreeMap<String, AgentNetwork>> {
+        self.0.networks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Confined {
+    /// Has a helper that was started begin with the command.
+    pub(crate) fn begin(&self, control: &mut Control, plan: &Plan) -> io::Result<()> {
+        let hosts = self.permissions.net.as_deref().unwrap_or_default();
+        self.sandbox.begin(control, plan, &self.who, hosts)
+    }
+
     /// The plan for one command.
     pub(crate) fn plan(&self, directory: &Path, input: &[u8]) -> io::Result<Plan> {
         let run = &self.sandbox.0;
@@ -127,7 +159,7 @@ impl Confined {
             directory: std::fs::canonicalize(directory)?,
             view: builder.steps(),
             temporary: own.temporary.clone(),
-            network: Network::Own,
+            network: Network::Proxy { port: proxy::PORT },
             input: input.to_owned(),
             max_processes: MAX_PROCESSES,
         })

@@ -59,7 +59,8 @@ impl PrivateFolders {
     /// The folders of one agent, made if they are missing.
     pub(super) fn of(&self, who: &str) -> io::Result<OwnFolders> {
         let run = self.run.0.join(folder_name(who));
-        let lasting = self.lasting.as_ref().map_or_else(|| run.clone(), |lasting| lasting.join(folder_name(who)));
+        let lasting =
+            self.lasting.as_ref().map_or_else(|| run.clone(), |lasting| lasting.join(folder_name(who)));
         let own = OwnFolders {
             home: lasting.join("home"),
             caches: lasting.join("caches"),

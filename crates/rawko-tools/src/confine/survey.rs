@@ -19,8 +19,22 @@ const MAX_DEPTH: usize = 24;
 const PACKAGES: [&str; 3] = ["node_modules", ".venv", "venv"];
 /// Folders that build tools write.
 const BUILDS: [&str; 16] = [
-    ".gradle", ".mypy_cache", ".next", ".nuxt", ".nyc_output", ".pytest_cache", ".ruff_cache", ".tox", ".turbo",
-    ".vite", "__pycache__", "build", "coverage", "dist", "out", "target",
+    ".gradle",
+    ".mypy_cache",
+    ".next",
+    ".nuxt",
+    ".nyc_output",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".tox",
+    ".turbo",
+    ".vite",
+    "__pycache__",
+    "build",
+    "coverage",
+    "dist",
+    "out",
+    "target",
 ];
 
 /// The result of a walk.

@@ -48,15 +48,18 @@ impl Builder<'_> {
         covered.dedup();
         let home = places.home.as_deref();
         covered.retain(|path| Some(path.as_path()) != home);
-        let outermost: Vec<&PathBuf> =
-            covered.iter().filter(|path| !covered.iter().any(|other| *path != other && path.starts_with(other))).collect();
+        let outermost: Vec<&PathBuf> = covered
+            .iter()
+            .filter(|path| !covered.iter().any(|other| *path != other && path.starts_with(other)))
+            .collect();
         let mut steps: Vec<Step> = outermost.iter().map(|path| Step::Cover((*path).clone())).collect();
         if let Some(home) = home {
             steps.push(Step::Private { place: home.to_owned(), content: self.own.home.clone() });
         }
         // What is in plain sight is not put back.
         let is_away = |path: &Path| {
-            home.is_some_and(|home| path.starts_with(home)) || outermost.iter().any(|cover| path.starts_with(cover))
+            home.is_some_and(|home| path.starts_with(home))
+                || outermost.iter().any(|cover| path.starts_with(cover))
         };
         let is_cached = |path: &Path| places.caches.iter().any(|cache| path.starts_with(cache));
         let shown = places.toolchains.iter().filter(|path| is_away(path) && !is_cached(path));
@@ -91,7 +94,9 @@ impl Builder<'_> {
         }
         let outside = |path: &&PathBuf| !(sees_all && path.starts_with(top)) && path.parent().is_some();
         steps.extend(self.also.iter().filter(|path| path.exists()).map(|path| Step::Show(path.clone())));
-        steps.extend(readable.iter().filter(outside).filter(|path| path.exists()).map(|path| Step::Show(path.clone())));
+        steps.extend(
+            readable.iter().filter(outside).filter(|path| path.exists()).map(|path| Step::Show(path.clone())),
+        );
         let writes_all = writable.iter().any(|path| root.starts_with(path));
         if writes_all && sees_all {
             steps.push(Step::Grant(root.to_owned()));

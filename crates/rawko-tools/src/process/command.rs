@@ -11,9 +11,9 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use super::OrphanReaper;
-use crate::confine::Confined;
 use super::pipe_status;
 use super::tree::ProcessTree;
+use crate::confine::Confined;
 
 /// What a command runs.
 #[derive(Debug, Clone)]
@@ -179,7 +179,7 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
     let mut spawned =
         SpawnedCommand { child, tree, output, pipe_status, guard: None, control: Some(control) };
     if let Some(control) = &mut spawned.control
-        && let Err(error) = confined.sandbox.begin(control, &plan, &confined.who)
+        && let Err(error) = confined.begin(control, &plan)
     {
         spawned.kill();
         return Err(error);
