@@ -43,6 +43,7 @@ pub(crate) struct Launch<'a> {
 impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch } = launch;
+        self.check_sandbox()?;
         let registry = self.builder.registry(&tracker, &self.loaded.config.tools)?;
         let redactor = Arc::new(self.redactor(&providers));
         let journal_path = journal.path().to_owned();

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use rawko_core::agent::Enforcement;
 use rawko_core::session::Event;
 use rawko_core::setup::{ModelChoice, ProjectContext, Setup};
 use rawko_core::text::{hex, truncate};
@@ -92,14 +93,35 @@ impl Rawko {
     /// The sandbox that the commands of this project's runs are confined by.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why there is none: `permissions.require` does not ask for one, or this machine has not what it takes.
     pub fn sandbox(&self) -> Result<&Sandbox, &Shortage> {
         let made = || {
+            if !self.requires_sandbox() {
+                return Err(Shortage::not_asked());
+            }
             let variable = &self.builder.environment;
             let cache = user_cache_dir(variable.as_ref());
             Sandbox::new(self.project(), cache.as_deref(), &|name| variable(name).map(Into::into))
         };
         self.sandbox.get_or_init(made).as_ref()
+    }
+
+    fn requires_sandbox(&self) -> bool {
+        self.loaded.config.permissions.require == Some(Enforcement::Enforced)
+    }
+
+    /// Refuses to go on without a sandbox that is required.
+    pub(crate) fn check_sandbox(&self) -> Result<(), Error> {
+        match self.sandbox() {
+            Err(shortage) if self.requires_sandbox() => Err(Error::Setup {
+                message: format!(
+                    "permissions.require is `enforced`, but commands cannot be confined here: {shortage}"
+                ),
+                hint: "run `rawko doctor`; or remove permissions.require, and confine rawko as a whole"
+                    .to_owned(),
+            }),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// What the operating system does not enforce on this machine, as text for people.
