@@ -120,7 +120,15 @@ impl PermissionArgs {
             true => std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
             false => names,
         });
-        Permissions { read: self.read, write: self.write, deny: None, net: self.net, env, run: self.run }
+        Permissions {
+            read: self.read,
+            write: self.write,
+            deny: None,
+            net: self.net,
+            env,
+            run: self.run,
+            require: None,
+        }
     }
 }
 

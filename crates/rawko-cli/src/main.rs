@@ -39,6 +39,7 @@ use crate::output::clean_line;
 use crate::workspace::Workspace;
 
 fn main() -> ExitCode {
+    rawko::tools::run_helper_if_asked();
     privacy::close();
     let environment = ProcessEnv;
     let arguments: Vec<OsString> = std::env::args_os().collect();

@@ -214,6 +214,7 @@ fn command_line(
         environment: environment(std::env::vars_os(), named),
         timeout,
         reaper: reaper.clone(),
+        confined: context.confined(),
     })
 }
 

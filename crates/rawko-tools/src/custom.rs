@@ -81,7 +81,8 @@ impl CommandTool {
         };
         let directory = context.root.clone();
         let reaper = self.reaper.clone();
-        Ok(CommandLine { program, directory, environment, timeout: Some(self.timeout), reaper })
+        let confined = context.confined();
+        Ok(CommandLine { program, directory, environment, timeout: Some(self.timeout), reaper, confined })
     }
 }
 

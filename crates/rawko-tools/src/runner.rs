@@ -6,10 +6,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rawko_core::agent::Permissions;
 use rawko_core::facts::{CommandRun, TestCounts, parse_test_counts};
 
+use crate::confine::{Confined, Sandbox};
 use crate::process::{
     Cause, CommandLine, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
 };
@@ -28,25 +31,49 @@ pub struct CommandRunner {
     /// A folder whose programs are found before any other.
     programs: Option<PathBuf>,
     reaper: OrphanReaper,
+    confined: Option<Confined>,
 }
 
 impl CommandRunner {
     /// Runs commands in `root`. They get the variables `named`, except those whose names indicate a secret.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, named: Vec<String>) -> Self {
-        Self { root: root.into(), named, programs: None, reaper: OrphanReaper::default() }
+        Self { root: root.into(), named, programs: None, reaper: OrphanReaper::default(), confined: None }
     }
 
-    /// The same in another directory.
+    /// The same, in a sandbox: the commands may write the directory that they run in, and nothing else.
+    #[must_use]
+    pub fn confined(&self, sandbox: Sandbox, permissions: Permissions) -> Self {
+        let confined = Confined {
+            sandbox,
+            who: "verification".to_owned(),
+            permissions: Arc::new(permissions),
+            root: self.root.clone(),
+            also: Vec::new(),
+        };
+        Self { confined: Some(confined), ..self.clone() }
+    }
+
+    /// The same in another directory. What they may read in this one stays readable: the other may have links to it.
     #[must_use]
     pub fn within(&self, root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), ..self.clone() }
+        let root = root.into();
+        let confined = self.confined.clone().map(|confined| {
+            let also = confined.also.into_iter().chain([confined.root]).collect();
+            Confined { root: root.clone(), also, ..confined }
+        });
+        Self { root, confined, ..self.clone() }
     }
 
     /// The same, with programs that are found before any other.
     #[must_use]
     pub fn finding(&self, programs: impl Into<PathBuf>) -> Self {
-        Self { programs: Some(programs.into()), ..self.clone() }
+        let programs = programs.into();
+        let confined = self.confined.clone().map(|mut confined| {
+            confined.also.push(programs.clone());
+            confined
+        });
+        Self { programs: Some(programs), confined, ..self.clone() }
     }
 
     /// Runs commands in order, up to the first that fails. Each may take `timeout`.
@@ -83,6 +110,7 @@ impl CommandRunner {
             environment: self.environment(),
             timeout: Some(timeout),
             reaper: self.reaper.clone(),
+            confined: self.confined.clone(),
         };
         let begun = Instant::now();
         let handle = KillHandle::default();

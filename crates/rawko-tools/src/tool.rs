@@ -10,6 +10,7 @@ use rawko_core::tool::{ToolOutcome, ToolSpec};
 use serde_json::Value;
 
 use crate::access::AccessError;
+use crate::confine::{Confined, Sandbox};
 
 /// A boxed future, so that tools can be kept in one registry.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -75,6 +76,21 @@ pub struct ToolContext {
     pub agent: String,
     /// What the agent may access; what is not granted is denied. `run` holds the programs that all of its lists name.
     pub permissions: Arc<Permissions>,
+    /// The sandbox of the run's commands; without one they are not confined.
+    pub sandbox: Option<Sandbox>,
     /// Reports progress to those who watch; never blocks.
     pub progress: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl ToolContext {
+    /// The sandbox of a command that the agent runs.
+    pub(crate) fn confined(&self) -> Option<Confined> {
+        self.sandbox.clone().map(|sandbox| Confined {
+            sandbox,
+            who: format!("agent {}", self.agent),
+            permissions: Arc::clone(&self.permissions),
+            root: self.root.clone(),
+            also: Vec::new(),
+        })
+    }
 }

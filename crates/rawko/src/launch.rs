@@ -45,6 +45,7 @@ pub(crate) struct Launch<'a> {
 impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch } = launch;
+        self.check_sandbox()?;
         let registry = self.builder.registry(&tracker, &self.loaded.config.tools)?;
         registry.resumed(start.last_job());
         let redactor = Arc::new(self.redactor(&providers));
@@ -93,6 +94,7 @@ impl Rawko {
             Kept { checkpoints, memory },
             Arc::new(guard),
             Arc::clone(&redactor),
+            self.sandbox().ok().cloned(),
         )
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
@@ -126,7 +128,11 @@ impl Rawko {
     fn runner(&self) -> CommandRunner {
         let config = &self.loaded.config;
         let granted = effective_permissions(&config.permissions, None, Some(&self.builder.permissions));
-        CommandRunner::new(self.project(), granted.env.unwrap_or_default())
+        let runner = CommandRunner::new(self.project(), granted.env.clone().unwrap_or_default());
+        match self.sandbox() {
+            Ok(sandbox) => runner.confined(sandbox.clone(), granted),
+            Err(_) => runner,
+        }
     }
 
     /// The arbiter's cache, of its own for a server that the project names.

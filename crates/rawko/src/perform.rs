@@ -9,14 +9,14 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use rawko_core::agent::Permissions;
 use rawko_core::arbiter::cached_answer;
 use rawko_core::message::{StopReason, ToolCall};
-use rawko_core::policy::listed_programs;
+use rawko_core::policy::{listed_programs, tool_verdict};
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{ConversationId, DecisionRecord, Effect, EffectAnswer};
 use rawko_core::setup::AgentSetup;
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
-use rawko_tools::{CommandRunner, ToolContext, ToolRegistry};
+use rawko_tools::{CommandRunner, Sandbox, ToolContext, ToolRegistry};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::checkpoint::Checkpoints;
@@ -52,6 +52,8 @@ pub(crate) struct Performer {
     /// How the verification commands ended.
     pub(crate) seen: SeenTrees,
     redactor: Arc<Redactor>,
+    /// Confines the agents' commands.
+    sandbox: Option<Sandbox>,
     /// The arbiter's cache.
     cache: Option<DecisionCache>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
@@ -78,8 +80,10 @@ impl Performer {
         Kept { checkpoints, memory }: Kept,
         guard: Arc<IntegrityGuard>,
         redactor: Arc<Redactor>,
+        sandbox: Option<Sandbox>,
     ) -> Self {
         Self {
+            sandbox,
             providers,
             tools,
             root,
@@ -275,14 +279,23 @@ impl Performer {
     fn context(&self, agent: &str) -> Option<ToolContext> {
         let permissions = self.grants.lock().unwrap_or_else(PoisonError::into_inner).get(agent).cloned()?;
         let (root, agent) = (self.root.clone(), agent.to_owned());
-        Some(ToolContext { root, agent, permissions, progress: Arc::new(|_: &str| {}) })
+        let sandbox = self.sandbox.clone();
+        Some(ToolContext { root, agent, permissions, sandbox, progress: Arc::new(|_: &str| {}) })
     }
 }
 
+/// The tools that change files.
+const EDITING: [&str; 2] = ["Edit", "Write"];
+
 fn grants_of(agents: &BTreeMap<String, AgentSetup>) -> Grants {
-    let granted = |agent: &AgentSetup| Permissions {
-        run: listed_programs(&agent.config, &agent.permissions),
-        ..agent.permissions.clone()
+    let granted = |agent: &AgentSetup| {
+        // Who has no tool for writing does not write by a command either.
+        let writes = EDITING.iter().any(|tool| tool_verdict(&agent.config, tool, &EDITING).is_allowed());
+        Permissions {
+            run: listed_programs(&agent.config, &agent.permissions),
+            write: if writes { agent.permissions.write.clone() } else { Some(Vec::new()) },
+            ..agent.permissions.clone()
+        }
     };
     agents.iter().map(|(name, agent)| (name.clone(), Arc::new(granted(agent)))).collect()
 }

@@ -1,20 +1,21 @@
 //! The entry to the SDK: a project with its configuration, ready to run tasks.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use rawko_core::agent::Enforcement;
 use rawko_core::session::Event;
 use rawko_core::setup::{ModelChoice, ProjectContext, Setup};
 use rawko_core::text::{hex, truncate};
 use rawko_core::tool::ToolAccess;
 use rawko_provider::Provider;
-use rawko_tools::ToolRegistry;
+use rawko_tools::{Sandbox, Shortage, ToolRegistry};
 use sha2::{Digest as _, Sha256};
 
 use crate::assemble;
 use crate::builder::RawkoBuilder;
 use crate::checkpoint::Checkpoints;
-use crate::config::Loaded;
+use crate::config::{Loaded, user_cache_dir};
 use crate::driver::{Start, now};
 use crate::error::Error;
 use crate::instructions;
@@ -43,6 +44,7 @@ const HEADER_TASK_CHARS: usize = 200;
 pub struct Rawko {
     pub(crate) builder: RawkoBuilder,
     pub(crate) loaded: Loaded,
+    sandbox: OnceLock<Result<Sandbox, Shortage>>,
 }
 
 impl Rawko {
@@ -53,7 +55,7 @@ impl Rawko {
     }
 
     pub(crate) fn new(builder: RawkoBuilder, loaded: Loaded) -> Self {
-        Self { builder, loaded }
+        Self { builder, loaded, sandbox: OnceLock::new() }
     }
 
     /// The configuration as it was read.
@@ -88,14 +90,50 @@ impl Rawko {
         }
     }
 
-    /// What the operating system does not enforce in this version, as text for people.
+    /// The sandbox that the commands of this project's runs are confined by.
+    ///
+    /// # Errors
+    /// Why there is none: `permissions.require` does not ask for one, or this machine has not what it takes.
+    pub fn sandbox(&self) -> Result<&Sandbox, &Shortage> {
+        let made = || {
+            if !self.requires_sandbox() {
+                return Err(Shortage::not_asked());
+            }
+            let variable = &self.builder.environment;
+            let cache = user_cache_dir(variable.as_ref());
+            Sandbox::new(self.project(), cache.as_deref(), &|name| variable(name).map(Into::into))
+        };
+        self.sandbox.get_or_init(made).as_ref()
+    }
+
+    fn requires_sandbox(&self) -> bool {
+        self.loaded.config.permissions.require == Some(Enforcement::Enforced)
+    }
+
+    /// Refuses to go on without a sandbox that is required.
+    pub(crate) fn check_sandbox(&self) -> Result<(), Error> {
+        match self.sandbox() {
+            Err(shortage) if self.requires_sandbox() => Err(Error::Setup {
+                message: format!(
+                    "permissions.require is `enforced`, but commands cannot be confined here: {shortage}"
+                ),
+                hint: "run `rawko doctor`; or remove permissions.require, and confine rawko as a whole"
+                    .to_owned(),
+            }),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// What the operating system does not enforce on this machine, as text for people.
     #[must_use]
     pub fn degraded(&self) -> Vec<String> {
-        vec![
-            "programs that Bash runs are filtered by name and given a bare environment, but not confined by the \
-             operating system: they can read and write what you can, and reach the network"
-                .to_owned(),
-        ]
+        match self.sandbox() {
+            Ok(_) => Vec::new(),
+            Err(shortage) => vec![format!(
+                "programs that Bash runs are filtered by name and given a bare environment, but not confined by the \
+                 operating system: they can read and write what you can, and reach the network ({shortage})"
+            )],
+        }
     }
 
     /// All that a run in this project does without, for its first lines: what is not enforced, and git.

@@ -268,6 +268,7 @@ fn context(rawko: &Rawko, agent: &LoadedAgent) -> ToolContext {
         root: rawko.project().to_owned(),
         agent: agent.config.name.clone(),
         permissions: Arc::new(permissions),
+        sandbox: None,
         progress: Arc::new(|_| {}),
     }
 }

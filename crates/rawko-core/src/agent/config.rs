@@ -280,6 +280,18 @@ pub struct Permissions {
     /// Programs that Bash may run (default: what the agent's `bashFilter` says).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Vec<String>>,
+    /// What the operating system must do (configuration only): with `enforced`, all commands run in a sandbox, and where
+    /// that cannot be had, nothing runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require: Option<Enforcement>,
+}
+
+/// What the operating system must do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Enforcement {
+    /// Confine every command to what the permissions grant.
+    Enforced,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

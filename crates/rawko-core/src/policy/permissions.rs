@@ -29,6 +29,7 @@ pub fn effective_permissions(
         net: narrow(over(&cli.net, &global.net).or_else(nothing), &agent.net, host_covers),
         env: narrow(over(&cli.env, &global.env).or_else(nothing), &agent.env, |a, b| a == b),
         run: narrow(over(&cli.run, &global.run), &agent.run, |a, b| a == b),
+        require: global.require,
     }
 }
 
@@ -74,7 +75,30 @@ fn unite(lists: [&Option<Vec<String>>; 3]) -> Option<Vec<String>> {
     (!all.is_empty()).then_some(all)
 }
 
+/// Names for the hosts that package managers need, for `permissions.net`.
+const NET_PRESETS: [(&str, &[&str]); 4] = [
+    ("cargo", &["crates.io", "index.crates.io", "static.crates.io"]),
+    ("go", &["proxy.golang.org", "sum.golang.org"]),
+    ("npm", &["registry.npmjs.org", "registry.yarnpkg.com"]),
+    ("pypi", &["pypi.org", "files.pythonhosted.org"]),
+];
+
+/// Whether a list of `permissions.net` grants `host`: by its name, by a pattern like `*.example.com`, or by a preset.
+#[must_use]
+pub fn host_is_granted(granted: &[String], host: &str) -> bool {
+    granted.iter().any(|entry| host_covers(entry, host.trim_end_matches('.')))
+}
+
+/// The preset of `permissions.net` that grants `host`, if there is one.
+#[must_use]
+pub fn net_preset_of(host: &str) -> Option<&'static str> {
+    NET_PRESETS.iter().find(|(_, hosts)| hosts.contains(&host)).map(|(name, _)| *name)
+}
+
 fn host_covers(outer: &str, inner: &str) -> bool {
+    if let Some((_, hosts)) = NET_PRESETS.iter().find(|(name, _)| *name == outer) {
+        return inner == outer || hosts.iter().any(|host| host.eq_ignore_ascii_case(inner));
+    }
     let (outer, inner) = (outer.to_ascii_lowercase(), inner.to_ascii_lowercase());
     match outer.strip_prefix('*') {
         Some("") => true,
@@ -157,6 +181,37 @@ mod tests {
         );
         check(json!({"run": ["git", "ls"]}), json!({"run": ["ls", "rm"]}), json!({}), "run", json!(["ls"]));
         check(json!({}), json!({"run": ["ls"]}), json!({}), "run", json!(["ls"]));
+    }
+
+    #[test]
+    fn a_preset_grants_the_hosts_of_a_package_manager() {
+        check(
+            json!({"net": ["cargo"]}),
+            json!({"net": ["crates.io", "x.io"]}),
+            json!({}),
+            "net",
+            json!(["crates.io"]),
+        );
+        check(
+            json!({"net": ["crates.io"]}),
+            json!({"net": ["cargo"]}),
+            json!({}),
+            "net",
+            json!(["crates.io"]),
+        );
+        let granted = ["cargo".to_owned(), "*.example.com".to_owned()];
+        for (host, expected) in [
+            ("static.crates.io", true),
+            ("Static.Crates.IO.", true),
+            ("a.example.com", true),
+            ("example.com", false),
+            ("evilexample.com", false),
+            ("crates.io.evil.com", false),
+            ("cargo", true),
+        ] {
+            assert_eq!(host_is_granted(&granted, host), expected, "{host}");
+        }
+        assert_eq!(net_preset_of("pypi.org"), Some("pypi"));
     }
 
     #[test]

@@ -93,6 +93,15 @@ impl PathGrants {
         self.deny.iter().find(covers).map(|deny| Barrier::Entry(&deny.entry))
     }
 
+    /// The denied paths that are no patterns, and whether there are patterns too.
+    pub(super) fn denied_places(&self) -> (Vec<PathBuf>, bool) {
+        let plain = self.deny.iter().filter(|rule| rule.pattern.is_none());
+        (
+            plain.flat_map(|rule| rule.places.clone()).collect(),
+            self.deny.iter().any(|rule| rule.pattern.is_some()),
+        )
+    }
+
     /// Whether `path` is granted for reading, `deny` aside.
     pub(super) fn reads(&self, path: &Path) -> bool {
         self.read.iter().any(|grant| path.starts_with(grant))

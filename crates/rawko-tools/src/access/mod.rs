@@ -77,6 +77,26 @@ impl FileAccess {
         &self.root
     }
 
+    /// The real paths below which everything may be read, `deny` aside.
+    pub(crate) fn readable(&self) -> &[PathBuf] {
+        &self.grants.read
+    }
+
+    /// The real paths below which everything may be written that is neither denied nor protected.
+    pub(crate) fn writable(&self) -> &[PathBuf] {
+        &self.grants.write
+    }
+
+    /// The denied paths that are no patterns, and whether there are patterns too.
+    pub(crate) fn denied_places(&self) -> (Vec<PathBuf>, bool) {
+        self.grants.denied_places()
+    }
+
+    /// Whether an entry of `deny` covers this real path.
+    pub(crate) fn is_denied(&self, path: &Path) -> bool {
+        matches!(self.grants.denied(path), Some(Barrier::Entry(_)))
+    }
+
     /// Opens a regular file for reading.
     ///
     /// # Errors

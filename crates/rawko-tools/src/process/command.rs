@@ -13,6 +13,7 @@ use rustix::process::Pid;
 use super::OrphanReaper;
 use super::pipe_status;
 use super::tree::ProcessTree;
+use crate::confine::Confined;
 
 /// What a command runs.
 #[derive(Debug, Clone)]
@@ -36,6 +37,8 @@ pub(crate) struct CommandLine {
     pub(crate) timeout: Option<Duration>,
     /// Ends the command if this process is killed.
     pub(crate) reaper: OrphanReaper,
+    /// The sandbox that it runs in, if there is one.
+    pub(crate) confined: Option<Confined>,
 }
 
 /// The stream of a command that output came from.
@@ -56,6 +59,9 @@ pub(super) struct SpawnedCommand {
     pub(super) pipe_status: Option<PipeReader>,
     /// Keeps the command registered with the reaper until all of it has ended.
     pub(super) guard: CommandGuard,
+    /// The line to the sandbox's helper, which ends the command when it closes.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(super) control: Option<rawko_sandbox::Control>,
 }
 
 /// The registration of a command with the reaper.
@@ -67,6 +73,10 @@ pub(super) type CommandGuard = ();
 
 /// Starts the command.
 pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Some(confined) = &line.confined {
+        return spawn_confined(line, confined);
+    }
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let tag = super::tag::ProcessTag::new();
     // The command runs without a reaper too: the reaper matters only if this process is killed.
@@ -116,9 +126,60 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
     let tree = ProcessTree::new(Pid::from_child(&child));
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let guard = ();
-    let spawned = SpawnedCommand { child, tree, output, pipe_status, guard };
+    let spawned = SpawnedCommand {
+        child,
+        tree,
+        output,
+        pipe_status,
+        guard,
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        control: None,
+    };
     if let Some((feeder, input)) = feed
         && let Err(error) = feed_stdin(feeder, input)
+    {
+        spawned.kill();
+        return Err(error);
+    }
+    Ok(spawned)
+}
+
+/// Starts the command in its sandbox. It needs no tag and no reaper: its processes are those of a namespace, which ends
+/// with its first process, and that one ends when this process does.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<SpawnedCommand> {
+    let plain = command(&line.program, None, false)?;
+    let arguments: Vec<OsString> = plain.get_args().map(ToOwned::to_owned).collect();
+    let program = std::path::Path::new(plain.get_program());
+    let (mut command, control) = rawko_sandbox::command(confined.sandbox.helper(), program, &arguments)?;
+    command.env_clear().envs(line.environment.iter().map(|(name, value)| (name, value))).process_group(0);
+    let (out, writer) = io::pipe()?;
+    let mut output = vec![(OutputStream::Out, out)];
+    let (mut pipe_status, mut input) = (None, [].as_slice());
+    match &line.program {
+        Program::Shell { records_pipe: true, .. } => {
+            let (record, recorder) = io::pipe()?;
+            command.stderr(recorder).stdout(writer);
+            pipe_status = Some(record);
+        }
+        Program::Shell { records_pipe: false, .. } => {
+            command.stderr(writer.try_clone()?).stdout(writer);
+        }
+        Program::File { input: given, .. } => {
+            let (err, err_writer) = io::pipe()?;
+            output.push((OutputStream::Err, err));
+            command.stdout(writer).stderr(err_writer);
+            input = given;
+        }
+    }
+    let plan = confined.plan(&line.directory, input)?;
+    let child = command.spawn()?;
+    drop(command);
+    let tree = ProcessTree::confined(Pid::from_child(&child));
+    let mut spawned =
+        SpawnedCommand { child, tree, output, pipe_status, guard: None, control: Some(control) };
+    if let Some(control) = &mut spawned.control
+        && let Err(error) = confined.begin(control, &plan)
     {
         spawned.kill();
         return Err(error);

@@ -85,6 +85,8 @@ pub(crate) struct Running {
     is_reaped: bool,
     /// Keeps the command registered with the reaper.
     _guard: CommandGuard,
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    control: Option<rawko_sandbox::Control>,
 }
 
 impl Running {
@@ -94,7 +96,9 @@ impl Running {
         woken: PipeReader,
         timeout: Option<Duration>,
     ) -> Self {
-        let SpawnedCommand { child, tree, output, pipe_status, guard } = spawned;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let control = spawned.control;
+        let SpawnedCommand { child, tree, output, pipe_status, guard, .. } = spawned;
         // A deadline beyond the range of the clock is no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         Self {
@@ -107,6 +111,8 @@ impl Running {
             deadline,
             is_reaped: false,
             _guard: guard,
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            control,
         }
     }
 
@@ -124,11 +130,15 @@ impl Running {
                 self.streams.wait(&[], Some(deadline), take);
             }
         }
-        let leftovers = self.tree.end(GRACE, || self.streams.take(take));
+        let mut leftovers = self.tree.end(GRACE, || self.streams.take(take));
         self.streams.take(take);
         let status = self.reap()?;
+        let (mut code, mut signal) = (status.code(), status.signal());
+        if let Some(report) = self.of_sandbox()? {
+            (code, signal, leftovers) = report;
+        }
         let cause = match end {
-            WaitEnd::Exited => Cause::Exited { code: status.code(), signal: status.signal() },
+            WaitEnd::Exited => Cause::Exited { code, signal },
             WaitEnd::TimedOut => Cause::TimedOut,
             WaitEnd::Cancelled => Cause::Cancelled,
         };
@@ -157,6 +167,31 @@ impl Running {
                 None => self.streams.wait(&[], self.deadline, take),
             }
         }
+    }
+
+    /// How a command in a sandbox ended: its exit code or signal, and how many processes it left.
+    ///
+    /// # Errors
+    /// If the sandbox could not be made, and the command did not run.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn of_sandbox(&mut self) -> io::Result<Option<(Option<i32>, Option<i32>, usize)>> {
+        use rawko_sandbox::Report;
+        let Some(mut control) = self.control.take() else { return Ok(None) };
+        while let Some(report) = control.next()? {
+            match report {
+                Report::Ready => {}
+                Report::Failed { what } => {
+                    return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
+                }
+                Report::Ended { code, signal, leftovers } => return Ok(Some((code, signal, leftovers))),
+            }
+        }
+        Ok(None)
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn of_sandbox(&mut self) -> io::Result<Option<(Option<i32>, Option<i32>, usize)>> {
+        Ok(None)
     }
 
     /// Reaps the command. Afterwards its process id may belong to another process, so it must not be signalled.

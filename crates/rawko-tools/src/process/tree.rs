@@ -20,6 +20,9 @@ pub(super) struct ProcessTree {
     first: Pid,
     #[cfg(any(target_os = "linux", target_os = "android"))]
     tag: Option<super::tag::ProcessTag>,
+    /// The first process is the helper of a sandbox, which passes a request to end on and takes all with it.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    is_confined: bool,
 }
 
 impl ProcessTree {
@@ -72,7 +75,12 @@ mod linux {
 
     impl ProcessTree {
         pub(in super::super) fn new(first: Pid, tag: Option<ProcessTag>) -> Self {
-            Self { first, tag }
+            Self { first, tag, is_confined: false }
+        }
+
+        /// The tree of a command in a sandbox, whose helper is `first`.
+        pub(in super::super) fn confined(first: Pid) -> Self {
+            Self { first, tag: None, is_confined: true }
         }
 
         pub(super) fn count(&self) -> usize {
@@ -88,6 +96,9 @@ mod linux {
 
         /// The processes that are alive.
         fn members(&self) -> Vec<Stat> {
+            if self.is_confined {
+                return stat(self.first).filter(|helper| !helper.is_dead).into_iter().collect();
+            }
             let first = self.first.as_raw_nonzero().get();
             let began = stat(self.first).map_or(0, |s| s.started);
             let me = rustix::process::getpid();

@@ -31,6 +31,7 @@ impl Bench {
             root: root.to_owned(),
             agent: "tester".into(),
             permissions: Arc::new(permissions),
+            sandbox: None,
             progress: Arc::new(|_| {}),
         };
         Self { registry, context }

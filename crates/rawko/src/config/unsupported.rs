@@ -12,7 +12,9 @@ pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
         (FileKind::Config, "/observability") => Some(
             "remove it; every session's journal records what happened, and `--output stream-json` prints it",
         ),
-        (FileKind::Config, "/permissions/require") => Some(NOT_YET),
+        (FileKind::Agent, "/permissions/require") => {
+            Some("write it into `config.yaml`: it holds for all agents")
+        }
         (FileKind::Agent, "/mcp" | "/mcpServers" | "/hooks" | "/skills") => Some(NOT_YET),
         _ => None,
     }

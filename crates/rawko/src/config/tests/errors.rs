@@ -40,7 +40,7 @@ fn configuration() {
         ("not_yaml", "arbiter:\n  mode: [llm\nversion: 1\n"),
         ("colon_in_text", "arbiter:\n  model: claude: the best\n"),
         ("not_a_mapping", "- one\n- two\n"),
-        ("not_supported", "mcp:\n  servers: {}\nobservability: {}\npermissions:\n  require: enforced\n"),
+        ("not_supported", "mcp:\n  servers: {}\nobservability: {}\n"),
         ("verify_of_another_kind", "verify: cargo test\n"),
         ("verify_with_a_slip", "verify:\n  command: [cargo test]\n"),
         ("verify_without_commands", "verify:\n  commands: [cargo test, ' ']\n  timeout: 5m\n"),

@@ -1,0 +1,155 @@
+//! The parent's side: how the helper is started, given its plan, and asked how it went.
+//!
+//! One socket connects the two. The parent sends the plan and then keeps its end open: when that closes, however the
+//! parent died, the helper ends the command with everything it started. The helper sends reports, a line of JSON each,
+//! and the socket at which the parent is to listen for the proxy.
+
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut, Write as _};
+use std::mem::MaybeUninit;
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::HELPER;
+use crate::plan::Plan;
+
+/// The longest plan.
+pub(crate) const MAX_PLAN: usize = 64 << 20;
+
+/// What the helper says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Report {
+    /// The network is there. New namespaces come with this report, and the listener for the proxy.
+    Ready,
+    /// The sandbox could not be made; the command did not start.
+    Failed {
+        /// What failed.
+        what: String,
+    },
+    /// The command ended.
+    Ended {
+        /// Its exit code, if it exited.
+        code: Option<i32>,
+        /// The signal that ended it, if one did.
+        signal: Option<i32>,
+        /// How many processes that it left were ended.
+        leftovers: usize,
+    },
+}
+
+/// The parent's end of the socket. Dropping it ends the command.
+#[derive(Debug)]
+pub struct Control {
+    socket: UnixStream,
+    unread: Vec<u8>,
+    received: Vec<OwnedFd>,
+}
+
+/// The namespaces that several commands share: then what one listens for on loopback, another can reach.
+#[derive(Debug)]
+pub struct Shared {
+    user: OwnedFd,
+    net: OwnedFd,
+}
+
+/// A command that runs `program` with `arguments` as `plan` says, by the helper at `helper`. The caller sets the
+/// environment and the outputs and starts it; then it must call [`Control::send`]. The exit status is that of the
+/// program.
+///
+/// # Errors
+/// If no socket can be made.
+pub fn command(helper: &Path, program: &Path, arguments: &[OsString]) -> io::Result<(Command, Control)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut command = Command::new(helper);
+    command.arg(HELPER).arg(program).args(arguments).stdin(Stdio::from(OwnedFd::from(theirs)));
+    Ok((command, Control { socket: ours, unread: Vec::new(), received: Vec::new() }))
+}
+
+impl Control {
+    /// Sends the plan. The command begins, in the namespaces of an earlier one if some are given.
+    ///
+    /// # Errors
+    /// If the helper is gone.
+    pub fn send(&mut self, plan: &Plan, shared: Option<&Shared>) -> io::Result<()> {
+        let plan = serde_json::to_vec(plan)?;
+        let length = u32::try_from(plan.len()).ok().filter(|_| plan.len() <= MAX_PLAN);
+        let length = length.ok_or_else(|| io::Error::other("the plan of the sandbox is too long"))?;
+        let descriptors = shared.map(|shared| [shared.user.as_fd(), shared.net.as_fd()]);
+        send_with(&self.socket, &length.to_le_bytes(), descriptors.as_ref().map_or(&[], |all| &all[..]))?;
+        self.socket.write_all(&plan)
+    }
+
+    /// The next report; `None` once the helper has ended.
+    ///
+    /// # Errors
+    /// If the socket fails, or the helper says what no helper says.
+    pub fn next(&mut self) -> io::Result<Option<Report>> {
+        loop {
+            if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.unread.drain(..=end).collect();
+                return Ok(Some(serde_json::from_slice(&line)?));
+            }
+            if self.receive()? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What came with [`Report::Ready`]: the namespaces, if they are new, and the socket at which the parent is to
+    /// listen for the command's connections, if it asked for one.
+    pub fn take_shared(&mut self) -> Option<(Shared, Option<TcpListener>)> {
+        let mut received = std::mem::take(&mut self.received).into_iter();
+        let shared = Shared { user: received.next()?, net: received.next()? };
+        Some((shared, received.next().map(TcpListener::from)))
+    }
+
+    fn receive(&mut self) -> io::Result<usize> {
+        let mut buffer = [0; 4096];
+        let (length, descriptors) = receive_with(&self.socket, &mut buffer)?;
+        self.received.extend(descriptors);
+        self.unread.extend(buffer.get(..length).unwrap_or_default());
+        Ok(length)
+    }
+}
+
+/// The most descriptors in one message.
+const MAX_DESCRIPTORS: usize = 3;
+
+/// Sends bytes and descriptors in one message.
+pub(crate) fn send_with(
+    socket: &UnixStream,
+    bytes: &[u8],
+    descriptors: &[std::os::fd::BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("too many descriptors"));
+    }
+    let sent = sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// Receives what is there, and the descriptors that came with it.
+pub(crate) fn receive_with(socket: &UnixStream, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(some) = message {
+            descriptors.extend(some);
+        }
+    }
+    Ok((received.bytes, descriptors))
+}

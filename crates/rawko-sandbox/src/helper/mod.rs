@@ -1,0 +1,192 @@
+//! The helper: makes the namespaces, then waits for the command's end in one process while another, the first of the
+//! new process namespace, builds the view and runs the command.
+//!
+//! When either of the two dies, the kernel ends everything in the namespace.
+
+mod init;
+mod network;
+mod rights;
+mod seccomp;
+mod view;
+
+use std::ffi::OsString;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, WaitOptions, getegid, geteuid, kill_process, waitpid};
+use rustix::thread::{
+    CapabilitySet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe,
+};
+
+use crate::control::{MAX_PLAN, Report, receive_with};
+use crate::plan::{Network, Plan};
+use crate::sys::{self, Side};
+
+/// The helper's own exit status where the sandbox could not be made. The report says why.
+const FAILED: i32 = 125;
+
+/// An error of one step, with the step's name.
+pub(crate) type StepResult<T> = Result<T, String>;
+
+/// Names the step that failed.
+pub(crate) fn during<T, E: std::fmt::Display>(
+    what: impl std::fmt::Display,
+    result: Result<T, E>,
+) -> StepResult<T> {
+    result.map_err(|error| format!("{what}: {error}"))
+}
+
+/// Runs `command` (a program by its absolute path, and its arguments) as the plan on standard input says.
+pub(crate) fn run(command: Vec<OsString>) -> ! {
+    let code = match own_stdin() {
+        Ok(socket) => outer(&socket, &command).unwrap_or_else(|what| {
+            report(&socket, &Report::Failed { what });
+            FAILED
+        }),
+        Err(_) => FAILED,
+    };
+    sys::exit_now(code)
+}
+
+/// Takes the socket away from standard input, where the command must not find it.
+fn own_stdin() -> io::Result<UnixStream> {
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    let nothing = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
+    rustix::stdio::dup2_stdin(nothing)?;
+    Ok(UnixStream::from(socket))
+}
+
+/// Tells the parent. It may be gone: then the command ends anyway.
+fn report(mut socket: &UnixStream, report: &Report) {
+    if let Ok(mut line) = serde_json::to_vec(report) {
+        line.push(b'\n');
+        let _ = socket.write_all(&line);
+    }
+}
+
+/// Reads the plan, and the namespaces of an earlier command if there are some.
+fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>)> {
+    let mut length = [0; 4];
+    let (read, shared) = receive_with(socket, &mut length)?;
+    if read != length.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
+    if length > MAX_PLAN {
+        return Err(io::Error::other("the plan is too long"));
+    }
+    let mut plan = vec![0; length];
+    socket.read_exact(&mut plan)?;
+    Ok((serde_json::from_slice(&plan)?, shared))
+}
+
+/// The process outside: enters the namespaces, starts the first process inside, and waits for it.
+fn outer(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
+    let (plan, shared) = during("reading the plan", read_plan(socket))?;
+    let signals = during("watching signals", sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM]))?;
+    if shared.is_empty() {
+        make_shared(plan.network)?;
+        network::set_up(plan.network, socket)?;
+    } else {
+        for (namespace, kind) in shared.iter().zip([LinkNameSpaceType::User, LinkNameSpaceType::Network]) {
+            let moved = move_into_link_name_space(namespace.as_fd(), Some(kind));
+            during("entering a namespace", moved)?;
+        }
+        network::tell_ready(socket, &[])?;
+    }
+    drop(shared);
+    enter(UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS)?;
+    let inside = match during("starting the first process", sys::fork())? {
+        Side::Child => init::run(&plan, socket, &signals, command),
+        Side::Parent(pid) => pid,
+    };
+    Ok(wait_for(inside, socket, &signals))
+}
+
+/// Makes the namespaces that the commands of one agent share.
+fn make_shared(network: Network) -> StepResult<()> {
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    // Who is really root keeps all ids, because files of a container's project often belong to other users.
+    let is_root = uid == 0
+        && rustix::thread::capabilities(None)
+            .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID));
+    let mut flags = UnshareFlags::NEWUSER;
+    if network != Network::Shared {
+        flags |= UnshareFlags::NEWNET;
+    }
+    if is_root && let Some(maps) = id_maps() {
+        return enter_as_root(flags, maps);
+    }
+    enter(flags)?;
+    // Without a privilege, groups can be mapped only once this process can no longer leave any.
+    during("closing the groups", std::fs::write("/proc/self/setgroups", "deny"))?;
+    during("mapping the user", std::fs::write("/proc/self/uid_map", format!("{uid} {uid} 1")))?;
+    during("mapping the group", std::fs::write("/proc/self/gid_map", format!("{gid} {gid} 1")))
+}
+
+/// Enters with all ids mapped. Only a process that stays outside can map more than one.
+fn enter_as_root(flags: UnshareFlags, (uids, gids): (String, String)) -> StepResult<()> {
+    let own = rustix::process::getpid().as_raw_nonzero();
+    let (mut entered, mut has_entered) = during("making a pipe", io::pipe())?;
+    let mapper = match during("starting a process", sys::fork())? {
+        Side::Child => {
+            drop(has_entered);
+            let mapped = entered
+                .read_exact(&mut [0])
+                .and_then(|()| std::fs::write(format!("/proc/{own}/uid_map"), uids))
+                .and_then(|()| std::fs::write(format!("/proc/{own}/gid_map"), gids));
+            sys::exit_now(i32::from(mapped.is_err()))
+        }
+        Side::Parent(pid) => pid,
+    };
+    drop(entered);
+    enter(flags)?;
+    during("mapping the ids", has_entered.write_all(&[1]))?;
+    match during("mapping the ids", waitpid(Some(mapper), WaitOptions::empty()))? {
+        Some((_, status)) if status.exit_status() == Some(0) => Ok(()),
+        Some(_) | None => Err("mapping the ids: refused".to_owned()),
+    }
+}
+
+/// All ids of this namespace, each mapped to itself.
+fn id_maps() -> Option<(String, String)> {
+    let identity = |path: &str| {
+        let lines = std::fs::read_to_string(path).ok()?;
+        let ranges = lines.lines().map(|line| {
+            let mut fields = line.split_ascii_whitespace();
+            let (first, _, count) = (fields.next()?, fields.next()?, fields.next()?);
+            Some(format!("{first} {first} {count}"))
+        });
+        Some(ranges.collect::<Option<Vec<_>>>()?.join("\n"))
+    };
+    Some((identity("/proc/self/uid_map")?, identity("/proc/self/gid_map")?))
+}
+
+#[allow(unsafe_code, reason = "unshare is unsafe for CLONE_FILES, which is not among the flags")]
+fn enter(flags: UnshareFlags) -> StepResult<()> {
+    // SAFETY: the descriptors stay shared with nobody: the process has one thread.
+    during("making namespaces", unsafe { unshare_unsafe(flags) })
+}
+
+/// Waits for the end of the first process inside, passes on a request to end, and ends with the parent.
+fn wait_for(inside: Pid, socket: &UnixStream, signals: &OwnedFd) -> i32 {
+    loop {
+        let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(socket, PollFlags::RDHUP)];
+        let _ = poll(&mut ready, None);
+        let parent_is_gone = !ready[1].revents().is_empty();
+        if parent_is_gone {
+            let _ = kill_process(inside, Signal::KILL);
+        }
+        while let Some(signal) = sys::next_signal(signals) {
+            if signal == libc::SIGTERM {
+                let _ = kill_process(inside, Signal::TERM);
+            }
+        }
+        if let Ok(Some((_, status))) = waitpid(Some(inside), WaitOptions::NOHANG) {
+            // The first process cannot die of a signal as others do, so it says the number of the signal by a status.
+            return status.exit_status().unwrap_or(128 + libc::SIGKILL);
+        }
+    }
+}

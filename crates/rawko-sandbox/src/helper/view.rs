@@ -1,0 +1,240 @@
+//! Builds the file system that the command sees.
+//!
+//! What the steps show is taken hold of before anything is covered, and everything is made read-only at once. A command
+//! can neither unmount nor remount what is built here: it has no capability, and Landlock denies both.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::CWD;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount,
+    mount_change, move_mount, open_tree,
+};
+
+use super::{StepResult, during};
+use crate::plan::{Plan, Step};
+use crate::sys::set_mount_attributes;
+
+const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
+const NO_SETUID: u64 = libc::MOUNT_ATTR_NOSUID;
+
+/// The devices of a command.
+const DEVICES: [&str; 6] = ["full", "null", "random", "tty", "urandom", "zero"];
+/// Folders of `/run` that hold programs and settings, and no sockets.
+const KEPT_OF_RUN: [&str; 2] = ["/run/current-system", "/run/wrappers"];
+
+/// A mount that is not yet anywhere, and the place where it belongs.
+struct Held {
+    mount: OwnedFd,
+    place: PathBuf,
+}
+
+/// Builds it.
+pub(super) fn build(plan: &Plan) -> StepResult<()> {
+    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    during("separating the mounts", mount_change("/", private))?;
+    let steps = plan.view.iter().map(hold).collect::<StepResult<Vec<_>>>()?;
+    let devices = DEVICES.iter().map(|name| Path::new("/dev").join(name)).filter(|path| path.exists());
+    let devices = devices.map(|path| take_hold(&path)).collect::<StepResult<Vec<_>>>()?;
+    let kept = KEPT_OF_RUN.iter().map(Path::new).filter(|path| path.is_dir());
+    let kept = kept.map(take_hold).collect::<StepResult<Vec<_>>>()?;
+    let temporary = [Path::new("/tmp"), Path::new("/var/tmp")].into_iter().filter(|path| path.is_dir());
+    let temporary = temporary
+        .map(|place| Ok(Held { mount: clone_tree(&plan.temporary)?, place: place.to_owned() }))
+        .collect::<StepResult<Vec<_>>>()?;
+
+    let root = set_mount_attributes(CWD, Path::new("/"), READ_ONLY | NO_SETUID, 0, true);
+    during("making the file system read-only", root)?;
+    during(
+        "mounting /proc",
+        mount(
+            "proc",
+            "/proc",
+            "proc",
+            MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+            None,
+        ),
+    )?;
+    let mut covers = Vec::new();
+    if Path::new("/run").is_dir() {
+        cover(Path::new("/run"), &mut covers)?;
+        kept.into_iter().try_for_each(put)?;
+    }
+    temporary.into_iter().try_for_each(put)?;
+    own_devices(devices)?;
+    for (step, held) in plan.view.iter().zip(steps) {
+        match (step, held) {
+            (Step::Cover(place), _) => cover(place, &mut covers)?,
+            (Step::Hide(place), _) => hide(place)?,
+            (Step::Pin(place), _) => put(take_hold(place)?)?,
+            (Step::Protect(place), _) => {
+                let held = take_hold(place)?;
+                read_only(&held.mount, place)?;
+                put(held)?;
+            }
+            (Step::Show(place), Some(held)) => {
+                read_only(&held.mount, place)?;
+                put(held)?;
+            }
+            (_, Some(held)) => put(held)?,
+            (_, None) => {}
+        }
+    }
+    for place in covers {
+        let result = set_mount_attributes(CWD, &place, READ_ONLY, 0, false);
+        during(format!("closing {}", place.display()), result)?;
+    }
+    Ok(())
+}
+
+/// Takes hold of what a step shows, before anything is covered.
+fn hold(step: &Step) -> StepResult<Option<Held>> {
+    match step {
+        Step::Show(place) | Step::Grant(place) => {
+            let held = take_hold(place)?;
+            set_attributes(&held.mount, NO_SETUID, place)?;
+            Ok(Some(held))
+        }
+        Step::Layer { folder, changes } => {
+            let mount = during(format!("layering {}", folder.display()), layer(folder, changes))?;
+            Ok(Some(Held { mount, place: folder.clone() }))
+        }
+        Step::Private { place, content } => {
+            let mount = clone_tree(content)?;
+            set_attributes(&mount, NO_SETUID, place)?;
+            Ok(Some(Held { mount, place: place.clone() }))
+        }
+        Step::Cover(_) | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => Ok(None),
+    }
+}
+
+fn take_hold(place: &Path) -> StepResult<Held> {
+    Ok(Held { mount: clone_tree(place)?, place: place.to_owned() })
+}
+
+fn clone_tree(place: &Path) -> StepResult<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    during(format!("opening {}", place.display()), open_tree(CWD, place, flags))
+}
+
+/// An overlay file system: `folder`, and the changes over it.
+fn layer(folder: &Path, changes: &Path) -> io::Result<OwnedFd> {
+    let (upper, work) = (changes.join("upper"), changes.join("work"));
+    fs::create_dir_all(&upper)?;
+    fs::create_dir_all(&work)?;
+    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(context.as_fd(), "lowerdir", folder)?;
+    fsconfig_set_string(context.as_fd(), "upperdir", &upper)?;
+    fsconfig_set_string(context.as_fd(), "workdir", &work)?;
+    fsconfig_set_flag(context.as_fd(), "userxattr")?;
+    fsconfig_create(context.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+/// An empty file system in memory.
+fn memory(is_closed: bool) -> io::Result<OwnedFd> {
+    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(context.as_fd(), "mode", "0755")?;
+    fsconfig_set_string(context.as_fd(), "size", "64k")?;
+    fsconfig_create(context.as_fd())?;
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    if is_closed {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+/// Lays an empty folder over `place`. It stays open for later steps until `covers` are closed.
+fn cover(place: &Path, covers: &mut Vec<PathBuf>) -> StepResult<()> {
+    let mount = during(format!("covering {}", place.display()), memory(false))?;
+    put(Held { mount, place: place.to_owned() })?;
+    covers.push(place.to_owned());
+    Ok(())
+}
+
+/// Empties a file or a folder.
+fn hide(place: &Path) -> StepResult<()> {
+    // What is gone, or was never there, needs no hiding.
+    let Ok(kind) = fs::symlink_metadata(place) else { return Ok(()) };
+    let held = if kind.is_dir() {
+        Held { mount: during(format!("hiding {}", place.display()), memory(true))?, place: place.to_owned() }
+    } else {
+        // A link cannot be covered; what it leads to is hidden for itself.
+        if kind.is_symlink() {
+            return Ok(());
+        }
+        let mount = clone_tree(Path::new("/dev/null"))?;
+        read_only(&mount, place)?;
+        Held { mount, place: place.to_owned() }
+    };
+    put(held)
+}
+
+/// Attaches a mount at its place, which is made where it lies in a covered folder.
+fn put(held: Held) -> StepResult<()> {
+    let Held { mount, place } = held;
+    during(format!("making {}", place.display()), make_place(&mount, &place))?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    during(format!("mounting {}", place.display()), move_mount(mount.as_fd(), "", CWD, &place, flags))
+}
+
+fn make_place(mount: &OwnedFd, place: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(place).is_ok() {
+        return Ok(());
+    }
+    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(mount)?.st_mode);
+    if kind.is_dir() {
+        return fs::create_dir_all(place);
+    }
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::File::create(place).map(drop)
+}
+
+fn read_only(mount: &OwnedFd, place: &Path) -> StepResult<()> {
+    set_attributes(mount, READ_ONLY | NO_SETUID, place)
+}
+
+fn set_attributes(mount: &OwnedFd, attributes: u64, place: &Path) -> StepResult<()> {
+    let result = set_mount_attributes(mount.as_fd(), Path::new(""), attributes, 0, true);
+    during(format!("closing {}", place.display()), result)
+}
+
+/// `/dev` with what every program may use, and nothing else of this machine.
+fn own_devices(devices: Vec<Held>) -> StepResult<()> {
+    let dev = Path::new("/dev");
+    let empty = during("covering /dev", memory(false))?;
+    let folder = empty.as_fd();
+    let made = move_mount(folder, "", CWD, dev, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
+    during("mounting /dev", made)?;
+    devices.into_iter().try_for_each(put)?;
+    let links = [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "fd/0"),
+        ("stdout", "fd/1"),
+        ("stderr", "fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ];
+    for (name, target) in links {
+        during(format!("making /dev/{name}"), symlink(target, dev.join(name)))?;
+    }
+    for (name, kind, data) in
+        [("pts", "devpts", c"newinstance,ptmxmode=0666,mode=620"), ("shm", "tmpfs", c"mode=1777")]
+    {
+        let place = dev.join(name);
+        during(format!("making /dev/{name}"), fs::create_dir(&place))?;
+        let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+        during(format!("mounting /dev/{name}"), mount(kind, &place, kind, flags, Some(data)))?;
+    }
+    during("closing /dev", set_mount_attributes(CWD, dev, READ_ONLY, 0, false))
+}

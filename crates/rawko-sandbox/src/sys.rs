@@ -1,0 +1,128 @@
+//! The few system calls for which `rustix` has no safe function.
+#![allow(unsafe_code, reason = "each call is explained where it is made")]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Pid;
+
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Which side of a fork this is.
+pub(crate) enum Side {
+    Parent(Pid),
+    Child,
+}
+
+/// Forks. The caller must be the only thread of its process.
+pub(crate) fn fork() -> io::Result<Side> {
+    // SAFETY: the helper has one thread, so no lock can be held by a thread that the child lacks.
+    let pid = check(unsafe { libc::fork() }.into())?;
+    let pid = i32::try_from(pid).map_err(io::Error::other)?;
+    Ok(Pid::from_raw(pid).map_or(Side::Child, Side::Parent))
+}
+
+/// Ends the process without running anything else.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: no memory is involved.
+    unsafe { libc::_exit(code) }
+}
+
+/// Sends a signal to every process that this one may signal, but itself and the first of its namespace.
+pub(crate) fn signal_all(signal: i32) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::kill(-1, signal) }.into()).map(drop)
+}
+
+/// Blocks these signals and returns a descriptor that can be read when one of them arrives.
+pub(crate) fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
+    // SAFETY: `set` is initialised by sigemptyset before it is used; the descriptor that is returned is ours alone.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, *signal);
+        }
+        check(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()).into())?;
+        let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        check(fd.into())?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Has the command begin with no signal blocked: it would inherit what [`signal_fd`] blocks.
+pub(crate) fn with_open_signals(command: &mut Command) {
+    let unblock = || {
+        // SAFETY: `set` is initialised by sigemptyset before it is used.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            check(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()).into()).map(drop)
+        }
+    };
+    // SAFETY: between fork and exec it makes system calls only.
+    unsafe {
+        command.pre_exec(unblock);
+    }
+}
+
+/// The next signal that has arrived, if there is one.
+pub(crate) fn next_signal(fd: &OwnedFd) -> Option<i32> {
+    let mut info = [0_u8; size_of::<libc::signalfd_siginfo>()];
+    let read = rustix::io::read(fd, &mut info).ok()?;
+    // The number is the first field.
+    let number = info.get(..4).filter(|_| read == info.len())?;
+    i32::try_from(u32::from_ne_bytes(number.try_into().ok()?)).ok()
+}
+
+/// Sets and clears attributes of the mount at `path`, and with `is_recursive` of all below it.
+pub(crate) fn set_mount_attributes(
+    directory: BorrowedFd<'_>,
+    path: &Path,
+    set: u64,
+    clear: u64,
+    is_recursive: bool,
+) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let attributes = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    let mut flags = libc::AT_SYMLINK_NOFOLLOW;
+    if is_recursive {
+        flags |= libc::AT_RECURSIVE;
+    }
+    if path.is_empty() {
+        flags |= libc::AT_EMPTY_PATH;
+    }
+    // SAFETY: the path ends in a NUL, and the size is that of the structure.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            directory.as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    check(result).map(drop)
+}
+
+/// Brings the loopback interface up.
+pub(crate) fn loopback_up() -> io::Result<()> {
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
+    // SAFETY: `request` is a plain structure for which zeroes are valid; the name fits and ends in a NUL.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+            *to = *from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(1);
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request).into()).map(drop)
+    }
+}

@@ -1,0 +1,310 @@
+//! The tests.
+
+mod trial;
+
+use std::fs;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use libtest_mimic::{Arguments, Failed, Trial as Test};
+use rawko_sandbox::{Network, Report, Step};
+use trial::Trial;
+
+const NOBODY: u32 = 65_534;
+
+pub(crate) fn main() {
+    let mut arguments = Arguments::from_args();
+    // A sandbox in each of many tests at once is no test of the sandbox.
+    arguments.test_threads.get_or_insert(4);
+    let mut tests: Vec<Test> = TESTS
+        .iter()
+        .map(|(name, test)| {
+            Test::test(*name, || {
+                test();
+                Ok(())
+            })
+        })
+        .collect();
+    if rustix::process::geteuid().is_root() {
+        tests.push(Test::test("all_of_this_as_a_user_without_rights", as_nobody));
+    }
+    libtest_mimic::run(&arguments, tests).exit();
+}
+
+const TESTS: [(&str, fn()); 18] = [
+    ("what_is_not_granted_is_not_written", what_is_not_granted_is_not_written),
+    ("what_is_covered_is_not_seen", what_is_covered_is_not_seen),
+    ("what_is_hidden_is_empty", what_is_hidden_is_empty),
+    ("what_is_protected_stays", what_is_protected_stays),
+    ("changes_to_a_layer_stay_apart_and_last", changes_to_a_layer_stay_apart_and_last),
+    ("mounts_cannot_be_undone", mounts_cannot_be_undone),
+    ("the_kernels_switches_are_closed", the_kernels_switches_are_closed),
+    ("devices_are_those_of_every_program", devices_are_those_of_every_program),
+    ("no_way_to_the_network", no_way_to_the_network),
+    ("commands_of_one_agent_share_loopback", commands_of_one_agent_share_loopback),
+    ("processes_outside_are_not_seen", processes_outside_are_not_seen),
+    ("what_a_command_leaves_is_ended", what_a_command_leaves_is_ended),
+    ("the_command_ends_with_its_parent", the_command_ends_with_its_parent),
+    ("a_request_to_end_reaches_the_command", a_request_to_end_reaches_the_command),
+    ("the_end_is_told", the_end_is_told),
+    ("the_input_arrives", the_input_arrives),
+    ("the_number_of_processes_is_limited", the_number_of_processes_is_limited),
+    ("a_sandbox_that_cannot_be_made_is_no_sandbox", a_sandbox_that_cannot_be_made_is_no_sandbox),
+];
+
+fn as_nobody() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    let program = folder.path().join("confined");
+    fs::copy(std::env::current_exe()?, &program)?;
+    let output =
+        Command::new(&program).uid(NOBODY).gid(NOBODY).current_dir("/").env("TMPDIR", "/tmp").output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stdout).into_owned().into())
+}
+
+fn what_is_not_granted_is_not_written() {
+    let trial = Trial::new();
+    let outside = trial.outside("theirs", "safe");
+    let script = format!(
+        "echo mine > made; echo x > {0}; echo x > {0}2; rm -f {0}; mv {0} moved; ln {0} linked; echo x > /etc/x; \
+         mkdir /usr/x; chmod 777 {0}; truncate -s 0 {0}; true",
+        outside.display()
+    );
+    trial.run(&script).exits(0);
+    assert_eq!(fs::read_to_string(trial.project().join("made")).unwrap(), "mine\n");
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "safe");
+    assert_eq!(fs::metadata(&outside).unwrap().permissions().mode() & 0o777, 0o644);
+    for absent in [trial.project().join("linked"), "/etc/x".into(), "/usr/x".into()] {
+        assert!(!absent.exists(), "{}", absent.display());
+    }
+    // Reading is another matter: what no step covers is there.
+    trial.run("cat /etc/hostname").exits(0);
+}
+
+fn what_is_covered_is_not_seen() {
+    let mut trial = Trial::new();
+    let outside = trial.outside("theirs", "CANARY");
+    let folder = outside.parent().unwrap().to_owned();
+    trial.plan.view.insert(0, Step::Cover(folder.clone()));
+    let script = format!("ls -A {0}; cat {1}; touch {0}/x; echo here", folder.display(), outside.display());
+    let ended = trial.run(&script);
+    ended.says("here").never_says("CANARY");
+    assert!(!folder.join("x").exists());
+}
+
+fn what_is_hidden_is_empty() {
+    let mut trial = Trial::new();
+    let (secret, folder) = (trial.project().join(".env"), trial.project().join("keys"));
+    fs::write(&secret, "CANARY").unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.pem"), "CANARY").unwrap();
+    trial.plan.view.extend([secret, folder].map(Step::Hide));
+    trial.plan.view.push(Step::Hide("/nowhere/at/all".into()));
+    let script = "cat .env keys/* ; grep -r CANARY . ; cp .env copy; ln .env other; mv .env gone; mv keys gone; \
+                  echo x > .env; python3 -c 'print(open(\".env\").read())'; cat copy; echo here";
+    trial.run(script).says("here").never_says("CANARY");
+    assert_eq!(fs::read_to_string(trial.project().join(".env")).unwrap(), "CANARY");
+    assert!(trial.project().join("keys/a.pem").exists());
+}
+
+fn what_is_protected_stays() {
+    let mut trial = Trial::new();
+    let git = trial.project().join(".git");
+    fs::create_dir_all(git.join("hooks")).unwrap();
+    fs::write(git.join("config"), "[core]\n").unwrap();
+    trial.plan.view.push(Step::Pin(git.clone()));
+    trial.plan.view.extend([git.join("hooks"), git.join("config")].map(Step::Protect));
+    let script = "echo ok > .git/index; echo x > .git/hooks/pre-commit; echo x >> .git/config; mv .git/config c; \
+                  rm -rf .git/hooks; mv .git old; rm -rf .git; mkdir .git; cp -r .git copy; \
+                  python3 -c 'import os; os.replace(\".git/index\", \".git/config\")'; true";
+    trial.run(script).exits(0);
+    assert_eq!(fs::read_to_string(git.join("config")).unwrap(), "[core]\n");
+    assert_eq!(fs::read_dir(git.join("hooks")).unwrap().count(), 0);
+}
+
+fn changes_to_a_layer_stay_apart_and_last() {
+    let mut trial = Trial::new();
+    let cache = trial.outside("cache/kept", "from outside").parent().unwrap().to_owned();
+    let changes = trial.folder("changes");
+    trial.plan.view.push(Step::Layer { folder: cache.clone(), changes });
+    let script = format!("cd {} && cat kept && echo new > added && echo x > kept", cache.display());
+    trial.run(&script).exits(0).says("from outside");
+    assert_eq!(fs::read_to_string(cache.join("kept")).unwrap(), "from outside");
+    assert!(!cache.join("added").exists());
+    trial.run(&format!("cat {}/added", cache.display())).exits(0).says("new");
+}
+
+fn mounts_cannot_be_undone() {
+    let mut trial = Trial::new();
+    let outside = trial.outside("theirs", "CANARY");
+    let folder = outside.parent().unwrap().to_owned();
+    trial.plan.view.insert(0, Step::Cover(folder.clone()));
+    let script = format!(
+        "umount {0}; umount -l {0}; mount -o remount,rw /; mount -t tmpfs none /mnt; unshare -Ur cat {1}; \
+         unshare -m umount {0}; nsenter -t 1 -m cat {1}; cat /proc/1/root{1}; chroot /proc/1/root cat {1}; \
+         touch /usr/x; echo here",
+        folder.display(),
+        outside.display()
+    );
+    trial.run(&script).says("here").never_says("CANARY");
+    assert!(!Path::new("/usr/x").exists());
+}
+
+fn the_kernels_switches_are_closed() {
+    let trial = Trial::new();
+    let before = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    let script = "echo x > /proc/sys/kernel/core_pattern; echo b > /proc/sysrq-trigger; \
+                  echo 1 > /sys/kernel/mm/ksm/run; sysctl -w kernel.core_pattern=x; dmesg; true";
+    trial.run(script).exits(0);
+    assert_eq!(fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap(), before);
+}
+
+fn devices_are_those_of_every_program() {
+    let trial = Trial::new();
+    let ended = trial.run("ls /dev; mknod d b 254 0; mknod /tmp/d c 1 1; head -c 4 /dev/urandom | wc -c; echo x > /dev/null").exits(0);
+    let mut listed: Vec<&str> = ended.output.lines().take_while(|line| *line != "4").collect();
+    listed.retain(|line| !line.starts_with("mknod"));
+    let expected = [
+        "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom",
+        "zero",
+    ];
+    assert_eq!(listed, expected);
+    assert!(!trial.project().join("d").exists());
+}
+
+/// A program that connects and says so.
+const CONNECT: &str = "import socket, sys\nfor family, address in TARGETS:\n    try:\n        s = socket.socket(family)\n        \
+                       s.settimeout(2)\n        s.connect(address)\n        print('CONNECTED', address)\n    except OSError as \
+                       error:\n        print(type(error).__name__)\n";
+
+fn no_way_to_the_network() {
+    let trial = Trial::new();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let path = trial.project().join("socket");
+    let _named = UnixListener::bind(&path).unwrap();
+    let targets = format!(
+        "TARGETS = [(socket.AF_INET, ('127.0.0.1', {})), (socket.AF_INET, ('192.0.2.1', 80)), \
+         (socket.AF_UNIX, {path:?}), (socket.AF_UNIX, '\\0an abstract name')]\n",
+        tcp.local_addr().unwrap().port()
+    );
+    let program = CONNECT.replace("\nfor", &format!("\n{targets}for"));
+    fs::write(trial.project().join("connect.py"), program).unwrap();
+    let ended = trial.run("python3 connect.py; echo > /dev/tcp/127.0.0.1/1; echo here");
+    ended.says("here").says("ConnectionRefusedError").says("PermissionError").never_says("CONNECTED");
+}
+
+fn commands_of_one_agent_share_loopback() {
+    let trial = Trial::new();
+    let server = "python3 -c 'import socket; s = socket.socket(); s.bind((\"127.0.0.1\", 8077)); s.listen(); \
+                  open(\"ready\", \"w\").write(\"yes\"); s.accept()'";
+    let mut running = trial.start(server, None);
+    let shared = running.shared.take().expect("the first command makes the namespaces");
+    trial.beats(&mut running, "ready");
+    let client =
+        "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 8077)); print(\"REACHED\")'";
+    trial.start(client, Some(&shared)).finish().exits(0).says("REACHED");
+    running.finish().exits(0);
+    // Another agent's commands have a loopback of their own.
+    trial.run(client).never_says("REACHED");
+}
+
+fn processes_outside_are_not_seen() {
+    let trial = Trial::new();
+    let own = std::process::id();
+    let mut bystander = Command::new("sleep").arg("300").env("CANARY", "CANARY-VALUE").spawn().unwrap();
+    let script = format!(
+        "ls -d /proc/[0-9]* | wc -l; kill -9 {0}; kill -9 {own}; kill -9 -1; cat /proc/{0}/environ /proc/{own}/environ; \
+         cat /proc/1/environ /proc/1/maps; ls -l /proc/1/fd; grep -a CANARY /proc/*/environ; echo here",
+        bystander.id()
+    );
+    trial.run(&script).says("here").never_says("CANARY-VALUE").never_says("socket:");
+    assert!(bystander.try_wait().unwrap().is_none(), "the process outside was killed");
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
+
+fn what_a_command_leaves_is_ended() {
+    let trial = Trial::new();
+    let script = "trap '' TERM; (setsid bash -c 'echo > begun; while :; do echo >> beats; sleep 0.01; done' &) ; \
+                  until [ -e begun ]; do sleep 0.01; done";
+    let ended = trial.run(script).exits(0);
+    let Some(Report::Ended { leftovers, .. }) = ended.report else { panic!("{:?}", ended.report) };
+    assert!(leftovers >= 1, "{leftovers}");
+    trial.falls_silent("beats");
+}
+
+fn the_command_ends_with_its_parent() {
+    let trial = Trial::new();
+    let mut running = trial.start("trap '' TERM HUP; while :; do echo >> beats; sleep 0.01; done", None);
+    trial.beats(&mut running, "beats");
+    // As the kernel does when the parent is killed.
+    drop(running.control.take());
+    running.child.wait().unwrap();
+    trial.falls_silent("beats");
+}
+
+fn a_request_to_end_reaches_the_command() {
+    let trial = Trial::new();
+    let mut running =
+        trial.start("trap 'echo ASKED; exit 7' TERM; while :; do echo >> beats; sleep 0.01; done", None);
+    trial.beats(&mut running, "beats");
+    let helper = rustix::process::Pid::from_child(&running.child);
+    rustix::process::kill_process(helper, rustix::process::Signal::TERM).unwrap();
+    running.finish().exits(7).says("ASKED");
+}
+
+fn the_end_is_told() {
+    let trial = Trial::new();
+    trial.run("exit 3").exits(3);
+    let ended = trial.run("kill -9 $$");
+    assert_eq!(ended.report, Some(Report::Ended { code: None, signal: Some(9), leftovers: 0 }));
+    assert_eq!(ended.status.code(), Some(137));
+}
+
+fn the_input_arrives() {
+    let mut trial = Trial::new();
+    trial.plan.input = b"two\nlines\n".to_vec();
+    trial.run("wc -l; cat").exits(0).says("2");
+    trial.plan.input = Vec::new();
+    trial.run("cat; echo nothing").exits(0).says("nothing");
+}
+
+fn the_number_of_processes_is_limited() {
+    let mut trial = Trial::new();
+    trial.plan.max_processes = 40;
+    let ended = trial.run("for i in {1..200}; do sleep 5 & done 2>&1; jobs -p | wc -l > running; exit 0");
+    let running = fs::read_to_string(trial.project().join("running")).unwrap_or_default();
+    // The kernel does not limit root: see `max_processes`.
+    let is_root = rustix::process::geteuid().is_root();
+    assert!(
+        is_root || running.trim().parse::<u32>().map_or(true, |count| count < 41),
+        "{running} {}",
+        ended.output
+    );
+}
+
+fn a_sandbox_that_cannot_be_made_is_no_sandbox() {
+    let mut trial = Trial::new();
+    trial.plan.view.push(Step::Grant("/nowhere/at/all".into()));
+    let ended = trial.run("echo RAN > ran");
+    assert!(
+        matches!(&ended.report, Some(Report::Failed { what }) if what.contains("/nowhere/at/all")),
+        "{:?}",
+        ended.report
+    );
+    assert!(!trial.project().join("ran").exists());
+    let mut trial = Trial::new();
+    trial.plan.network = Network::Shared;
+    trial.run("true").exits(0);
+    let mut text = String::new();
+    fs::File::open("/proc/self/status").unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.contains("NoNewPrivs:\t0"), "the parent is not confined");
+}

@@ -1,0 +1,167 @@
+//! Confines the commands of agents and of verification to what their permissions grant (`docs/spec/bash-and-sandbox.md`).
+//!
+//! Owns what a command may see and change: the view is computed here, from permissions and from what this machine and
+//! this project look like. `rawko-sandbox` makes it true.
+
+mod git;
+mod machine;
+mod places;
+mod private;
+mod proxy;
+mod survey;
+mod view;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rawko_core::agent::Permissions;
+use rawko_sandbox::{Control, Network, Plan, Report, Shared};
+
+use crate::access::FileAccess;
+
+pub use machine::{Offer, Shortage};
+use places::Places;
+use private::PrivateFolders;
+use proxy::{Hosts, Proxy};
+use survey::Survey;
+
+/// The most processes that one command may have at the same time.
+const MAX_PROCESSES: u64 = 8_192;
+
+/// The sandbox of one run. Clones are the same sandbox.
+#[derive(Debug, Clone)]
+pub struct Sandbox(Arc<RunSandbox>);
+
+#[derive(Debug)]
+struct RunSandbox {
+    helper: PathBuf,
+    offer: Offer,
+    places: Places,
+    private: PrivateFolders,
+    survey: Mutex<Option<Survey>>,
+    /// The network of each agent's commands, by its name.
+    networks: Mutex<BTreeMap<String, AgentNetwork>>,
+}
+
+/// The network that the commands of one agent share.
+#[derive(Debug)]
+struct AgentNetwork {
+    shared: Arc<Shared>,
+    hosts: Hosts,
+    /// The way out, for as long as this lives.
+    _proxy: Option<Proxy>,
+}
+
+/// Who runs a command, and what they may touch.
+#[derive(Debug, Clone)]
+pub(crate) struct Confined {
+    pub(crate) sandbox: Sandbox,
+    /// The name of the folders that hold what the command's tools keep: an agent's name.
+    pub(crate) who: String,
+    pub(crate) permissions: Arc<Permissions>,
+    /// The project.
+    pub(crate) root: PathBuf,
+    /// What it may read besides.
+    pub(crate) also: Vec<PathBuf>,
+}
+
+impl Sandbox {
+    /// The sandbox of a run in the project at `root`, if this machine has what it takes. `cache` is the user's folder for what can be made again;
+    /// `variable` reads the environment.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn new(
+        root: &Path,
+        cache: Option<&Path>,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, Shortage> {
+        let helper = rawko_sandbox::own_helper().ok_or_else(Shortage::no_helper)?;
+        let private = PrivateFolders::new(cache, root).map_err(|error| Shortage::folders(&error))?;
+        let offer = machine::try_out(helper, &private)?;
+        let places = Places::new(variable);
+        let helper = helper.to_owned();
+        Ok(Self(Arc::new(RunSandbox {
+            helper,
+            offer,
+            places,
+            private,
+            survey: Mutex::default(),
+            networks: Mutex::default(),
+        })))
+    }
+
+    /// What this machine offers.
+    #[must_use]
+    pub fn offer(&self) -> Offer {
+        self.0.offer
+    }
+
+    pub(crate) fn helper(&self) -> &Path {
+        &self.0.helper
+    }
+
+    /// Has the helper begin, in the network of the agent's earlier commands if there were some.
+    fn begin(&self, control: &mut Control, plan: &Plan, who: &str, hosts: &[String]) -> io::Result<()> {
+        // Held until the first command of an agent has made its network, so that the second finds it.
+        let mut networks = self.networks();
+        if let Some(network) = networks.get(who) {
+            hosts.clone_into(&mut network.hosts.lock().unwrap_or_else(PoisonError::into_inner));
+            let shared = Arc::clone(&network.shared);
+            drop(networks);
+            return control.send(plan, Some(&shared));
+        }
+        control.send(plan, None)?;
+        if let Some(Report::Ready) = control.next()?
+            && let Some((shared, listener)) = control.take_shared()
+        {
+            let granted: Hosts = Arc::new(Mutex::new(hosts.to_owned()));
+            let proxy = listener.map(|listener| Proxy::start(listener, Arc::clone(&granted))).transpose()?;
+            let network = AgentNetwork { shared: Arc::new(shared), hosts: granted, _proxy: proxy };
+            networks.insert(who.to_owned(), network);
+        }
+        Ok(())
+    }
+
+    fn networks(&self) -> MutexGuard<'_, BTreeMap<String, AgentNetwork>> {
+        self.0.networks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Confined {
+    /// Has a helper that was started begin with the command.
+    pub(crate) fn begin(&self, control: &mut Control, plan: &Plan) -> io::Result<()> {
+        let hosts = self.permissions.net.as_deref().unwrap_or_default();
+        self.sandbox.begin(control, plan, &self.who, hosts)
+    }
+
+    /// The plan for one command.
+    pub(crate) fn plan(&self, directory: &Path, input: &[u8]) -> io::Result<Plan> {
+        let run = &self.sandbox.0;
+        let access = FileAccess::new(&self.root, &self.permissions).map_err(io::Error::other)?;
+        let own = run.private.of(&self.who)?;
+        let survey = {
+            let mut last = run.survey.lock().unwrap_or_else(PoisonError::into_inner);
+            Survey::renewed(&mut last, access.root())
+        };
+        let builder = view::Builder {
+            access: &access,
+            places: &run.places,
+            own: &own,
+            survey: &survey,
+            also: &self.also,
+            can_layer: run.offer.layers,
+        };
+        Ok(Plan {
+            directory: std::fs::canonicalize(directory)?,
+            view: builder.steps(),
+            temporary: own.temporary.clone(),
+            network: Network::Proxy { port: proxy::PORT },
+            input: input.to_owned(),
+            max_processes: MAX_PROCESSES,
+        })
+    }
+}

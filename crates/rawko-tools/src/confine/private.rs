@@ -1,0 +1,94 @@
+//! Folders that commands have for themselves: a home, changes to caches, temporary files.
+//!
+//! What tools keep at home lasts from run to run, apart for each project and each agent: what one agent leaves there must
+//! not decide what another agent's command, or a verification, does. Temporary files last as long as the run.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+/// The folders of one project.
+#[derive(Debug)]
+pub(super) struct PrivateFolders {
+    /// `None` where the user has no folder for caches: then nothing lasts.
+    lasting: Option<PathBuf>,
+    run: RunFolder,
+}
+
+/// What one agent's commands have for themselves.
+#[derive(Debug, Clone)]
+pub(super) struct OwnFolders {
+    pub(super) home: PathBuf,
+    /// Holds a folder for each cache.
+    pub(super) caches: PathBuf,
+    /// Holds a folder for each build folder; ends with the run.
+    pub(super) builds: PathBuf,
+    pub(super) temporary: PathBuf,
+}
+
+/// A folder that is removed with the run.
+#[derive(Debug)]
+struct RunFolder(PathBuf);
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        // What cannot be removed is in the folder for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl PrivateFolders {
+    pub(super) fn new(cache: Option<&Path>, root: &Path) -> io::Result<Self> {
+        let name = hex::encode(&Sha256::digest(root.as_os_str().as_encoded_bytes())[..8]);
+        let lasting = cache.map(|cache| cache.join("sandbox").join(&name)).filter(|path| make(path).is_ok());
+        let temporary = std::env::temp_dir();
+        for attempt in 0..1000_u32 {
+            let folder = temporary.join(format!("rawko-run-{}-{attempt}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&folder) {
+                Ok(()) => return Ok(Self { lasting, run: RunFolder(fs::canonicalize(folder)?) }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// The folders of one agent, made if they are missing.
+    pub(super) fn of(&self, who: &str) -> io::Result<OwnFolders> {
+        let run = self.run.0.join(folder_name(who));
+        let lasting =
+            self.lasting.as_ref().map_or_else(|| run.clone(), |lasting| lasting.join(folder_name(who)));
+        let own = OwnFolders {
+            home: lasting.join("home"),
+            caches: lasting.join("caches"),
+            builds: run.join("builds"),
+            temporary: run.join("tmp"),
+        };
+        for folder in [&own.home, &own.caches, &own.builds, &own.temporary] {
+            make(folder)?;
+        }
+        Ok(own)
+    }
+}
+
+impl OwnFolders {
+    /// Where the changes to `folder` are kept.
+    pub(super) fn changes(among: &Path, folder: &Path) -> Option<PathBuf> {
+        let changes = among.join(folder_name(&folder.to_string_lossy()));
+        make(&changes).ok().map(|()| changes)
+    }
+}
+
+/// A name for a folder that any text gets as its own.
+fn folder_name(text: &str) -> String {
+    let readable: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let end: String = readable.chars().rev().take(24).collect::<Vec<_>>().into_iter().rev().collect();
+    format!("{}-{}", end.trim_matches('-'), hex::encode(&Sha256::digest(text)[..6]))
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
