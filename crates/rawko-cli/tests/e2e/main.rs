@@ -28,6 +28,7 @@ mod permissions;
 mod record;
 mod recovery;
 mod runaway;
+mod sandbox;
 mod secrets;
 mod server_faults;
 mod services;

@@ -1,0 +1,150 @@
+//! With `permissions.require: enforced` the operating system holds commands to their permissions.
+#![cfg(target_os = "linux")]
+
+use serde_json::json;
+use testkit::ModelServer;
+
+use crate::answers::{bash, complete, developer, report, select};
+use crate::trial::{Ended, Trial};
+
+fn enforced(server: ModelServer) -> Trial {
+    Trial::new(server).user_config("/permissions/require", json!("enforced"))
+}
+
+/// The developer runs the command; its output.
+#[track_caller]
+fn tries(trial: impl FnOnce(ModelServer) -> Trial, command: &str) -> (Ended, String) {
+    let trial = trial(developer([bash(command), report("tried")]));
+    std::fs::write(trial.outside().join("theirs"), "CANARY").unwrap();
+    let ended = trial.run("Try it.");
+    ended.exits(0);
+    let (output, _) = ended.results("Bash").remove(0);
+    assert!(!output.contains("CANARY"), "{output}");
+    assert_eq!(std::fs::read_to_string(ended.trial.outside().join("theirs")).unwrap(), "CANARY");
+    (ended, output)
+}
+
+#[test]
+fn a_command_stays_in_the_project() {
+    let (ended, output) = tries(
+        enforced,
+        "echo mine > made; cat ../theirs; echo x > ../theirs; touch ../x /etc/x; ls -A ..; cat /etc/shadow; \
+         ls ~/.ssh; echo here",
+    );
+    assert!(output.contains("here"), "{output}");
+    assert_eq!(ended.finish()["filesModified"], json!(["made"]));
+    assert_eq!(ended.events_of("session_started")[0]["degraded"], json!([]));
+    assert!(!ended.trial.outside().join("x").exists());
+}
+
+#[test]
+fn what_is_denied_cannot_be_read() {
+    let trial = |server| {
+        enforced(server)
+            .file(".env", "KEY=CANARY")
+            .file("deep/down/server.pem", "CANARY")
+            .user_config("/permissions/deny", json!([".env", "**/*.pem"]))
+    };
+    let command = "cat .env deep/down/server.pem; cat $(find . -name .rawko -prune -o -type f -print); cp -r deep /tmp; \
+                   cat /tmp/deep/down/*; \
+                   python3 -c 'print(open(\".env\").read())'; git add -A; git show :.env; echo here";
+    let (_, output) = tries(trial, command);
+    assert!(output.contains("here"), "{output}");
+}
+
+#[test]
+fn what_decides_what_runs_is_not_written() {
+    let command = "echo x > .rawko/config.yaml; mkdir -p .rawko/agents; touch .rawko/agents/a.md; mv .rawko gone; \
+                   echo x > .git/hooks/pre-commit; git config core.pager evil; mv .git gone; \
+                   echo work > made && git add made && git -c user.name=a -c user.email=a@b commit -qm made && \
+                   git log --oneline | head -1";
+    let (ended, output) = tries(enforced, command);
+    assert!(output.contains("made"), "a commit is possible: {output}");
+    let project = ended.trial.project();
+    for absent in [".rawko/config.yaml", ".rawko/agents", ".git/hooks/pre-commit", "gone"] {
+        assert!(!project.join(absent).exists(), "{absent}: {output}");
+    }
+    assert!(!std::fs::read_to_string(project.join(".git/config")).unwrap().contains("evil"));
+}
+
+#[test]
+fn who_has_no_tool_for_writing_writes_nothing() {
+    let agent = json!({"name": "looker", "whenToUse": "To look.", "systemPrompt": "Look.",
+                       "tools": {"allowed": ["Read", "Bash"]}});
+    let server = ModelServer::sequence([
+        select("looker"),
+        bash("touch made; echo x >> kept; rm -f kept; git stash; echo x > /tmp/a && cat /tmp/a; cat kept"),
+        report("looked"),
+        complete("well"),
+    ]);
+    let ended = enforced(server).file("kept", "KEPT\n").agent(&agent).run("Look.");
+    ended.exits(0);
+    let (output, _) = ended.results("Bash").remove(0);
+    assert!(output.contains("KEPT") && output.contains("x\n"), "{output}");
+    assert_eq!(ended.finish()["filesModified"], json!([]));
+}
+
+#[test]
+fn the_network_is_what_is_granted() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 1000]);
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nGRANTED")
+            .unwrap();
+    });
+    let fetch = "python3 -c 'import sys, urllib.request\ntry:\n  print(urllib.request.urlopen(sys.argv[1]).read())\n\
+                 except Exception as e:\n  print(e, e.read() if hasattr(e, \"read\") else \"\")' ";
+    // Around the proxy there is nothing.
+    let (_, output) = tries(enforced, &format!("{fetch} http://127.0.0.1:{port}/"));
+    assert!(!output.contains("GRANTED"), "{output}");
+    let (_, output) = tries(enforced, &format!("no_proxy= {fetch} http://crates.io/"));
+    assert!(
+        output.contains("403") && output.contains("permissions.net") && output.contains("cargo"),
+        "{output}"
+    );
+    let granted = |server| enforced(server).user_config("/permissions/net", json!(["127.0.0.1"]));
+    let (_, output) = tries(granted, &format!("no_proxy= {fetch} http://127.0.0.1:{port}/"));
+    assert!(output.contains("GRANTED"), "{output}");
+    server.join().unwrap();
+}
+
+#[test]
+fn the_next_command_reaches_what_runs_in_the_background() {
+    let serve = "python3 -c 'import http.server; http.server.HTTPServer((\"127.0.0.1\", 8099), \
+                 http.server.SimpleHTTPRequestHandler).serve_forever()'";
+    let job = crate::answers::call("Bash", &json!({"command": serve, "run_in_background": true}));
+    let fetch = "for i in {1..200}; do (echo > /dev/tcp/127.0.0.1/8099) 2>/dev/null && echo REACHED && exit; sleep 0.02; done";
+    let ended = enforced(developer([job, bash(fetch), report("served")])).run("Serve it.");
+    ended.exits(0);
+    let (output, _) = ended.results("Bash").remove(1);
+    assert!(output.contains("REACHED"), "{output}");
+}
+
+#[test]
+fn verification_is_confined_too() {
+    let verify = json!(["cat ../theirs; touch ../x; grep -q mine made"]);
+    let trial = |server| enforced(server).user_config("/verify", verify);
+    let (ended, _) = tries(trial, "echo mine > made");
+    let finish = ended.finish();
+    assert_eq!(finish["status"], "verified", "{finish}");
+    assert!(!finish["verification"].to_string().contains("CANARY"), "{finish}");
+    assert!(!ended.trial.outside().join("x").exists());
+}
+
+#[test]
+fn caches_of_one_agent_do_not_reach_the_user() {
+    let trial = |server| {
+        let trial = enforced(server);
+        std::fs::create_dir_all(trial.outside().join("cargo/registry")).unwrap();
+        let cargo = trial.outside().join("cargo").display().to_string();
+        trial.env("CARGO_HOME", cargo)
+    };
+    let (ended, output) =
+        tries(trial, "echo evil > $CARGO_HOME/config.toml; cat $CARGO_HOME/config.toml; echo x > ~/.bashrc");
+    assert!(output.contains("evil"), "{output}");
+    assert!(!ended.trial.outside().join("cargo/config.toml").exists());
+}
