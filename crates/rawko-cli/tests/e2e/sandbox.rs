@@ -77,7 +77,7 @@ fn who_has_no_tool_for_writing_writes_nothing() {
         report("looked"),
         complete("well"),
     ]);
-    let ended = enforced(server).file("kept", "KEPT\n").agent(&agent).run("Look.");
+    let ended = enforced(server).file("kept", "KEPT\n").agent(&agent).args(&["--yes"]).run("Look.");
     ended.exits(0);
     let (output, _) = ended.results("Bash").remove(0);
     assert!(output.contains("KEPT") && output.contains("x\n"), "{output}");
