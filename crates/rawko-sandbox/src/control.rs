@@ -93,7 +93,7 @@ impl Control {
     ///
     /// # Errors
     /// If the socket fails, or the helper says what no helper says.
-    pub fn next(&mut self) -> io::Result<Option<Report>> {
+    pub fn report(&mut self) -> io::Result<Option<Report>> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=end).collect();

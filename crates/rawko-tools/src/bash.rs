@@ -146,13 +146,19 @@ impl Bash {
     async fn start(&self, line: CommandLine, context: &ToolContext) -> ToolOutcome {
         let jobs = Arc::clone(&self.jobs);
         let agent = context.agent.clone();
+        // A command in a sandbox sees no process of another one.
+        let is_confined = line.confined.is_some();
         blocking(move |_| match jobs.start(agent, &line) {
             Ok(started) => ToolOutcome {
                 jobs: Some(Box::new(JobChanges { started: Some(started.job), ended: Vec::new() })),
                 ..ToolOutcome::ok(format!(
-                    "[background job {}: started] Its output and its end come with the results of your later Bash calls. \
-                     `kill {}` ends it.",
-                    started.job, started.process
+                    "[background job {}: started] Its output and its end come with the results of your later Bash calls. {}",
+                    started.job,
+                    if is_confined {
+                        "It ends with the run.".to_owned()
+                    } else {
+                        format!("`kill {}` ends it.", started.process)
+                    }
                 ))
             },
             Err(refusal) => ToolOutcome::error(ErrorCode::ToolFailure, format!("Bash: {refusal}.")),

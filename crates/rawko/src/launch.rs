@@ -94,8 +94,8 @@ impl Rawko {
             Kept { checkpoints, memory },
             Arc::new(guard),
             Arc::clone(&redactor),
-            self.sandbox().ok().cloned(),
         )
+        .with_sandbox(self.sandbox().ok().cloned())
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));

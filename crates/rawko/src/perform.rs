@@ -9,7 +9,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use rawko_core::agent::Permissions;
 use rawko_core::arbiter::cached_answer;
 use rawko_core::message::{StopReason, ToolCall};
-use rawko_core::policy::{listed_programs, tool_verdict};
+use rawko_core::policy::permissions_of_calls;
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{ConversationId, DecisionRecord, Effect, EffectAnswer};
 use rawko_core::setup::AgentSetup;
@@ -80,10 +80,9 @@ impl Performer {
         Kept { checkpoints, memory }: Kept,
         guard: Arc<IntegrityGuard>,
         redactor: Arc<Redactor>,
-        sandbox: Option<Sandbox>,
     ) -> Self {
         Self {
-            sandbox,
+            sandbox: None,
             providers,
             tools,
             root,
@@ -98,6 +97,11 @@ impl Performer {
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),
         }
+    }
+
+    /// Confines the agents' commands.
+    pub(crate) fn with_sandbox(self, sandbox: Option<Sandbox>) -> Self {
+        Self { sandbox, ..self }
     }
 
     /// Sets the arbiter's cache.
@@ -284,20 +288,9 @@ impl Performer {
     }
 }
 
-/// The tools that change files.
-const EDITING: [&str; 2] = ["Edit", "Write"];
-
 fn grants_of(agents: &BTreeMap<String, AgentSetup>) -> Grants {
-    let granted = |agent: &AgentSetup| {
-        // Who has no tool for writing does not write by a command either.
-        let writes = EDITING.iter().any(|tool| tool_verdict(&agent.config, tool, &EDITING).is_allowed());
-        Permissions {
-            run: listed_programs(&agent.config, &agent.permissions),
-            write: if writes { agent.permissions.write.clone() } else { Some(Vec::new()) },
-            ..agent.permissions.clone()
-        }
-    };
-    agents.iter().map(|(name, agent)| (name.clone(), Arc::new(granted(agent)))).collect()
+    let granted = |agent: &AgentSetup| Arc::new(permissions_of_calls(&agent.config, &agent.permissions));
+    agents.iter().map(|(name, agent)| (name.clone(), granted(agent))).collect()
 }
 
 struct StreamedReply {

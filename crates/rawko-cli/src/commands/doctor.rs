@@ -290,11 +290,11 @@ fn bash() -> DoctorFinding {
 fn sandbox(rawko: &Rawko) -> DoctorFinding {
     let confined = "file tools can only reach what the permissions allow";
     match rawko.degraded().as_slice() {
-        [] => DoctorFinding::ok("sandbox", confined),
+        [] => DoctorFinding::ok("sandbox", format!("{confined}, and commands are confined to the same")),
         missing => DoctorFinding::warning(
             "sandbox",
             format!("{confined}, but {}", missing.join("; ")),
-            "if that matters, run rawko in a container or as a separate user; narrow `bashFilter` and `permissions`",
+            "set `permissions.require: enforced` (Linux), or run rawko in a container or as a separate user",
         ),
     }
 }

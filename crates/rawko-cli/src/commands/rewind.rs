@@ -104,7 +104,7 @@ fn named(rewound: &Rewound) -> String {
     match rewound.by_others.len().saturating_sub(LISTED) as u64 {
         0 => {}
         more => {
-            text.push_str(&format!("changed since, not by this session: {} more\n", counted(more, "file")))
+            text.push_str(&format!("changed since, not by this session: {} more\n", counted(more, "file")));
         }
     }
     text

@@ -10,7 +10,7 @@ use rawko::tools::{ToolContext, ToolRegistry};
 use rawko_core::agent::Permissions;
 use rawko_core::message::ToolCall;
 use rawko_core::policy::{
-    CONTROL_TOOLS, Verdict, call_verdict, effective_permissions, is_control_tool, listed_programs,
+    CONTROL_TOOLS, Verdict, call_verdict, effective_permissions, is_control_tool, permissions_of_calls,
     tool_verdict,
 };
 use rawko_core::tool::ToolAccess;
@@ -262,13 +262,12 @@ fn granted(rawko: &Rawko, agent: &LoadedAgent) -> Permissions {
 }
 
 fn context(rawko: &Rawko, agent: &LoadedAgent) -> ToolContext {
-    let granted = granted(rawko, agent);
-    let permissions = Permissions { run: listed_programs(&agent.config, &granted), ..granted };
+    let permissions = permissions_of_calls(&agent.config, &granted(rawko, agent));
     ToolContext {
         root: rawko.project().to_owned(),
         agent: agent.config.name.clone(),
         permissions: Arc::new(permissions),
-        sandbox: None,
+        sandbox: rawko.sandbox().ok().cloned(),
         progress: Arc::new(|_| {}),
     }
 }

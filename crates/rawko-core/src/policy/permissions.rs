@@ -5,6 +5,7 @@
 //! project lies. A pair that cannot be compared (one absolute, one relative) has nothing in common, which
 //! is the narrow answer.
 
+use super::tools::tool_verdict;
 use crate::agent::{AgentConfig, Permissions};
 
 /// What an agent may touch in the end.
@@ -33,10 +34,24 @@ pub fn effective_permissions(
     }
 }
 
+/// The tools that change files.
+const EDITING: [&str; 2] = ["Edit", "Write"];
+
+/// What the calls of `agent` may touch, given its effective permissions: only the programs that its `bashFilter` lists
+/// too, and nothing for writing if it has no tool that changes files. Such an agent does not write by a command either.
+#[must_use]
+pub fn permissions_of_calls(agent: &AgentConfig, granted: &Permissions) -> Permissions {
+    let writes = EDITING.iter().any(|tool| tool_verdict(agent, tool, &EDITING).is_allowed());
+    Permissions {
+        run: listed_programs(agent, granted),
+        write: if writes { granted.write.clone() } else { Some(Vec::new()) },
+        ..granted.clone()
+    }
+}
+
 /// The programs that Bash may run for `agent`: those that its `bashFilter` and `granted` both name. `None` where neither
 /// names any, and so every program may run.
-#[must_use]
-pub fn listed_programs(agent: &AgentConfig, granted: &Permissions) -> Option<Vec<String>> {
+fn listed_programs(agent: &AgentConfig, granted: &Permissions) -> Option<Vec<String>> {
     let filter = agent.tools.bash_filter.as_ref();
     let listed = filter.and_then(|filter| filter.allowed_commands.clone());
     narrow(granted.run.clone(), &listed, |a, b| a == b)
@@ -224,6 +239,21 @@ mod tests {
             "deny",
             json!([".env", "secrets", "k"]),
         );
+    }
+
+    #[test]
+    fn who_cannot_edit_cannot_write() {
+        for (tools, expected) in [
+            (json!({}), json!(["src"])),
+            (json!({"allowed": ["Read", "Bash"]}), json!([])),
+            (json!({"allowed": ["Bash", "Edit"]}), json!(["src"])),
+            (json!({"blocked": ["Write", "Edit"]}), json!([])),
+        ] {
+            let agent = json!({"name": "a", "systemPrompt": "x", "tools": tools});
+            let agent: AgentConfig = serde_json::from_value(agent).unwrap();
+            let got = permissions_of_calls(&agent, &permissions(json!({"write": ["src"]})));
+            assert_eq!(json!(got.write), expected, "{tools}");
+        }
     }
 
     #[track_caller]

@@ -84,7 +84,7 @@ impl Trial {
         let child = command.stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap();
         drop(command);
         control.send(&self.plan, shared).unwrap();
-        let first = control.next().unwrap();
+        let first = control.report().unwrap();
         let shared = control.take_shared().map(|(shared, _)| shared);
         let report = first.filter(|report| *report != Report::Ready);
         Running { child, control: Some(control), shared, report, output }
@@ -95,7 +95,7 @@ impl Trial {
     pub(super) fn beats(&self, running: &mut Running, name: &str) {
         while fs::metadata(self.project().join(name)).map_or(0, |file| file.len()) < 3 {
             if running.child.try_wait().unwrap().is_some() {
-                panic!("it ended: {:?} {:?}", running.report, running.control.as_mut().map(Control::next));
+                panic!("it ended: {:?} {:?}", running.report, running.control.as_mut().map(Control::report));
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
@@ -116,7 +116,7 @@ impl Running {
         self.output.read_to_end(&mut output).unwrap();
         let mut report = self.report.take();
         if let Some(control) = &mut self.control {
-            while let Some(next) = control.next().unwrap() {
+            while let Some(next) = control.report().unwrap() {
                 report = Some(next);
             }
         }

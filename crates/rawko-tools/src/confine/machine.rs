@@ -66,7 +66,7 @@ fn trial(helper: &Path, own: &OwnFolders, view: Vec<Step>) -> Result<(), Shortag
         let sent = control.send(&plan, None);
         let mut failure = None;
         let mut has_ended = false;
-        while let Ok(Some(report)) = control.next() {
+        while let Ok(Some(report)) = control.report() {
             match report {
                 Report::Failed { what } => failure = Some(what),
                 Report::Ended { code: Some(0), .. } => has_ended = true,

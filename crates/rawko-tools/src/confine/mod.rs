@@ -115,7 +115,7 @@ impl Sandbox {
             return control.send(plan, Some(&shared));
         }
         control.send(plan, None)?;
-        if let Some(Report::Ready) = control.next()?
+        if let Some(Report::Ready) = control.report()?
             && let Some((shared, listener)) = control.take_shared()
         {
             let granted: Hosts = Arc::new(Mutex::new(hosts.to_owned()));

@@ -134,8 +134,8 @@ impl Running {
         self.streams.take(take);
         let status = self.reap()?;
         let (mut code, mut signal) = (status.code(), status.signal());
-        if let Some(report) = self.of_sandbox()? {
-            (code, signal, leftovers) = report;
+        if let Some(end) = self.of_sandbox()? {
+            SandboxEnd { code, signal, leftovers } = end;
         }
         let cause = match end {
             WaitEnd::Exited => Cause::Exited { code, signal },
@@ -169,28 +169,30 @@ impl Running {
         }
     }
 
-    /// How a command in a sandbox ended: its exit code or signal, and how many processes it left.
+    /// What the sandbox's helper said of the command's end.
     ///
     /// # Errors
     /// If the sandbox could not be made, and the command did not run.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn of_sandbox(&mut self) -> io::Result<Option<(Option<i32>, Option<i32>, usize)>> {
+    fn of_sandbox(&mut self) -> io::Result<Option<SandboxEnd>> {
         use rawko_sandbox::Report;
         let Some(mut control) = self.control.take() else { return Ok(None) };
-        while let Some(report) = control.next()? {
+        while let Some(report) = control.report()? {
             match report {
                 Report::Ready => {}
                 Report::Failed { what } => {
                     return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
                 }
-                Report::Ended { code, signal, leftovers } => return Ok(Some((code, signal, leftovers))),
+                Report::Ended { code, signal, leftovers } => {
+                    return Ok(Some(SandboxEnd { code, signal, leftovers }));
+                }
             }
         }
         Ok(None)
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    fn of_sandbox(&mut self) -> io::Result<Option<(Option<i32>, Option<i32>, usize)>> {
+    fn of_sandbox(&mut self) -> io::Result<Option<SandboxEnd>> {
         Ok(None)
     }
 
@@ -212,6 +214,14 @@ impl Drop for Running {
             let _ = self.reap();
         }
     }
+}
+
+/// How a command in a sandbox ended.
+struct SandboxEnd {
+    code: Option<i32>,
+    signal: Option<i32>,
+    /// How many processes it left.
+    leftovers: usize,
 }
 
 /// Why waiting for a command ended.
