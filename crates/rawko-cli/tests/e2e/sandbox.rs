@@ -7,6 +7,16 @@ use testkit::ModelServer;
 use crate::answers::{bash, complete, developer, report, select};
 use crate::trial::{Ended, Trial};
 
+/// Whether the kernel lets this user make namespaces; else says that the test is skipped.
+fn is_possible() -> bool {
+    let made = std::process::Command::new("unshare").args(["--user", "--map-current-user", "true"]).output();
+    let is_possible = made.is_ok_and(|made| made.status.success());
+    if !is_possible {
+        testkit::skip("no user namespaces here");
+    }
+    is_possible
+}
+
 fn enforced(server: ModelServer) -> Trial {
     Trial::new(server).user_config("/permissions/require", json!("enforced"))
 }
@@ -26,6 +36,9 @@ fn tries(trial: impl FnOnce(ModelServer) -> Trial, command: &str) -> (Ended, Str
 
 #[test]
 fn a_command_stays_in_the_project() {
+    if !is_possible() {
+        return;
+    }
     let (ended, output) = tries(
         enforced,
         "echo mine > made; cat ../theirs; echo x > ../theirs; touch ../x /etc/x; ls -A ..; cat /etc/shadow; \
@@ -39,6 +52,9 @@ fn a_command_stays_in_the_project() {
 
 #[test]
 fn what_is_denied_cannot_be_read() {
+    if !is_possible() {
+        return;
+    }
     let trial = |server| {
         enforced(server)
             .file(".env", "KEY=CANARY")
@@ -54,6 +70,9 @@ fn what_is_denied_cannot_be_read() {
 
 #[test]
 fn what_decides_what_runs_is_not_written() {
+    if !is_possible() {
+        return;
+    }
     let command = "echo x > .rawko/config.yaml; mkdir -p .rawko/agents; touch .rawko/agents/a.md; mv .rawko gone; \
                    echo x > .git/hooks/pre-commit; git config core.pager evil; mv .git gone; \
                    echo work > made && git add made && git -c user.name=a -c user.email=a@b commit -qm made && \
@@ -69,6 +88,9 @@ fn what_decides_what_runs_is_not_written() {
 
 #[test]
 fn who_has_no_tool_for_writing_writes_nothing() {
+    if !is_possible() {
+        return;
+    }
     let agent = json!({"name": "looker", "whenToUse": "To look.", "systemPrompt": "Look.",
                        "tools": {"allowed": ["Read", "Bash"]}});
     let server = ModelServer::sequence([
@@ -86,6 +108,9 @@ fn who_has_no_tool_for_writing_writes_nothing() {
 
 #[test]
 fn the_network_is_what_is_granted() {
+    if !is_possible() {
+        return;
+    }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {
@@ -114,6 +139,9 @@ fn the_network_is_what_is_granted() {
 
 #[test]
 fn the_next_command_reaches_what_runs_in_the_background() {
+    if !is_possible() {
+        return;
+    }
     let serve = "python3 -c 'import http.server; http.server.HTTPServer((\"127.0.0.1\", 8099), \
                  http.server.SimpleHTTPRequestHandler).serve_forever()'";
     let job = crate::answers::call("Bash", &json!({"command": serve, "run_in_background": true}));
@@ -126,6 +154,9 @@ fn the_next_command_reaches_what_runs_in_the_background() {
 
 #[test]
 fn verification_is_confined_too() {
+    if !is_possible() {
+        return;
+    }
     let verify = json!(["cat ../theirs; touch ../x; grep -q mine made"]);
     let trial = |server| enforced(server).user_config("/verify", verify);
     let (ended, _) = tries(trial, "echo mine > made");
@@ -137,6 +168,9 @@ fn verification_is_confined_too() {
 
 #[test]
 fn caches_of_one_agent_do_not_reach_the_user() {
+    if !is_possible() {
+        return;
+    }
     let trial = |server| {
         let trial = enforced(server);
         std::fs::create_dir_all(trial.outside().join("cargo/registry")).unwrap();

@@ -21,6 +21,12 @@ pub(crate) fn main() {
     let mut arguments = Arguments::from_args();
     // A sandbox in each of many tests at once is no test of the sandbox.
     arguments.test_threads.get_or_insert(4);
+    let lists = arguments.list;
+    if let Some(why) = shortage().filter(|_| !lists) {
+        assert!(std::env::var_os("RAWKO_NO_SKIP").is_none(), "skipped, which RAWKO_NO_SKIP forbids: {why}");
+        println!("skipped: this machine has no sandbox: {why}");
+        return;
+    }
     let mut tests: Vec<Test> = TESTS
         .iter()
         .map(|(name, test)| {
@@ -56,6 +62,14 @@ const TESTS: [(&str, fn()); 18] = [
     ("the_number_of_processes_is_limited", the_number_of_processes_is_limited),
     ("a_sandbox_that_cannot_be_made_is_no_sandbox", a_sandbox_that_cannot_be_made_is_no_sandbox),
 ];
+
+/// Why nothing can be confined here.
+fn shortage() -> Option<String> {
+    match Trial::new().run("true").report {
+        Some(Report::Failed { what }) => Some(what),
+        _ => None,
+    }
+}
 
 fn as_nobody() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
