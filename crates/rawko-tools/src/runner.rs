@@ -50,6 +50,7 @@ impl CommandRunner {
             permissions: Arc::new(permissions),
             root: self.root.clone(),
             also: Vec::new(),
+            lasts: false,
         };
         Self { confined: Some(confined), ..self.clone() }
     }

@@ -91,6 +91,7 @@ impl ToolContext {
             permissions: Arc::clone(&self.permissions),
             root: self.root.clone(),
             also: Vec::new(),
+            lasts: true,
         })
     }
 }

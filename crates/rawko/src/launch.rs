@@ -6,14 +6,14 @@ use std::sync::Arc;
 use rawko_core::policy::effective_permissions;
 use rawko_core::session::Event;
 use rawko_core::setup::Setup;
-use rawko_tools::{CommandRunner, FileTracker};
+use rawko_tools::{CommandRunner, FileTracker, Sandbox};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::assemble::{self, Providers};
 use crate::cancel::Unfinished;
 use crate::checkpoint::Checkpoints;
-use crate::config::{Origin, Scope, user_data_dir};
+use crate::config::{Origin, Scope, user_cache_dir, user_data_dir};
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Driver, Start, now};
 use crate::error::Error;
@@ -45,7 +45,7 @@ pub(crate) struct Launch<'a> {
 impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch } = launch;
-        self.check_sandbox()?;
+        let sandbox = self.sandbox_of(setup)?;
         let registry = self.builder.registry(&tracker, &self.loaded.config.tools)?;
         registry.resumed(start.last_job());
         let redactor = Arc::new(self.redactor(&providers));
@@ -62,7 +62,7 @@ impl Rawko {
             forked_from,
             dry_run: self.builder.dry_run,
             limits: Some(setup.limits),
-            degraded: self.missing(),
+            degraded: self.missing(sandbox.is_some()),
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id)
             .after(start.earlier_executions())
@@ -85,7 +85,14 @@ impl Rawko {
             self.builder.dry_run,
         );
         let terms = setup.verify.clone().map(Into::into);
-        let guard = IntegrityGuard::new(checkpoints.clone(), self.project(), directory, self.runner(), terms);
+        let guard = IntegrityGuard::new(
+            checkpoints.clone(),
+            self.project(),
+            directory,
+            self.runner(sandbox.clone()),
+            terms,
+        )
+        .keeping(user_cache_dir(self.builder.environment.as_ref()).map(|cache| cache.join("baselines")));
         let performer = Performer::new(
             providers,
             registry,
@@ -95,7 +102,7 @@ impl Rawko {
             Arc::new(guard),
             Arc::clone(&redactor),
         )
-        .with_sandbox(self.sandbox().ok().cloned())
+        .with_sandbox(sandbox)
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));
@@ -125,13 +132,13 @@ impl Rawko {
     }
 
     /// What runs the verification commands: with the variables that the project's agents may see.
-    fn runner(&self) -> CommandRunner {
+    fn runner(&self, sandbox: Option<Sandbox>) -> CommandRunner {
         let config = &self.loaded.config;
         let granted = effective_permissions(&config.permissions, None, Some(&self.builder.permissions));
         let runner = CommandRunner::new(self.project(), granted.env.clone().unwrap_or_default());
-        match self.sandbox() {
-            Ok(sandbox) => runner.confined(sandbox.clone(), granted),
-            Err(_) => runner,
+        match sandbox {
+            Some(sandbox) => runner.confined(sandbox, granted),
+            None => runner,
         }
     }
 

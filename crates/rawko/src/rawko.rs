@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rawko_core::agent::Enforcement;
 use rawko_core::session::Event;
-use rawko_core::setup::{ModelChoice, ProjectContext, Setup};
+use rawko_core::setup::{AgentSetup, ModelChoice, ProjectContext, Setup};
 use rawko_core::text::{hex, truncate};
 use rawko_core::tool::ToolAccess;
 use rawko_provider::Provider;
@@ -90,15 +90,12 @@ impl Rawko {
         }
     }
 
-    /// The sandbox that the commands of this project's runs are confined by.
+    /// The sandbox that this machine offers for this project, whether it is asked for or not.
     ///
     /// # Errors
-    /// Why there is none: `permissions.require` does not ask for one, or this machine has not what it takes.
+    /// What is missing.
     pub fn sandbox(&self) -> Result<&Sandbox, &Shortage> {
         let made = || {
-            if !self.requires_sandbox() {
-                return Err(Shortage::not_asked());
-            }
             let variable = &self.builder.environment;
             let cache = user_cache_dir(variable.as_ref());
             Sandbox::new(self.project(), cache.as_deref(), &|name| variable(name).map(Into::into))
@@ -106,44 +103,63 @@ impl Rawko {
         self.sandbox.get_or_init(made).as_ref()
     }
 
-    fn requires_sandbox(&self) -> bool {
+    /// Whether `permissions.require` asks for the sandbox.
+    #[must_use]
+    pub fn requires_sandbox(&self) -> bool {
         self.loaded.config.permissions.require == Some(Enforcement::Enforced)
     }
 
-    /// Refuses to go on without a sandbox that is required.
-    pub(crate) fn check_sandbox(&self) -> Result<(), Error> {
-        match self.sandbox() {
-            Err(shortage) if self.requires_sandbox() => Err(Error::Setup {
-                message: format!(
-                    "permissions.require is `enforced`, but commands cannot be confined here: {shortage}"
-                ),
-                hint: "run `rawko doctor`; or remove permissions.require, and confine rawko as a whole"
-                    .to_owned(),
-            }),
-            Ok(_) | Err(_) => Ok(()),
-        }
+    /// The sandbox that commands are to be confined by, if the configuration asks for one.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] if it cannot be had: then nothing may run.
+    pub fn required_sandbox(&self) -> Result<Option<Sandbox>, Error> {
+        self.sandbox_if(self.requires_sandbox())
     }
 
-    /// What the operating system does not enforce on this machine, as text for people.
+    /// The same for a session, whose recorded permissions may ask for one too.
+    pub(crate) fn sandbox_of(&self, setup: &Setup) -> Result<Option<Sandbox>, Error> {
+        let is_recorded = |agent: &AgentSetup| agent.permissions.require == Some(Enforcement::Enforced);
+        self.sandbox_if(self.requires_sandbox() || setup.agents.values().any(is_recorded))
+    }
+
+    fn sandbox_if(&self, is_required: bool) -> Result<Option<Sandbox>, Error> {
+        if !is_required {
+            return Ok(None);
+        }
+        self.sandbox().cloned().map(Some).map_err(|shortage| Error::Setup {
+            message: format!("permissions.require is `enforced`, but commands cannot be confined here: {shortage}"),
+            hint: "remove permissions.require, and confine rawko as a whole: in a container, or as a separate user"
+                .to_owned(),
+        })
+    }
+
+    /// What the operating system does not enforce, as text for people.
     #[must_use]
     pub fn degraded(&self) -> Vec<String> {
-        match self.sandbox() {
-            Ok(_) => Vec::new(),
-            Err(shortage) => vec![format!(
-                "programs that Bash runs are filtered by name and given a bare environment, but not confined by the \
-                 operating system: they can read and write what you can, and reach the network ({shortage})"
-            )],
+        Self::not_enforced(self.requires_sandbox() && self.sandbox().is_ok())
+    }
+
+    fn not_enforced(is_confined: bool) -> Vec<String> {
+        if is_confined {
+            return Vec::new();
         }
+        vec![
+            "programs that Bash runs are filtered by name and given a bare environment, but not confined by the \
+             operating system: they can read and write what you can, and reach the network \
+             (`permissions.require: enforced` confines them)"
+                .to_owned(),
+        ]
     }
 
     /// All that a run in this project does without, for its first lines: what is not enforced, and git.
-    pub(crate) fn missing(&self) -> Vec<String> {
+    pub(crate) fn missing(&self, is_confined: bool) -> Vec<String> {
         let no_git = (!Checkpoints::is_available(self.project())).then(|| {
             "git is not installed: the files are not kept before a change, so `rawko rewind` and `rawko diff` have \
              nothing to show, and a result is claimed at best, never verified"
                 .to_owned()
         });
-        self.degraded().into_iter().chain(no_git).collect()
+        Self::not_enforced(is_confined).into_iter().chain(no_git).collect()
     }
 
     /// Prepares a run of `task`: builds the providers and opens the journal. The run itself happens when the result
@@ -157,6 +173,8 @@ impl Rawko {
         if task.is_empty() {
             return Err(Error::EmptyTask);
         }
+        // Before there is a session.
+        self.required_sandbox()?;
         let builder = &self.builder;
         let mut setup = self.setup()?;
         let providers = self.providers(&setup)?;
@@ -220,7 +238,7 @@ impl Rawko {
             created_at: now(),
             task: truncate(task, HEADER_TASK_CHARS),
             config_digest: digest(setup),
-            degraded: self.missing(),
+            degraded: self.missing(self.requires_sandbox()),
             seal: None,
             forked_from,
         };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::checkpoint::Checkpoints;
-use crate::journal::{JournalError, Repaired, SessionStore, read};
+use crate::journal::{JournalError, Repaired, SessionStore};
 
 /// Copies the intact records of the session `id` of `project` into a new session, with the checkpoints that they name.
 /// Nothing of the damaged one is changed.
@@ -13,12 +13,11 @@ use crate::journal::{JournalError, Repaired, SessionStore, read};
 pub fn repair(project: &Path, id: &str) -> Result<Repaired, JournalError> {
     let store = SessionStore::of_project(project);
     let old = store.find(id)?;
-    let mut repaired = store.repair(id)?;
-    let made = read(&repaired.journal)?;
-    let (folder, session) = (old.parent().unwrap_or(project), made.header.forked_from.as_ref());
-    let session = session.map(|from| from.session.as_str()).unwrap_or_default();
-    let copy = Checkpoints::of_journal(project, &repaired.journal, &made);
-    let shared = Checkpoints::new(project, folder, session).share_with(&copy);
-    repaired.not_shared = shared.err().map(|error| format!("its checkpoints are not shared: {error}"));
-    Ok(repaired)
+    store.repair_with(id, |path, made| {
+        let (folder, session) = (old.parent().unwrap_or(project), made.header.forked_from.as_ref());
+        let session = session.map(|from| from.session.as_str()).unwrap_or_default();
+        let copy = Checkpoints::of_journal(project, path, made);
+        let shared = Checkpoints::new(project, folder, session).share_with(&copy);
+        shared.err().map(|error| format!("its checkpoints are not shared: {error}"))
+    })
 }

@@ -288,14 +288,30 @@ fn bash() -> DoctorFinding {
 }
 
 fn sandbox(rawko: &Rawko) -> DoctorFinding {
-    let confined = "file tools can only reach what the permissions allow";
-    match rawko.degraded().as_slice() {
-        [] => DoctorFinding::ok("sandbox", format!("{confined}, and commands are confined to the same")),
-        missing => DoctorFinding::warning(
+    const CONFINED: &str = "file tools can only reach what the permissions allow";
+    match (rawko.requires_sandbox(), rawko.sandbox()) {
+        (true, Ok(_)) => {
+            DoctorFinding::ok("sandbox", format!("{CONFINED}, and commands are confined to the same"))
+        }
+        (true, Err(shortage)) => DoctorFinding::problem(
             "sandbox",
-            format!("{confined}, but {}", missing.join("; ")),
-            "set `permissions.require: enforced` (Linux), or run rawko in a container or as a separate user",
+            format!("permissions.require is `enforced`, but commands cannot be confined here: {shortage}"),
+            "remove permissions.require, and run rawko in a container or as a separate user",
         ),
+        (false, offer) => {
+            let missing = rawko.degraded().join("; ");
+            let (offered, advice) = match offer {
+                Ok(_) => (
+                    "this machine has what the sandbox needs".to_owned(),
+                    "if that matters, set `permissions.require: enforced`",
+                ),
+                Err(shortage) => (
+                    format!("this machine has no sandbox: {shortage}"),
+                    "if that matters, run rawko in a container or as a separate user",
+                ),
+            };
+            DoctorFinding::warning("sandbox", format!("{CONFINED}, but {missing}; {offered}"), advice)
+        }
     }
 }
 

@@ -182,3 +182,60 @@ fn caches_of_one_agent_do_not_reach_the_user() {
     assert!(output.contains("evil"), "{output}");
     assert!(!ended.trial.outside().join("cargo/config.toml").exists());
 }
+
+#[test]
+fn a_repository_that_a_command_makes_grants_nothing() {
+    if !is_possible() {
+        return;
+    }
+    for link in ["echo \"gitdir: $PWD/../private\" > .git", "ln -s ../private .git"] {
+        let server =
+            developer([bash(link), bash("cat ../private/key; echo x > ../private/made"), report("tried")]);
+        let trial = Trial::without_git(server).user_config("/permissions/require", json!("enforced"));
+        std::fs::create_dir(trial.outside().join("private")).unwrap();
+        std::fs::write(trial.outside().join("private/key"), "CANARY").unwrap();
+        let ended = trial.run("Try it.");
+        let (output, _) = ended.results("Bash").remove(1);
+        assert!(!output.contains("CANARY"), "{link}: {output}");
+        assert!(!ended.trial.outside().join("private/made").exists(), "{link}: {output}");
+    }
+}
+
+#[test]
+fn what_holds_something_denied_cannot_be_moved_away() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        enforced(server)
+            .file("config/secret.json", "CANARY")
+            .file("build/deep/server.pem", "CANARY")
+            .user_config("/permissions/deny", json!(["config/secret.json", "**/*.pem"]))
+    };
+    let command = "mv config c; mv build b; cat c/* b/deep/* build/deep/*; echo here";
+    let (ended, output) = tries(trial, command);
+    assert!(output.contains("here"), "{output}");
+    assert!(ended.trial.project().join("config/secret.json").exists(), "{output}");
+}
+
+#[test]
+fn a_resume_is_confined_as_the_run_was() {
+    if !is_possible() {
+        return;
+    }
+    let server = ModelServer::sequence([
+        select("developer"),
+        report("begun"),
+        select("developer"),
+        bash("touch ../escaped; cat ../theirs; echo here > made"),
+        report("tried"),
+        complete("well"),
+    ]);
+    let ended = enforced(server).args(&["--max-iterations", "1"]).run("Try it.");
+    std::fs::write(ended.trial.outside().join("theirs"), "CANARY").unwrap();
+    // Today's configuration no longer asks for it; the session does.
+    let trial = ended.trial.user_config("/permissions/require", serde_json::Value::Null);
+    let (_, stdout, stderr) = trial.ask(&["resume", "--max-iterations", "5", "--output", "stream-json"]);
+    assert!(trial.project().join("made").exists(), "{stdout}{stderr}");
+    assert!(!stdout.contains("CANARY") && !trial.outside().join("escaped").exists(), "{stdout}{stderr}");
+}

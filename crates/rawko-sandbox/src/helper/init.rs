@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, set_dumpable_behavior, set_parent_process_death_signal, wait,
+    DumpableBehavior, Pid, Signal, WaitOptions, set_dumpable_behavior, set_parent_process_death_signal,
+    setsid, wait,
 };
 
 use super::{FAILED, StepResult, during, report, rights, view};
@@ -43,6 +44,8 @@ pub(super) fn run(plan: &Plan, socket: &UnixStream, signals: &OwnedFd, command: 
 fn prepare(plan: &Plan) -> StepResult<()> {
     // The process outside is the only one of its thread group, so its death is what this signal stands for.
     during("tying the two processes together", set_parent_process_death_signal(Some(Signal::KILL)))?;
+    // Without a terminal: `/dev/tty` is that of the session.
+    during("leaving the terminal", setsid())?;
     view::build(plan)?;
     during("entering the working directory", std::env::set_current_dir(&plan.directory))?;
     // Nothing inside may trace this process or look into its descriptors.

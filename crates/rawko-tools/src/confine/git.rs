@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files and folders of a repository that name programs: read-only for every command.
-const DECIDING: [&str; 4] = ["config", "config.worktree", "hooks", "info/attributes"];
+const DECIDING: [&str; 5] = ["commondir", "config", "config.worktree", "hooks", "info/attributes"];
 
-/// The repository that a folder belongs to.
+/// The repository that a project belongs to, as it was before the first command: a command can make another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Repository {
     /// The top of the work tree.
@@ -21,27 +21,53 @@ pub(super) fn repository_of(folder: &Path) -> Option<Repository> {
     Some(Repository { top: top.to_owned(), folders: folders_of(&top.join(".git")) })
 }
 
-/// The folders of a repository whose `.git` is this: the folder itself, or those that a file names.
-pub(super) fn folders_of(dot_git: &Path) -> Vec<PathBuf> {
-    let Ok(text) = fs::read_to_string(dot_git) else { return real(dot_git).into_iter().collect() };
+/// The folders of a repository whose `.git` is this: the folder itself, or those of a linked work tree that know of it. A
+/// file may name any folder, so one that does not name the work tree back grants nothing.
+fn folders_of(dot_git: &Path) -> Vec<PathBuf> {
+    if dot_git.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
+        return if looks_bare(dot_git) { vec![dot_git.to_owned()] } else { Vec::new() };
+    }
+    let text = fs::read_to_string(dot_git).unwrap_or_default();
     let named = text
         .strip_prefix("gitdir:")
         .map(str::trim)
         .and_then(|named| dot_git.parent().map(|top| top.join(named)));
     let Some(own) = named.and_then(|named| real(&named)) else { return Vec::new() };
-    let common =
-        fs::read_to_string(own.join("commondir")).ok().and_then(|named| real(&own.join(named.trim())));
-    common.into_iter().chain([own]).collect()
+    let back =
+        fs::read_to_string(own.join("gitdir")).ok().and_then(|back| fs::canonicalize(back.trim()).ok());
+    let common = own.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent);
+    match common {
+        Some(common) if back == fs::canonicalize(dot_git).ok() && back.is_some() && looks_bare(common) => {
+            vec![common.to_owned()]
+        }
+        Some(_) | None => Vec::new(),
+    }
 }
 
 /// What must stay as it is in a folder of a repository, those of submodules included.
 pub(super) fn deciding(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         DECIDING.iter().map(|name| folder.join(name)).filter(|path| is_there(path)).collect();
-    if let Ok(modules) = fs::read_dir(folder.join("modules")) {
-        found.extend(modules.filter_map(Result::ok).flat_map(|module| deciding(&module.path())));
+    for inner in ["modules", "worktrees"] {
+        repositories_below(&folder.join(inner), MAX_DEPTH, &mut found);
     }
     found
+}
+
+/// How deep the names of submodules are looked for: a name may contain slashes.
+const MAX_DEPTH: usize = 8;
+
+fn repositories_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in
+        entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+    {
+        if entry.path().join("HEAD").is_file() {
+            found.extend(deciding(&entry.path()));
+        } else if depth > 0 {
+            repositories_below(&entry.path(), depth - 1, found);
+        }
+    }
 }
 
 /// Whether git would take the folder itself for a repository.

@@ -23,12 +23,6 @@ pub struct Offer {
 pub struct Shortage(String);
 
 impl Shortage {
-    /// Nobody asked for a sandbox.
-    #[must_use]
-    pub fn not_asked() -> Self {
-        Self("set `permissions.require: enforced` to have them confined".to_owned())
-    }
-
     pub(super) fn no_helper() -> Self {
         Self("this program does not call `run_helper_if_asked` at its start".to_owned())
     }

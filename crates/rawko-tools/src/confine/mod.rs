@@ -22,6 +22,7 @@ use rawko_sandbox::{Control, Network, Plan, Report, Shared};
 
 use crate::access::FileAccess;
 
+use git::Repository;
 pub use machine::{Offer, Shortage};
 use places::Places;
 use private::PrivateFolders;
@@ -42,6 +43,8 @@ struct RunSandbox {
     places: Places,
     private: PrivateFolders,
     survey: Mutex<Option<Survey>>,
+    /// The project's repository, as it was before the first command.
+    repository: Option<Repository>,
     /// The network of each agent's commands, by its name.
     networks: Mutex<BTreeMap<String, AgentNetwork>>,
 }
@@ -66,11 +69,13 @@ pub(crate) struct Confined {
     pub(crate) root: PathBuf,
     /// What it may read besides.
     pub(crate) also: Vec<PathBuf>,
+    /// Whether its home and caches last. Else they are new for each command: what one leaves decides nothing.
+    pub(crate) lasts: bool,
 }
 
 impl Sandbox {
-    /// The sandbox of a run in the project at `root`, if this machine has what it takes. `cache` is the user's folder for what can be made again;
-    /// `variable` reads the environment.
+    /// The sandbox of a run in the project at `root`, if this machine has what it takes. `cache` is the user's
+    /// folder for what can be made again; `variable` reads the environment.
     ///
     /// # Errors
     /// What is missing.
@@ -83,6 +88,7 @@ impl Sandbox {
         let private = PrivateFolders::new(cache, root).map_err(|error| Shortage::folders(&error))?;
         let offer = machine::try_out(helper, &private)?;
         let places = Places::new(variable);
+        let repository = std::fs::canonicalize(root).ok().and_then(|root| git::repository_of(&root));
         let helper = helper.to_owned();
         Ok(Self(Arc::new(RunSandbox {
             helper,
@@ -90,6 +96,7 @@ impl Sandbox {
             places,
             private,
             survey: Mutex::default(),
+            repository,
             networks: Mutex::default(),
         })))
     }
@@ -115,9 +122,13 @@ impl Sandbox {
             return control.send(plan, Some(&shared));
         }
         control.send(plan, None)?;
-        if let Some(Report::Ready) = control.report()?
-            && let Some((shared, listener)) = control.take_shared()
-        {
+        match control.report()? {
+            Some(Report::Failed { what }) => {
+                return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
+            }
+            Some(Report::Ready | Report::Ended { .. }) | None => {}
+        }
+        if let Some((shared, listener)) = control.take_shared() {
             let granted: Hosts = Arc::new(Mutex::new(hosts.to_owned()));
             let proxy = listener.map(|listener| Proxy::start(listener, Arc::clone(&granted))).transpose()?;
             let network = AgentNetwork { shared: Arc::new(shared), hosts: granted, _proxy: proxy };
@@ -142,16 +153,26 @@ impl Confined {
     pub(crate) fn plan(&self, directory: &Path, input: &[u8]) -> io::Result<Plan> {
         let run = &self.sandbox.0;
         let access = FileAccess::new(&self.root, &self.permissions).map_err(io::Error::other)?;
-        let own = run.private.of(&self.who)?;
+        let own = if self.lasts { run.private.of(&self.who)? } else { run.private.once()? };
+        let (_, has_patterns) = access.denied_places();
         let survey = {
             let mut last = run.survey.lock().unwrap_or_else(PoisonError::into_inner);
-            Survey::renewed(&mut last, access.root())
+            Survey::renewed(&mut last, access.root(), has_patterns)
         };
+        if survey.is_cut && has_patterns {
+            return Err(io::Error::other(
+                "the project has too many files to hide those that match the patterns of permissions.deny",
+            ));
+        }
         let builder = view::Builder {
             access: &access,
             places: &run.places,
             own: &own,
             survey: &survey,
+            repository: run
+                .repository
+                .as_ref()
+                .filter(|repository| access.root().starts_with(&repository.top)),
             also: &self.also,
             can_layer: run.offer.layers,
         };

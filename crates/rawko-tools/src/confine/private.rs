@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest as _, Sha256};
 
@@ -61,7 +62,20 @@ impl PrivateFolders {
         let run = self.run.0.join(folder_name(who));
         let lasting =
             self.lasting.as_ref().map_or_else(|| run.clone(), |lasting| lasting.join(folder_name(who)));
-        let own = OwnFolders {
+        OwnFolders::make(&lasting, &run)
+    }
+
+    /// Folders for one command.
+    pub(super) fn once(&self) -> io::Result<OwnFolders> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let folder = self.run.0.join(format!("once-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+        OwnFolders::make(&folder, &folder)
+    }
+}
+
+impl OwnFolders {
+    fn make(lasting: &Path, run: &Path) -> io::Result<Self> {
+        let own = Self {
             home: lasting.join("home"),
             caches: lasting.join("caches"),
             builds: run.join("builds"),
@@ -72,9 +86,7 @@ impl PrivateFolders {
         }
         Ok(own)
     }
-}
 
-impl OwnFolders {
     /// Where the changes to `folder` are kept.
     pub(super) fn changes(among: &Path, folder: &Path) -> Option<PathBuf> {
         let changes = among.join(folder_name(&folder.to_string_lossy()));

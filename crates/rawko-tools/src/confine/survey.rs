@@ -47,52 +47,71 @@ pub(super) struct Survey {
     /// Folders that look like a bare repository.
     pub(super) bare: Vec<PathBuf>,
     pub(super) builds: Vec<PathBuf>,
-    /// Everything else, for patterns of `deny`.
+    /// Everything, if patterns of `deny` are to be looked for.
     pub(super) files: Vec<PathBuf>,
+    /// Whether there was more than is looked at.
+    pub(super) is_cut: bool,
+    is_thorough: bool,
 }
 
 impl Survey {
-    /// The last survey, or a new one if that is too old.
-    pub(super) fn renewed(last: &mut Option<Self>, root: &Path) -> Self {
+    /// The last survey, or a new one if that is too old. A thorough one leaves no folder out.
+    pub(super) fn renewed(last: &mut Option<Self>, root: &Path, is_thorough: bool) -> Self {
         let fresh = last.as_ref().filter(|survey| {
-            survey.root == root && survey.taken.is_some_and(|taken| taken.elapsed() < LASTS)
+            survey.root == root
+                && survey.is_thorough == is_thorough
+                && survey.taken.is_some_and(|taken| taken.elapsed() < LASTS)
         });
         match fresh {
             Some(survey) => survey.clone(),
-            None => last.insert(Self::of(root)).clone(),
+            None => last.insert(Self::of(root, is_thorough)).clone(),
         }
     }
 
-    fn of(root: &Path) -> Self {
-        let mut survey = Self { root: root.to_owned(), ..Self::default() };
+    fn of(root: &Path, is_thorough: bool) -> Self {
+        let mut survey = Self { root: root.to_owned(), is_thorough, ..Self::default() };
+        // Whatever else there is: these are at the top.
+        let top = [".claude", ".git", ".rawko"].map(|name| root.join(name));
+        survey.protected.extend(top.into_iter().filter(|path| path.symlink_metadata().is_ok()));
         let mut left = MAX_ENTRIES;
-        survey.walk(root, 0, &mut left);
+        survey.walk(root, 0, false, &mut left);
         survey.taken = Some(Instant::now());
         survey
     }
 
-    fn walk(&mut self, folder: &Path, depth: usize, left: &mut usize) {
+    /// `is_made`: the folder lies in one that tools fill.
+    fn walk(&mut self, folder: &Path, depth: usize, is_made: bool, left: &mut usize) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.filter_map(Result::ok) {
             if *left == 0 {
+                self.is_cut = true;
                 return;
             }
             *left -= 1;
             let (path, name) = (entry.path(), entry.file_name());
             let Ok(kind) = entry.file_type() else { continue };
             let is_protected = crate::access::protected_name(Path::new(&name)).is_some();
-            self.files.push(path.clone());
+            if self.is_thorough {
+                self.files.push(path.clone());
+            }
             if is_protected {
-                self.protected.push(path);
+                if !self.protected.contains(&path) {
+                    self.protected.push(path);
+                }
             } else if kind.is_dir() {
                 let is = |names: &[&str]| names.iter().any(|n| name == *n);
-                if is(&BUILDS) {
+                let is_build = is(&BUILDS);
+                if is_build && !is_made {
                     self.builds.push(path.clone());
                 }
                 if git::looks_bare(&path) {
                     self.bare.push(path);
-                } else if depth < MAX_DEPTH && !is(&PACKAGES) && !is(&BUILDS) {
-                    self.walk(&path, depth + 1, left);
+                } else if self.is_thorough || !(is_build || is(&PACKAGES)) {
+                    if depth == MAX_DEPTH {
+                        self.is_cut = true;
+                    } else {
+                        self.walk(&path, depth + 1, is_made || is_build || is(&PACKAGES), left);
+                    }
                 }
             }
         }

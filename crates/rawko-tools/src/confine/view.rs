@@ -1,5 +1,6 @@
 //! Computes what one command sees.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rawko_sandbox::Step;
@@ -16,6 +17,7 @@ pub(super) struct Builder<'a> {
     pub(super) places: &'a Places,
     pub(super) own: &'a OwnFolders,
     pub(super) survey: &'a Survey,
+    pub(super) repository: Option<&'a git::Repository>,
     /// Besides what is granted.
     pub(super) also: &'a [PathBuf],
     /// Whether this machine has file systems in layers.
@@ -26,16 +28,32 @@ impl Builder<'_> {
     /// The steps, in order.
     pub(super) fn steps(&self) -> Vec<Step> {
         let root = self.access.root();
-        let repository = git::repository_of(root);
-        let top = repository.as_ref().map_or(root, |repository| repository.top.as_path());
+        let top = self.repository.map_or(root, |repository| repository.top.as_path());
         let mut steps = self.surroundings(top);
         self.project(top, &mut steps);
-        if let Some(repository) = &repository {
-            self.repository(repository, &mut steps);
+        let mut kept = Vec::new();
+        if let Some(repository) = self.repository {
+            self.repository(repository, &mut kept);
         }
-        self.protected(&mut steps);
-        self.hidden(&mut steps);
+        self.protected(&mut kept);
+        self.hidden(&mut kept);
+        steps.extend(self.pins(&kept).into_iter().map(Step::Pin));
+        steps.extend(kept);
         steps
+    }
+
+    /// The folders of the project that hold something protected or hidden: they cannot be moved away with it.
+    fn pins(&self, kept: &[Step]) -> BTreeSet<PathBuf> {
+        let root = self.access.root();
+        let mut pins = BTreeSet::new();
+        for step in kept {
+            if let Step::Protect(path) | Step::Hide(path) | Step::Pin(path) = step {
+                let above =
+                    path.ancestors().skip(1).take_while(|above| above.starts_with(root) && *above != root);
+                pins.extend(above.map(Path::to_owned));
+            }
+        }
+        pins
     }
 
     /// All but the project.
@@ -43,11 +61,12 @@ impl Builder<'_> {
         let places = self.places;
         let mut covered = places.covered.clone();
         covered.extend(neighbourhood(top).map(Path::to_owned));
-        // A folder in a covered one needs no cover of its own, but the home is a folder of its own kind.
         covered.sort();
         covered.dedup();
         let home = places.home.as_deref();
-        covered.retain(|path| Some(path.as_path()) != home);
+        // The home is a folder of the command's own, which has nothing in it that is to be covered.
+        covered.retain(|path| !home.is_some_and(|home| path.starts_with(home)));
+        // A folder in a covered one needs no cover of its own.
         let outermost: Vec<&PathBuf> = covered
             .iter()
             .filter(|path| !covered.iter().any(|other| *path != other && path.starts_with(other)))
@@ -67,19 +86,22 @@ impl Builder<'_> {
         for cache in &places.caches {
             let is_inner = places.caches.iter().any(|other| other != cache && cache.starts_with(other));
             if !is_inner {
-                steps.push(self.layer(&self.own.caches, cache));
+                steps.extend(self.layer(&self.own.caches, cache));
             }
         }
         steps
     }
 
     /// A folder that the command may change for itself, or can only read where there are no layers.
-    fn layer(&self, among: &Path, folder: &Path) -> Step {
-        let changes = OwnFolders::changes(among, folder).filter(|_| self.can_layer && folder.is_dir());
-        match changes {
+    fn layer(&self, among: &Path, folder: &Path) -> Option<Step> {
+        // These characters separate folders in the options of a layered file system.
+        let can_layer = self.can_layer && !folder.to_string_lossy().contains([':', ',', '\\']);
+        // Gone since the survey.
+        let is_folder = folder.symlink_metadata().ok()?.is_dir();
+        Some(match OwnFolders::changes(among, folder).filter(|_| can_layer && is_folder) {
             Some(changes) => Step::Layer { folder: folder.to_owned(), changes },
             None => Step::Show(folder.to_owned()),
-        }
+        })
     }
 
     /// The project, and what is granted outside of it.
@@ -102,7 +124,7 @@ impl Builder<'_> {
             steps.push(Step::Grant(root.to_owned()));
         } else {
             let builds = self.survey.builds.iter().filter(|_| sees_all && self.can_layer);
-            steps.extend(builds.map(|folder| self.layer(&self.own.builds, folder)));
+            steps.extend(builds.filter_map(|folder| self.layer(&self.own.builds, folder)));
         }
         let others = writable.iter().filter(|path| !root.starts_with(path) && path.exists());
         steps.extend(others.map(|path| Step::Grant(path.clone())));
@@ -133,7 +155,8 @@ impl Builder<'_> {
         let is_granted = |path: &Path| self.access.writable().iter().any(|granted| path.starts_with(granted));
         let of_git = |path: &Path| path.file_name().is_some_and(|name| name == ".git");
         for path in self.survey.protected.iter().filter(|path| is_granted(path)) {
-            if path.symlink_metadata().is_ok_and(|kind| kind.is_symlink()) {
+            // Gone since the survey, or a link, which leads to nothing that is granted.
+            if path.symlink_metadata().map_or(true, |kind| kind.is_symlink()) {
                 continue;
             }
             if of_git(path) && path.parent() == Some(root) {
@@ -147,7 +170,7 @@ impl Builder<'_> {
                 steps.push(Step::Protect(path.clone()));
             }
         }
-        let bare = self.survey.bare.iter().filter(|path| is_granted(path));
+        let bare = self.survey.bare.iter().filter(|path| is_granted(path) && path.is_dir());
         steps.extend(bare.map(|path| Step::Protect(path.clone())));
     }
 

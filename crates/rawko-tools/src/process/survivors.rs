@@ -27,7 +27,7 @@ pub struct Survivor {
 /// The mark that all commands of this process carry, for [`end_survivors`]; `None` where the limits leave no room for it.
 #[must_use]
 pub fn command_mark() -> Option<u64> {
-    ProcessTag::new().map(ProcessTag::mark)
+    ProcessTag::new().and_then(ProcessTag::mark)
 }
 
 /// Waits until the commands with this mark have ended, whose process is gone, and kills those that nothing else has

@@ -38,9 +38,10 @@ impl ProcessTag {
         })
     }
 
-    /// What the tags of all commands of this process have in common.
-    pub(super) fn mark(self) -> u64 {
-        self.soft
+    /// What the tags of all commands of one process have in common. Limits that are equal are no tag: that is what every
+    /// process has that nobody tagged.
+    pub(super) fn mark(self) -> Option<u64> {
+        (self.soft < self.hard).then_some(self.soft)
     }
 
     /// Shell commands that tag the shell that runs them. They fail if the limits cannot be set.

@@ -126,10 +126,17 @@ mod linux {
         pid.as_raw_nonzero().get()
     }
 
-    /// The processes that are alive and carry a tag with this mark.
+    /// The processes of this user that are alive and carry a tag with this mark.
     pub(in super::super) fn marked(mark: u64) -> Vec<Stat> {
-        let has_mark = |stat: &Stat| ProcessTag::of(stat.pid).is_some_and(|tag| tag.mark() == mark);
-        processes().filter(|stat| !stat.is_dead && has_mark(stat)).collect()
+        let has_mark = |stat: &Stat| ProcessTag::of(stat.pid).is_some_and(|tag| tag.mark() == Some(mark));
+        let user = rustix::process::geteuid().as_raw();
+        let is_own = |stat: &Stat| {
+            let process = std::fs::metadata(format!("/proc/{}", raw(stat.pid)));
+            process.is_ok_and(|process| std::os::unix::fs::MetadataExt::uid(&process) == user)
+        };
+        let me = rustix::process::getpid();
+        let alive = processes().filter(|stat| !stat.is_dead && stat.pid != me);
+        alive.filter(|stat| has_mark(stat) && is_own(stat)).collect()
     }
 
     /// Signals a process unless its id has passed to another one.
@@ -139,8 +146,9 @@ mod linux {
             Ok(fd) if stat(member.pid).is_some_and(|s| s.started == member.started) => {
                 pidfd_send_signal(fd, signal)
             }
-            Ok(_) | Err(rustix::io::Errno::SRCH) => Ok(()),
-            Err(_) => kill_process(member.pid, signal),
+            // A kernel without such descriptors.
+            Err(rustix::io::Errno::NOSYS) => kill_process(member.pid, signal),
+            Ok(_) | Err(_) => Ok(()),
         };
         // The process has ended already, or belongs to another user.
         let _ = result;

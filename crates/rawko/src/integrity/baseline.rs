@@ -1,5 +1,6 @@
 //! The verification commands on the tree that a run began with, run in a copy or taken over from an earlier session of the
-//! project that ran them on the same tree. Stored is how they ended and what they counted, not what they printed.
+//! project that ran them on the same tree. Stored is how they ended and what they counted, not what they printed. It is
+//! stored in the user's own folder: what lies in the project may have come with a clone.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -15,13 +16,12 @@ use super::Terms;
 use super::replica::Replica;
 use super::surroundings::Surroundings;
 use crate::checkpoint::{Checkpoints, Version};
+use crate::private::create_private_dir;
 
 /// Longest time of the commands on the tree that the run began with.
 const TIME: Duration = Duration::from_secs(120);
-/// Where a session's directory keeps the result.
-const FILE: &str = "baseline.json";
-/// Sessions that are looked into, the newest first.
-const MAX_SESSIONS: usize = 20;
+/// Results that are kept, the newest of all projects.
+const MAX_KEPT: usize = 500;
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1024 * 1024;
 
@@ -31,8 +31,10 @@ pub(super) struct BaselineRun {
     pub(super) runner: CommandRunner,
     pub(super) terms: Terms,
     pub(super) surroundings: Surroundings,
-    /// The session's directory, beside those of other sessions.
-    pub(super) directory: PathBuf,
+    /// The project.
+    pub(super) project: PathBuf,
+    /// Where results are kept, if the user has a folder for that.
+    pub(super) kept: Option<PathBuf>,
 }
 
 /// A stored result.
@@ -50,14 +52,13 @@ impl BaselineRun {
     }
 
     async fn run_to_the_end(self) -> Option<Baseline> {
-        let Self { checkpoints, runner, terms, surroundings, directory } = self;
-        let key = key(&terms, &surroundings);
-        let wanted = key.clone();
-        let sessions = directory.parent().map(Path::to_owned);
+        let Self { checkpoints, runner, terms, surroundings, project, kept } = self;
+        let key = key(&project, &terms, &surroundings);
+        let (wanted, folder) = (key.clone(), kept.clone());
         let made = tokio::task::spawn_blocking(move || {
             let trees = checkpoints.trees().ok().flatten()?;
             let tree = trees.first_name().to_owned();
-            if let Some(found) = sessions.and_then(|sessions| find(&sessions, &wanted, &tree)) {
+            if let Some(found) = folder.and_then(|folder| find(&folder, &wanted, &tree)) {
                 return Some(Err(found));
             }
             let replica =
@@ -77,9 +78,9 @@ impl BaselineRun {
         }
         let _ = tokio::task::spawn_blocking(move || {
             drop(replica);
-            if let Ok(text) = serde_json::to_vec(&stored) {
+            if let Some(folder) = kept {
                 // Without it the next session runs the commands again.
-                let _ = crate::private::write_new(&directory.join(FILE), &text);
+                let _ = keep(&folder, &stored);
             }
         })
         .await;
@@ -88,8 +89,10 @@ impl BaselineRun {
 }
 
 /// Names what has a say in a baseline beside the tree.
-fn key(terms: &Terms, surroundings: &Surroundings) -> String {
+fn key(project: &Path, terms: &Terms, surroundings: &Surroundings) -> String {
     let mut digest = Sha256::new();
+    digest.update(project.as_os_str().as_encoded_bytes());
+    digest.update("\0");
     for command in &terms.commands {
         digest.update(command);
         digest.update("\0");
@@ -98,19 +101,34 @@ fn key(terms: &Terms, surroundings: &Surroundings) -> String {
     hex::encode(digest.finalize())
 }
 
-/// What one of the newest sessions stored for this key and tree.
-fn find(sessions: &Path, key: &str, tree: &str) -> Option<Baseline> {
-    let entries = std::fs::read_dir(sessions).ok()?.flatten();
-    let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
-    // They begin with the time.
-    names.sort();
-    names.iter().rev().take(MAX_SESSIONS).find_map(|name| {
-        let mut text = String::new();
-        let file = std::fs::File::open(sessions.join(name).join(FILE)).ok()?;
-        file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
-        let Stored { key: stored, baseline } = serde_json::from_str(&text).ok()?;
-        (stored == key && baseline.tree == tree).then_some(baseline)
-    })
+fn path_of(folder: &Path, key: &str, tree: &str) -> PathBuf {
+    folder.join(format!("{}.json", hex::encode(&Sha256::digest(format!("{key} {tree}"))[..16])))
+}
+
+/// What an earlier session stored for this key and tree.
+fn find(folder: &Path, key: &str, tree: &str) -> Option<Baseline> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path_of(folder, key, tree)).ok()?;
+    file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    let Stored { key: stored, baseline } = serde_json::from_str(&text).ok()?;
+    (stored == key && baseline.tree == tree).then_some(baseline)
+}
+
+/// Stores a result, and removes the oldest where there are too many.
+fn keep(folder: &Path, stored: &Stored) -> std::io::Result<()> {
+    create_private_dir(folder)?;
+    let path = path_of(folder, &stored.key, &stored.baseline.tree);
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    serde_json::to_writer(&mut file, stored)?;
+    file.persist(path)?;
+    let entries = std::fs::read_dir(folder)?.flatten();
+    let mut kept: Vec<_> =
+        entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    kept.sort();
+    for (_, oldest) in kept.iter().take(kept.len().saturating_sub(MAX_KEPT)) {
+        std::fs::remove_file(oldest)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -119,21 +137,21 @@ mod tests {
     use rawko_core::facts::CommandRun;
 
     #[test]
-    fn a_baseline_is_found_by_commands_surroundings_and_tree() {
-        let sessions = tempfile::tempdir().unwrap();
+    fn a_baseline_is_found_by_project_commands_surroundings_and_tree() {
+        let folder = tempfile::tempdir().unwrap();
         let baseline = Baseline { runs: vec![CommandRun::default()], tree: "t".to_owned() };
         let terms = |command: &str| Terms { commands: vec![command.to_owned()], ..Terms::default() };
-        let key = |command: &str| key(&terms(command), &Surroundings::default());
-        let stored = Stored { key: key("make"), baseline: baseline.clone() };
-        for name in ["20250101-1", "20250102-1"] {
-            std::fs::create_dir(sessions.path().join(name)).unwrap();
-        }
-        std::fs::write(sessions.path().join("20250102-1").join(FILE), "{").unwrap();
-        std::fs::write(sessions.path().join("20250101-1").join(FILE), serde_json::to_vec(&stored).unwrap())
-            .unwrap();
-        let found = |command: &str, tree: &str| find(sessions.path(), &key(command), tree);
-        assert_eq!(found("make", "t"), Some(baseline));
-        assert_eq!(found("make", "other"), None);
-        assert_eq!(found("ninja", "t"), None);
+        let key =
+            |project: &str, command: &str| key(Path::new(project), &terms(command), &Surroundings::default());
+        let found =
+            |project: &str, command: &str, tree: &str| find(folder.path(), &key(project, command), tree);
+        assert_eq!(found("/p", "make", "t"), None);
+        keep(folder.path(), &Stored { key: key("/p", "make"), baseline: baseline.clone() }).unwrap();
+        assert_eq!(found("/p", "make", "t"), Some(baseline));
+        assert_eq!(found("/q", "make", "t"), None);
+        assert_eq!(found("/p", "make", "other"), None);
+        assert_eq!(found("/p", "ninja", "t"), None);
+        std::fs::write(path_of(folder.path(), &key("/p", "make"), "t"), "{").unwrap();
+        assert_eq!(found("/p", "make", "t"), None);
     }
 }

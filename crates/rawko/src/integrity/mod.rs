@@ -66,6 +66,8 @@ pub(crate) struct IntegrityGuard {
     project: PathBuf,
     /// The session's directory.
     directory: PathBuf,
+    /// Where baselines are kept for later sessions.
+    kept: Option<PathBuf>,
     home: Option<PathBuf>,
     cargo_home: Option<PathBuf>,
     path: OsString,
@@ -89,6 +91,7 @@ impl IntegrityGuard {
             checkpoints,
             project: project.to_owned(),
             directory: directory.to_owned(),
+            kept: None,
             home: std::env::var_os("HOME").map(PathBuf::from),
             cargo_home: std::env::var_os("CARGO_HOME").map(PathBuf::from),
             path: std::env::var_os("PATH").unwrap_or_default(),
@@ -97,6 +100,11 @@ impl IntegrityGuard {
             before: Mutex::new(None),
             baseline: Mutex::new(JoinSet::new()),
         }
+    }
+
+    /// Keeps baselines in this folder of the user's for later sessions.
+    pub(crate) fn keeping(self, kept: Option<PathBuf>) -> Self {
+        Self { kept, ..self }
     }
 
     /// Runs the verification commands.
@@ -122,7 +130,8 @@ impl IntegrityGuard {
             runner: self.runner.clone(),
             terms,
             surroundings: self.recorded().map(|before| (*before).clone()).unwrap_or_default(),
-            directory: self.directory.clone(),
+            project: self.project.clone(),
+            kept: self.kept.clone(),
         };
         self.baseline.lock().unwrap_or_else(PoisonError::into_inner).spawn(run.run());
     }

@@ -1,7 +1,7 @@
 //! Repair: the sound beginning of a damaged journal, copied into a new session. The damaged one is only read.
 
 use std::fs::OpenOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rawko_core::machine::State;
 use rawko_core::session::{Event, LostWork};
@@ -12,7 +12,7 @@ use super::file::open_own;
 use super::fold::fold;
 use super::lock::SessionLock;
 use super::lost_records::LostRecords;
-use super::reader::{Prefix, prefix};
+use super::reader::{Journal, Prefix, prefix, read};
 use super::record::{FORMAT, ForkedFrom, JournalHeader, Record, StepRecord};
 use super::store::SessionStore;
 use super::writer::JournalWriter;
@@ -55,6 +55,15 @@ impl SessionStore {
     /// [`JournalError::Sound`] where there is nothing to repair, [`JournalError::Locked`] where it is running; where not
     /// even the header is sound, what is wrong with it.
     pub fn repair(&self, id: &str) -> Result<Repaired, JournalError> {
+        self.repair_with(id, |_, _| None)
+    }
+
+    /// The same. `share` takes along what is not in the journal, before the copy is a session, and says why it could not.
+    pub(crate) fn repair_with(
+        &self,
+        id: &str,
+        share: impl FnOnce(&Path, &Journal) -> Option<String>,
+    ) -> Result<Repaired, JournalError> {
         let path = self.find(id)?;
         let file = open_own(&path, OpenOptions::new().read(true))?;
         let _lock = SessionLock::acquire(&path)?;
@@ -83,13 +92,16 @@ impl SessionStore {
             }),
             ..journal.header.clone()
         };
+        let mut not_shared = None;
         let copy = self.create_filled(&header, |writer| {
             write_all(writer, &journal.records)?;
             // The damaged record may have been this one: then its effects were begun.
-            match &folded.unrecorded {
-                Some(undone) => writer.step(&StepRecord::of(&undone.effects, &undone.notes)),
-                None => Ok(()),
+            if let Some(undone) = &folded.unrecorded {
+                writer.step(&StepRecord::of(&undone.effects, &undone.notes))?;
             }
+            writer.commit()?;
+            not_shared = share(writer.path(), &read(writer.path())?);
+            Ok(())
         })?;
         Ok(Repaired {
             session: header.session,
@@ -101,7 +113,7 @@ impl SessionStore {
             lost: lost.kinds,
             lost_work,
             state: folded.session.state(),
-            not_shared: None,
+            not_shared,
         })
     }
 }

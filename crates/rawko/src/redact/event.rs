@@ -6,6 +6,7 @@
 //! core refuses it.
 
 use rawko_core::ErrorInfo;
+use rawko_core::facts::Verification;
 use rawko_core::message::{Content, Message, ToolCall};
 use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost};
 use rawko_core::setup::Setup;
@@ -74,7 +75,12 @@ impl Redactor {
                 self.clean(message);
             }
             Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
-                self.clean_all(verification.runs.iter_mut().map(|run| &mut run.output));
+                let Verification { runs, baseline, original, flaky, .. } = verification;
+                let before = baseline.iter_mut().flat_map(|baseline| &mut baseline.runs);
+                let again = original.iter_mut().flat_map(|original| &mut original.runs);
+                let all = runs.iter_mut().chain(flaky).chain(before).chain(again);
+                self.clean_all(all.map(|run| &mut run.output));
+                self.clean_all(original.iter_mut().filter_map(|original| original.problem.as_mut()));
             }
             Event::SessionResumed { changed_files, verify: _, limits: _, lost } => {
                 self.keep_clean(changed_files);
@@ -231,8 +237,10 @@ mod tests {
             json!({"type": "TreeInspected", "effect": 3, "inspection": {"tree": "t", "execution": figures, "run": figures,
                 "files": [CANARY], "executionFiles": [CANARY]}}),
         );
+        let runs = json!([{"command": "make test", "exitCode": 1, "output": CANARY, "durationMs": 1}]);
         check(json!({"type": "VerificationFinished", "effect": 3, "verification": {
-            "runs": [{"command": "make test", "exitCode": 1, "output": CANARY, "durationMs": 1}]}}));
+            "runs": runs, "flaky": runs, "baseline": {"runs": runs, "tree": "t"},
+            "original": {"runs": runs, "problem": CANARY}}}));
         check(json!({"type": "SessionResumed", "changedFiles": [CANARY]}));
         check(json!({"type": "CancelRequested", "reason": CANARY}));
         let recalled = |path: &str| json!({"path": path, "title": CANARY, "score": 1.0, "files": [CANARY]});

@@ -13,7 +13,8 @@ use super::joined;
 /// Words in the names of files that hold what is expected.
 const EXPECTATIONS: &[&str] =
     &["want", "expect", "golden", "reference", "snapshot", "baseline", "fixture", "correct"];
-/// Endings of files that hold data and nothing else.
+/// Endings of files that hold data and nothing else. Data outside of test folders may be the work's own, unless its name
+/// says that it is expected.
 const DATA: &[&str] =
     &["txt", "csv", "tsv", "out", "dat", "golden", "want", "expected", "snap", "jsonl", "ndjson", "bin"];
 /// Endings of source code.
@@ -89,7 +90,7 @@ pub(in super::super) fn mentioned(
     for literal in [text, &pieced].iter().flat_map(|text| patterns.literal.captures_iter(text)) {
         let Some(literal) = literal.get(1) else { continue };
         let places = ancestors(folder).map(|place| joined(place, literal.as_str()));
-        found.extend(places.filter(|place| is_data(place) && is_file(place)));
+        found.extend(places.filter(|place| is_data(place, folder) && is_file(place)));
     }
     for import in patterns.python.captures_iter(text).filter(|_| path.ends_with(".py")) {
         for module in import.iter().skip(1).flatten() {
@@ -142,11 +143,15 @@ fn ancestors(folder: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn is_data(path: &str) -> bool {
+/// `folder`: that of the check which names it.
+fn is_data(path: &str, folder: &str) -> bool {
     let name = name(path).to_lowercase();
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_beside = !folder.is_empty() && path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     let is_the_works = WORK.iter().any(|word| name.contains(word));
-    !is_the_works && !SOURCE.contains(&ending) && (DATA.contains(&ending) || is_expectation(path))
+    !is_the_works
+        && !SOURCE.contains(&ending)
+        && ((is_beside && DATA.contains(&ending)) || is_expectation(path))
 }
 
 /// The words of a name: `testUtil-a.py` has four.
