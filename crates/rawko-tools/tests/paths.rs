@@ -194,12 +194,14 @@ fn refused(outcome: &ToolOutcome) -> bool {
     outcome.is_error && !outcome.content.contains("OUTSIDE") && !outcome.content.contains("INSIDE")
 }
 
-/// Someone appends lines while the agent reads and edits: no line may be lost.
+/// Someone appends lines while the agent reads and edits: no line may be lost. One may: who opened the file before it was
+/// replaced, and writes after the last look at it, writes to a file that is gone.
 async fn check_race(sample: &Sample, place: &Place, race: &Race) -> Result<(), String> {
     use std::io::Write as _;
     let file = place.base.join(&race.append);
     let bench = place.bench(sample);
     let path = place.fill(&sample.path);
+    let mut lost = Vec::new();
     for round in 0..race.tries {
         fs::write(&file, "one\ntwo\n").unwrap();
         bench.call("Read", json!({"file_path": path})).await;
@@ -214,10 +216,10 @@ async fn check_race(sample: &Sample, place: &Place, race: &Race) -> Result<(), S
         appender.join().unwrap();
         let text = fs::read_to_string(&file).unwrap();
         if !text.contains(&line) {
-            return Err(format!("round {round}: the appended line is lost: {text:?}"));
+            lost.push(format!("round {round}: the appended line is lost: {text:?}"));
         }
     }
-    Ok(())
+    if lost.len() > 1 { Err(lost.join("\n")) } else { Ok(()) }
 }
 
 #[tokio::test]

@@ -226,6 +226,8 @@ fn a_resume_is_confined_as_the_run_was() {
     let server = ModelServer::sequence([
         select("developer"),
         report("begun"),
+        // The evaluation, after which the limit ends the run; then the selection of the resumed one.
+        select("developer"),
         select("developer"),
         bash("touch ../escaped; cat ../theirs; echo here > made"),
         report("tried"),

@@ -36,8 +36,16 @@ impl Proxy {
         let work = move || {
             let open = Arc::new(AtomicUsize::new(0));
             for connection in accepting.incoming() {
-                // The listener was shut down.
-                let Ok(connection) = connection else { return };
+                let connection = match connection {
+                    Ok(connection) => connection,
+                    // The listener was shut down.
+                    Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
+                    // This connection was lost, or there are too many files: the next may do better.
+                    Err(_) => {
+                        std::thread::sleep(Duration::from_millis(10));
+                        continue;
+                    }
+                };
                 if open.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
                     continue;
                 }
@@ -161,18 +169,15 @@ impl Target {
             None => (address.strip_prefix("http://")?, "/".to_owned()),
         };
         let (host, port) = split(authority, Some(80))?;
-        // One request a connection: a second one might be for another host.
-        let kept: Vec<&str> = rest
-            .lines()
-            .filter(|line| {
-                let name = line.split(':').next().unwrap_or_default();
-                !["proxy-connection", "connection", "keep-alive"]
-                    .iter()
-                    .any(|dropped| name.eq_ignore_ascii_case(dropped))
-            })
-            .filter(|line| !line.is_empty())
-            .collect();
-        let head = format!("{method} {path} {version}\r\n{}\r\nConnection: close\r\n\r\n", kept.join("\r\n"));
+        // The server gets the host that was judged, and is told to end after this request: the next might be for another.
+        let is_kept = |line: &&str| {
+            const REPLACED: [&str; 4] = ["connection", "host", "keep-alive", "proxy-connection"];
+            let name = line.split(':').next().unwrap_or_default().trim();
+            !line.is_empty() && !REPLACED.iter().any(|replaced| name.eq_ignore_ascii_case(replaced))
+        };
+        let kept: String = rest.lines().filter(is_kept).map(|line| format!("{line}\r\n")).collect();
+        let head =
+            format!("{method} {path} {version}\r\nHost: {authority}\r\n{kept}Connection: close\r\n\r\n");
         Some(Self { host, port, head: Some(head.into_bytes()) })
     }
 }
@@ -291,7 +296,10 @@ mod tests {
             "GET http://127.0.0.1:{port}/a?b HTTP/1.1\r\nHost: x\r\nProxy-Connection: keep-alive\r\n\r\n"
         );
         let answer = ask(&["127.0.0.1"], &request);
-        assert_eq!(answer, "GET /a?b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        assert_eq!(
+            answer,
+            format!("GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")
+        );
         let port = server();
         let answer = ask(&["localhost"], &format!("CONNECT localhost:{port} HTTP/1.1\r\n\r\nhello"));
         assert_eq!(answer, "HTTP/1.1 200 Connection established\r\n\r\nhello");
