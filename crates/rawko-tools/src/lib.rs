@@ -7,6 +7,7 @@ mod background;
 mod bash;
 mod builtin;
 mod call;
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_sandbox.rs")]
 mod confine;
 mod custom;
 mod edit;

@@ -161,7 +161,8 @@ impl Confined {
         };
         if survey.is_cut && has_patterns {
             return Err(io::Error::other(
-                "the project has too many files to hide those that match the patterns of permissions.deny",
+                "the project has too many files to find those that match the patterns of permissions.deny: \
+                 list the paths instead",
             ));
         }
         let builder = view::Builder {

@@ -29,24 +29,26 @@ pub(crate) use pipe_status::is_recorded;
 pub use registry::{kill_all_now, settle};
 pub(crate) use run::{Cause, Finished, Running};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub use survivors::{Survivor, command_mark, end_survivors};
+pub use survivors::{command_mark, end_survivors};
 
 /// Does nothing on this system: see `orphan_reaper.rs`.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OrphanReaper;
 
+/// A process that outlived the one that started its command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Survivor {
+    /// Its process id.
+    pub process: u32,
+    /// Its command line; the beginning of a long one.
+    pub command: String,
+}
+
 /// No process is found on this system: see `survivors.rs`.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod no_survivors {
-    /// A process that outlived the one that started its command.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Survivor {
-        /// Its process id.
-        pub process: u32,
-        /// Its command line; the beginning of a long one.
-        pub command: String,
-    }
+    use super::Survivor;
 
     /// Commands carry no mark on this system.
     #[must_use]
@@ -61,4 +63,4 @@ mod no_survivors {
     }
 }
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub use no_survivors::{Survivor, command_mark, end_survivors};
+pub use no_survivors::{command_mark, end_survivors};

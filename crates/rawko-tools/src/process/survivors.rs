@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::Survivor;
 use super::tag::ProcessTag;
 use super::tree::{KILL_PATIENCE, POLL_INTERVAL, marked, send};
 
@@ -14,15 +15,6 @@ use super::tree::{KILL_PATIENCE, POLL_INTERVAL, marked, send};
 const REAPER_PATIENCE: Duration = Duration::from_millis(500);
 /// Bytes of a command line that are shown.
 const SHOWN: usize = 200;
-
-/// A process that outlived the one that started its command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Survivor {
-    /// Its process id.
-    pub process: u32,
-    /// Its command line; the beginning of a long one.
-    pub command: String,
-}
 
 /// The mark that all commands of this process carry, for [`end_survivors`]; `None` where the limits leave no room for it.
 #[must_use]

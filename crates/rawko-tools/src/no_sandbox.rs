@@ -1,0 +1,51 @@
+//! This system has no sandbox: what `confine/` is elsewhere, as far as other modules name it.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rawko_core::agent::Permissions;
+
+/// A sandbox, of which there is none on this system.
+#[derive(Debug, Clone)]
+pub struct Sandbox(Infallible);
+
+/// What a sandbox has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    /// Whether changes to caches can be kept apart.
+    pub layers: bool,
+}
+
+/// Why there is no sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Shortage(String);
+
+/// Who runs a command in a sandbox.
+#[derive(Debug, Clone)]
+pub(crate) struct Confined {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) who: String,
+    pub(crate) permissions: Arc<Permissions>,
+    pub(crate) root: PathBuf,
+    pub(crate) also: Vec<PathBuf>,
+    pub(crate) lasts: bool,
+}
+
+impl Sandbox {
+    /// No sandbox.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn new(_: &Path, _: Option<&Path>, _: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, Shortage> {
+        Err(Shortage("this system has none".to_owned()))
+    }
+
+    /// What this machine offers.
+    #[must_use]
+    pub fn offer(&self) -> Offer {
+        match self.0 {}
+    }
+}
