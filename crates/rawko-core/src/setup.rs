@@ -69,11 +69,13 @@ pub enum Edition {
     /// Patience is for a whole outage, iterations are counted for each task, and what a command checks or writes is
     /// decided by one table wherever it matters.
     Third,
+    /// What a cut off execution changed is read from the tree; a fork's times and iterations are its own.
+    Fourth,
 }
 
 impl Edition {
     /// The edition of new runs.
-    pub const NEWEST: Self = Self::Third;
+    pub const NEWEST: Self = Self::Fourth;
 
     /// Whether it is the first, which journals do not name.
     // serde requires this signature.
