@@ -70,6 +70,7 @@ fn answer(purpose: &Purpose) -> Message {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), rawko::Error> {
+    rawko::tools::run_helper_if_asked();
     let rawko = Rawko::builder().project(".").provider(Arc::new(Rules)).build()?;
     let outcome = rawko.run("Plan the release")?.await?;
     println!("{}: {}", outcome.status.as_str(), outcome.summary);

@@ -47,6 +47,7 @@ impl Tool for CountRows {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    rawko::tools::run_helper_if_asked();
     let script: Script = serde_json::from_value(json!([
         { "for": "select", "decision": { "decision": "SELECT_MODE", "mode": "analyst", "reason": "it knows the tables" } },
         { "for": "analyst", "tools": [{ "name": "CountRows", "input": { "table": "users" } }] },

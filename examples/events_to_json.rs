@@ -14,6 +14,7 @@ use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    rawko::tools::run_helper_if_asked();
     let script: Script = serde_json::from_value(json!([
         { "for": "select", "decision": { "decision": "SELECT_MODE", "mode": "planner", "reason": "first" } },
         { "for": "planner", "tools": [{ "name": "Report", "input": { "outcome": "success", "summary": "planned" } }] },

@@ -12,6 +12,7 @@ use rawko::{Rawko, Status};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode, rawko::Error> {
+    rawko::tools::run_helper_if_asked();
     let task = std::env::args().nth(1).unwrap_or_else(|| "Implement user authentication".to_owned());
     let rawko = Rawko::builder().project(".").build()?;
     let outcome = rawko.run(&task)?.await?;

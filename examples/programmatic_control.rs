@@ -14,6 +14,7 @@ use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    rawko::tools::run_helper_if_asked();
     let script: Script = serde_json::from_value(json!([
         { "for": "select", "decision": { "decision": "SELECT_MODE", "mode": "developer", "reason": "first" } },
         { "for": "developer", "tools": [{ "name": "Glob", "input": { "pattern": "**/*" } }] },

@@ -3,7 +3,7 @@
 use clap::{ArgAction, Args};
 use rawko::RawkoBuilder;
 use rawko::config::{NotATimeSpan, Overrides, PlainNumber, TimeLimit, TimeSpan};
-use rawko_core::agent::Permissions;
+use rawko_core::agent::{Permissions, SandboxUse};
 
 use crate::workspace::Workspace;
 
@@ -86,6 +86,9 @@ pub(crate) struct PermissionArgs {
     #[arg(long = "allow-run", value_name = "PROGRAMS", require_equals = true)]
     #[arg(value_delimiter = ',', action = ArgAction::Append)]
     run: Option<Vec<String>>,
+    /// Run commands without a sandbox: they can read, write and reach what you can
+    #[arg(long)]
+    no_sandbox: bool,
 }
 
 impl ConfigArgs {
@@ -128,6 +131,7 @@ impl PermissionArgs {
             env,
             run: self.run,
             require: None,
+            sandbox: self.no_sandbox.then_some(SandboxUse::Off),
         }
     }
 }

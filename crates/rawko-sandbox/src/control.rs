@@ -17,10 +17,14 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::HELPER;
 use crate::plan::Plan;
+
+/// The signal that has the helper end everything at once. Where there are no namespaces, it must not be killed itself.
+pub const END_NOW: Signal = Signal::QUIT;
 
 /// The longest plan.
 pub(crate) const MAX_PLAN: usize = 64 << 20;

@@ -17,8 +17,10 @@ mod helper;
 mod sys;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub use control::{Control, Report, Shared, command};
-pub use plan::{Network, Plan, Step};
+pub use control::{Control, END_NOW, Report, Shared, command};
+pub use plan::{Network, Plan, Step, Wall};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use sys::landlock_version;
 
 /// The first argument of the helper.
 pub const HELPER: &str = "__sandbox";

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 /// helper's process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
+    /// By what the command is confined.
+    pub wall: Wall,
     /// The command's working directory.
     pub directory: PathBuf,
     /// The file system as the command sees it, built in this order. Before the first step everything is there and
@@ -21,6 +23,18 @@ pub struct Plan {
     pub input: Vec<u8>,
     /// The most processes at the same time. The kernel does not hold root to it.
     pub max_processes: u64,
+}
+
+/// By what the operating system confines a command, besides a filter of system calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Wall {
+    /// Namespaces, and Landlock where the machine has it.
+    Namespaces,
+    /// Landlock alone. Then nothing lies over a folder: what is covered or hidden cannot be read, but in a folder that
+    /// is granted; what is protected in a granted folder can be written; layers are read-only; and variables that name
+    /// a private place name its content instead.
+    Landlock,
 }
 
 /// One step in building what a command sees. A later step lies over the earlier ones.
@@ -59,10 +73,10 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Network {
-    /// A loopback interface of its own.
+    /// A loopback interface of its own. With Landlock alone: nothing.
     Own,
     /// The same, and a port there at which the parent listens, if the namespaces are new. The port is in the variables
-    /// that name a proxy.
+    /// that name a proxy. With Landlock alone: this port of the machine, where the parent listens already.
     Proxy {
         /// The port.
         port: u16,

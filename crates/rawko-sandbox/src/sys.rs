@@ -113,6 +113,15 @@ pub(crate) fn set_mount_attributes(
     check(result).map(drop)
 }
 
+/// The version of Landlock that the kernel has; 0 where it has none.
+#[must_use]
+pub fn landlock_version() -> i32 {
+    const VERSION: libc::c_long = 1;
+    // SAFETY: with this flag the call takes no memory.
+    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0_usize, 0_usize, VERSION) };
+    i32::try_from(version).unwrap_or(0).max(0)
+}
+
 /// Brings the loopback interface up.
 pub(crate) fn loopback_up() -> io::Result<()> {
     let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;

@@ -84,6 +84,7 @@ impl Tool for Bash {
 
     fn check(&self, input: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
         let input: BashInput = parse_checked("Bash", input)?;
+        context.may_run_commands()?;
         // Every directory counts as existing: one that is missing now may exist when the call runs.
         stays_inside(&input.command, context, &|_| true)
     }
@@ -220,7 +221,9 @@ fn command_line(
         environment: environment(std::env::vars_os(), named),
         timeout,
         reaper: reaper.clone(),
-        confined: context.confined(),
+        confined: context
+            .confined()
+            .map_err(|why| ToolOutcome::error(ErrorCode::PermissionError, format!("Bash: {why}.")))?,
     })
 }
 

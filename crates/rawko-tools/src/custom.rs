@@ -22,7 +22,7 @@ use crate::process::{
     Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, OutputStream, Program,
     environment,
 };
-use crate::tool::{BoxFuture, Tool, ToolContext};
+use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Bytes of an answer that the model gets.
@@ -81,7 +81,7 @@ impl CommandTool {
         };
         let directory = context.root.clone();
         let reaper = self.reaper.clone();
-        let confined = context.confined();
+        let confined = context.confined()?;
         Ok(CommandLine { program, directory, environment, timeout: Some(self.timeout), reaper, confined })
     }
 }
@@ -89,6 +89,10 @@ impl CommandTool {
 impl Tool for CommandTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn check(&self, _: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
+        context.may_run_commands()
     }
 
     fn run<'a>(&'a self, input: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {

@@ -9,6 +9,7 @@ mod builtin;
 mod call;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_sandbox.rs")]
 mod confine;
+mod confinement;
 mod custom;
 mod edit;
 
@@ -31,6 +32,7 @@ mod write;
 pub use access::{AccessError, FileAccess, OpenedFile, protected_name};
 pub use builtin::builtin_tools;
 pub use confine::{Offer, Sandbox, Shortage};
+pub use confinement::Confinement;
 pub use custom::CommandTool;
 pub use process::{Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell};
 pub use rawko_sandbox::run_helper_if_asked;

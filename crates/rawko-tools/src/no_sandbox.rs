@@ -12,8 +12,10 @@ use rawko_core::agent::Permissions;
 pub struct Sandbox(Infallible);
 
 /// What a sandbox has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
+    /// Why there are no namespaces.
+    pub without_namespaces: Option<String>,
     /// Whether changes to caches can be kept apart.
     pub layers: bool,
 }
@@ -43,9 +45,21 @@ impl Sandbox {
         Err(Shortage("this system has none".to_owned()))
     }
 
+    /// By what commands are confined.
+    #[must_use]
+    pub fn walls(&self) -> String {
+        match self.0 {}
+    }
+
+    /// What is not enforced.
+    #[must_use]
+    pub fn lost(&self) -> Vec<String> {
+        match self.0 {}
+    }
+
     /// What this machine offers.
     #[must_use]
-    pub fn offer(&self) -> Offer {
+    pub fn offer(&self) -> &Offer {
         match self.0 {}
     }
 }

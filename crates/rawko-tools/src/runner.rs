@@ -13,6 +13,7 @@ use rawko_core::agent::Permissions;
 use rawko_core::facts::{CommandRun, TestCounts, parse_test_counts};
 
 use crate::confine::{Confined, Sandbox};
+use crate::confinement::Confinement;
 use crate::process::{
     Cause, CommandLine, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
 };
@@ -31,50 +32,51 @@ pub struct CommandRunner {
     /// A folder whose programs are found before any other.
     programs: Option<PathBuf>,
     reaper: OrphanReaper,
-    confined: Option<Confined>,
+    /// The sandbox, if there is one; or why no command runs.
+    confined: Result<Option<Confined>, String>,
 }
 
 impl CommandRunner {
     /// Runs commands in `root`. They get the variables `named`, except those whose names indicate a secret.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, named: Vec<String>) -> Self {
-        Self { root: root.into(), named, programs: None, reaper: OrphanReaper::default(), confined: None }
+        Self { root: root.into(), named, programs: None, reaper: OrphanReaper::default(), confined: Ok(None) }
     }
 
-    /// The same, in a sandbox: the commands may write the directory that they run in, and nothing else.
+    /// The same, confined like this: in a sandbox the commands may write the directory that they run in, and nothing else.
     #[must_use]
-    pub fn confined(&self, sandbox: Sandbox, permissions: Permissions) -> Self {
-        let confined = Confined {
-            sandbox,
+    pub fn confined(&self, confinement: &Confinement, permissions: Permissions) -> Self {
+        let confined = |sandbox: &Sandbox| Confined {
+            sandbox: sandbox.clone(),
             who: "verification".to_owned(),
             permissions: Arc::new(permissions),
             root: self.root.clone(),
             also: Vec::new(),
             lasts: false,
         };
-        Self { confined: Some(confined), ..self.clone() }
+        Self { confined: confinement.sandbox().map(|sandbox| sandbox.map(confined)), ..self.clone() }
     }
 
     /// The same in another directory. What they may read in this one stays readable: the other may have links to it.
     #[must_use]
     pub fn within(&self, root: impl Into<PathBuf>) -> Self {
         let root = root.into();
-        let confined = self.confined.clone().map(|confined| {
-            let also = confined.also.into_iter().chain([confined.root]).collect();
-            Confined { root: root.clone(), also, ..confined }
-        });
-        Self { root, confined, ..self.clone() }
+        let mut inner = self.clone();
+        if let Ok(Some(confined)) = &mut inner.confined {
+            confined.also.push(std::mem::replace(&mut confined.root, root.clone()));
+        }
+        Self { root, ..inner }
     }
 
     /// The same, with programs that are found before any other.
     #[must_use]
     pub fn finding(&self, programs: impl Into<PathBuf>) -> Self {
         let programs = programs.into();
-        let confined = self.confined.clone().map(|mut confined| {
+        let mut finding = self.clone();
+        if let Ok(Some(confined)) = &mut finding.confined {
             confined.also.push(programs.clone());
-            confined
-        });
-        Self { programs: Some(programs), confined, ..self.clone() }
+        }
+        Self { programs: Some(programs), ..finding }
     }
 
     /// Runs commands in order, up to the first that fails. Each may take `timeout`.
@@ -105,13 +107,20 @@ impl CommandRunner {
 
     /// Runs a command until it ends or `timeout` has passed. Dropping the future ends it, with everything it started.
     pub async fn run(&self, command: &str, timeout: Duration) -> CommandRun {
+        let confined = match &self.confined {
+            Ok(confined) => confined.clone(),
+            Err(why) => {
+                let (command, output) = (command.to_owned(), format!("[not run: {why}]"));
+                return CommandRun { command, exit_code: None, output, duration_ms: 0, counts: None };
+            }
+        };
         let line = CommandLine {
             program: Program::Shell { text: command.to_owned(), records_pipe: false },
             directory: self.root.clone(),
             environment: self.environment(),
             timeout: Some(timeout),
             reaper: self.reaper.clone(),
-            confined: self.confined.clone(),
+            confined,
         };
         let begun = Instant::now();
         let handle = KillHandle::default();

@@ -10,7 +10,8 @@ use rawko_core::tool::{ToolOutcome, ToolSpec};
 use serde_json::Value;
 
 use crate::access::AccessError;
-use crate::confine::{Confined, Sandbox};
+use crate::confine::Confined;
+use crate::confinement::Confinement;
 
 /// A boxed future, so that tools can be kept in one registry.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -76,22 +77,31 @@ pub struct ToolContext {
     pub agent: String,
     /// What the agent may access; what is not granted is denied. `run` holds the programs that all of its lists name.
     pub permissions: Arc<Permissions>,
-    /// The sandbox of the run's commands; without one they are not confined.
-    pub sandbox: Option<Sandbox>,
+    /// What holds the run's commands to the permissions.
+    pub confinement: Confinement,
     /// Reports progress to those who watch; never blocks.
     pub progress: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl ToolContext {
-    /// The sandbox of a command that the agent runs.
-    pub(crate) fn confined(&self) -> Option<Confined> {
-        self.sandbox.clone().map(|sandbox| Confined {
-            sandbox,
+    /// The sandbox of a command that the agent runs, if it has one.
+    ///
+    /// # Errors
+    /// Why the command may not run.
+    pub(crate) fn confined(&self) -> Result<Option<Confined>, String> {
+        Ok(self.confinement.sandbox()?.map(|sandbox| Confined {
+            sandbox: sandbox.clone(),
             who: format!("agent {}", self.agent),
             permissions: Arc::clone(&self.permissions),
             root: self.root.clone(),
             also: Vec::new(),
             lasts: true,
-        })
+        }))
+    }
+
+    /// Refuses a call that would run a command where none may run.
+    pub(crate) fn may_run_commands(&self) -> Result<(), CallRefusal> {
+        let refusal = |message| CallRefusal { rule: "permissions.sandbox".to_owned(), message };
+        self.confinement.sandbox().map(drop).map_err(refusal)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rawko_core::policy::effective_permissions;
 use rawko_core::session::Event;
 use rawko_core::setup::Setup;
-use rawko_tools::{CommandRunner, FileTracker, Sandbox};
+use rawko_tools::{CommandRunner, Confinement, FileTracker};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -45,7 +45,7 @@ pub(crate) struct Launch<'a> {
 impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch } = launch;
-        let sandbox = self.sandbox_of(setup)?;
+        let confinement = self.confinement_of(setup)?;
         let registry = self.builder.registry(&tracker, &self.loaded.config.tools)?;
         registry.resumed(start.last_job());
         let redactor = Arc::new(self.redactor(&providers));
@@ -62,7 +62,8 @@ impl Rawko {
             forked_from,
             dry_run: self.builder.dry_run,
             limits: Some(setup.limits),
-            degraded: self.missing(sandbox.is_some()),
+            confined: confinement.walls(),
+            degraded: self.missing(&confinement),
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id)
             .after(start.earlier_executions())
@@ -89,7 +90,7 @@ impl Rawko {
             checkpoints.clone(),
             self.project(),
             directory,
-            self.runner(sandbox.clone()),
+            self.runner(&confinement),
             terms,
         )
         .keeping(user_cache_dir(self.builder.environment.as_ref()).map(|cache| cache.join("baselines")));
@@ -102,7 +103,7 @@ impl Rawko {
             Arc::new(guard),
             Arc::clone(&redactor),
         )
-        .with_sandbox(sandbox)
+        .confined(confinement)
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));
@@ -132,14 +133,11 @@ impl Rawko {
     }
 
     /// What runs the verification commands: with the variables that the project's agents may see.
-    fn runner(&self, sandbox: Option<Sandbox>) -> CommandRunner {
+    fn runner(&self, confinement: &Confinement) -> CommandRunner {
         let config = &self.loaded.config;
         let granted = effective_permissions(&config.permissions, None, Some(&self.builder.permissions));
-        let runner = CommandRunner::new(self.project(), granted.env.clone().unwrap_or_default());
-        match sandbox {
-            Some(sandbox) => runner.confined(sandbox, granted),
-            None => runner,
-        }
+        CommandRunner::new(self.project(), granted.env.clone().unwrap_or_default())
+            .confined(confinement, granted)
     }
 
     /// The arbiter's cache, of its own for a server that the project names.

@@ -38,6 +38,7 @@ mod builder;
 mod cancel;
 pub mod checkpoint;
 pub mod config;
+mod confinement;
 mod continuing;
 mod decision_cache;
 mod driver;

@@ -16,7 +16,7 @@ use rawko_core::setup::AgentSetup;
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
-use rawko_tools::{CommandRunner, Sandbox, ToolContext, ToolRegistry};
+use rawko_tools::{CommandRunner, Confinement, ToolContext, ToolRegistry};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::checkpoint::Checkpoints;
@@ -52,8 +52,8 @@ pub(crate) struct Performer {
     /// How the verification commands ended.
     pub(crate) seen: SeenTrees,
     redactor: Arc<Redactor>,
-    /// Confines the agents' commands.
-    sandbox: Option<Sandbox>,
+    /// What holds the agents' commands to their permissions.
+    confinement: Confinement,
     /// The arbiter's cache.
     cache: Option<DecisionCache>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
@@ -82,7 +82,7 @@ impl Performer {
         redactor: Arc<Redactor>,
     ) -> Self {
         Self {
-            sandbox: None,
+            confinement: Confinement::Off,
             providers,
             tools,
             root,
@@ -100,8 +100,8 @@ impl Performer {
     }
 
     /// Confines the agents' commands.
-    pub(crate) fn with_sandbox(self, sandbox: Option<Sandbox>) -> Self {
-        Self { sandbox, ..self }
+    pub(crate) fn confined(self, confinement: Confinement) -> Self {
+        Self { confinement, ..self }
     }
 
     /// Sets the arbiter's cache.
@@ -283,8 +283,8 @@ impl Performer {
     fn context(&self, agent: &str) -> Option<ToolContext> {
         let permissions = self.grants.lock().unwrap_or_else(PoisonError::into_inner).get(agent).cloned()?;
         let (root, agent) = (self.root.clone(), agent.to_owned());
-        let sandbox = self.sandbox.clone();
-        Some(ToolContext { root, agent, permissions, sandbox, progress: Arc::new(|_: &str| {}) })
+        let confinement = self.confinement.clone();
+        Some(ToolContext { root, agent, permissions, confinement, progress: Arc::new(|_: &str| {}) })
     }
 }
 

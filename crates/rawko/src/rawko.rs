@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use rawko_core::agent::Enforcement;
 use rawko_core::session::Event;
-use rawko_core::setup::{AgentSetup, ModelChoice, ProjectContext, Setup};
+use rawko_core::setup::{ModelChoice, ProjectContext, Setup};
 use rawko_core::text::{hex, truncate};
 use rawko_core::tool::ToolAccess;
 use rawko_provider::Provider;
@@ -14,8 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::assemble;
 use crate::builder::RawkoBuilder;
-use crate::checkpoint::Checkpoints;
-use crate::config::{Loaded, user_cache_dir};
+use crate::config::Loaded;
 use crate::driver::{Start, now};
 use crate::error::Error;
 use crate::instructions;
@@ -44,7 +42,7 @@ const HEADER_TASK_CHARS: usize = 200;
 pub struct Rawko {
     pub(crate) builder: RawkoBuilder,
     pub(crate) loaded: Loaded,
-    sandbox: OnceLock<Result<Sandbox, Shortage>>,
+    pub(crate) sandbox: OnceLock<Result<Sandbox, Shortage>>,
 }
 
 impl Rawko {
@@ -90,78 +88,6 @@ impl Rawko {
         }
     }
 
-    /// The sandbox that this machine offers for this project, whether it is asked for or not.
-    ///
-    /// # Errors
-    /// What is missing.
-    pub fn sandbox(&self) -> Result<&Sandbox, &Shortage> {
-        let made = || {
-            let variable = &self.builder.environment;
-            let cache = user_cache_dir(variable.as_ref());
-            Sandbox::new(self.project(), cache.as_deref(), &|name| variable(name).map(Into::into))
-        };
-        self.sandbox.get_or_init(made).as_ref()
-    }
-
-    /// Whether `permissions.require` asks for the sandbox.
-    #[must_use]
-    pub fn requires_sandbox(&self) -> bool {
-        self.loaded.config.permissions.require == Some(Enforcement::Enforced)
-    }
-
-    /// The sandbox that commands are to be confined by, if the configuration asks for one.
-    ///
-    /// # Errors
-    /// [`Error::Setup`] if it cannot be had: then nothing may run.
-    pub fn required_sandbox(&self) -> Result<Option<Sandbox>, Error> {
-        self.sandbox_if(self.requires_sandbox())
-    }
-
-    /// The same for a session, whose recorded permissions may ask for one too.
-    pub(crate) fn sandbox_of(&self, setup: &Setup) -> Result<Option<Sandbox>, Error> {
-        let is_recorded = |agent: &AgentSetup| agent.permissions.require == Some(Enforcement::Enforced);
-        self.sandbox_if(self.requires_sandbox() || setup.agents.values().any(is_recorded))
-    }
-
-    fn sandbox_if(&self, is_required: bool) -> Result<Option<Sandbox>, Error> {
-        if !is_required {
-            return Ok(None);
-        }
-        self.sandbox().cloned().map(Some).map_err(|shortage| Error::Setup {
-            message: format!("permissions.require is `enforced`, but commands cannot be confined here: {shortage}"),
-            hint: "remove permissions.require, and confine rawko as a whole: in a container, or as a separate user"
-                .to_owned(),
-        })
-    }
-
-    /// What the operating system does not enforce, as text for people.
-    #[must_use]
-    pub fn degraded(&self) -> Vec<String> {
-        Self::not_enforced(self.requires_sandbox() && self.sandbox().is_ok())
-    }
-
-    fn not_enforced(is_confined: bool) -> Vec<String> {
-        if is_confined {
-            return Vec::new();
-        }
-        vec![
-            "programs that Bash runs are filtered by name and given a bare environment, but not confined by the \
-             operating system: they can read and write what you can, and reach the network \
-             (`permissions.require: enforced` confines them)"
-                .to_owned(),
-        ]
-    }
-
-    /// All that a run in this project does without, for its first lines: what is not enforced, and git.
-    pub(crate) fn missing(&self, is_confined: bool) -> Vec<String> {
-        let no_git = (!Checkpoints::is_available(self.project())).then(|| {
-            "git is not installed: the files are not kept before a change, so `rawko rewind` and `rawko diff` have \
-             nothing to show, and a result is claimed at best, never verified"
-                .to_owned()
-        });
-        Self::not_enforced(is_confined).into_iter().chain(no_git).collect()
-    }
-
     /// Prepares a run of `task`: builds the providers and opens the journal. The run itself happens when the result
     /// is awaited.
     ///
@@ -174,7 +100,7 @@ impl Rawko {
             return Err(Error::EmptyTask);
         }
         // Before there is a session.
-        self.required_sandbox()?;
+        let confinement = self.confinement()?;
         let builder = &self.builder;
         let mut setup = self.setup()?;
         let providers = self.providers(&setup)?;
@@ -182,6 +108,9 @@ impl Rawko {
         let task = &redactor.text(task);
         redactor.setup(&mut setup)?;
         self.check_prices(&setup)?;
+        if !confinement.runs_commands() {
+            setup.verify = None;
+        }
         if builder.dry_run {
             setup.limits.max_iterations = 1;
             setup.tools.retain(|tool| tool.access == ToolAccess::ReadOnly);
@@ -202,7 +131,7 @@ impl Rawko {
             Some(scratch) => SessionStore::at(scratch.path().to_owned()),
             None => self.sessions(),
         };
-        let header = self.header(&id, task, &setup, None);
+        let header = self.header(&id, task, &setup, None)?;
         let journal = store.create(&header)?;
         let start = Start::New(Event::TaskStarted {
             task: task.to_owned(),
@@ -230,7 +159,8 @@ impl Rawko {
         task: &str,
         setup: &Setup,
         forked_from: Option<ForkedFrom>,
-    ) -> JournalHeader {
+    ) -> Result<JournalHeader, Error> {
+        let degraded = self.missing(&self.confinement_of(setup)?);
         let header = JournalHeader {
             format: FORMAT,
             rawko: env!("CARGO_PKG_VERSION").to_owned(),
@@ -238,13 +168,13 @@ impl Rawko {
             created_at: now(),
             task: truncate(task, HEADER_TASK_CHARS),
             config_digest: digest(setup),
-            degraded: self.missing(self.requires_sandbox()),
+            degraded,
             seal: None,
             forked_from,
         };
         let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
         let seal = sealer.map(|sealer| sealer.seal(&header, self.project()));
-        JournalHeader { seal, ..header }
+        Ok(JournalHeader { seal, ..header })
     }
 
     /// The sessions of this project.

@@ -288,30 +288,39 @@ fn bash() -> DoctorFinding {
 }
 
 fn sandbox(rawko: &Rawko) -> DoctorFinding {
-    const CONFINED: &str = "file tools can only reach what the permissions allow";
-    match (rawko.requires_sandbox(), rawko.sandbox()) {
-        (true, Ok(_)) => {
-            DoctorFinding::ok("sandbox", format!("{CONFINED}, and commands are confined to the same"))
+    const FILES: &str = "file tools can only reach what the permissions allow";
+    let (confinement, lost) = match (rawko.confinement(), rawko.degraded()) {
+        (Ok(confinement), Ok(lost)) => (confinement, lost.join("; ")),
+        (Err(error), _) | (_, Err(error)) => {
+            let fix = "remove permissions.require, and run rawko in a container or as a separate user";
+            return DoctorFinding::problem("sandbox", error.to_string(), fix);
         }
-        (true, Err(shortage)) => DoctorFinding::problem(
+    };
+    match (confinement.walls(), rawko.sandbox()) {
+        (Some(walls), _) if lost.is_empty() => {
+            DoctorFinding::ok("sandbox", format!("{FILES}, and commands are confined to the same by {walls}"))
+        }
+        (Some(walls), _) => DoctorFinding::warning(
             "sandbox",
-            format!("permissions.require is `enforced`, but commands cannot be confined here: {shortage}"),
-            "remove permissions.require, and run rawko in a container or as a separate user",
+            format!("{FILES}, and commands are confined by {walls}, but {lost}"),
+            "if that matters, let this user make user namespaces",
         ),
-        (false, offer) => {
-            let missing = rawko.degraded().join("; ");
-            let (offered, advice) = match offer {
-                Ok(_) => (
-                    "this machine has what the sandbox needs".to_owned(),
-                    "if that matters, set `permissions.require: enforced`",
-                ),
-                Err(shortage) => (
-                    format!("this machine has no sandbox: {shortage}"),
-                    "if that matters, run rawko in a container or as a separate user",
-                ),
-            };
-            DoctorFinding::warning("sandbox", format!("{CONFINED}, but {missing}; {offered}"), advice)
-        }
+        (None, Ok(_)) => DoctorFinding::warning(
+            "sandbox",
+            format!("{FILES}, but {lost}; this machine has what the sandbox needs"),
+            "remove `permissions.sandbox: off`",
+        ),
+        (None, Err(shortage)) if confinement.runs_commands() => DoctorFinding::warning(
+            "sandbox",
+            format!("{FILES}, but {lost}; this machine has no sandbox: {shortage}"),
+            "if that matters, run rawko in a container or as a separate user",
+        ),
+        (None, Err(_)) => DoctorFinding::problem(
+            "sandbox",
+            lost,
+            "let this user make user namespaces; or set `permissions.sandbox: off`, and run rawko in a container or \
+             as a separate user",
+        ),
     }
 }
 

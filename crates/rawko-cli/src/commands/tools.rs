@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use rawko::Rawko;
 use rawko::config::LoadedAgent;
-use rawko::tools::{Sandbox, ToolContext, ToolRegistry};
+use rawko::tools::{Confinement, ToolContext, ToolRegistry};
 use rawko_core::agent::Permissions;
 use rawko_core::message::ToolCall;
 use rawko_core::policy::{
@@ -195,7 +195,11 @@ fn both_walls(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, call:
     if !verdict.is_allowed() || is_control_tool(&call.name) {
         return verdict;
     }
-    match registry.check(&call.name, call.input.clone(), &context(rawko, agent, None)) {
+    let confinement = match rawko.confinement() {
+        Ok(confinement) => confinement,
+        Err(error) => return Verdict::denied("permissions.require", error.to_string()),
+    };
+    match registry.check(&call.name, call.input.clone(), &context(rawko, agent, confinement)) {
         Ok(()) => verdict,
         Err(refusal) => Verdict::denied(refusal.rule, refusal.message),
     }
@@ -234,7 +238,7 @@ fn carry_out(workspace: &Workspace, call: &ToolsCallArgs) -> Result<Exit, Failur
     }
     let registry = rawko.tools()?;
     let request = tool_call(&call.name, input);
-    let context = context(&rawko, agent, rawko.required_sandbox()?);
+    let context = context(&rawko, agent, rawko.confinement()?);
     if let Verdict::Denied { rule, message } = policy_verdict(&rawko, agent, &registry, &request) {
         return Err(Failure::new(Exit::Failed, format!("denied by {rule}: {message}"))
             .with_hint(format!("`rawko tools list --agent {}` shows what it may use", agent.config.name)));
@@ -261,13 +265,13 @@ fn granted(rawko: &Rawko, agent: &LoadedAgent) -> Permissions {
     effective_permissions(&rawko.config().config.permissions, agent.config.permissions.as_ref(), None)
 }
 
-fn context(rawko: &Rawko, agent: &LoadedAgent, sandbox: Option<Sandbox>) -> ToolContext {
+fn context(rawko: &Rawko, agent: &LoadedAgent, confinement: Confinement) -> ToolContext {
     let permissions = permissions_of_calls(&agent.config, &granted(rawko, agent));
     ToolContext {
         root: rawko.project().to_owned(),
         agent: agent.config.name.clone(),
         permissions: Arc::new(permissions),
-        sandbox,
+        confinement,
         progress: Arc::new(|_| {}),
     }
 }

@@ -108,6 +108,7 @@ impl<W: Write> Plain<W> {
                 continued,
                 forked_from,
                 degraded,
+                confined,
                 limits,
                 dry_run: _,
             } => {
@@ -123,6 +124,9 @@ impl<W: Write> Plain<W> {
                 }
                 if let Some(limits) = limits.as_ref().and_then(phrase::limits) {
                     self.line(&format!("  {limits}"))?;
+                }
+                if let Some(walls) = confined {
+                    self.line(&format!("  commands are confined by {}", clean_line(walls)))?;
                 }
                 for missing in degraded {
                     let label = self.paint.warning("careful:");

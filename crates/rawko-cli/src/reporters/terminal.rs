@@ -148,6 +148,7 @@ impl<W: Write> Terminal<W> {
         task: &str,
         journal: &str,
         limits: Option<RunLimits>,
+        confined: Option<&str>,
         degraded: &[String],
     ) -> io::Result<()> {
         let paint = self.paint;
@@ -157,6 +158,10 @@ impl<W: Write> Terminal<W> {
         }
         if let Some(limits) = limits.as_ref().and_then(phrase::limits) {
             text.push_str(&format!("\n{}", paint.faint(&limits)));
+        }
+        if let Some(walls) = confined {
+            let line = format!("commands are confined by {}", clean_line(walls));
+            text.push_str(&format!("\n{}", paint.faint(&line)));
         }
         for missing in degraded {
             text.push_str(&format!("\n{} {}", paint.warning("careful:"), paint.faint(&clean_line(missing))));
@@ -236,6 +241,7 @@ impl<W: Write> Terminal<W> {
                 continued,
                 forked_from,
                 degraded,
+                confined,
                 limits,
                 dry_run: _,
                 at: _,
@@ -244,7 +250,7 @@ impl<W: Write> Terminal<W> {
                 self.now.running = true;
                 "starting".clone_into(&mut self.now.doing);
                 let session = phrase::session(session, *resumed, *continued, forked_from.as_ref());
-                self.started(&session, task, journal, *limits, degraded)
+                self.started(&session, task, journal, *limits, confined.as_deref(), degraded)
             }
             RunEvent::TextDelta { agent, text } => {
                 if self.verbose() || !matches!(agent.as_str(), "select" | "evaluate") {

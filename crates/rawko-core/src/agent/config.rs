@@ -284,6 +284,19 @@ pub struct Permissions {
     /// that cannot be had, nothing runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Enforcement>,
+    /// Whether commands run in a sandbox (configuration only, default: `auto`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxUse>,
+}
+
+/// Whether commands run in a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SandboxUse {
+    /// In the best one that the machine offers. Where it offers none, commands are refused.
+    Auto,
+    /// They run without one, unless `require` asks for one.
+    Off,
 }
 
 /// What the operating system must do.

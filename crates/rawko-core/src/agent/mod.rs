@@ -13,7 +13,7 @@ mod verdict;
 pub use builtin::{BUILTIN_AGENTS, builtin_agents};
 pub use config::{
     AgentBudget, AgentConfig, AgentLimits, AgentMemory, AgentProvider, BashFilter, CustomTransition,
-    DEFAULT_MAX_TURNS, Enforcement, Importance, OneOrMany, Permissions, ToolFilter, Transitions,
+    DEFAULT_MAX_TURNS, Enforcement, Importance, OneOrMany, Permissions, SandboxUse, ToolFilter, Transitions,
 };
 pub use control::{
     REPORT, Report, ReportOutcome, StepInput, UPDATE_PLAN, UpdatePlan, control_tools, report_tool,

@@ -31,6 +31,7 @@ pub fn effective_permissions(
         env: narrow(over(&cli.env, &global.env).or_else(nothing), &agent.env, |a, b| a == b),
         run: narrow(over(&cli.run, &global.run), &agent.run, |a, b| a == b),
         require: global.require,
+        sandbox: cli.sandbox.or(global.sandbox),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::plan::{Network, Plan};
 use crate::sys;
 
 /// How long a process that was asked to end has before it is killed.
-const GRACE: Duration = Duration::from_secs(2);
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs the command to its end and leaves with its exit status.
 pub(super) fn run(plan: &Plan, socket: &UnixStream, signals: &OwnedFd, command: &[OsString]) -> ! {
@@ -54,6 +54,14 @@ fn prepare(plan: &Plan) -> StepResult<()> {
 }
 
 fn start(plan: &Plan, command: &[OsString]) -> StepResult<Pid> {
+    let mut command = command_of(plan, command)?;
+    let child = command.spawn();
+    let child = during(format!("starting {}", command.get_program().display()), child)?;
+    Ok(Pid::from_child(&child))
+}
+
+/// The command with its input, and with the variables that name the proxy.
+pub(super) fn command_of(plan: &Plan, command: &[OsString]) -> StepResult<Command> {
     let (program, arguments) = command.split_first().ok_or("there is no command")?;
     let mut command = Command::new(program);
     command.args(arguments);
@@ -70,8 +78,7 @@ fn start(plan: &Plan, command: &[OsString]) -> StepResult<Pid> {
         }
     }
     sys::with_open_signals(&mut command);
-    let child = during(format!("starting {}", program.display()), command.spawn())?;
-    Ok(Pid::from_child(&child))
+    Ok(command)
 }
 
 fn memory_file(content: &[u8]) -> std::io::Result<File> {

@@ -1,13 +1,16 @@
 //! The helper: makes the namespaces, then waits for the command's end in one process while another, the first of the
 //! new process namespace, builds the view and runs the command.
 //!
-//! When either of the two dies, the kernel ends everything in the namespace.
+//! When either of the two dies, the kernel ends everything in the namespace. Where there are no namespaces, `subreaper`
+//! does what can be done without.
 
 mod init;
 mod network;
 mod rights;
 mod seccomp;
+mod subreaper;
 mod view;
+mod visible;
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -21,7 +24,7 @@ use rustix::thread::{
 };
 
 use crate::control::{MAX_PLAN, Report, receive_with};
-use crate::plan::{Network, Plan};
+use crate::plan::{Network, Plan, Wall};
 use crate::sys::{self, Side};
 
 /// The helper's own exit status where the sandbox could not be made. The report says why.
@@ -85,6 +88,9 @@ fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>)> {
 /// The process outside: enters the namespaces, starts the first process inside, and waits for it.
 fn outer(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
     let (plan, shared) = during("reading the plan", read_plan(socket))?;
+    if plan.wall == Wall::Landlock {
+        return subreaper::run(&plan, socket, command);
+    }
     let signals = during("watching signals", sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM]))?;
     if shared.is_empty() {
         make_shared(plan.network)?;

@@ -1,17 +1,22 @@
 //! Gives up every right that the command does not need. What is given up here, no process below gets back.
 
+use std::path::PathBuf;
+
 use landlock::{
-    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort, PathBeneath,
+    PathFd, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus,
+    Scope,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set,
-    set_capabilities, set_no_new_privs,
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
-use super::{StepResult, during, seccomp};
-use crate::plan::{Plan, Step};
+use super::seccomp::Sockets;
+use super::{StepResult, during, seccomp, visible};
+use crate::plan::{Network, Plan, Step, Wall};
+use crate::sys::landlock_version;
 
 /// What a process of the user root may need for files of other users. It holds inside the namespace alone.
 const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
@@ -21,14 +26,29 @@ const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID);
 
+/// The first version of Landlock that holds TCP to ports.
+const HOLDS_PORTS: i32 = 4;
+
 /// Gives them up.
 pub(super) fn give_up(plan: &Plan) -> StepResult<()> {
     limit(Resource::Core, 0)?;
     limit(Resource::Nproc, plan.max_processes)?;
-    drop_capabilities()?;
+    drop_capabilities(plan.wall)?;
     during("forbidding new rights", set_no_new_privs(true))?;
-    restrict_files(plan)?;
-    during("filtering system calls", seccomp::apply())
+    let status = match plan.wall {
+        Wall::Namespaces => restrict_writing(plan).map(drop),
+        Wall::Landlock => restrict_all(plan).and_then(|status| match status {
+            RulesetStatus::NotEnforced => Err("this kernel has no Landlock".into()),
+            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        }),
+    };
+    during("restricting files", status)?;
+    let sockets = match (plan.wall, plan.network) {
+        (Wall::Namespaces, _) => Sockets::Internet,
+        (Wall::Landlock, Network::Proxy { .. }) if landlock_version() >= HOLDS_PORTS => Sockets::Tcp,
+        (Wall::Landlock, _) => Sockets::None,
+    };
+    during("filtering system calls", seccomp::apply(sockets))
 }
 
 /// Lowers a limit; a lower one that is there already stays.
@@ -39,12 +59,20 @@ fn limit(resource: Resource, most: u64) -> StepResult<()> {
     during("setting limits", setrlimit(resource, limit))
 }
 
-fn drop_capabilities() -> StepResult<()> {
-    let kept = if rustix::process::geteuid().is_root() { OF_ROOT } else { CapabilitySet::empty() };
+fn drop_capabilities(wall: Wall) -> StepResult<()> {
+    let wanted = match (rustix::process::geteuid().is_root(), wall) {
+        (true, Wall::Namespaces) => OF_ROOT,
+        // There root is root. It may need its files' rights, and no other user.
+        (true, Wall::Landlock) => OF_ROOT.difference(CapabilitySet::SETGID | CapabilitySet::SETUID),
+        (false, _) => CapabilitySet::empty(),
+    };
+    let kept = wanted & during("reading capabilities", capabilities(None))?.permitted;
     for capability in CapabilitySet::all().difference(kept).iter() {
         match remove_capability_from_bounding_set(capability) {
             // This kernel does not know the capability.
             Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+            // Only who has a right can drop it for good; who has none gets none, as no program gives new ones.
+            Err(rustix::io::Errno::PERM) if wall == Wall::Landlock => {}
             Err(error) => return Err(format!("dropping capabilities: {error}")),
         }
     }
@@ -53,30 +81,74 @@ fn drop_capabilities() -> StepResult<()> {
     during("dropping capabilities", set_capabilities(None, sets))
 }
 
-/// The second wall around files: writing only where it is granted, also if a mount could be undone.
-fn restrict_files(plan: &Plan) -> StepResult<()> {
-    // No Landlock on this machine, or an old one: the mounts stand alone, and the kernel takes what it knows.
-    let abi = ABI::V6;
-    let writable = plan.view.iter().filter_map(|step| match step {
-        Step::Grant(place) | Step::Layer { folder: place, .. } | Step::Private { place, .. } => {
-            Some(place.as_path())
-        }
-        Step::Cover(_) | Step::Show(_) | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => None,
-    });
-    let fixed = ["/tmp", "/var/tmp", "/dev", "/proc/self"].map(std::path::Path::new);
-    let apply = || -> Result<RulesetStatus, Box<dyn std::error::Error>> {
-        let mut rules = Ruleset::default()
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::from_all(abi))?
-            .scope(Scope::AbstractUnixSocket)?
-            .create()?
-            .add_rule(PathBeneath::new(PathFd::new("/")?, AccessFs::from_read(abi)))?;
-        for place in writable.chain(fixed) {
-            let Ok(folder) = PathFd::new(place) else { continue };
-            let access = if place.is_dir() { AccessFs::from_all(abi) } else { AccessFs::from_file(abi) };
-            rules = rules.add_rule(PathBeneath::new(folder, access))?;
-        }
-        Ok(rules.restrict_self()?.ruleset)
-    };
-    during("restricting files", apply()).map(drop)
+type RuleResult = Result<RulesetStatus, Box<dyn std::error::Error>>;
+
+/// The newest version whose rules are used. The kernel takes what it knows.
+const NEWEST: ABI = ABI::V6;
+
+/// The second wall around files: writing only where it is granted, also if a mount could be undone. Where there is no
+/// Landlock, the mounts stand alone.
+fn restrict_writing(plan: &Plan) -> RuleResult {
+    let fixed = ["/tmp", "/var/tmp", "/dev", "/proc/self"].map(PathBuf::from);
+    let writable: Vec<PathBuf> = plan
+        .view
+        .iter()
+        .filter_map(|step| match step {
+            Step::Grant(place) | Step::Layer { folder: place, .. } | Step::Private { place, .. } => {
+                Some(place.clone())
+            }
+            Step::Cover(_) | Step::Show(_) | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => None,
+        })
+        .chain(fixed)
+        .collect();
+    let rules = ruleset()?.scope(Scope::AbstractUnixSocket)?.create()?;
+    let rules = grant(rules, &[PathBuf::from("/")], AccessFs::from_read(NEWEST))?;
+    let rules = grant(rules, &writable, AccessFs::from_all(NEWEST))?;
+    Ok(rules.restrict_self()?.ruleset)
+}
+
+/// The only wall: reading, writing, signals and the network.
+fn restrict_all(plan: &Plan) -> RuleResult {
+    let fixed = visible::DEVICES.map(PathBuf::from).into_iter().chain([plan.temporary.clone()]);
+    let writable: Vec<PathBuf> = plan
+        .view
+        .iter()
+        .filter_map(|step| match step {
+            Step::Grant(place) | Step::Private { content: place, .. } => Some(place.clone()),
+            Step::Cover(_)
+            | Step::Show(_)
+            | Step::Layer { .. }
+            | Step::Protect(_)
+            | Step::Pin(_)
+            | Step::Hide(_) => None,
+        })
+        .chain(fixed)
+        .collect();
+    let rules = ruleset()?.handle_access(AccessNet::from_all(NEWEST))?;
+    let mut rules = rules.scope(Scope::AbstractUnixSocket | Scope::Signal)?.create()?;
+    if let Network::Proxy { port } = plan.network {
+        rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+    }
+    let rules = grant(rules, &visible::readable(&plan.view), AccessFs::from_read(NEWEST))?;
+    let rules = grant(rules, &writable, AccessFs::from_all(NEWEST))?;
+    Ok(rules.restrict_self()?.ruleset)
+}
+
+fn ruleset() -> Result<Ruleset, RulesetError> {
+    let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    rules.handle_access(AccessFs::from_all(NEWEST))
+}
+
+/// Grants `access` to places; those that are not there need no rule.
+fn grant(
+    mut rules: RulesetCreated,
+    places: &[PathBuf],
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    for place in places {
+        let Ok(folder) = PathFd::new(place) else { continue };
+        let access = if place.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+        rules = rules.add_rule(PathBeneath::new(folder, access))?;
+    }
+    Ok(rules)
 }

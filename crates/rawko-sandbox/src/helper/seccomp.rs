@@ -75,8 +75,26 @@ const SOCKETS: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
 #[cfg(target_arch = "x86_64")]
 const X32: libc::c_long = 0x4000_0000;
 
+/// The sockets that a command may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sockets {
+    /// Those of the Internet.
+    Internet,
+    /// Those of the Internet that speak plain TCP: Landlock holds no others to their ports.
+    Tcp,
+    /// None.
+    None,
+}
+
+/// Kinds of socket that are not a stream.
+const NOT_STREAMS: [libc::c_int; 5] =
+    [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM, libc::SOCK_SEQPACKET, libc::SOCK_DCCP];
+/// Calls that can connect while they send, and which of their arguments says so.
+const SENDS: [(libc::c_long, u8); 3] =
+    [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
+
 /// Applies the filter to this process and all below it.
-pub(super) fn apply() -> Result<(), Box<dyn std::error::Error>> {
+pub(super) fn apply(sockets: Sockets) -> Result<(), Box<dyn std::error::Error>> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     // Programs learn from ENOSYS that there is no clone3, and use clone, whose arguments a filter can see.
     let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
@@ -85,11 +103,11 @@ pub(super) fn apply() -> Result<(), Box<dyn std::error::Error>> {
         Ok(SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?.try_into()?)
     };
     apply_filter(&refuse(unknown, libc::ENOSYS)?)?;
-    apply_filter(&refuse(refused()?, libc::EPERM)?)?;
+    apply_filter(&refuse(refused(sockets)?, libc::EPERM)?)?;
     Ok(())
 }
 
-fn refused() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let bits = |argument, bits: libc::c_int| {
         let bits = u64::from(bits.cast_unsigned());
@@ -101,7 +119,30 @@ fn refused() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendErro
     }
     let others =
         SOCKETS.iter().map(|kind| Condition::new(0, Length::Dword, Is::Ne, u64::from(kind.cast_unsigned())));
-    rules.insert(libc::SYS_socket, vec![SeccompRule::new(others.collect::<Result<_, _>>()?)?]);
+    let mut refused = vec![SeccompRule::new(others.collect::<Result<_, _>>()?)?];
+    match sockets {
+        Sockets::Internet => {}
+        Sockets::Tcp => {
+            for kind in NOT_STREAMS {
+                let kind = u64::from(kind.cast_unsigned());
+                refused.push(SeccompRule::new(vec![Condition::new(
+                    1,
+                    Length::Dword,
+                    Is::MaskedEq(0xf),
+                    kind,
+                )?])?);
+            }
+            let tcp = [0, u64::from(libc::IPPROTO_TCP.cast_unsigned())];
+            let other = tcp.into_iter().map(|protocol| Condition::new(2, Length::Dword, Is::Ne, protocol));
+            refused.push(SeccompRule::new(other.collect::<Result<_, _>>()?)?);
+            for (call, argument) in SENDS {
+                rules.insert(call, vec![bits(argument, libc::MSG_FASTOPEN)?]);
+            }
+        }
+        // No rule: whatever the arguments.
+        Sockets::None => refused.clear(),
+    }
+    rules.insert(libc::SYS_socket, refused);
     // From a datagram socket of a pair anything can be sent to any other by its path.
     let datagram = u64::from(libc::SOCK_DGRAM.cast_unsigned());
     let datagram = Condition::new(1, Length::Dword, Is::MaskedEq(0xf), datagram)?;

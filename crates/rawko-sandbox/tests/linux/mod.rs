@@ -1,5 +1,6 @@
 //! The tests.
 
+mod landlock;
 mod trial;
 
 use std::fs;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial as Test};
-use rawko_sandbox::{Network, Report, Step};
+use rawko_sandbox::{Network, Report, Step, landlock_version};
 use trial::Trial;
 
 const NOBODY: u32 = 65_534;
@@ -22,13 +23,15 @@ pub(crate) fn main() {
     // A sandbox in each of many tests at once is no test of the sandbox.
     arguments.test_threads.get_or_insert(4);
     let lists = arguments.list;
-    if let Some(why) = shortage().filter(|_| !lists) {
+    let (without_namespaces, without_landlock) = (shortage(), landlock_version() == 0);
+    if let Some(why) = without_namespaces.as_ref().filter(|_| !lists) {
         assert!(std::env::var_os("RAWKO_NO_SKIP").is_none(), "skipped, which RAWKO_NO_SKIP forbids: {why}");
-        println!("skipped: this machine has no sandbox: {why}");
-        return;
+        println!("skipped: this machine has no namespaces: {why}");
     }
-    let mut tests: Vec<Test> = TESTS
-        .iter()
+    let in_namespaces = TESTS.iter().filter(|_| lists || without_namespaces.is_none());
+    let by_landlock = landlock::TESTS.iter().filter(|_| lists || !without_landlock);
+    let mut tests: Vec<Test> = in_namespaces
+        .chain(by_landlock)
         .map(|(name, test)| {
             Test::test(*name, || {
                 test();

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 
-use rawko_sandbox::{Control, Network, Plan, Report, Shared, Step};
+use rawko_sandbox::{Control, Network, Plan, Report, Shared, Step, Wall};
 use tempfile::TempDir;
 
 /// A project in a folder, and the plan of the commands that run in it.
@@ -42,6 +42,7 @@ impl Trial {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         let plan = Plan {
+            wall: Wall::Namespaces,
             directory: project.clone(),
             view: vec![Step::Grant(project)],
             temporary: folder.path().join("temporary"),
@@ -75,13 +76,27 @@ impl Trial {
         self.start(script, None).finish()
     }
 
+    /// With a variable in the command's environment.
+    pub(super) fn run_with(&self, name: &str, value: &Path, script: &str) -> Ended {
+        self.start_with(script, None, &[(name, value)]).finish()
+    }
+
     pub(super) fn start(&self, script: &str, shared: Option<&Shared>) -> Running {
+        self.start_with(script, shared, &[])
+    }
+
+    fn start_with(&self, script: &str, shared: Option<&Shared>, variables: &[(&str, &Path)]) -> Running {
         let helper = Path::new("/proc/self/exe");
         let arguments = ["-c", script].map(OsString::from);
         let (mut command, mut control) =
             rawko_sandbox::command(helper, Path::new("/bin/bash"), &arguments).unwrap();
         let (output, writer) = std::io::pipe().unwrap();
-        let child = command.stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap();
+        let child = command
+            .envs(variables.iter().copied())
+            .stdout(writer.try_clone().unwrap())
+            .stderr(writer)
+            .spawn()
+            .unwrap();
         drop(command);
         control.send(&self.plan, shared).unwrap();
         let first = control.report().unwrap();

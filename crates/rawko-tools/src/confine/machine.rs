@@ -5,14 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rawko_sandbox::{Network, Plan, Report, Step};
+use rawko_sandbox::{Network, Plan, Report, Step, Wall, landlock_version};
 
 use super::private::{OwnFolders, PrivateFolders};
 use crate::process::shell;
 
 /// What a sandbox on this machine has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
+    /// Why there are no namespaces, where Landlock has to do.
+    pub without_namespaces: Option<String>,
     /// Whether changes to caches can be kept apart; without, caches are read-only.
     pub layers: bool,
 }
@@ -24,7 +26,11 @@ pub struct Shortage(String);
 
 impl Shortage {
     pub(super) fn no_helper() -> Self {
-        Self("this program does not call `run_helper_if_asked` at its start".to_owned())
+        Self(
+            "this program cannot be its helper, because its `main` does not begin with \
+             `rawko::tools::run_helper_if_asked()`"
+                .to_owned(),
+        )
     }
 
     pub(super) fn folders(error: &io::Error) -> Self {
@@ -32,19 +38,70 @@ impl Shortage {
     }
 }
 
-/// Runs a command that does nothing, with and without layers.
+/// The first version of Landlock that knows what empties a file.
+const KNOWS_TRUNCATION: i32 = 3;
+/// The first version that holds signals.
+const KNOWS_SIGNALS: i32 = 6;
+
+impl Offer {
+    pub(super) fn wall(&self) -> Wall {
+        if self.without_namespaces.is_some() { Wall::Landlock } else { Wall::Namespaces }
+    }
+
+    pub(super) fn walls(&self) -> String {
+        let walls = match (self.wall(), landlock_version()) {
+            (Wall::Landlock, _) => "Landlock",
+            (Wall::Namespaces, 0) => "namespaces",
+            (Wall::Namespaces, _) => "namespaces, Landlock",
+        };
+        format!("{walls} and a filter of system calls")
+    }
+
+    pub(super) fn lost(&self) -> Vec<String> {
+        let Some(why) = &self.without_namespaces else { return Vec::new() };
+        let mut lost = vec![format!(
+            "namespaces cannot be made here ({why}), so commands are held by Landlock alone: in folders that they may \
+             write they can also change `.git`, `.rawko` and `.claude` and read what `permissions.deny` names; hosts are \
+             held by the proxy's port, not by name; they see which processes run, and can change the modes of files \
+             that are yours"
+        )];
+        let version = landlock_version();
+        if version < KNOWS_TRUNCATION {
+            lost.push(
+                "this kernel's Landlock (before Linux 6.2) lets commands empty files that are yours"
+                    .to_owned(),
+            );
+        }
+        if version < KNOWS_SIGNALS {
+            lost.push(
+                "this kernel's Landlock (before Linux 6.12) lets commands end your other processes"
+                    .to_owned(),
+            );
+        }
+        lost
+    }
+}
+
+/// Runs a command that does nothing: in namespaces, with and without layers, and then held by Landlock alone.
 pub(super) fn try_out(helper: &Path, private: &PrivateFolders) -> Result<Offer, Shortage> {
     let own = private.of("a trial").map_err(|error| Shortage::folders(&error))?;
     let folder = own.home.clone();
     let layered = OwnFolders::changes(&own.caches, &folder).map(|changes| Step::Layer { folder, changes });
-    match trial(helper, &own, layered.into_iter().collect()) {
-        Ok(()) => Ok(Offer { layers: true }),
-        Err(_) => trial(helper, &own, Vec::new()).map(|()| Offer { layers: false }),
+    let in_namespaces = |view| trial(helper, &own, Wall::Namespaces, view);
+    if in_namespaces(layered.into_iter().collect()).is_ok() {
+        return Ok(Offer { without_namespaces: None, layers: true });
     }
+    let Err(Shortage(why)) = in_namespaces(Vec::new()) else {
+        return Ok(Offer { without_namespaces: None, layers: false });
+    };
+    trial(helper, &own, Wall::Landlock, Vec::new())
+        .map_err(|Shortage(landlock)| Shortage(format!("{why}; {landlock}")))
+        .map(|()| Offer { without_namespaces: Some(why), layers: false })
 }
 
-fn trial(helper: &Path, own: &OwnFolders, view: Vec<Step>) -> Result<(), Shortage> {
+fn trial(helper: &Path, own: &OwnFolders, wall: Wall, view: Vec<Step>) -> Result<(), Shortage> {
     let plan = Plan {
+        wall,
         directory: PathBuf::from("/"),
         view,
         temporary: own.temporary.clone(),

@@ -14,11 +14,12 @@ mod view;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rawko_core::agent::Permissions;
-use rawko_sandbox::{Control, Network, Plan, Report, Shared};
+use rawko_sandbox::{Control, Network, Plan, Report, Shared, Wall, landlock_version};
 
 use crate::access::FileAccess;
 
@@ -31,6 +32,8 @@ use survey::Survey;
 
 /// The most processes that one command may have at the same time.
 const MAX_PROCESSES: u64 = 8_192;
+/// The first version of Landlock that holds TCP to ports.
+const HOLDS_PORTS: i32 = 4;
 
 /// The sandbox of one run. Clones are the same sandbox.
 #[derive(Debug, Clone)]
@@ -47,6 +50,16 @@ struct RunSandbox {
     repository: Option<Repository>,
     /// The network of each agent's commands, by its name.
     networks: Mutex<BTreeMap<String, AgentNetwork>>,
+    /// The same where there are no namespaces.
+    ways: Mutex<BTreeMap<String, WayOut>>,
+}
+
+/// The way out of an agent's commands that have no network of their own.
+#[derive(Debug)]
+struct WayOut {
+    port: u16,
+    hosts: Hosts,
+    _proxy: Proxy,
 }
 
 /// The network that the commands of one agent share.
@@ -98,13 +111,31 @@ impl Sandbox {
             survey: Mutex::default(),
             repository,
             networks: Mutex::default(),
+            ways: Mutex::default(),
         })))
     }
 
     /// What this machine offers.
     #[must_use]
-    pub fn offer(&self) -> Offer {
-        self.0.offer
+    pub fn offer(&self) -> &Offer {
+        &self.0.offer
+    }
+
+    /// By what commands are confined, for people.
+    #[must_use]
+    pub fn walls(&self) -> String {
+        self.0.offer.walls()
+    }
+
+    /// What this machine does not enforce, for people.
+    #[must_use]
+    pub fn lost(&self) -> Vec<String> {
+        self.0.offer.lost()
+    }
+
+    /// How a command is confined.
+    pub(crate) fn wall(&self) -> Wall {
+        self.0.offer.wall()
     }
 
     pub(crate) fn helper(&self) -> &Path {
@@ -113,6 +144,9 @@ impl Sandbox {
 
     /// Has the helper begin, in the network of the agent's earlier commands if there were some.
     fn begin(&self, control: &mut Control, plan: &Plan, who: &str, hosts: &[String]) -> io::Result<()> {
+        if plan.wall == Wall::Landlock {
+            return control.send(plan, None);
+        }
         // Held until the first command of an agent has made its network, so that the second finds it.
         let mut networks = self.networks();
         if let Some(network) = networks.get(who) {
@@ -137,6 +171,27 @@ impl Sandbox {
         Ok(())
     }
 
+    /// What a command of `who` may reach, and the way there. Without namespaces, the proxy listens on the machine's own
+    /// loopback, where a command reaches its port and no other.
+    fn network(&self, who: &str, hosts: &[String]) -> io::Result<Network> {
+        if self.wall() == Wall::Namespaces {
+            return Ok(Network::Proxy { port: proxy::PORT });
+        }
+        if hosts.is_empty() || landlock_version() < HOLDS_PORTS {
+            return Ok(Network::Own);
+        }
+        let mut ways = self.0.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(way) = ways.get(who) {
+            hosts.clone_into(&mut way.hosts.lock().unwrap_or_else(PoisonError::into_inner));
+            return Ok(Network::Proxy { port: way.port });
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let (port, hosts) = (listener.local_addr()?.port(), Arc::new(Mutex::new(hosts.to_owned())));
+        let _proxy = Proxy::start(listener, Arc::clone(&hosts))?;
+        ways.insert(who.to_owned(), WayOut { port, hosts, _proxy });
+        Ok(Network::Proxy { port })
+    }
+
     fn networks(&self) -> MutexGuard<'_, BTreeMap<String, AgentNetwork>> {
         self.0.networks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -153,7 +208,11 @@ impl Confined {
     pub(crate) fn plan(&self, directory: &Path, input: &[u8]) -> io::Result<Plan> {
         let run = &self.sandbox.0;
         let access = FileAccess::new(&self.root, &self.permissions).map_err(io::Error::other)?;
-        let own = if self.lasts { run.private.of(&self.who)? } else { run.private.once()? };
+        let wall = self.sandbox.wall();
+        // Without namespaces a home holds links, where nothing could be mounted.
+        let who =
+            if wall == Wall::Landlock { format!("{} without mounts", self.who) } else { self.who.clone() };
+        let own = if self.lasts { run.private.of(&who)? } else { run.private.once()? };
         let (_, has_patterns) = access.denied_places();
         let survey = {
             let mut last = run.survey.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,10 +237,11 @@ impl Confined {
             can_layer: run.offer.layers,
         };
         Ok(Plan {
+            wall,
             directory: std::fs::canonicalize(directory)?,
             view: builder.steps(),
             temporary: own.temporary.clone(),
-            network: Network::Proxy { port: proxy::PORT },
+            network: self.sandbox.network(&self.who, self.permissions.net.as_deref().unwrap_or_default())?,
             input: input.to_owned(),
             max_processes: MAX_PROCESSES,
         })

@@ -175,7 +175,7 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
     let plan = confined.plan(&line.directory, input)?;
     let child = command.spawn()?;
     drop(command);
-    let tree = ProcessTree::confined(Pid::from_child(&child));
+    let tree = ProcessTree::confined(Pid::from_child(&child), confined.sandbox.wall());
     let mut spawned =
         SpawnedCommand { child, tree, output, pipe_status, guard: None, control: Some(control) };
     if let Some(control) = &mut spawned.control

@@ -22,7 +22,7 @@ pub(super) struct ProcessTree {
     tag: Option<super::tag::ProcessTag>,
     /// The first process is the helper of a sandbox, which passes a request to end on and takes all with it.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    is_confined: bool,
+    confined: Option<rawko_sandbox::Wall>,
 }
 
 impl ProcessTree {
@@ -58,6 +58,7 @@ pub(super) use linux::{marked, send};
 mod linux {
     use std::collections::HashSet;
 
+    use rawko_sandbox::{END_NOW, Wall};
     use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
 
     use super::super::tag::ProcessTag;
@@ -75,12 +76,12 @@ mod linux {
 
     impl ProcessTree {
         pub(in super::super) fn new(first: Pid, tag: Option<ProcessTag>) -> Self {
-            Self { first, tag, is_confined: false }
+            Self { first, tag, confined: None }
         }
 
         /// The tree of a command in a sandbox, whose helper is `first`.
-        pub(in super::super) fn confined(first: Pid) -> Self {
-            Self { first, tag: None, is_confined: true }
+        pub(in super::super) fn confined(first: Pid, wall: Wall) -> Self {
+            Self { first, tag: None, confined: Some(wall) }
         }
 
         pub(super) fn count(&self) -> usize {
@@ -90,13 +91,18 @@ mod linux {
         /// Sends a signal to every process of the tree and returns how many there were.
         pub(in super::super) fn signal(&self, signal: Signal) -> usize {
             let members = self.members();
+            let signal = match (self.confined, signal) {
+                // This helper kills, and so must not be killed.
+                (Some(Wall::Landlock), Signal::KILL) => END_NOW,
+                _ => signal,
+            };
             members.iter().for_each(|member| send(member, signal));
             members.len()
         }
 
         /// The processes that are alive.
         fn members(&self) -> Vec<Stat> {
-            if self.is_confined {
+            if self.confined.is_some() {
                 return stat(self.first).filter(|helper| !helper.is_dead).into_iter().collect();
             }
             let first = self.first.as_raw_nonzero().get();

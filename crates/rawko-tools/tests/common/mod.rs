@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
 use rawko_core::tool::ToolOutcome;
-use rawko_tools::{FileTracker, ToolContext, ToolRegistry, builtin_tools};
+use rawko_tools::{Confinement, FileTracker, ToolContext, ToolRegistry, builtin_tools};
 use serde_json::Value;
 
 pub(crate) struct Bench {
@@ -31,7 +31,7 @@ impl Bench {
             root: root.to_owned(),
             agent: "tester".into(),
             permissions: Arc::new(permissions),
-            sandbox: None,
+            confinement: Confinement::Off,
             progress: Arc::new(|_| {}),
         };
         Self { registry, context }

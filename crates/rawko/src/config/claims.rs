@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
-use rawko_core::agent::{AgentConfig, builtin_agents};
+use rawko_core::agent::{AgentConfig, SandboxUse, builtin_agents};
 use rawko_core::integrity::ChangedChecks;
 use rawko_tools::protected_name;
 use serde::Serialize;
@@ -195,6 +195,11 @@ impl Claims<'_> {
 
     fn permissions(&mut self, config: &Config, project: &Path) {
         let granted = &config.permissions;
+        let users = self.layers.value_in(Scope::User, "/permissions/sandbox").and_then(Value::as_str);
+        if granted.sandbox == Some(SandboxUse::Off) && users != Some("off") {
+            let message = "commands would run without a sandbox".to_owned();
+            self.add(ClaimKind::Permission, "/permissions/sandbox", message);
+        }
         let lists = [
             ("read", &granted.read),
             ("write", &granted.write),

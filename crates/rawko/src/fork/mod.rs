@@ -110,7 +110,7 @@ impl Rawko {
         let id = session_id::new(now());
         let lost = old.header.forked_from.as_ref().and_then(|from| from.lost.clone());
         let from = ForkedFrom { session, record: taken.last, lost };
-        let header = self.header(&id, task, setup, Some(from.clone()));
+        let header = self.header(&id, task, setup, Some(from.clone()))?;
         let (mut shared, mut not_shared) = (None, None);
         let path = store.create_filled(&header, |writer| {
             taken.write(writer)?;

@@ -100,7 +100,7 @@ mod tests {
             root: dir.path().to_owned(),
             agent: "a".to_owned(),
             permissions: Arc::new(Permissions::default()),
-            sandbox: None,
+            confinement: rawko_tools::Confinement::Off,
             progress: Arc::new(|_: &str| {}),
         };
         let call = ToolCall { id: "c".into(), name: name.into(), input, invalid_input: None, withheld: None };

@@ -1,0 +1,46 @@
+//! Whether the operating system confines the commands of a run.
+
+use crate::confine::{Sandbox, Shortage};
+
+/// What holds the commands of a run to their permissions: those of agents, custom tools and verification.
+#[derive(Debug, Clone)]
+pub enum Confinement {
+    /// The operating system.
+    Sandboxed(Sandbox),
+    /// Nothing: the user chose to do without.
+    Off,
+    /// They are refused, because there is no sandbox and nobody chose to do without.
+    Refused(Shortage),
+}
+
+impl Confinement {
+    /// The sandbox of commands, if they have one.
+    ///
+    /// # Errors
+    /// Why no command runs, and what to do.
+    pub(crate) fn sandbox(&self) -> Result<Option<&Sandbox>, String> {
+        match self {
+            Self::Sandboxed(sandbox) => Ok(Some(sandbox)),
+            Self::Off => Ok(None),
+            Self::Refused(shortage) => Err(format!(
+                "commands are refused here, because the operating system cannot confine them: {shortage}. The user can \
+                 allow them without a sandbox by `permissions.sandbox: off` or --no-sandbox"
+            )),
+        }
+    }
+
+    /// By what the operating system confines commands, for people; `None` where it does not.
+    #[must_use]
+    pub fn walls(&self) -> Option<String> {
+        match self {
+            Self::Sandboxed(sandbox) => Some(sandbox.walls()),
+            Self::Off | Self::Refused(_) => None,
+        }
+    }
+
+    /// Whether commands run.
+    #[must_use]
+    pub fn runs_commands(&self) -> bool {
+        !matches!(self, Self::Refused(_))
+    }
+}

@@ -1,0 +1,101 @@
+//! How the commands of a project's runs are confined: what the configuration asks for, what the machine offers, and what
+//! is said about the difference.
+
+use rawko_core::agent::{Enforcement, SandboxUse};
+use rawko_core::setup::{AgentSetup, Setup};
+use rawko_tools::{Confinement, Sandbox, Shortage};
+
+use crate::checkpoint::Checkpoints;
+use crate::config::user_cache_dir;
+use crate::error::Error;
+use crate::rawko::Rawko;
+
+impl Rawko {
+    /// The sandbox that this machine offers for this project, whether it is used or not.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn sandbox(&self) -> Result<&Sandbox, &Shortage> {
+        let made = || {
+            let variable = &self.builder.environment;
+            let cache = user_cache_dir(variable.as_ref());
+            Sandbox::new(self.project(), cache.as_deref(), &|name| variable(name).map(Into::into))
+        };
+        self.sandbox.get_or_init(made).as_ref()
+    }
+
+    /// How commands are confined. The configuration and the builder decide; a sandbox that is required wins over one that
+    /// is turned off.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] where `permissions.require: enforced` asks for more than this machine offers: then nothing runs.
+    pub fn confinement(&self) -> Result<Confinement, Error> {
+        self.confinement_if(self.loaded.config.permissions.require.is_some())
+    }
+
+    /// The same for a session, whose recorded permissions may require a sandbox too. That it was once turned off counts for
+    /// nothing: today's configuration decides.
+    pub(crate) fn confinement_of(&self, setup: &Setup) -> Result<Confinement, Error> {
+        let is_recorded = |agent: &AgentSetup| agent.permissions.require == Some(Enforcement::Enforced);
+        let is_required = self.loaded.config.permissions.require.is_some();
+        self.confinement_if(is_required || setup.agents.values().any(is_recorded))
+    }
+
+    fn confinement_if(&self, is_required: bool) -> Result<Confinement, Error> {
+        let asked = self.builder.permissions.sandbox.or(self.loaded.config.permissions.sandbox);
+        if !is_required && asked == Some(SandboxUse::Off) {
+            return Ok(Confinement::Off);
+        }
+        let missing = match self.sandbox() {
+            Ok(sandbox) if is_required => sandbox.lost().join("; "),
+            Ok(_) => String::new(),
+            Err(shortage) if is_required => shortage.to_string(),
+            Err(shortage) => return Ok(Confinement::Refused(shortage.clone())),
+        };
+        match self.sandbox() {
+            Ok(sandbox) if missing.is_empty() => Ok(Confinement::Sandboxed(sandbox.clone())),
+            _ => Err(Error::Setup {
+                message: format!(
+                    "permissions.require is `enforced`, but commands cannot be confined in full here: {missing}"
+                ),
+                hint: "remove permissions.require, and confine rawko as a whole: in a container, or as a separate user"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// What the operating system does not enforce, as text for people.
+    ///
+    /// # Errors
+    /// As [`Self::confinement`].
+    pub fn degraded(&self) -> Result<Vec<String>, Error> {
+        self.confinement().map(|confinement| not_enforced(&confinement))
+    }
+
+    /// All that a run does without, for its first lines: what is not enforced, and git.
+    pub(crate) fn missing(&self, confinement: &Confinement) -> Vec<String> {
+        let no_git = (!Checkpoints::is_available(self.project())).then(|| {
+            "git is not installed: the files are not kept before a change, so `rawko rewind` and `rawko diff` have \
+             nothing to show, and a result is claimed at best, never verified"
+                .to_owned()
+        });
+        not_enforced(confinement).into_iter().chain(no_git).collect()
+    }
+}
+
+fn not_enforced(confinement: &Confinement) -> Vec<String> {
+    match confinement {
+        Confinement::Sandboxed(sandbox) => sandbox.lost(),
+        Confinement::Off => vec![
+            "the sandbox is off (`permissions.sandbox: off` or --no-sandbox): programs that Bash runs are filtered by \
+             name and given a bare environment, but not confined by the operating system: they can read and write what \
+             you can, and reach the network"
+                .to_owned(),
+        ],
+        Confinement::Refused(shortage) => vec![format!(
+            "no command runs: not those of Bash and custom tools, and none that verifies the result, because the \
+             operating system cannot confine them: {shortage} (`permissions.sandbox: off` or --no-sandbox runs them \
+             unconfined)"
+        )],
+    }
+}
