@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -80,16 +80,23 @@ pub fn command(helper: &Path, program: &Path, arguments: &[OsString]) -> io::Res
 }
 
 impl Control {
-    /// Sends the plan. The command begins, in the namespaces of an earlier one if some are given.
+    /// Sends the plan. The command begins, in the namespaces of an earlier one if some are given. The helper `keeps` a
+    /// descriptor open until all that the command started has ended.
     ///
     /// # Errors
     /// If the helper is gone.
-    pub fn send(&mut self, plan: &Plan, shared: Option<&Shared>) -> io::Result<()> {
+    pub fn send(
+        &mut self,
+        plan: &Plan,
+        shared: Option<&Shared>,
+        keeps: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
         let plan = serde_json::to_vec(plan)?;
         let length = u32::try_from(plan.len()).ok().filter(|_| plan.len() <= MAX_PLAN);
         let length = length.ok_or_else(|| io::Error::other("the plan of the sandbox is too long"))?;
-        let descriptors = shared.map(|shared| [shared.user.as_fd(), shared.net.as_fd()]);
-        send_with(&self.socket, &length.to_le_bytes(), descriptors.as_ref().map_or(&[], |all| &all[..]))?;
+        let namespaces = shared.map(|shared| [shared.user.as_fd(), shared.net.as_fd()]);
+        let descriptors: Vec<BorrowedFd<'_>> = namespaces.into_iter().flatten().chain(keeps).collect();
+        send_with(&self.socket, &length.to_le_bytes(), &descriptors)?;
         self.socket.write_all(&plan)
     }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rawko_core::text::keep_ends;
 
@@ -15,6 +16,8 @@ use crate::process::{CommandLine, HeadAndTail, KillHandle, Running};
 
 /// The most jobs at the same time in one run.
 const MAX_JOBS: usize = 8;
+/// How long a job may take to end: it is asked first, and then killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(8);
 /// Bytes of a job's output that are kept until the next report.
 const MAX_KEPT: usize = 8_000;
 /// Bytes of output of all jobs in one report.
@@ -47,14 +50,6 @@ struct JobNews {
     end: Option<String>,
 }
 
-/// A job that was started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StartedJob {
-    pub(crate) job: u32,
-    /// Its process id.
-    pub(crate) process: u32,
-}
-
 /// What an agent hears of its jobs.
 #[derive(Debug)]
 pub(crate) struct JobReport {
@@ -64,7 +59,7 @@ pub(crate) struct JobReport {
     pub(crate) ended: Vec<u32>,
 }
 
-/// Why a job was not started.
+/// Why a job was not started, or not ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JobError {
     /// The limit on jobs is reached.
@@ -73,6 +68,12 @@ pub(crate) enum JobError {
          until one ends"
     )]
     TooMany,
+    /// There is no such job.
+    #[error("there is no background job {job} ({running})")]
+    Unknown { job: u32, running: String },
+    /// It was killed and is there all the same.
+    #[error("background job {0} has not ended yet")]
+    Lives(u32),
     /// The run is over.
     #[error("the run is ending, so no background job can start")]
     Closed,
@@ -82,8 +83,8 @@ pub(crate) enum JobError {
 }
 
 impl Jobs {
-    /// Starts a job for `agent`. Blocks while the system starts the process.
-    pub(crate) fn start(&self, agent: String, line: &CommandLine) -> Result<StartedJob, JobError> {
+    /// Starts a job for `agent` and returns its number. Blocks while the system starts the process.
+    pub(crate) fn start(&self, agent: String, line: &CommandLine) -> Result<u32, JobError> {
         let mut table = lock(&self.0);
         if table.is_closed {
             return Err(JobError::Closed);
@@ -93,7 +94,6 @@ impl Jobs {
         }
         let handle = KillHandle::default();
         let running = handle.start(line)?;
-        let process = running.process();
         let news = Arc::new(Mutex::new(JobNews { output: HeadAndTail::new(MAX_KEPT), end: None }));
         let reported = Arc::clone(&news);
         // A thread of its own, because a job may outlive the runtime that its agent's call ran in. If no thread can be
@@ -104,7 +104,31 @@ impl Jobs {
         table.last += 1;
         let job = table.last;
         table.jobs.insert(job, Job { agent, handle, news });
-        Ok(StartedJob { job, process })
+        Ok(job)
+    }
+
+    /// Ends a job of `agent`. Blocks until it has ended, which the next report tells.
+    pub(crate) fn stop(&self, agent: &str, job: u32) -> Result<(), JobError> {
+        let news = {
+            let table = lock(&self.0);
+            let Some(found) = table.jobs.get(&job).filter(|found| found.agent == agent) else {
+                let own = table.jobs.iter().filter(|(_, job)| job.agent == agent);
+                let running = own.map(|(number, _)| number.to_string()).collect::<Vec<_>>().join(", ");
+                let running =
+                    if running.is_empty() { "you have none".to_owned() } else { format!("yours: {running}") };
+                return Err(JobError::Unknown { job, running });
+            };
+            found.handle.kill();
+            Arc::clone(&found.news)
+        };
+        let deadline = Instant::now() + STOP_PATIENCE;
+        while lock(&news).end.is_none() {
+            if Instant::now() >= deadline {
+                return Err(JobError::Lives(job));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 
     /// Reports on the jobs of `agent` since its last report. Removes the jobs that have ended.

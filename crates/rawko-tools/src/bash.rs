@@ -53,6 +53,9 @@ struct BashInput {
     /// Return at once with a job number and let the command go on. Its output and its end come with the results of your
     /// later Bash calls. It is ended together with the run.
     run_in_background: Option<bool>,
+    /// The number of a background job of yours that is ended first; the command runs when it is gone. To end a job and no
+    /// more, give `true` as the command.
+    stop_job: Option<u32>,
 }
 
 /// The `Bash` tool.
@@ -103,6 +106,11 @@ impl Tool for Bash {
                 Ok(line) => line,
                 Err(outcome) => return outcome,
             };
+            if let Some(job) = input.stop_job
+                && let Err(outcome) = self.stop(job, context).await
+            {
+                return outcome;
+            }
             let mut outcome = if input.run_in_background == Some(true) {
                 // Reports on other jobs come first: they are older.
                 let JobReport { text, ended } = self.jobs.report(&context.agent);
@@ -143,23 +151,28 @@ fn note_ended(outcome: &mut ToolOutcome, ended: Vec<u32>) {
 }
 
 impl Bash {
+    /// Ends a background job and waits for its end, which is reported as usual.
+    async fn stop(&self, job: u32, context: &ToolContext) -> Result<(), ToolOutcome> {
+        let (jobs, agent) = (Arc::clone(&self.jobs), context.agent.clone());
+        let stopped = tokio::task::spawn_blocking(move || jobs.stop(&agent, job)).await;
+        let why = match stopped {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(refusal)) => refusal.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(ToolOutcome::error(ErrorCode::ValidationError, format!("Bash: the command was not run: {why}.")))
+    }
+
     /// Starts a background job.
     async fn start(&self, line: CommandLine, context: &ToolContext) -> ToolOutcome {
         let jobs = Arc::clone(&self.jobs);
         let agent = context.agent.clone();
-        // A command in a sandbox sees no process of another one.
-        let is_confined = line.confined.is_some();
         blocking(move |_| match jobs.start(agent, &line) {
-            Ok(started) => ToolOutcome {
-                jobs: Some(Box::new(JobChanges { started: Some(started.job), ended: Vec::new() })),
+            Ok(job) => ToolOutcome {
+                jobs: Some(Box::new(JobChanges { started: Some(job), ended: Vec::new() })),
                 ..ToolOutcome::ok(format!(
-                    "[background job {}: started] Its output and its end come with the results of your later Bash calls. {}",
-                    started.job,
-                    if is_confined {
-                        "It ends with the run.".to_owned()
-                    } else {
-                        format!("`kill {}` ends it.", started.process)
-                    }
+                    "[background job {job}: started] Its output and its end come with the results of your later Bash calls. \
+                     `stop_job: {job}` in one of them ends it."
                 ))
             },
             Err(refusal) => ToolOutcome::error(ErrorCode::ToolFailure, format!("Bash: {refusal}.")),

@@ -24,6 +24,7 @@ mod read;
 mod registry;
 mod runner;
 mod search_results;
+pub mod temporary;
 mod tool;
 mod tracker;
 mod walk;

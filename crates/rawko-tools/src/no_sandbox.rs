@@ -33,6 +33,7 @@ pub(crate) struct Confined {
     pub(crate) permissions: Arc<Permissions>,
     pub(crate) root: PathBuf,
     pub(crate) also: Vec<PathBuf>,
+    pub(crate) layered: Vec<PathBuf>,
     pub(crate) lasts: bool,
 }
 
@@ -54,6 +55,12 @@ impl Sandbox {
     /// What is not enforced.
     #[must_use]
     pub fn lost(&self) -> Vec<String> {
+        match self.0 {}
+    }
+
+    /// A folder that is held for as long as a command lives.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
         match self.0 {}
     }
 

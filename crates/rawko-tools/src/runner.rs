@@ -52,6 +52,7 @@ impl CommandRunner {
             permissions: Arc::new(permissions),
             root: self.root.clone(),
             also: Vec::new(),
+            layered: Vec::new(),
             lasts: false,
         };
         Self { confined: confinement.sandbox().map(|sandbox| sandbox.map(confined)), ..self.clone() }
@@ -72,11 +73,37 @@ impl CommandRunner {
     #[must_use]
     pub fn finding(&self, programs: impl Into<PathBuf>) -> Self {
         let programs = programs.into();
-        let mut finding = self.clone();
-        if let Ok(Some(confined)) = &mut finding.confined {
-            confined.also.push(programs.clone());
+        Self { programs: Some(programs.clone()), ..self.seeing(programs) }
+    }
+
+    /// The same, where a sandbox shows this folder too, for reading.
+    #[must_use]
+    pub fn seeing(&self, folder: impl Into<PathBuf>) -> Self {
+        let mut seeing = self.clone();
+        if let Ok(Some(confined)) = &mut seeing.confined {
+            confined.also.push(folder.into());
         }
-        Self { programs: Some(programs), ..finding }
+        seeing
+    }
+
+    /// The same, where a command in a sandbox may change this folder for itself: see [`Self::has_layers`].
+    #[must_use]
+    pub fn layering(&self, folder: impl Into<PathBuf>) -> Self {
+        let mut layering = self.clone();
+        if let Ok(Some(confined)) = &mut layering.confined {
+            confined.layered.push(folder.into());
+        }
+        layering
+    }
+
+    /// Whether a command can write to a folder that is not granted to it: what it writes is kept apart, or nothing confines
+    /// it.
+    #[must_use]
+    pub fn has_layers(&self) -> bool {
+        match &self.confined {
+            Ok(Some(confined)) => confined.sandbox.offer().layers,
+            Ok(None) | Err(_) => true,
+        }
     }
 
     /// Runs commands in order, up to the first that fails. Each may take `timeout`.

@@ -95,6 +95,7 @@ impl ToolContext {
             permissions: Arc::clone(&self.permissions),
             root: self.root.clone(),
             also: Vec::new(),
+            layered: Vec::new(),
             lasts: true,
         }))
     }

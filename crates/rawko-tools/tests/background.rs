@@ -101,6 +101,27 @@ async fn what_a_job_started_ends_with_it_and_what_is_killed_says_so() {
 }
 
 #[tokio::test]
+async fn a_job_is_ended_before_another_command_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = Bench::new(dir.path());
+    let seconds = sleeper(52);
+    start(
+        &bench,
+        &format!(
+            "(setsid sleep {seconds} &); trap 'echo gone > left; exit' TERM; while :; do sleep 0.01; done"
+        ),
+    )
+    .await;
+    assert!(until(|| !processes_with(&seconds).is_empty()).await);
+    let refused = bench.fails("Bash", json!({"command": "echo RAN > ran", "stop_job": 7})).await;
+    assert!(refused.contains("no background job 7") && refused.contains("yours: 1"), "{refused}");
+    assert!(!dir.path().join("ran").exists());
+    let heard = bench.ok("Bash", json!({"command": "cat left", "stop_job": 1})).await;
+    assert!(heard.starts_with("gone\n") && heard.contains("[background job 1: cancelled]"), "{heard}");
+    assert_eq!(processes_with(&seconds), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_job_has_the_time_that_it_is_given() {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path());

@@ -10,7 +10,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rawko_tools::{Survivor, command_mark, end_survivors};
+use rawko_core::text::truncate;
+use rawko_tools::temporary::is_abandoned_within;
+use rawko_tools::{Confinement, Survivor, command_mark, end_survivors};
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,10 @@ const FILE_NAME: &str = "holder.json";
 const LONGEST: u64 = 1024;
 /// How long a process that has released its lock may take to end.
 const DYING: Duration = Duration::from_secs(1);
+/// How long the commands of its sandbox may take to end after it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of a command line that are shown.
+const SHOWN: usize = 200;
 /// How often to check whether it has.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -27,7 +33,6 @@ const LOOK: Duration = Duration::from_millis(5);
 /// changing the project. Waits for that. Returns those that cannot be ended. The caller has the session's lock.
 pub(crate) fn end_leftovers(journal: &Path) -> Vec<Survivor> {
     let Some(holder) = RunningProcess::of(journal) else { return Vec::new() };
-    let Some(mark) = holder.mark else { return Vec::new() };
     let begun = Instant::now();
     while holder.is_alive() {
         // A process that lives on without the lock ends its commands itself.
@@ -36,7 +41,29 @@ pub(crate) fn end_leftovers(journal: &Path) -> Vec<Survivor> {
         }
         std::thread::sleep(LOOK);
     }
-    end_survivors(mark)
+    if let Some(folder) = &holder.sandbox
+        && !is_abandoned_within(folder, PATIENCE)
+    {
+        return holders_of(folder);
+    }
+    holder.mark.map(end_survivors).unwrap_or_default()
+}
+
+/// The processes that have this folder open.
+fn holders_of(folder: &Path) -> Vec<Survivor> {
+    let mut holders = Vec::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+        let links = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        if let Ok(id) = process.file_name().to_string_lossy().parse()
+            && links.into_iter().any(|link| link == folder)
+        {
+            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let command = truncate(String::from_utf8_lossy(&line).replace('\0', " ").trim(), SHOWN);
+            holders.push(Survivor { process: id, command });
+        }
+    }
+    holders
 }
 
 /// The process that runs a session.
@@ -45,9 +72,12 @@ pub(crate) struct RunningProcess {
     pid: u32,
     /// Its start time, as the system reports it. It differs between two processes with the same id.
     started: String,
-    /// What all of its commands carry, where the system has such a thing.
+    /// What all of its commands carry that no sandbox confines, where the system has such a thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mark: Option<u64>,
+    /// The folder that is held for as long as one of its confined commands lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sandbox: Option<PathBuf>,
 }
 
 impl RunningProcess {
@@ -61,9 +91,14 @@ impl RunningProcess {
         !is_zombie(self.pid) && started(self.pid).as_ref() == Some(&self.started)
     }
 
-    fn this() -> Option<Self> {
+    fn this(confinement: &Confinement) -> Option<Self> {
         let pid = std::process::id();
-        Some(Self { pid, started: started(pid)?, mark: command_mark() })
+        let (mark, sandbox) = match confinement {
+            Confinement::Sandboxed(sandbox) => (None, Some(sandbox.folder().to_owned())),
+            Confinement::Off => (command_mark(), None),
+            Confinement::Refused(_) => (None, None),
+        };
+        Some(Self { pid, started: started(pid)?, mark, sandbox })
     }
 
     /// Reads which process runs the session of this journal.
@@ -141,9 +176,9 @@ pub(crate) struct HolderMark(PathBuf);
 
 impl HolderMark {
     /// Writes the process file next to this journal, readable only by its owner.
-    pub(crate) fn leave(journal: &Path) -> Option<Self> {
+    pub(crate) fn leave(journal: &Path, confinement: &Confinement) -> Option<Self> {
         let path = journal.with_file_name(FILE_NAME);
-        let text = serde_json::to_string(&RunningProcess::this()?).ok()?;
+        let text = serde_json::to_string(&RunningProcess::this(confinement)?).ok()?;
         // A file of a process that is gone, as the journal's lock shows.
         let _ = std::fs::remove_file(&path);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).ok()?;

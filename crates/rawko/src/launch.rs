@@ -103,11 +103,11 @@ impl Rawko {
             Arc::new(guard),
             Arc::clone(&redactor),
         )
-        .confined(confinement)
+        .confined(confinement.clone())
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));
-        let mark = HolderMark::leave(&journal_path);
+        let mark = HolderMark::leave(&journal_path, &confinement);
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {
             unfinished.begin(&journal_path);

@@ -68,7 +68,6 @@ mod run_event;
 mod seal;
 mod session_id;
 mod situations;
-mod temporary;
 mod tree_checks;
 mod verification;
 mod verification_commands;

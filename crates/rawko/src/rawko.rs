@@ -160,7 +160,7 @@ impl Rawko {
         setup: &Setup,
         forked_from: Option<ForkedFrom>,
     ) -> Result<JournalHeader, Error> {
-        let degraded = self.missing(&self.confinement_of(setup)?);
+        let confinement = self.confinement_of(setup)?;
         let header = JournalHeader {
             format: FORMAT,
             rawko: env!("CARGO_PKG_VERSION").to_owned(),
@@ -168,7 +168,8 @@ impl Rawko {
             created_at: now(),
             task: truncate(task, HEADER_TASK_CHARS),
             config_digest: digest(setup),
-            degraded,
+            degraded: self.missing(&confinement),
+            confined: confinement.walls(),
             seal: None,
             forked_from,
         };

@@ -42,7 +42,7 @@ pub enum RunEvent {
         limits: Option<RunLimits>,
         /// What this run does without: what the operating system does not enforce, and git where it is not installed.
         degraded: Vec<String>,
-        /// By what the operating system confines commands; absent where it does not, and from what is read of a journal.
+        /// By what the operating system confines commands; absent where it does not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confined: Option<String>,
     },

@@ -86,6 +86,7 @@ mod tests {
             task: task.into(),
             config_digest: "d".into(),
             degraded: vec![],
+            confined: None,
             seal: None,
             forked_from: None,
         };

@@ -11,13 +11,23 @@ use rawko::provider::{Provider, ProviderSession, Script, Scripted};
 use rawko::tools::{BoxFuture, Tool, ToolContext};
 use rawko::{Outcome, Rawko, RawkoBuilder, RunEvent};
 use rawko_core::ErrorCode;
+use rawko_core::agent::{Permissions, SandboxUse};
 use rawko_core::session::{EffectAnswer, Event, Note, Status};
 use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use serde_json::{Value, json};
 
 fn builder(project: &Path, replies: Value) -> RawkoBuilder {
     let script: Script = serde_json::from_value(replies).unwrap();
-    Rawko::builder().project(project).env(|_| None).provider(Arc::new(Scripted::new(script)))
+    Rawko::builder()
+        .project(project)
+        .env(|_| None)
+        .provider(Arc::new(Scripted::new(script)))
+        .permissions(unconfined())
+}
+
+/// Without a sandbox: a test is a function of a program that does not begin with `run_helper_if_asked`.
+fn unconfined() -> Permissions {
+    Permissions { sandbox: Some(SandboxUse::Off), ..Permissions::default() }
 }
 
 fn select(mode: &str) -> Value {

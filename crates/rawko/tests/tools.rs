@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rawko::provider::{Script, Scripted};
 use rawko::{Error, Outcome, Rawko, RawkoBuilder, RunEvent};
+use rawko_core::agent::{Permissions, SandboxUse};
 use rawko_core::session::{Note, Status};
 use serde_json::{Value, json};
 
@@ -58,7 +59,16 @@ fn builder(project: &Path, calls: Value) -> RawkoBuilder {
         json!({"for": "evaluate", "decision": {"decision": "COMPLETE", "summary": "done", "reason": "r"}}),
     );
     let script: Script = serde_json::from_value(Value::Array(replies)).unwrap();
-    Rawko::builder().project(project).env(|_| None).provider(Arc::new(Scripted::new(script)))
+    Rawko::builder()
+        .project(project)
+        .env(|_| None)
+        .provider(Arc::new(Scripted::new(script)))
+        .permissions(unconfined())
+}
+
+/// Without a sandbox: a test is a function of a program that does not begin with `run_helper_if_asked`.
+fn unconfined() -> Permissions {
+    Permissions { sandbox: Some(SandboxUse::Off), ..Permissions::default() }
 }
 
 /// The outcome, and for each tool call its tool, whether it failed, and what came of it.
@@ -114,6 +124,27 @@ fn an_untrusted_folder_names_no_program_to_run() {
     {
         assert!(said.iter().any(|claim| claim.starts_with(program)), "{said:?}");
     }
+}
+
+#[tokio::test]
+async fn a_program_that_can_be_no_helper_runs_no_command() {
+    let dir = project();
+    let calls = json!([
+        {"name": "Bash", "input": {"command": "echo RAN > ran"}},
+        {"name": "Ticket", "input": {"number": 7}},
+    ]);
+    let builder = builder(dir.path(), calls).permissions(Permissions::default()).verify(["echo RAN > ran"]);
+    let degraded = builder.clone().trusted(true).build().unwrap().degraded().unwrap();
+    assert!(degraded[0].starts_with("no command runs"), "{degraded:?}");
+    let (outcome, results) = run(builder).await;
+    for (_, failed, said) in &results[..2] {
+        assert!(
+            *failed && said.contains("run_helper_if_asked()") && said.contains("permissions.sandbox"),
+            "{said}"
+        );
+    }
+    assert_eq!(outcome.status, Status::Claimed, "nothing verifies it");
+    assert!(!dir.path().join("ran").exists());
 }
 
 /// Whether a process is there and not merely waiting to be reaped.

@@ -17,6 +17,7 @@ mod answer;
 mod exchange;
 mod http;
 mod picture;
+mod processes;
 mod render;
 mod script;
 mod send;
@@ -26,6 +27,7 @@ pub mod service;
 pub use answer::{Answer, AnswerCall, Chunking, Cut, Delivery, ErrorResponse, Framing, LineEnd, Say};
 pub use exchange::{Asked, Exchange, Who, Wire};
 pub use picture::{in_base64, jpeg, png};
+pub use processes::processes_in;
 pub use script::ScriptedBehaviour;
 pub use server::ModelServer;
 

@@ -99,6 +99,7 @@ fn append(records: usize) -> f64 {
         task: String::new(),
         config_digest: String::new(),
         degraded: Vec::new(),
+        confined: None,
         seal: None,
         forked_from: None,
     };

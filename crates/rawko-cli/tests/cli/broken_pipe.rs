@@ -86,12 +86,11 @@ fn a_second_signal_does_not_wait_for_a_reader() {
     let text = "Words and more words. ".repeat(20_000);
     let place = Place::scripted(&json!([
         {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
-        {"for": "developer", "text": text, "tools": [{"name": "Bash", "input": {"command": "trap '' TERM; echo $$ > pid; sleep 1000"}}]},
+        {"for": "developer", "text": text, "tools": [{"name": "Bash", "input": {"command": "trap '' TERM; echo here > begun; sleep 1000"}}]},
     ]));
     let mut command = place.command(&["--yes", "--output", "stream-json", "talk on"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let file = place.project().join("pid");
-    let pid = wait_for(|| std::fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok());
+    wait_for(|| place.project().join("begun").exists().then_some(()));
     let begun = std::time::Instant::now();
     let code = wait_for(|| {
         let _ = std::process::Command::new("kill")
@@ -102,5 +101,5 @@ fn a_second_signal_does_not_wait_for_a_reader() {
     });
     assert_eq!(code.code(), Some(130));
     assert!(begun.elapsed() < std::time::Duration::from_millis(1_900), "{:?}", begun.elapsed());
-    wait_for(|| (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+    wait_for(|| testkit::processes_in(&place.project()).is_empty().then_some(()));
 }

@@ -214,15 +214,19 @@ fn a_provider_that_cannot_be_reached_ends_in_4() {
 #[test]
 fn the_doctor_finds_what_is_missing_and_says_what_to_do() {
     let place = Place::new();
+    place.rawko(&["doctor"]).ends(1).says(&["sandbox", "file tools can only"]);
+    place.write(".rawko/config.yaml", "permissions: { sandbox: off }\n");
     place.rawko(&["doctor"]).ends(1).says(&[
         "problem  provider",
+        "problem  trust",
         "ANTHROPIC_API_KEY is not set",
         "do:",
         "careful  sandbox",
         "not confined by",
         "careful  git",
-        "There is 1 problem.",
+        "problems.",
     ]);
+    place.write(".rawko/config.yaml", "");
     let well = place.command(&["doctor", "--json"]).env("ANTHROPIC_API_KEY", "k").output().unwrap();
     let well = Done::of(well).ends(0).json();
     assert_eq!(well["ok"], true);
@@ -230,10 +234,9 @@ fn the_doctor_finds_what_is_missing_and_says_what_to_do() {
         let findings = well["findings"].as_array().unwrap();
         findings.iter().find(|finding| finding["name"] == name).unwrap()["health"].clone()
     };
-    assert_eq!(
-        (health("provider"), health("sandbox"), health("bash")),
-        (json!("ok"), json!("warning"), json!("ok"))
-    );
+    assert_eq!((health("provider"), health("bash")), (json!("ok"), json!("ok")));
+    // What it is depends on the machine.
+    assert_ne!(health("sandbox"), "problem");
     let bare = place.command(&["doctor"]).env("PATH", "").output().unwrap();
     // The tool does not look for its bash in PATH, and so the doctor does not either.
     Done::of(bare).ends(1).says(&["ok       bash", "careful  git"]);

@@ -60,7 +60,7 @@ fn a_run_that_is_claimed_to_be_done() {
     ]);
     let run = run.complains(&[
         "write a file",
-        "careful:",
+        "commands are confined by",
         "decision: next: developer",
         "developer: Working hard.",
         "developer> Write new.txt",

@@ -243,14 +243,14 @@ fn a_call_has_the_rights_of_its_agent() {
 #[test]
 fn an_interrupted_call_leaves_no_process_behind() {
     let place = Place::new();
-    let input = json!({"command": "echo $$ > pid; sleep 1000"}).to_string();
+    let input = json!({"command": "echo here > begun; sleep 1000"}).to_string();
     let mut command = place.command(&["tools", "call", "Bash", "--agent", "developer", "--input", &input]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let pid_file = place.project().join("pid");
-    let pid = wait_for(|| std::fs::read_to_string(&pid_file).ok()?.trim().parse::<i32>().ok());
+    wait_for(|| place.project().join("begun").exists().then_some(()));
+    assert!(!testkit::processes_in(&place.project()).is_empty());
     let signalled =
         std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(signalled.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    wait_for(|| (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+    wait_for(|| testkit::processes_in(&place.project()).is_empty().then_some(()));
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::answers::{bash, call, developer, report};
 use crate::journal;
-use crate::signals::is_alive;
+use crate::signals::nothing_is_left;
 use crate::trial::Trial;
 
 /// What a command prints as JSON, and its exit status.
@@ -19,9 +19,9 @@ fn parsed(trial: &Trial, arguments: &[&str]) -> (Option<i32>, Value) {
 
 #[test]
 fn a_session_is_cancelled_by_its_id_while_it_works() {
-    let sleeping = "echo $$ > child; sleep 300; touch survived";
+    let sleeping = "echo here > child; sleep 300; touch survived";
     let running = Trial::new(developer([bash(sleeping)])).start("Sleep.");
-    let pid = running.wait_for_line("child");
+    running.wait_for_line("child");
     // While a process works on it, nobody else does.
     let (code, stdout, stderr) = running.trial.rawko(&["resume", "last", "--output", "json"]);
     assert_eq!(code, Some(1), "{stderr}");
@@ -37,7 +37,7 @@ fn a_session_is_cancelled_by_its_id_while_it_works() {
     assert!(begun.elapsed() < Duration::from_secs(20));
     let ended = running.end();
     ended.exits(130);
-    assert!(!is_alive(&pid) && !ended.trial.project().join("survived").exists());
+    assert!(nothing_is_left(&ended.trial) && !ended.trial.project().join("survived").exists());
     assert_eq!(journal::ends(&ended.journal()).1.unwrap().status, Status::Cancelled);
     let (code, told) = parsed(&ended.trial, &["cancel", "last", "--json"]);
     assert_eq!((code, &told["how"]), (Some(0), &json!("already_ended")));

@@ -14,7 +14,7 @@ const OLD: &str = "Paint the fence green.";
 const NEW: &str = "Oil the gate.";
 
 /// Verifies whatever was done, and is counted outside of the project.
-const CHECK: &str = "echo checked >> ../log; test -d .";
+const CHECK: &str = "echo checked >> ../marks/log; test -d .";
 
 /// An answer that costs something.
 fn paid(answer: Answer) -> Answer {
@@ -39,14 +39,14 @@ fn work(command: &str) -> [Answer; 5] {
 #[track_caller]
 fn finished(more: impl IntoIterator<Item = Answer>) -> Ended {
     let server = ModelServer::sequence(work("touch fence").into_iter().chain(more));
-    let ended = Trial::new(server).user_config("/verify", json!([CHECK])).run(OLD);
+    let ended = Trial::new(server).with_marks().user_config("/verify", json!([CHECK])).run(OLD);
     ended.exits(0);
     assert_eq!(ended.finish()["status"], "verified", "{}", ended.stdout);
     ended
 }
 
 fn checks(trial: &Trial) -> usize {
-    std::fs::read_to_string(trial.outside().join("log")).unwrap_or_default().lines().count()
+    std::fs::read_to_string(trial.marks().join("log")).unwrap_or_default().lines().count()
 }
 
 #[track_caller]

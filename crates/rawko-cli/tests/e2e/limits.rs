@@ -64,10 +64,10 @@ fn a_timeout_without_a_unit_is_seconds() {
 
 #[test]
 fn time_while_a_command_runs() {
-    let server = always(select("developer"), report(""), bash("echo $$ > pid; sleep 1000"));
+    let server = always(select("developer"), report(""), bash("echo here > begun; sleep 1000"));
     let ended = limited(Trial::new(server).args(&["--timeout", "700ms"]), &["time is up"]);
-    let pid = std::fs::read_to_string(ended.trial.project().join("pid")).unwrap();
-    assert!(!crate::signals::is_alive(&pid), "the command outlived the run");
+    assert!(ended.trial.project().join("begun").exists());
+    assert!(crate::signals::nothing_is_left(&ended.trial), "the command outlived the run");
 }
 
 #[test]

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};
 
 use crate::answers::{bash, call, complete, developer, report, select};
-use crate::signals::is_alive;
 use crate::trial::{Ended, Running, Trial};
 
 /// Ends the process as `kill -9` does.
@@ -15,17 +14,16 @@ fn kill(running: Running) -> Trial {
     running.end_after(Signal::KILL).trial
 }
 
-/// A command that writes all the time and ignores what can be ignored. It says who it is, and who started it.
-const BUSY: &str = "trap '' TERM INT HUP; echo $PPID > parent; echo $$ > busy; \
+/// A command that writes all the time and ignores what can be ignored. It says who started it.
+const BUSY: &str = "trap '' TERM INT HUP; echo $PPID > parent; \
                     while :; do echo x >> ticks; sleep 0.01; done";
 
 /// The run is resumed at once, and its first command keeps what the old one has written by then.
 #[track_caller]
 fn check_nothing_is_written_behind(trial: Trial) {
-    let busy = std::fs::read_to_string(trial.project().join("busy")).unwrap();
     let (code, out, err) = trial.resume();
     assert_eq!(code, Some(0), "{out}{err}");
-    assert!(!is_alive(&busy), "the old command outlived the resumed run");
+    assert!(!is_busy(&trial), "the old command outlived the resumed run");
     let read = |name: &str| std::fs::read_to_string(trial.project().join(name)).unwrap();
     assert!(!read("ticks").is_empty());
     assert_eq!(
@@ -34,20 +32,29 @@ fn check_nothing_is_written_behind(trial: Trial) {
         "the old command wrote after the resumed run had begun"
     );
     assert!(trial.server.asked()[2].last_text().contains("Outcome unknown"));
+    let names = std::fs::read_dir(trial.outside()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("rawko-")).collect();
+    assert_eq!(left, Vec::<std::ffi::OsString>::new(), "what the killed run left is removed by the next");
 }
 
-fn busy() -> Running {
-    let running =
-        Trial::new(developer([bash(BUSY), bash("cp ticks ticks-at-first; sleep 0.2")])).start("Write.");
-    running.wait_for_line("busy");
+fn is_busy(trial: &Trial) -> bool {
+    testkit::processes_in(&trial.project()).iter().any(|(_, line)| line.contains("echo x >> ticks"))
+}
+
+fn busy(sandbox: &str) -> Running {
+    let server = developer([bash(BUSY), bash("cp ticks ticks-at-first; sleep 0.2")]);
+    let running = Trial::new(server).user_config("/permissions/sandbox", json!(sandbox)).start("Write.");
     running.wait_for_line("ticks");
+    assert!(is_busy(&running.trial));
     running
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_killed_runs_command_writes_nothing_behind_the_resumed_run() {
-    check_nothing_is_written_behind(kill(busy()));
+    for sandbox in ["auto", "off"] {
+        check_nothing_is_written_behind(kill(busy(sandbox)));
+    }
 }
 
 /// The processes whose parent is `parent`, with their command lines.
@@ -68,15 +75,15 @@ fn children(parent: &str) -> Vec<(i32, String)> {
 #[test]
 #[cfg(target_os = "linux")]
 fn so_it_is_where_nothing_is_left_that_would_end_it() {
-    let running = busy();
+    // A sandbox needs no reaper.
+    let running = busy("off");
     let parent = running.wait_for_line("parent");
     let of_rawko = children(&parent);
     let reaper = of_rawko.iter().find(|(_, line)| line.contains("rawko-orphan-reaper"));
     let (reaper, _) = reaper.unwrap_or_else(|| panic!("no reaper: {of_rawko:?}"));
     kill_process(Pid::from_raw(*reaper).unwrap(), Signal::KILL).unwrap();
     let trial = kill(running);
-    let busy = std::fs::read_to_string(trial.project().join("busy")).unwrap();
-    assert!(is_alive(&busy), "somebody else ended it");
+    assert!(is_busy(&trial), "somebody else ended it");
     check_nothing_is_written_behind(trial);
 }
 
@@ -96,7 +103,7 @@ fn warnings(out: &str, words: &str) -> usize {
 fn the_end_of_background_jobs_that_went_with_a_kill_is_told_once() {
     let answers = [
         select("developer"),
-        in_background("echo $$ > job; sleep 300"),
+        in_background("echo here > job; sleep 300.5"),
         in_background("exit 3"),
         bash("until [ -e job ]; do sleep 0.01; done; sleep 0.1"),
         Answer::Silence,
@@ -106,13 +113,14 @@ fn the_end_of_background_jobs_that_went_with_a_kill_is_told_once() {
         complete("done"),
     ];
     let running = Trial::new(ModelServer::sequence(answers)).start("Begin a job.");
-    let pid = running.wait_for_line("job");
+    running.wait_for_line("job");
     running.wait_until("the turn", || running.trial.server.asked().len() == 5);
     let trial = kill(running);
     let mut resumed = trial.start_with("resume", "");
     resumed.wait_for_event("warned");
     resumed.wait_until("another turn", || resumed.trial.server.asked().len() == 7);
-    assert!(!is_alive(&pid));
+    let left = testkit::processes_in(&resumed.trial.project());
+    assert!(!left.iter().any(|(_, line)| line.starts_with("sleep 300.5")), "{left:?}");
     let asked = resumed.trial.server.asked();
     // The one that had ended, and was reported, is not told again.
     let told = asked[5].last_text();

@@ -1,4 +1,4 @@
-//! With `permissions.require: enforced` the operating system holds commands to their permissions.
+//! The operating system holds commands to their permissions.
 #![cfg(target_os = "linux")]
 
 use serde_json::json;
@@ -19,6 +19,111 @@ fn is_possible() -> bool {
 
 fn enforced(server: ModelServer) -> Trial {
     Trial::new(server).user_config("/permissions/require", json!("enforced"))
+}
+
+fn off(server: ModelServer) -> Trial {
+    Trial::new(server).user_config("/permissions/sandbox", json!("off"))
+}
+
+/// The output of `cat ../theirs`, and the first event.
+#[track_caller]
+fn looks_beside(trial: impl FnOnce(ModelServer) -> Trial) -> (String, serde_json::Value) {
+    let trial = trial(developer([bash("cat ../theirs; echo here"), report("tried")]));
+    std::fs::write(trial.outside().join("theirs"), "CANARY").unwrap();
+    let ended = trial.run("Try it.");
+    ended.exits(0);
+    let (output, _) = ended.results("Bash").remove(0);
+    assert!(output.contains("here"), "{output}");
+    (output, ended.events_of("session_started")[0].clone())
+}
+
+#[test]
+fn commands_are_confined_unless_the_user_turns_it_off() {
+    if !is_possible() {
+        return;
+    }
+    let (output, started) = looks_beside(Trial::new);
+    assert!(!output.contains("CANARY"), "{output}");
+    assert!(started["confined"].as_str().unwrap().starts_with("namespaces"), "{started}");
+    assert_eq!(started["degraded"], json!([]));
+    for without in [off, |server| Trial::new(server).args(&["--no-sandbox"])] {
+        let (output, started) = looks_beside(without);
+        assert!(output.contains("CANARY"), "{output}");
+        assert!(started["confined"].is_null(), "{started}");
+        assert!(started["degraded"][0].as_str().unwrap().contains("the sandbox is off"), "{started}");
+    }
+    // What is required cannot be turned off.
+    let (output, _) =
+        looks_beside(|server| off(server).user_config("/permissions/require", json!("enforced")));
+    assert!(!output.contains("CANARY"), "{output}");
+}
+
+#[test]
+fn a_project_that_turns_it_off_needs_trust() {
+    let config = json!({"permissions": {"sandbox": "off"}});
+    let refused = Trial::new(developer([])).config(&config).run("Try it.");
+    refused.exits(5).says(&["commands would run without a sandbox", "rawko trust"]);
+    // Not if the user has turned it off too.
+    off(developer([])).config(&config).run("Try it.").exits(0);
+}
+
+#[test]
+fn a_session_that_began_without_a_sandbox_goes_on_in_one() {
+    if !is_possible() {
+        return;
+    }
+    let server = ModelServer::sequence([
+        select("developer"),
+        bash("touch ../free"),
+        report("begun"),
+        select("developer"),
+        select("developer"),
+        bash("touch ../escaped; cat ../theirs; echo here > made"),
+        report("tried"),
+        complete("well"),
+    ]);
+    let ended = off(server).args(&["--max-iterations", "1"]).run("Try it.");
+    assert!(ended.trial.outside().join("free").exists());
+    std::fs::write(ended.trial.outside().join("theirs"), "CANARY").unwrap();
+    let trial = ended.trial.user_config("/permissions/sandbox", json!("auto"));
+    let (_, stdout, stderr) = trial.ask(&["resume", "--max-iterations", "5", "--output", "stream-json"]);
+    assert!(trial.project().join("made").exists(), "{stdout}{stderr}");
+    assert!(!stdout.contains("CANARY") && !trial.outside().join("escaped").exists(), "{stdout}{stderr}");
+    assert!(stdout.lines().next().unwrap().contains("\"confined\""), "{stdout}");
+    assert_eq!(trial.rawko(&["replay", "last"]).0, Some(0));
+}
+
+/// What a container offers: no namespaces, but Landlock.
+#[test]
+fn without_namespaces_landlock_confines() {
+    if !is_possible() {
+        return;
+    }
+    let command = "echo mine > made; cat made ../theirs; echo x > ../theirs; touch ../x /etc/x; cat ~/.ssh/id; echo $HOME; \
+                   (exec 3<>/dev/tcp/127.0.0.1/1) 2>&1; (setsid sleep 300 &); echo here";
+    let trial = |server| {
+        let trial =
+            Trial::new(server).without_namespaces().user_config("/verify", json!(["grep -q mine made"]));
+        std::fs::create_dir_all(trial.outside().join("home/.ssh")).unwrap();
+        std::fs::write(trial.outside().join("home/.ssh/id"), "CANARY").unwrap();
+        trial
+    };
+    let (ended, output) = tries(trial, command);
+    let started = &ended.events_of("session_started")[0];
+    if started["confined"].is_null() {
+        testkit::skip("no Landlock here");
+        return;
+    }
+    assert!(started["confined"].as_str().unwrap().starts_with("Landlock"), "{started}");
+    assert!(started["degraded"][0].as_str().unwrap().contains("namespaces cannot be made"), "{started}");
+    assert!(output.contains("mine") && output.contains("here"), "{output}");
+    assert!(output.contains("Operation not permitted"), "no socket: {output}");
+    assert!(crate::signals::nothing_is_left(&ended.trial));
+    assert!(!ended.trial.outside().join("x").exists() && !std::path::Path::new("/etc/x").exists());
+    assert_eq!(ended.finish()["status"], "verified", "{}", ended.stdout);
+    let refused = enforced(developer([])).without_namespaces().run("Try it.");
+    refused.says(&["cannot be confined in full", "permissions.require"]);
+    assert!(refused.trial.server.asked().is_empty());
 }
 
 /// The developer runs the command; its output.

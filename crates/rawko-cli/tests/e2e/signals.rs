@@ -10,11 +10,15 @@ use crate::answers::{bash, developer, select};
 use crate::journal;
 use crate::trial::{Ended, Running, Trial};
 
-/// Whether a process is there and not merely waiting to be reaped.
-pub(crate) fn is_alive(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    !matches!(state, None | Some('Z' | 'X'))
+/// How many processes in the project sleep.
+pub(crate) fn sleepers(trial: &Trial) -> usize {
+    let all = testkit::processes_in(&trial.project());
+    all.iter().filter(|(_, line)| line.starts_with("sleep ")).count()
+}
+
+/// Whether nothing is left of a run that has ended.
+pub(crate) fn nothing_is_left(trial: &Trial) -> bool {
+    testkit::processes_in(&trial.project()).is_empty()
 }
 
 /// A model that speaks without end once the developer is at work.
@@ -58,20 +62,17 @@ fn sigterm_while_a_model_speaks() {
 }
 
 /// A command whose child has left session and process group, and ignores what can be ignored.
-const FAMILY: &str = "setsid bash -c 'trap \"\" INT TERM HUP; echo $$ > grandchild; sleep 300' & \
-                      echo $$ > child; sleep 300; touch survived";
+const FAMILY: &str = "setsid bash -c 'trap \"\" INT TERM HUP; echo here > grandchild; sleep 300; true' & \
+                      echo here > child; sleep 300; touch survived";
 
 fn running(signal: Signal) {
     let running = Trial::new(developer([bash(FAMILY)])).start("Sleep.");
-    let pids = [running.wait_for_line("child"), running.wait_for_line("grandchild")];
-    assert!(pids.iter().all(|pid| is_alive(pid)));
+    running.wait_until("the family", || sleepers(&running.trial) == 2);
     let begun = Instant::now();
     running.signal(signal);
     let ended = check_cancelled(running);
     assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
-    for pid in &pids {
-        assert!(!is_alive(pid), "process {pid} outlived the run");
-    }
+    assert!(nothing_is_left(&ended.trial), "a process outlived the run");
     assert!(!ended.trial.project().join("survived").exists());
 }
 
@@ -98,16 +99,16 @@ fn ctrl_c_while_the_machine_waits() {
 #[test]
 fn a_second_ctrl_c_does_not_wait() {
     // The command ignores TERM, so that a clean end has to wait for the grace to pass.
-    let stubborn = "trap '' TERM INT; echo $$ > child; while true; do sleep 300; done";
+    let stubborn = "trap '' TERM INT; echo here > child; while true; do sleep 300; done";
     let running = Trial::new(developer([bash(stubborn)])).start("Sleep.");
-    let pid = running.wait_for_line("child");
+    running.wait_for_line("child");
     running.signal(Signal::INT);
     running.signal(Signal::INT);
     let ended = running.end_unchecked();
     ended.exits(130);
     let deadline = Instant::now() + Duration::from_secs(10);
-    while is_alive(&pid) {
-        assert!(Instant::now() < deadline, "process {pid} outlived the run");
+    while !nothing_is_left(&ended.trial) {
+        assert!(Instant::now() < deadline, "a process outlived the run");
         std::thread::sleep(Duration::from_millis(5));
     }
     // Whatever was written is whole.

@@ -7,33 +7,31 @@ use serde_json::{Value, json};
 use testkit::Wire;
 
 use crate::answers::{always, bash, call, calls, complete, developer, report, select};
-use crate::signals::is_alive;
+use crate::signals::nothing_is_left;
 use crate::trial::Trial;
 
 #[test]
 fn a_command_that_hangs_is_ended_by_its_own_time() {
-    let hang = json!({"command": "echo $$ > pid; echo before; sleep 1000", "timeout": 300});
+    let hang = json!({"command": "echo before; sleep 1000", "timeout": 300});
     let ended = Trial::new(developer([call("Bash", &hang)])).run("Hang.");
     ended.exits(0);
     let (output, is_error) = ended.results("Bash").remove(0);
     assert!(is_error && output.contains("timed out") && output.contains("before"), "{output}");
     assert!(ended.trial.server.asked()[2].last_text().contains("timed out"), "the model is told");
-    let pid = std::fs::read_to_string(ended.trial.project().join("pid")).unwrap();
-    assert!(!is_alive(&pid), "the command outlived its time");
+    assert!(nothing_is_left(&ended.trial), "the command outlived its time");
 }
 
 #[test]
 fn a_command_that_hangs_is_ended_by_the_agents_time() {
     let agent = json!({"name": "sleeper", "systemPrompt": "Sleep.", "limits": {"timeout": 700}});
-    let server = always(select("sleeper"), complete("never asked"), bash("echo $$ > pid; sleep 1000"));
+    let server = always(select("sleeper"), complete("never asked"), bash("sleep 1000"));
     let begun = Instant::now();
     let trial = Trial::new(server).agent(&agent).args(&["--yes"]).env("RAWKO_MAX_CONSECUTIVE_FAILURES", "1");
     let ended = trial.run("Hang.");
     ended.exits(1);
     assert_eq!(ended.finish()["error"]["code"], "timeout");
     assert!(begun.elapsed() < Duration::from_secs(30));
-    let pid = std::fs::read_to_string(ended.trial.project().join("pid")).unwrap();
-    assert!(!is_alive(&pid), "the command outlived the run");
+    assert!(nothing_is_left(&ended.trial), "the command outlived the run");
 }
 
 /// The results of the last message, in order: the ids they answer and what they say.
@@ -106,10 +104,9 @@ fn reads_of_one_turn_run_side_by_side_and_writes_alone() {
 
 #[test]
 fn background_processes_end_with_their_call() {
-    let turn = bash("sleep 300 & echo $! > pid; echo started");
+    let turn = bash("sleep 300 & echo started");
     let ended = Trial::new(developer([turn, report("")])).run("Start a server.");
-    let pid = std::fs::read_to_string(ended.trial.project().join("pid")).unwrap();
-    assert!(!is_alive(&pid));
+    assert!(nothing_is_left(&ended.trial));
 }
 
 #[test]

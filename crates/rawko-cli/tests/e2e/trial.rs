@@ -32,6 +32,7 @@ pub(crate) struct Trial {
     pub(crate) server: ModelServer,
     wire: Wire,
     with_key: bool,
+    with_namespaces: bool,
     user_config: Value,
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
@@ -50,7 +51,7 @@ impl Trial {
     /// The same in a folder that is no repository.
     pub(crate) fn without_git(server: ModelServer) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["project", "home"] {
+        for name in ["project", "home", "marks"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         Self {
@@ -58,6 +59,7 @@ impl Trial {
             server,
             wire: Wire::Claude,
             with_key: true,
+            with_namespaces: true,
             user_config: impatient(),
             environment: Vec::new(),
             arguments: Vec::new(),
@@ -94,6 +96,23 @@ impl Trial {
             at = &mut at[key];
         }
         *at = value;
+        self
+    }
+
+    /// Commands may leave marks in a folder beside the project, where no checkpoint and no copy of the project has them.
+    pub(crate) fn with_marks(self) -> Self {
+        let marks = self.marks();
+        self.user_config("/permissions/write", json!([".", marks]))
+    }
+
+    /// The folder for marks.
+    pub(crate) fn marks(&self) -> PathBuf {
+        self.outside().join("marks")
+    }
+
+    /// Where the kernel makes no user namespaces, as in a typical container.
+    pub(crate) fn without_namespaces(mut self) -> Self {
+        self.with_namespaces = false;
         self
     }
 
@@ -192,7 +211,12 @@ impl Trial {
 
     /// The binary, told where the server is.
     fn asking(&self) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_rawko"));
+        const RAWKO: &str = env!("CARGO_BIN_EXE_rawko");
+        let mut command = self.command(if self.with_namespaces { RAWKO } else { "unshare" });
+        if !self.with_namespaces {
+            let forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
+            command.args(["--user", "--map-root-user", "sh", "-c", forbid, RAWKO]);
+        }
         let (url, key) = match self.wire {
             Wire::Claude => ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
             Wire::OpenAi => ("OPENAI_BASE_URL", "OPENAI_API_KEY"),

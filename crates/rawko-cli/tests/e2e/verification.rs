@@ -5,25 +5,24 @@ use serde_json::{Value, json};
 use testkit::{ModelServer, Who};
 
 use crate::answers::{always, bash, call, complete, developer, report, select};
-use crate::signals::is_alive;
 use crate::trial::{Ended, Trial};
 
 /// A run in which the developer runs `command` and the arbiter is content, with these commands to verify it.
 fn trial(command: &str, verify: Value) -> Trial {
-    Trial::new(developer([bash(command)])).user_config("/verify", verify)
+    Trial::new(developer([bash(command)])).with_marks().user_config("/verify", verify)
 }
 
 /// The status, and how often the commands were run: each writes a line outside of the project.
 #[track_caller]
 fn check(ended: &Ended, status: &str, times: usize) {
     assert_eq!(ended.finish()["status"], status, "{}", ended.stdout);
-    let log = std::fs::read_to_string(ended.trial.outside().join("log")).unwrap_or_default();
+    let log = std::fs::read_to_string(ended.trial.marks().join("log")).unwrap_or_default();
     assert_eq!(log.lines().count(), times, "{}", ended.stdout);
 }
 
 #[test]
 fn a_run_whose_commands_pass_is_verified() {
-    let verify = json!(["echo one >> ../log; test -f made && echo fine", "echo two >> ../log"]);
+    let verify = json!(["echo one >> ../marks/log; test -f made && echo fine", "echo two >> ../marks/log"]);
     let ended = trial("touch made", verify).args(&["--require-verified"]).run("Make it.");
     ended.exits(0);
     check(&ended, "verified", 2);
@@ -54,8 +53,8 @@ fn a_failure_is_told_and_mended() {
         report("now it does"),
         complete("really done"),
     ]);
-    let command = "echo run >> ../log; grep -q fixed out || { echo no-FIX-seen; exit 7; }";
-    let ended = Trial::new(server).user_config("/verify", json!([command])).run("Fix it.");
+    let command = "echo run >> ../marks/log; grep -q fixed out || { echo no-FIX-seen; exit 7; }";
+    let ended = Trial::new(server).with_marks().user_config("/verify", json!([command])).run("Fix it.");
     ended.exits(0);
     check(&ended, "verified", 2);
     let asked = ended.trial.server.asked();
@@ -64,12 +63,12 @@ fn a_failure_is_told_and_mended() {
     assert!(text.contains("no-FIX-seen") && text.contains("exited with 7"), "{text}");
 }
 
-const NEVER: &str = "echo run >> ../log; echo still wrong; exit 1";
+const NEVER: &str = "echo run >> ../marks/log; echo still wrong; exit 1";
 
 #[test]
 fn what_never_passes_is_never_verified() {
     let server = always(select("developer"), complete("all done"), report("it works"));
-    let ended = Trial::new(server).user_config("/verify", json!([NEVER])).run("Fix it.");
+    let ended = Trial::new(server).with_marks().user_config("/verify", json!([NEVER])).run("Fix it.");
     let finish = ended.finish();
     // It is asked anew each time, and the fifth time on the same tree is the last.
     check(&ended, "limited", 5);
@@ -85,7 +84,7 @@ fn work_that_never_passes_is_tried_again_and_given_up() {
         Who::Agent if asked.messages().len() == 1 => bash("echo try >> out"),
         Who::Agent => report("it works"),
     });
-    let ended = Trial::new(server).user_config("/verify", json!([NEVER])).run("Fix it.");
+    let ended = Trial::new(server).with_marks().user_config("/verify", json!([NEVER])).run("Fix it.");
     let finish = ended.finish();
     ended.exits(1);
     assert_eq!(finish["iterations"], 6);
@@ -108,8 +107,8 @@ fn every_complete_is_proven_anew() {
         report("did it"),
         complete("done now"),
     ]);
-    let command = "echo run >> ../log; grep -q right out";
-    let ended = Trial::new(server).user_config("/verify", json!([command])).run("Fix it.");
+    let command = "echo run >> ../marks/log; grep -q right out";
+    let ended = Trial::new(server).with_marks().user_config("/verify", json!([command])).run("Fix it.");
     ended.exits(0);
     check(&ended, "verified", 3);
 }
@@ -117,7 +116,7 @@ fn every_complete_is_proven_anew() {
 /// A job that an agent left running cannot write behind the commands' back.
 #[test]
 fn jobs_in_the_background_end_before_the_tree_is_proven() {
-    let job = "while [ ! -e ../proven ]; do sleep 0.005; done; echo BAD > out";
+    let job = "while [ ! -e ../marks/proven ]; do sleep 0.005; done; echo BAD > out";
     let server = ModelServer::sequence([
         select("developer"),
         bash("echo good > out"),
@@ -125,8 +124,8 @@ fn jobs_in_the_background_end_before_the_tree_is_proven() {
         report("did it"),
         complete("done"),
     ]);
-    let command = "grep -q good out && touch ../proven && sleep 0.1";
-    let ended = Trial::new(server).user_config("/verify", json!([command])).run("Do it.");
+    let command = "grep -q good out && touch ../marks/proven && sleep 0.1";
+    let ended = Trial::new(server).with_marks().user_config("/verify", json!([command])).run("Do it.");
     ended.exits(0);
     assert_eq!(ended.finish()["status"], "verified");
     assert_eq!(std::fs::read_to_string(ended.trial.project().join("out")).unwrap(), "good\n");
@@ -163,7 +162,8 @@ fn without_a_command_it_is_a_claim() {
     let ended = trial("true", json!(["exit 1"])).args(&["--no-verify"]).run("Do it.");
     ended.exits(0);
     check(&ended, "claimed", 0);
-    let ended = trial("touch a", json!(["exit 1"])).args(&["--verify", "echo run >> ../log"]).run("Do it.");
+    let ended =
+        trial("touch a", json!(["exit 1"])).args(&["--verify", "echo run >> ../marks/log"]).run("Do it.");
     ended.exits(0);
     check(&ended, "verified", 1);
     let ended =
@@ -190,42 +190,44 @@ fn what_the_project_is_made_of_tells_the_command() {
 
 #[test]
 fn a_projects_own_commands_need_trust() {
-    let config = json!({"verify": {"commands": ["echo run >> ../log"], "timeout": "1m"}});
+    let config = json!({"verify": {"commands": ["echo run >> ../marks/log"], "timeout": "1m"}});
     let refused = Trial::new(developer([])).config(&config).run("Do it.");
-    refused.exits(5).says(&["echo run >> ../log", "would be run to verify", "rawko trust"]);
-    let ended = Trial::new(developer([bash("touch a")])).config(&config).args(&["--yes"]).run("Do it.");
+    refused.exits(5).says(&["echo run >> ../marks/log", "would be run to verify", "rawko trust"]);
+    let ended =
+        Trial::new(developer([bash("touch a")])).with_marks().config(&config).args(&["--yes"]).run("Do it.");
     ended.exits(0);
     check(&ended, "verified", 1);
 }
 
 #[test]
 fn commands_that_change_the_tree_prove_nothing_about_it() {
-    let ended = trial("true", json!(["echo run >> ../log; cat ../log > stamp"]))
+    let ended = trial("true", json!(["echo run >> ../marks/log; cat ../marks/log > stamp"]))
         .args(&["--require-verified"])
         .run("Do it.");
     ended.exits(1).says(&["git ignore"]);
     check(&ended, "claimed", 2);
     assert_eq!(ended.finish()["verification"]["treeChanged"], true);
     // A file that is not there yet, as a lock file may be: run again on the tree with it, and proven.
-    let ended = trial("true", json!(["echo run >> ../log; echo locked > lock"])).run("Do it.");
+    let ended = trial("true", json!(["echo run >> ../marks/log; echo locked > lock"])).run("Do it.");
     ended.exits(0);
     check(&ended, "verified", 2);
     // What is ignored does not count.
     let ended =
-        trial("echo stamp > .gitignore", json!(["echo run >> ../log; cat ../log > stamp"])).run("Do it.");
+        trial("echo stamp > .gitignore", json!(["echo run >> ../marks/log; cat ../marks/log > stamp"]))
+            .run("Do it.");
     check(&ended, "verified", 1);
 }
 
 /// A command whose child has left session and process group, and ignores what can be ignored.
-const FAMILY: &str = "case $PWD in */rawko-verify-*) exit 0;; esac; setsid bash -c 'trap \"\" INT TERM HUP; echo $$ > ../grandchild; sleep 300' & \
-                      echo $$ > ../child; [ -f ../go ] || sleep 300";
+const FAMILY: &str = "case $PWD in */rawko-verify-*) exit 0;; esac; setsid bash -c 'trap \"\" INT TERM HUP; echo here > ../marks/grandchild; sleep 300' & \
+                      echo here > ../marks/child; [ -f ../marks/go ] || sleep 300";
 
-fn outside(trial: &Trial, name: &str) -> String {
-    std::fs::read_to_string(trial.outside().join(name)).unwrap_or_default()
+fn mark(trial: &Trial, name: &str) -> String {
+    std::fs::read_to_string(trial.marks().join(name)).unwrap_or_default()
 }
 
 fn family_is_gone(trial: &Trial) -> bool {
-    ["child", "grandchild"].iter().all(|name| !is_alive(&outside(trial, name)))
+    testkit::processes_in(&trial.project()).is_empty()
 }
 
 #[test]
@@ -233,7 +235,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
     let verify = json!({"commands": [FAMILY], "timeout": "1s"});
     let ended = trial("true", verify).args(&["--max-iterations", "1"]).run("Do it.");
     ended.exits(3);
-    assert!(!outside(&ended.trial, "grandchild").is_empty() && family_is_gone(&ended.trial));
+    assert!(!mark(&ended.trial, "grandchild").is_empty() && family_is_gone(&ended.trial));
     let run = &ended.events_of("verification_finished")[0]["verification"]["runs"][0];
     assert!(run["output"].as_str().unwrap().contains("timed out") && run["exitCode"].is_null(), "{run}");
 }
@@ -243,7 +245,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
 fn a_run_that_is_killed_while_it_verifies_verifies_on_resume() {
     let running = trial("touch made", json!([FAMILY])).start("Do it.");
     running.wait_until("the family", || {
-        !outside(&running.trial, "grandchild").is_empty() && !outside(&running.trial, "child").is_empty()
+        !mark(&running.trial, "grandchild").is_empty() && !mark(&running.trial, "child").is_empty()
     });
     running.signal(Signal::KILL);
     let killed = running.end_unchecked().trial;
@@ -252,7 +254,7 @@ fn a_run_that_is_killed_while_it_verifies_verifies_on_resume() {
         assert!(begun.elapsed() < std::time::Duration::from_secs(20), "it outlived rawko");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    std::fs::write(killed.outside().join("go"), "").unwrap();
+    std::fs::write(killed.marks().join("go"), "").unwrap();
     // Only commands that today's configuration has, or that are given now, are run.
     let config = killed.outside().join("home/config/rawko/config.yaml");
     let text = std::fs::read_to_string(&config).unwrap();
@@ -277,8 +279,8 @@ fn a_resume_can_be_told_what_verifies() {
         (&["--no-verify", "--require-verified"], 1, "claimed"),
         (&["--verify", "test -f made"], 0, "verified"),
     ] {
-        let running = trial("touch made", json!(["echo on > ../child; sleep 300"])).start("Do it.");
-        running.wait_until("the command", || !outside(&running.trial, "child").is_empty());
+        let running = trial("touch made", json!(["echo on > ../marks/child; sleep 300"])).start("Do it.");
+        running.wait_until("the command", || !mark(&running.trial, "child").is_empty());
         running.signal(Signal::KILL);
         let killed = running.end_unchecked().trial;
         let (ended, stdout, stderr) = killed.resume_with(arguments);
@@ -343,7 +345,10 @@ fn a_rejection_goes_to_the_developer_although_the_commands_pass() {
         call("Report", &approve),
         complete("really done"),
     ]);
-    let ended = Trial::new(server).user_config("/verify", json!(["echo run >> ../log"])).run("Fix it.");
+    let ended = Trial::new(server)
+        .with_marks()
+        .user_config("/verify", json!(["echo run >> ../marks/log"]))
+        .run("Fix it.");
     ended.exits(0);
     check(&ended, "verified", 1);
     let asked = ended.trial.server.asked();

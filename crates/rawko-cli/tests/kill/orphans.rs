@@ -11,19 +11,16 @@ use crate::world::{World, each};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A command that says who it is and goes on; a child of its own in another session does the same.
-const FAMILY: &str = "setsid bash -c 'trap \"\" INT TERM HUP; echo $$ >> ../out/pids; sleep 300' & \
-                      echo $$ >> ../out/pids; sleep 300; echo survived >> ../out/log";
+const FAMILY: &str = "setsid bash -c 'trap \"\" INT TERM HUP; sleep 300; true' & \
+                      sleep 300; echo survived >> ../out/log";
 
-/// Whether a process is there and not merely waiting to be reaped.
-fn is_alive(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    !matches!(state, None | Some('Z' | 'X'))
+/// Whoever works in the project's folder.
+fn workers(world: &World) -> Vec<(u32, String)> {
+    testkit::processes_in(&world.project().canonicalize().unwrap())
 }
 
-fn pids(world: &World) -> Vec<String> {
-    let text = std::fs::read_to_string(world.path().join("out/pids")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+fn sleepers(world: &World) -> usize {
+    workers(world).iter().filter(|(_, line)| line.starts_with("sleep ")).count()
 }
 
 #[test]
@@ -32,15 +29,14 @@ fn a_command_does_not_outlive_a_killed_rawko() {
     let script = Script::developer(&[FAMILY]);
     let world = World::new();
     let server = script.serve();
-    let killed = world.run(&server).kill_when(|| pids(&world).len() == 2);
+    let killed = world.run(&server).kill_when(|| sleepers(&world) == 2);
     assert!(killed);
     let begun = Instant::now();
-    let left = || pids(&world).into_iter().filter(|pid| is_alive(pid)).collect::<Vec<_>>();
-    while !left().is_empty() && begun.elapsed() < PATIENCE {
+    while !workers(&world).is_empty() && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(2));
     }
-    let left = left();
-    for pid in &left {
+    let left = workers(&world);
+    for (pid, _) in &left {
         // Whatever comes of this test, nothing is left behind.
         world.shell(&format!("kill -KILL {pid}"));
     }
@@ -52,18 +48,6 @@ fn a_command_does_not_outlive_a_killed_rawko() {
     assert_eq!(world.replay().status.code(), Some(0));
     let told = requests::bodies(&server, &world).iter().filter(|body| body.tells_of_unknown()).count();
     assert!(told > 0, "the agent was not told that the outcome is unknown");
-}
-
-/// Whoever still works in the project's folder.
-fn workers(world: &World) -> Vec<String> {
-    let folder = world.project().canonicalize().unwrap();
-    let mut found = Vec::new();
-    for process in std::fs::read_dir("/proc").unwrap().flatten() {
-        if std::fs::read_link(process.path().join("cwd")).is_ok_and(|place| place == folder) {
-            found.push(process.file_name().to_string_lossy().into_owned());
-        }
-    }
-    found
 }
 
 #[test]
@@ -90,7 +74,7 @@ fn a_command_that_is_just_being_started_does_not_either() {
             std::thread::sleep(Duration::from_millis(2));
         }
         let left = workers(&world);
-        for pid in &left {
+        for (pid, _) in &left {
             world.shell(&format!("kill -KILL {pid}"));
         }
         assert!(left.is_empty(), "case {case}: they outlived it: {left:?}");

@@ -32,7 +32,11 @@ impl World {
             std::fs::create_dir_all(world.path().join(folder)).unwrap();
         }
         std::fs::write(world.path().join("out/log"), "").unwrap();
-        let config = json!({"provider": {"claude": {"retry": {"maxAttempts": 3, "baseMs": 1, "capMs": 10}}}});
+        let config = json!({
+            "provider": {"claude": {"retry": {"maxAttempts": 3, "baseMs": 1, "capMs": 10}}},
+            // Commands log what they do outside of the tree.
+            "permissions": {"write": [".", world.path().join("out")]},
+        });
         std::fs::write(world.path().join("home/config/rawko/config.yaml"), config.to_string()).unwrap();
         std::fs::write(world.project().join("calc.sh"), "add() {\n  echo $(($1 - $2))\n}\n").unwrap();
         std::fs::write(world.project().join("untracked.txt"), "mine\n").unwrap();

@@ -55,6 +55,10 @@ fn prepare(plan: &Plan) -> StepResult<()> {
 
 fn start(plan: &Plan, command: &[OsString]) -> StepResult<Pid> {
     let mut command = command_of(plan, command)?;
+    // The command's own one is there. Another folder that the variable names may be read-only.
+    if std::env::var_os("TMPDIR").is_some() {
+        command.env("TMPDIR", "/tmp");
+    }
     let child = command.spawn();
     let child = during(format!("starting {}", command.get_program().display()), child)?;
     Ok(Pid::from_child(&child))

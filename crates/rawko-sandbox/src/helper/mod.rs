@@ -69,7 +69,7 @@ fn report(mut socket: &UnixStream, report: &Report) {
     }
 }
 
-/// Reads the plan, and the namespaces of an earlier command if there are some.
+/// Reads the plan, and what came with it: the namespaces of an earlier command if there are some, and a descriptor to keep.
 fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>)> {
     let mut length = [0; 4];
     let (read, shared) = receive_with(socket, &mut length)?;
@@ -87,7 +87,9 @@ fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>)> {
 
 /// The process outside: enters the namespaces, starts the first process inside, and waits for it.
 fn outer(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
-    let (plan, shared) = during("reading the plan", read_plan(socket))?;
+    let (plan, mut shared) = during("reading the plan", read_plan(socket))?;
+    // Open until this process ends, and the command cannot have it: it closes when the command is started.
+    let _kept = if shared.len() % 2 == 1 { shared.pop() } else { None };
     if plan.wall == Wall::Landlock {
         return subreaper::run(&plan, socket, command);
     }

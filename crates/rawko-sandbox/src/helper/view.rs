@@ -85,8 +85,9 @@ pub(super) fn build(plan: &Plan) -> StepResult<()> {
             (_, None) => {}
         }
     }
-    for place in covers {
-        let result = set_mount_attributes(CWD, &place, READ_ONLY, 0, false);
+    for Held { mount, place } in covers {
+        // By its descriptor: something else may lie over its place by now.
+        let result = set_mount_attributes(mount.as_fd(), Path::new(""), READ_ONLY, 0, false);
         during(format!("closing {}", place.display()), result)?;
     }
     Ok(())
@@ -154,10 +155,10 @@ fn memory(is_closed: bool) -> io::Result<OwnedFd> {
 }
 
 /// Lays an empty folder over `place`. It stays open for later steps until `covers` are closed.
-fn cover(place: &Path, covers: &mut Vec<PathBuf>) -> StepResult<()> {
+fn cover(place: &Path, covers: &mut Vec<Held>) -> StepResult<()> {
     let mount = during(format!("covering {}", place.display()), memory(false))?;
-    put(Held { mount, place: place.to_owned() })?;
-    covers.push(place.to_owned());
+    attach(&mount, place)?;
+    covers.push(Held { mount, place: place.to_owned() });
     Ok(())
 }
 
@@ -181,10 +182,13 @@ fn hide(place: &Path) -> StepResult<()> {
 
 /// Attaches a mount at its place, which is made where it lies in a covered folder.
 fn put(held: Held) -> StepResult<()> {
-    let Held { mount, place } = held;
-    during(format!("making {}", place.display()), make_place(&mount, &place))?;
+    attach(&held.mount, &held.place)
+}
+
+fn attach(mount: &OwnedFd, place: &Path) -> StepResult<()> {
+    during(format!("making {}", place.display()), make_place(mount, place))?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-    during(format!("mounting {}", place.display()), move_mount(mount.as_fd(), "", CWD, &place, flags))
+    during(format!("mounting {}", place.display()), move_mount(mount.as_fd(), "", CWD, place, flags))
 }
 
 fn make_place(mount: &OwnedFd, place: &Path) -> io::Result<()> {

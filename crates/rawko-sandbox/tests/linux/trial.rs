@@ -98,7 +98,7 @@ impl Trial {
             .spawn()
             .unwrap();
         drop(command);
-        control.send(&self.plan, shared).unwrap();
+        control.send(&self.plan, shared, None).unwrap();
         let first = control.report().unwrap();
         let shared = control.take_shared().map(|(shared, _)| shared);
         let report = first.filter(|report| *report != Report::Ready);

@@ -114,7 +114,7 @@ fn trial(helper: &Path, own: &OwnFolders, wall: Wall, view: Vec<Step>) -> Result
         let (mut command, mut control) = rawko_sandbox::command(helper, Path::new(shell()?), &arguments)?;
         let mut child = command.env_clear().stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         drop(command);
-        let sent = control.send(&plan, None);
+        let sent = control.send(&plan, None, None);
         let mut failure = None;
         let mut has_ended = false;
         while let Ok(Some(report)) = control.report() {

@@ -82,6 +82,8 @@ pub(crate) struct Confined {
     pub(crate) root: PathBuf,
     /// What it may read besides.
     pub(crate) also: Vec<PathBuf>,
+    /// Folders that it may change for itself.
+    pub(crate) layered: Vec<PathBuf>,
     /// Whether its home and caches last. Else they are new for each command: what one leaves decides nothing.
     pub(crate) lasts: bool,
 }
@@ -133,6 +135,12 @@ impl Sandbox {
         self.0.offer.lost()
     }
 
+    /// A folder that is held for as long as a command lives.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.0.private.place()
+    }
+
     /// How a command is confined.
     pub(crate) fn wall(&self) -> Wall {
         self.0.offer.wall()
@@ -144,8 +152,10 @@ impl Sandbox {
 
     /// Has the helper begin, in the network of the agent's earlier commands if there were some.
     fn begin(&self, control: &mut Control, plan: &Plan, who: &str, hosts: &[String]) -> io::Result<()> {
+        // The next process that takes the session up waits until no helper holds it.
+        let keeps = Some(self.0.private.run().lock());
         if plan.wall == Wall::Landlock {
-            return control.send(plan, None);
+            return control.send(plan, None, keeps);
         }
         // Held until the first command of an agent has made its network, so that the second finds it.
         let mut networks = self.networks();
@@ -153,9 +163,9 @@ impl Sandbox {
             hosts.clone_into(&mut network.hosts.lock().unwrap_or_else(PoisonError::into_inner));
             let shared = Arc::clone(&network.shared);
             drop(networks);
-            return control.send(plan, Some(&shared));
+            return control.send(plan, Some(&shared), keeps);
         }
-        control.send(plan, None)?;
+        control.send(plan, None, keeps)?;
         match control.report()? {
             Some(Report::Failed { what }) => {
                 return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
@@ -234,6 +244,7 @@ impl Confined {
                 .as_ref()
                 .filter(|repository| access.root().starts_with(&repository.top)),
             also: &self.also,
+            layered: &self.layered,
             can_layer: run.offer.layers,
         };
         Ok(Plan {

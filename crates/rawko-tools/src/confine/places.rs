@@ -127,7 +127,13 @@ impl Places {
         toolchains.extend(TOOLCHAIN_VARIABLES.iter().filter_map(|name| folder(name)));
         let path = variable("PATH").unwrap_or_default();
         let programs = std::env::split_paths(&path).filter(|path| path.is_absolute()).filter_map(real);
-        toolchains.extend(programs.map(|folder| toolchain_of(&folder).to_owned()));
+        // Whose folder holds everything is no toolchain.
+        let is_whole =
+            |path: &Path| path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(path));
+        toolchains.extend(programs.map(|folder| {
+            let around = toolchain_of(&folder);
+            if is_whole(around) { folder } else { around.to_owned() }
+        }));
         // A file of certificates lies in a folder of its own kind.
         toolchains.extend(folder("SSL_CERT_FILE"));
         let mut caches = of_home(&CACHES);
@@ -142,10 +148,6 @@ impl Places {
         let mut hidden = existing(&HIDDEN);
         hidden.extend(of_home(&SECRETS));
         hidden.extend(host_keys());
-        // Whose folder holds everything is no toolchain.
-        let is_whole = |path: &PathBuf| {
-            path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(path))
-        };
         toolchains.retain(|path| !is_whole(path));
         caches.retain(|path| !is_whole(path));
         caches.sort();

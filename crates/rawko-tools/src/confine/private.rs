@@ -11,12 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::temporary::{self, TemporaryFolder};
+
 /// The folders of one project.
 #[derive(Debug)]
 pub(super) struct PrivateFolders {
     /// `None` where the user has no folder for caches: then nothing lasts.
     lasting: Option<PathBuf>,
-    run: RunFolder,
+    /// Ends with the run. The place is its real path.
+    run: TemporaryFolder,
+    place: PathBuf,
 }
 
 /// What one agent's commands have for themselves.
@@ -30,36 +34,28 @@ pub(super) struct OwnFolders {
     pub(super) temporary: PathBuf,
 }
 
-/// A folder that is removed with the run.
-#[derive(Debug)]
-struct RunFolder(PathBuf);
-
-impl Drop for RunFolder {
-    fn drop(&mut self) {
-        // What cannot be removed is in the folder for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 impl PrivateFolders {
     pub(super) fn new(cache: Option<&Path>, root: &Path) -> io::Result<Self> {
         let name = hex::encode(&Sha256::digest(root.as_os_str().as_encoded_bytes())[..8]);
         let lasting = cache.map(|cache| cache.join("sandbox").join(&name)).filter(|path| make(path).is_ok());
-        let temporary = std::env::temp_dir();
-        for attempt in 0..1000_u32 {
-            let folder = temporary.join(format!("rawko-run-{}-{attempt}", std::process::id()));
-            match fs::DirBuilder::new().mode(0o700).create(&folder) {
-                Ok(()) => return Ok(Self { lasting, run: RunFolder(fs::canonicalize(folder)?) }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
+        temporary::remove_abandoned();
+        let folder = TemporaryFolder::new(temporary::RUN)?;
+        Ok(Self { lasting, place: fs::canonicalize(folder.path())?, run: folder })
+    }
+
+    /// Where that folder is.
+    pub(super) fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// The folder that ends with the run.
+    pub(super) fn run(&self) -> &TemporaryFolder {
+        &self.run
     }
 
     /// The folders of one agent, made if they are missing.
     pub(super) fn of(&self, who: &str) -> io::Result<OwnFolders> {
-        let run = self.run.0.join(folder_name(who));
+        let run = self.place.join(folder_name(who));
         let lasting =
             self.lasting.as_ref().map_or_else(|| run.clone(), |lasting| lasting.join(folder_name(who)));
         OwnFolders::make(&lasting, &run)
@@ -68,7 +64,7 @@ impl PrivateFolders {
     /// Folders for one command.
     pub(super) fn once(&self) -> io::Result<OwnFolders> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let folder = self.run.0.join(format!("once-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+        let folder = self.place.join(format!("once-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
         OwnFolders::make(&folder, &folder)
     }
 }

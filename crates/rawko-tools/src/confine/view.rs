@@ -20,6 +20,8 @@ pub(super) struct Builder<'a> {
     pub(super) repository: Option<&'a git::Repository>,
     /// Besides what is granted.
     pub(super) also: &'a [PathBuf],
+    /// Folders that it may change for itself.
+    pub(super) layered: &'a [PathBuf],
     /// Whether this machine has file systems in layers.
     pub(super) can_layer: bool,
 }
@@ -114,8 +116,9 @@ impl Builder<'_> {
             steps.push(Step::Show(top.to_owned()));
             steps.push(Step::Cover(root.to_owned()));
         }
-        let outside = |path: &&PathBuf| !(sees_all && path.starts_with(top)) && path.parent().is_some();
         steps.extend(self.also.iter().filter(|path| path.exists()).map(|path| Step::Show(path.clone())));
+        steps.extend(self.layered.iter().filter_map(|folder| self.layer(&self.own.builds, folder)));
+        let outside = |path: &&PathBuf| !(sees_all && path.starts_with(top)) && path.parent().is_some();
         steps.extend(
             readable.iter().filter(outside).filter(|path| path.exists()).map(|path| Step::Show(path.clone())),
         );

@@ -116,11 +116,6 @@ impl Running {
         }
     }
 
-    /// Its process id.
-    pub(crate) fn process(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Waits until the command ends, and ends everything it started. Calls `take` with output as it arrives.
     pub(crate) fn finish(mut self, take: &mut dyn FnMut(OutputStream, &[u8])) -> io::Result<Finished> {
         let end = self.wait(take);

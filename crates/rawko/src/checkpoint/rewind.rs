@@ -24,7 +24,7 @@ use super::snapshot::{EntryKind, Snapshot, TreeEntry};
 use super::store::{Store, ToKeep};
 use super::{Checkpoint, Checkpoints, REWIND, number};
 use crate::journal::{JournalError, SessionLock, SessionStatus, SessionStore};
-use crate::temporary;
+use rawko_tools::temporary;
 
 /// Most bytes of files that are held in memory at a time.
 const PIECE: u64 = 64 * 1024 * 1024;

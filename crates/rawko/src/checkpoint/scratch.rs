@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::error::CheckpointError;
 use super::git::{Ask, Git};
 use super::place::{ObjectFormat, UserFolders, WorkTree};
-use crate::temporary::{self, TemporaryFolder};
+use rawko_tools::temporary::{self, TemporaryFolder};
 
 /// No conversion of any kind. These win over every `.gitattributes`.
 const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !whitespace\n";

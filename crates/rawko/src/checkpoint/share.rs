@@ -8,7 +8,7 @@ use super::own::{self, create_folder};
 use super::place::ObjectFormat;
 use super::store::Store;
 use super::{Checkpoint, Checkpoints, END, number};
-use crate::temporary;
+use rawko_tools::temporary;
 
 impl Checkpoints {
     /// Gives `other` the trees that its journal names and this session kept, and those that were kept beside them until

@@ -307,12 +307,15 @@ impl IntegrityGuard {
             let list: Vec<&str> = lasting.iter().take(3).map(|change| change.path.as_str()).collect();
             return problem(format!("rawko cannot put back {}", list.join(", ")));
         }
+        // Without layers, nothing can be built where the project has its builds: all is built anew.
+        let with_target = self.runner.has_layers();
         let made = tokio::task::spawn_blocking(move || {
             let Comparison { trees, versions, differences, entries, .. } = comparison;
             let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
             let avoided: BTreeSet<&str> =
                 differences.avoidable.iter().map(|change| change.path.as_str()).collect();
-            Replica::new(&trees, &choose, &entries, &avoided, true)?.with_programs(&differences.shadowed)
+            Replica::new(&trees, &choose, &entries, &avoided, with_target)?
+                .with_programs(&differences.shadowed)
         });
         let replica = match made.await {
             Ok(Ok(replica)) => replica,

@@ -14,7 +14,7 @@ use rawko_tools::CommandRunner;
 
 use super::kinds::Conventions;
 use crate::checkpoint::{CheckpointError, GitFolders, Trees, Version};
-use crate::temporary::{self, TemporaryFolder};
+use rawko_tools::temporary::{self, TemporaryFolder};
 
 /// Where builds of Rust keep what they made: using it spares building every dependency again.
 const TARGET: &str = "target";
@@ -25,7 +25,13 @@ const MAX_COPIED: u64 = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Replica {
     folder: TemporaryFolder,
+    /// The top of the copy, and the project in it.
+    root: PathBuf,
     project: PathBuf,
+    /// The repository that it is a copy of.
+    toplevel: PathBuf,
+    /// What builds of Rust left there, where it is used.
+    target: Option<PathBuf>,
 }
 
 impl Replica {
@@ -72,7 +78,8 @@ impl Replica {
                 take_over(&from, &to).map_err(wrong(&to))?;
             }
         }
-        Ok(Self { folder, project })
+        let target = with_target.then(|| original.join(TARGET)).filter(|target| target.is_dir());
+        Ok(Self { folder, root, project, toplevel: toplevel.to_owned(), target })
     }
 
     /// Makes these programs be found by their names before any other.
@@ -104,7 +111,11 @@ impl Replica {
         commands: &[String],
         timeout: Duration,
     ) -> Vec<CommandRun> {
-        let mut runner = runner.within(&self.project);
+        // Around the project there are links, and what they lead to is in the repository.
+        let mut runner = runner.within(&self.project).seeing(&self.root).seeing(&self.toplevel);
+        if let Some(target) = &self.target {
+            runner = runner.layering(target);
+        }
         if self.programs().is_dir() {
             runner = runner.finding(self.programs());
         }

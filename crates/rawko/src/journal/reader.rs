@@ -316,6 +316,7 @@ mod tests {
             task: "say \"check\":\"x\"".into(),
             config_digest: "d".into(),
             degraded: Vec::new(),
+            confined: None,
             seal: None,
             forked_from: None,
         };

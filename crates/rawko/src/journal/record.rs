@@ -35,6 +35,9 @@ pub struct JournalHeader {
     /// journals that do not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
+    /// By what the operating system confined the commands of the first process; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confined: Option<String>,
     /// Shows the user who began it that it is their own; absent where there was no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,

@@ -238,6 +238,7 @@ mod tests {
             task: String::new(),
             config_digest: String::new(),
             degraded: Vec::new(),
+            confined: None,
             seal: None,
             forked_from: None,
         }

@@ -31,6 +31,7 @@ pub(crate) fn header() -> JournalHeader {
         task: "every \"record\"\n".into(),
         config_digest: "0123456789abcdef".repeat(4),
         degraded: Vec::new(),
+        confined: None,
         seal: None,
         forked_from: Some(ForkedFrom { session: "another".into(), record: 12, lost: lost().work }),
     }

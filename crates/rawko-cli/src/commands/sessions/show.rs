@@ -118,7 +118,7 @@ fn reported(
         dry_run: false,
         limits: Some(setup.limits),
         degraded: header.degraded.clone(),
-        confined: None,
+        confined: header.confined.clone(),
     };
     match &stamped.event {
         Event::TaskStarted { task, setup, .. } => Some(started(task, setup, false)),

@@ -9,9 +9,10 @@ use crate::trial::Trial;
 /// The same tree, another exit status: the second run decides, and both are reported.
 #[test]
 fn flaky_checks_are_run_again() {
-    let flaky = "n=$(cat ../count 2>/dev/null || echo 0); echo $((n + 1)) > ../count; test $n -ge 1";
+    let flaky =
+        "n=$(cat ../marks/count 2>/dev/null || echo 0); echo $((n + 1)) > ../marks/count; test $n -ge 1";
     let server = always(select("developer"), complete("done"), report("did it"));
-    let trial = Trial::new(server).file("a", "1\n").user_config("/verify", json!([flaky]));
+    let trial = Trial::new(server).with_marks().file("a", "1\n").user_config("/verify", json!([flaky]));
     let finish = trial.args(&["--max-iterations", "4"]).run("Do it.").finish();
     assert_eq!(finish["verification"]["flaky"][0]["exitCode"], 0, "{finish:#}");
 }
@@ -19,9 +20,9 @@ fn flaky_checks_are_run_again() {
 /// It fails and passes in turn: no pass counts that follows a failure on the same tree.
 #[test]
 fn checks_that_pass_every_second_time_are_never_verified() {
-    let flaky = "n=$(cat ../count 2>/dev/null || echo 0); echo $((n + 1)) > ../count; test $((n % 2)) -eq 1";
+    let flaky = "n=$(cat ../marks/count 2>/dev/null || echo 0); echo $((n + 1)) > ../marks/count; test $((n % 2)) -eq 1";
     let server = always(select("developer"), complete("done"), report("did it"));
-    let trial = Trial::new(server).file("a", "1\n").user_config("/verify", json!([flaky]));
+    let trial = Trial::new(server).with_marks().file("a", "1\n").user_config("/verify", json!([flaky]));
     let finish = trial.args(&["--max-iterations", "4"]).run("Do it.").finish();
     assert_eq!(finish["status"], "limited", "{finish:#}");
 }
@@ -69,17 +70,18 @@ fn without_checks_or_git_it_is_a_claim() {
 /// Something writes after the commands have passed, while the original checks run.
 #[test]
 fn a_tree_that_changes_while_it_is_judged_is_a_claim() {
-    let trial =
-        Trial::new(developer([bash("echo 2 > work; touch tests/test_more.sh")])).file("tests/test_a.sh", "");
+    let trial = Trial::new(developer([bash("echo 2 > work; touch tests/test_more.sh")]))
+        .with_marks()
+        .file("tests/test_a.sh", "");
     trial.git(&["add", "--all"]);
     trial.git(&["commit", "--quiet", "-m", "first"]);
-    let outside = trial.outside().to_owned();
-    let wait = format!("touch '{0}/judging'; until [ -e '{0}/go' ]; do sleep 0.01; done", outside.display());
+    let marks = trial.marks();
+    let wait = format!("touch '{0}/judging'; until [ -e '{0}/go' ]; do sleep 0.01; done", marks.display());
     let verify = format!("case $PWD in */rawko-verify-*) [ ! -e work ] || {{ {wait}; }};; esac");
     let running = trial.user_config("/verify", json!([verify])).start("Do it.");
-    running.wait_until("the original checks", || outside.join("judging").exists());
-    std::fs::write(outside.join("project/late"), "").unwrap();
-    std::fs::write(outside.join("go"), "").unwrap();
+    running.wait_until("the original checks", || marks.join("judging").exists());
+    std::fs::write(running.trial.project().join("late"), "").unwrap();
+    std::fs::write(marks.join("go"), "").unwrap();
     let finish = running.end().finish();
     assert_eq!(
         (&finish["status"], &finish["doubt"]["reason"]),

@@ -80,8 +80,9 @@ fn a_baseline_is_run_once_for_a_tree() {
             crate::answers::complete("done"),
         ]
     };
-    let mut trial = UNIT.trial(testkit::ModelServer::sequence(turns().into_iter().chain(turns())));
-    let log = trial.outside().join("baselines");
+    let mut trial =
+        UNIT.trial(testkit::ModelServer::sequence(turns().into_iter().chain(turns()))).with_marks();
+    let log = trial.marks().join("baselines");
     let command = format!("case \"$PWD\" in */rawko-verify-*) echo run >> '{}';; esac", log.display());
     trial = trial.user_config("/verify", json!([command]));
     let ended = trial.run("Do it.");

@@ -21,6 +21,9 @@ use testkit::{Answer, ModelServer};
 use crate::answers::{bash, developer};
 use crate::trial::{Ended, Trial};
 
+/// Go's packages, built once: a command in a sandbox keeps its changes to a cache for itself.
+const GO_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/go");
+
 struct Project {
     files: &'static [(&'static str, &'static str)],
     verify: &'static [&'static str],
@@ -51,7 +54,7 @@ impl Project {
             trial = trial.env(variable, real.unwrap_or_else(|_| default()));
         }
         // Building Go's own packages takes long.
-        trial = trial.env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"));
+        trial = trial.env("GOCACHE", GO_CACHE);
         trial = trial.user_config("/permissions/env", json!(["RUSTUP_HOME", "CARGO_HOME", "GOCACHE"]));
         for (pointer, value) in config {
             trial = trial.user_config(pointer, value.clone());

@@ -93,7 +93,9 @@ fn another_program_of_the_same_name_is_no_proof() {
     }
     let home = trial.outside().join("home/bin");
     let path = format!("{}:{}", home.display(), std::env::var("PATH").unwrap());
-    let ended = trial.env("PATH", path).user_config("/verify", json!([UNITTEST])).run("Fix it.");
+    // In a sandbox the agent has a home of its own, and cannot put a program there at all.
+    let trial = trial.env("PATH", path).user_config("/permissions/sandbox", json!("off"));
+    let ended = trial.user_config("/verify", json!([UNITTEST])).run("Fix it.");
     let finish = ended.finish();
     assert_eq!(
         (&finish["status"], &finish["doubt"]["reason"]),
