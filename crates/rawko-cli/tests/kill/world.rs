@@ -32,7 +32,12 @@ impl World {
             std::fs::create_dir_all(world.path().join(folder)).unwrap();
         }
         std::fs::write(world.path().join("out/log"), "").unwrap();
-        world.configure();
+        let config = json!({
+            "provider": {"claude": {"retry": {"maxAttempts": 3, "baseMs": 1, "capMs": 10}}},
+            // Commands log what they do outside of the tree. A journal keeps this, and is copied with its world.
+            "permissions": {"write": [".", "../out"]},
+        });
+        std::fs::write(world.path().join("home/config/rawko/config.yaml"), config.to_string()).unwrap();
         std::fs::write(world.project().join("calc.sh"), "add() {\n  echo $(($1 - $2))\n}\n").unwrap();
         std::fs::write(world.project().join("untracked.txt"), "mine\n").unwrap();
         world.git(&["init", "--quiet"]);
@@ -45,17 +50,7 @@ impl World {
     pub(crate) fn copy_of(other: &Self) -> Self {
         let world = Self::empty();
         copy(other.path(), world.path());
-        world.configure();
         world
-    }
-
-    fn configure(&self) {
-        let config = json!({
-            "provider": {"claude": {"retry": {"maxAttempts": 3, "baseMs": 1, "capMs": 10}}},
-            // Commands log what they do outside of the tree.
-            "permissions": {"write": [".", self.path().join("out")]},
-        });
-        std::fs::write(self.path().join("home/config/rawko/config.yaml"), config.to_string()).unwrap();
     }
 
     fn empty() -> Self {
