@@ -17,6 +17,7 @@ mod durable;
 mod evaluation;
 mod forks;
 mod hybrid;
+mod injection;
 mod integrity;
 mod journal;
 mod keys;
