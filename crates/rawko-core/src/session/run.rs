@@ -147,7 +147,7 @@ impl Run {
                 self.ledger.spend.release(id);
             }
             EffectAnswer::ModelReplied { usage, .. } => {
-                self.ledger.failing = None;
+                self.ledger.answered_again(self.phase.execution().is_some());
                 self.ledger.settle(id, *usage, reaction);
             }
             EffectAnswer::ModelFailed { usage, .. } => {
