@@ -13,6 +13,7 @@ mod cache;
 mod checkpoints;
 mod context_window;
 mod continuing;
+mod cut_off;
 mod durable;
 mod evaluation;
 mod forks;

@@ -199,14 +199,14 @@ impl Rawko {
             return Ok(taking.end());
         }
         // What has ended cannot go on. Where that many records were asked for it is an error; else one less is shared.
-        let last = taking.taken.last_event().saturating_sub(1);
+        let last = taking.taken.end().saturating_sub(1);
         if at.is_none() && last > 0 {
             return self.take_over(old, Some(last));
         }
         let message = if taking.old.state().is_final() {
             format!("session {session} has ended with record {}", taking.taken.last)
         } else {
-            format!("a fork of session {session} would end with record {}", taking.taken.last_event())
+            format!("a fork of session {session} would end with record {}", taking.taken.end())
         };
         Err(Error::Setup { message, hint: format!("share {last} records at most: --at {last}") })
     }
@@ -276,6 +276,7 @@ fn changes_setup(event: &Event) -> bool {
         | Event::Answered { answer: EffectAnswer::TimerFired, .. }
         | Event::Answered { answer: EffectAnswer::EffectLost, .. }
         | Event::OverrideRequested { .. }
-        | Event::CancelRequested { .. } => false,
+        | Event::CancelRequested { .. }
+        | Event::FinalTreeInspected { .. } => false,
     }
 }

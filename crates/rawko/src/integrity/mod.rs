@@ -13,6 +13,7 @@ mod manifest;
 mod named;
 mod patches;
 mod replica;
+mod rust_code;
 mod surroundings;
 
 use std::collections::BTreeSet;

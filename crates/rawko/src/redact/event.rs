@@ -64,7 +64,8 @@ impl Redactor {
                 KeptMemory::Written { path } | KeptMemory::NotedOn { path } => self.clean(path),
                 KeptMemory::Refused { message } => self.clean(message),
             },
-            Event::Answered { effect: _, answer: EffectAnswer::TreeInspected { inspection } } => {
+            Event::Answered { effect: _, answer: EffectAnswer::TreeInspected { inspection } }
+            | Event::FinalTreeInspected { inspection } => {
                 // Lines for people: a path with its figures.
                 self.clean_all(&mut inspection.execution.names);
                 self.clean_all(&mut inspection.run.names);

@@ -115,6 +115,7 @@ pub(crate) fn events() -> Vec<Stamped> {
         Event::OverrideRequested { command: Override::SkipStep },
         Event::OverrideRequested { command: Override::Retry },
         Event::CancelRequested { reason: "Ctrl-C".into() },
+        Event::FinalTreeInspected { inspection: inspection() },
         Event::AgentsReloaded { agents: [("developer".to_owned(), agent())].into() },
     ];
     let stops = [
@@ -155,6 +156,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::Answered { answer: EffectAnswer::EffectLost, .. }
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
+            | Event::FinalTreeInspected { .. }
             | Event::AgentsReloaded { .. } => {}
         }
     }
@@ -246,6 +248,8 @@ pub(crate) fn step() -> StepRecord {
             cost_usd: Some(0.125),
             shared: None,
             files_modified: vec!["a.txt".into()],
+            more_files_modified: 7,
+            files_modified_partial: true,
             duration_ms: 5_000,
             limit: Some(LimitKind::Stalled),
             verification: Some(verification()),

@@ -90,6 +90,10 @@ impl History {
                     speakers.insert(*id, purpose.to_string());
                 }
                 if let Some(outcome) = effect.outcome() {
+                    // The end again, now that it is known what was changed.
+                    if matches!(stamped.event, Event::FinalTreeInspected { .. }) {
+                        history.events.pop();
+                    }
                     history.events.push(RunEvent::finished(id, outcome.clone()));
                     history.outcome = Some(outcome.clone());
                 }
@@ -150,6 +154,7 @@ fn reported(
         | Event::Answered { answer: EffectAnswer::VerificationFinished { .. }, .. }
         | Event::Answered { answer: EffectAnswer::TimerFired, .. }
         | Event::Answered { answer: EffectAnswer::EffectLost, .. }
+        | Event::FinalTreeInspected { .. }
         | Event::OverrideRequested { .. } => None,
     }
 }

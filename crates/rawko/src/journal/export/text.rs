@@ -182,8 +182,8 @@ pub(super) fn facts(outcome: &Outcome) -> Vec<(&'static str, String)> {
             format!("{iterations} of the iterations, {tokens} tokens and {cost}, which are not counted here");
         facts.push(("Shared", text));
     }
-    if !outcome.files_modified.is_empty() {
-        facts.push(("Files changed", line(&outcome.files_modified.join(", "))));
+    if !outcome.files_modified.is_empty() || outcome.files_modified_partial {
+        facts.push(("Files changed", line(&outcome.changed_files())));
     }
     if let Some(error) = &outcome.error {
         facts.push(("Error", line(&format!("{}: {}", error.code, error.message))));
