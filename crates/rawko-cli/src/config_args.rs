@@ -127,6 +127,7 @@ impl PermissionArgs {
             net: self.net,
             env,
             run: self.run,
+            caches: None,
             require: None,
         }
     }

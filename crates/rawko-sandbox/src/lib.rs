@@ -7,6 +7,7 @@
 //! Owns the helper and what the machine offers. Refuses to know agents and permissions: a [`Plan`] says what one command
 //! may see, change and reach.
 
+mod path_bytes;
 mod plan;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -113,6 +113,17 @@ pub(crate) fn set_mount_attributes(
     check(result).map(drop)
 }
 
+/// Which version of Landlock the kernel has; 0 where it has none.
+pub(crate) fn landlock_version() -> libc::c_long {
+    /// `LANDLOCK_CREATE_RULESET_VERSION`
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: with this flag the call reads no memory and makes no descriptor.
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<libc::c_void>(), 0_usize, VERSION)
+    };
+    version.max(0)
+}
+
 /// Brings the loopback interface up.
 pub(crate) fn loopback_up() -> io::Result<()> {
     let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;

@@ -216,8 +216,12 @@ fn within(recorded: &Permissions, now: &Permissions) -> bool {
         (None, None) => true,
         (None, Some(_)) | (Some(_), None) => false,
     });
+    let shares = |item: &String| now.caches.iter().flatten().any(|cache| cache == item);
     let denies = |item: &String| recorded.deny.iter().flatten().any(|denied| denied == item);
-    same_kind && granted && now.deny.iter().flatten().all(denies)
+    same_kind
+        && granted
+        && recorded.caches.iter().flatten().all(shares)
+        && now.deny.iter().flatten().all(denies)
 }
 
 /// Tells providers that play a script how much of it was played.

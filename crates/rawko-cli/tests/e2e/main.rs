@@ -31,6 +31,8 @@ mod record;
 mod recovery;
 mod runaway;
 mod sandbox;
+mod sandbox_files;
+mod sandbox_tools;
 mod secrets;
 mod server_faults;
 mod services;

@@ -17,13 +17,13 @@ pub(crate) fn is_possible() -> bool {
     is_possible
 }
 
-fn enforced(server: ModelServer) -> Trial {
+pub(crate) fn enforced(server: ModelServer) -> Trial {
     Trial::new(server).user_config("/permissions/require", json!("enforced"))
 }
 
 /// The developer runs the command; its output.
 #[track_caller]
-fn tries(trial: impl FnOnce(ModelServer) -> Trial, command: &str) -> (Ended, String) {
+pub(crate) fn tries(trial: impl FnOnce(ModelServer) -> Trial, command: &str) -> (Ended, String) {
     let trial = trial(developer([bash(command), report("tried")]));
     std::fs::write(trial.outside().join("theirs"), "CANARY").unwrap();
     let ended = trial.run("Try it.");

@@ -30,6 +30,7 @@ pub fn effective_permissions(
         net: narrow(over(&cli.net, &global.net).or_else(nothing), &agent.net, host_covers),
         env: narrow(over(&cli.env, &global.env).or_else(nothing), &agent.env, |a, b| a == b),
         run: narrow(over(&cli.run, &global.run), &agent.run, |a, b| a == b),
+        caches: global.caches.clone(),
         require: global.require,
     }
 }

@@ -11,7 +11,7 @@ mod view;
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -20,7 +20,7 @@ use rustix::thread::{
     CapabilitySet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe,
 };
 
-use crate::control::{MAX_PLAN, Report, receive_with};
+use crate::control::{MAX_PLAN, Report, receive_with, send_with};
 use crate::plan::{Network, Plan};
 use crate::sys::{self, Side};
 
@@ -86,23 +86,43 @@ fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>)> {
 fn outer(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
     let (plan, shared) = during("reading the plan", read_plan(socket))?;
     let signals = during("watching signals", sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM]))?;
+    let kinds = [LinkNameSpaceType::User, LinkNameSpaceType::Network, LinkNameSpaceType::Mount];
+    for (namespace, kind) in shared.iter().zip(kinds) {
+        during("entering a namespace", move_into_link_name_space(namespace.as_fd(), Some(kind)))?;
+    }
+    let mut made = Vec::new();
+    let mut listener = None;
     if shared.is_empty() {
         make_shared(plan.network)?;
-        network::set_up(plan.network, socket)?;
-    } else {
-        for (namespace, kind) in shared.iter().zip([LinkNameSpaceType::User, LinkNameSpaceType::Network]) {
-            let moved = move_into_link_name_space(namespace.as_fd(), Some(kind));
-            during("entering a namespace", moved)?;
-        }
-        network::tell_ready(socket, &[])?;
+        listener = network::set_up(plan.network)?;
+        made.extend([own_namespace("user")?, own_namespace("net")?]);
     }
-    drop(shared);
+    if shared.len() < kinds.len() {
+        enter(UnshareFlags::NEWNS)?;
+        // Opened while /proc is that of this process.
+        made.insert(0, own_namespace("mnt")?);
+        view::build_base(&plan)?;
+    }
+    tell_ready(socket, made.iter().map(OwnedFd::as_fd).chain(listener.as_ref().map(AsFd::as_fd)).collect())?;
+    drop((shared, made, listener));
     enter(UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS)?;
     let inside = match during("starting the first process", sys::fork())? {
         Side::Child => init::run(&plan, socket, &signals, command),
         Side::Parent(pid) => pid,
     };
     Ok(wait_for(inside, socket, &signals))
+}
+
+fn own_namespace(name: &str) -> StepResult<OwnedFd> {
+    let file = during("opening a namespace", std::fs::File::open(format!("/proc/self/ns/{name}")))?;
+    Ok(OwnedFd::from(file))
+}
+
+/// Tells the parent that the network and the base are there.
+fn tell_ready(socket: &UnixStream, descriptors: Vec<BorrowedFd<'_>>) -> StepResult<()> {
+    let mut line = during("reporting", serde_json::to_vec(&Report::Ready))?;
+    line.push(b'\n');
+    during("reporting", send_with(socket, &line, &descriptors))
 }
 
 /// Makes the namespaces that the commands of one agent share.

@@ -12,6 +12,7 @@ use rustix::thread::{
 
 use super::{StepResult, during, seccomp};
 use crate::plan::{Plan, Step};
+use crate::sys;
 
 /// What a process of the user root may need for files of other users. It holds inside the namespace alone.
 const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
@@ -55,13 +56,23 @@ fn drop_capabilities() -> StepResult<()> {
 
 /// The second wall around files: writing only where it is granted, also if a mount could be undone.
 fn restrict_files(plan: &Plan) -> StepResult<()> {
-    // No Landlock on this machine, or an old one: the mounts stand alone, and the kernel takes what it knows.
+    // Without Landlock the mounts stand alone. Its first version moves no file from one folder to another, which tools do
+    // all the time, and cannot be asked to.
+    if sys::landlock_version() < 2 {
+        return Ok(());
+    }
+    // A kernel that knows less takes what it knows.
     let abi = ABI::V6;
-    let writable = plan.view.iter().filter_map(|step| match step {
+    let writable = plan.base.iter().filter_map(|step| match step {
         Step::Grant(place) | Step::Layer { folder: place, .. } | Step::Private { place, .. } => {
             Some(place.as_path())
         }
-        Step::Cover(_) | Step::Show(_) | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => None,
+        Step::Cover(_)
+        | Step::Show(_)
+        | Step::Link { .. }
+        | Step::Protect(_)
+        | Step::Pin(_)
+        | Step::Hide(_) => None,
     });
     let fixed = ["/tmp", "/var/tmp", "/dev", "/proc/self"].map(std::path::Path::new);
     let apply = || -> Result<RulesetStatus, Box<dyn std::error::Error>> {

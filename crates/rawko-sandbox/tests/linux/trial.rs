@@ -43,7 +43,8 @@ impl Trial {
         }
         let plan = Plan {
             directory: project.clone(),
-            view: vec![Step::Grant(project)],
+            base: vec![Step::Grant(project)],
+            view: Vec::new(),
             temporary: folder.path().join("temporary"),
             network: Network::Own,
             input: Vec::new(),
@@ -85,7 +86,7 @@ impl Trial {
         drop(command);
         control.send(&self.plan, shared).unwrap();
         let first = control.report().unwrap();
-        let shared = control.take_shared().map(|(shared, _)| shared);
+        let shared = control.take_shared(&self.plan, shared).unwrap().map(|(shared, _)| shared);
         let report = first.filter(|report| *report != Report::Ready);
         Running { child, control: Some(control), shared, report, output }
     }

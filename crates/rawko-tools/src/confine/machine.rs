@@ -43,10 +43,11 @@ pub(super) fn try_out(helper: &Path, private: &PrivateFolders) -> Result<Offer, 
     }
 }
 
-fn trial(helper: &Path, own: &OwnFolders, view: Vec<Step>) -> Result<(), Shortage> {
+fn trial(helper: &Path, own: &OwnFolders, base: Vec<Step>) -> Result<(), Shortage> {
     let plan = Plan {
         directory: PathBuf::from("/"),
-        view,
+        base,
+        view: Vec::new(),
         temporary: own.temporary.clone(),
         network: Network::Own,
         input: Vec::new(),

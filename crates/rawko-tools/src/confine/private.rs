@@ -3,9 +3,10 @@
 //! What tools keep at home lasts from run to run, apart for each project and each agent: what one agent leaves there must
 //! not decide what another agent's command, or a verification, does. Temporary files last as long as the run.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,8 +37,19 @@ struct RunFolder(PathBuf);
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        // What cannot be removed is in the folder for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
+        if fs::remove_dir_all(&self.0).is_err() {
+            // Folders of layers that only their owner's namespace may enter.
+            for own in folders_in(&self.0) {
+                let layers = ["caches", "builds"].into_iter().flat_map(|among| folders_in(&own.join(among)));
+                for work in layers.map(|layer| layer.join("work")) {
+                    for closed in ["work", "work/incompat", "work/incompat/volatile"] {
+                        let _ = fs::set_permissions(work.join(closed), Permissions::from_mode(0o700));
+                    }
+                }
+            }
+            // What still cannot be removed is in the folder for temporary files.
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 }
 
@@ -59,9 +71,11 @@ impl PrivateFolders {
 
     /// The folders of one agent, made if they are missing.
     pub(super) fn of(&self, who: &str) -> io::Result<OwnFolders> {
-        let run = self.run.0.join(folder_name(who));
-        let lasting =
-            self.lasting.as_ref().map_or_else(|| run.clone(), |lasting| lasting.join(folder_name(who)));
+        let run = self.run.0.join(folder_name(who.as_ref()));
+        let lasting = self
+            .lasting
+            .as_ref()
+            .map_or_else(|| run.clone(), |lasting| lasting.join(folder_name(who.as_ref())));
         OwnFolders::make(&lasting, &run)
     }
 
@@ -89,16 +103,26 @@ impl OwnFolders {
 
     /// Where the changes to `folder` are kept.
     pub(super) fn changes(among: &Path, folder: &Path) -> Option<PathBuf> {
-        let changes = among.join(folder_name(&folder.to_string_lossy()));
+        let changes = among.join(folder_name(folder.as_os_str()));
         make(&changes).ok().map(|()| changes)
     }
 }
 
 /// A name for a folder that any text gets as its own.
-fn folder_name(text: &str) -> String {
-    let readable: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let end: String = readable.chars().rev().take(24).collect::<Vec<_>>().into_iter().rev().collect();
-    format!("{}-{}", end.trim_matches('-'), hex::encode(&Sha256::digest(text)[..6]))
+fn folder_name(text: &OsStr) -> String {
+    let bytes = text.as_encoded_bytes();
+    let end = bytes.iter().skip(bytes.len().saturating_sub(24));
+    let readable: String =
+        end.map(|byte| if byte.is_ascii_alphanumeric() { char::from(*byte) } else { '-' }).collect();
+    format!("{}-{}", readable.trim_matches('-'), hex::encode(&Sha256::digest(bytes)[..6]))
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 fn make(folder: &Path) -> io::Result<()> {

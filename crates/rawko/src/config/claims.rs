@@ -201,6 +201,7 @@ impl Claims<'_> {
             ("net", &granted.net),
             ("env", &granted.env),
             ("run", &granted.run),
+            ("caches", &granted.caches),
         ];
         for (key, items) in lists {
             let pointer = format!("/permissions/{key}");
