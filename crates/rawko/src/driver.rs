@@ -404,7 +404,8 @@ impl Driver {
         // A runtime that is shutting down does not wait, so this cannot either.
         let left = tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap_or_default();
         if left > 0 {
-            let message = format!("{left} command(s) could not be stopped and may still run");
+            let commands = if left == 1 { "1 command".to_owned() } else { format!("{left} commands") };
+            let message = format!("{commands} could not be stopped and may still run");
             self.hub.send(&RunEvent::warning(message));
         }
     }

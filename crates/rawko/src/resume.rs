@@ -261,7 +261,7 @@ pub(crate) fn without_task(session: &str) -> Error {
     Error::Setup {
         message: format!("session {session} cannot go on: it ended before its task was recorded"),
         hint: format!(
-            "nothing was done: run the task again, and remove this session with `rawko sessions rm {session}`"
+            "nothing was done: run the task again; to remove this session: rawko sessions rm {session} --yes"
         ),
     }
 }

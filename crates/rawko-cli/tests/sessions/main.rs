@@ -7,6 +7,8 @@ mod bench;
 mod damage;
 mod documents;
 mod full_disk;
+mod hints;
 mod matrix;
 mod newest;
 mod removal;
+mod world;

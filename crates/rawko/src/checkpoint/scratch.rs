@@ -22,7 +22,7 @@ const MAX_EXCLUDE: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Scratch {
     folder: TemporaryFolder,
-    format: ObjectFormat,
+    pub(super) format: ObjectFormat,
 }
 
 impl Scratch {

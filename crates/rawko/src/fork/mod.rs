@@ -26,6 +26,7 @@ use crate::driver::now;
 use crate::error::Error;
 use crate::journal::{ForkedFrom, Journal, Record, fold, read};
 use crate::rawko::Rawko;
+use crate::resume::without_task;
 use crate::session_id;
 
 /// What a fork is made of. Other models and limits are the builder's overrides.
@@ -86,11 +87,15 @@ impl Rawko {
         let session = old.header.session.clone();
         let known = old.records.len() as u64;
         let at = options.at.unwrap_or(known);
+        if known == 0 {
+            return Err(without_task(&session));
+        }
         if at > known {
             return Err(Error::Setup {
                 message: format!("session {session} has {known} records, and {at} are to be shared"),
                 hint: format!(
-                    "name one between 1 and {known}; `rawko explain {session}` tells at which its decisions are"
+                    "to share as many as possible, leave out --at: rawko fork {session}\n\
+                     to see at which records its decisions are: rawko explain {session}"
                 ),
             });
         }

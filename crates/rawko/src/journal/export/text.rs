@@ -151,8 +151,10 @@ pub(super) fn result(allowed: bool, result: Option<&ToolOutcome>) -> String {
         1 => "1 line".to_owned(),
         lines => format!("{lines} lines"),
     });
-    if !result.images.is_empty() {
-        parts.push(format!("{} picture(s)", result.images.len()));
+    match result.images.len() {
+        0 => {}
+        1 => parts.push("1 picture".to_owned()),
+        pictures => parts.push(format!("{pictures} pictures")),
     }
     parts.push(format!("{} ms", result.duration_ms));
     parts.join(", ")
