@@ -168,7 +168,7 @@ impl Rawko {
         let inherited = secrets_in(std::env::vars_os(), &builder.project);
         let named = builder.secrets.iter().cloned().map(KnownSecret::of_program);
         let secrets = keys.chain(inherited).chain(named);
-        Redactor::new(secrets, providers.values().cloned())
+        Redactor::new(secrets, providers.values().cloned()).showing_tokens(!config.secrets.mask_tokens)
     }
 
     pub(crate) fn providers(&self, setup: &Setup) -> Result<Providers, Error> {

@@ -82,6 +82,7 @@ pub(super) fn of(
     claims.tools(config);
     claims.verification(config);
     claims.permissions(config, project);
+    claims.secrets(config);
     claims.limits();
     let mut found = claims.found;
     let builtin = builtin_agents();
@@ -221,6 +222,13 @@ impl Claims<'_> {
                     self.add(ClaimKind::Permission, &format!("{pointer}/{n}"), message);
                 }
             }
+        }
+    }
+
+    fn secrets(&mut self, config: &Config) {
+        if !config.secrets.mask_tokens {
+            let message = "models would be shown the tokens in your files".to_owned();
+            self.add(ClaimKind::Permission, "/secrets/maskTokens", message);
         }
     }
 
