@@ -123,7 +123,7 @@ impl Redactor {
 fn add(found: &mut Vec<Found>, text: &str, places: impl Fn(&str) -> Vec<Range<usize>>) {
     let mut all = Vec::new();
     let mut from = 0;
-    let ends = found.iter().map(|found| found.range.clone()).chain([text.len()..text.len()]);
+    let ends = found.iter().map(|found| found.range.clone()).chain(std::iter::once(text.len()..text.len()));
     for range in ends {
         all.extend(places(&text[from..range.start]).into_iter().map(|place| Found {
             range: from + place.start..from + place.end,
