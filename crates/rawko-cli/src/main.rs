@@ -41,7 +41,7 @@ use crate::workspace::Workspace;
 fn main() -> ExitCode {
     rawko::tools::run_helper_if_asked();
     privacy::close();
-    let environment = ProcessEnv;
+    let environment = ProcessEnv::take();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let (console, color_error) = console_for(&arguments, environment);
     let result = match color_error {

@@ -1,6 +1,7 @@
 //! Builds a [`Rawko`] from a project, overrides of its configuration, and the embedder's own providers and tools.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub struct RawkoBuilder {
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) secrets: Vec<String>,
+    pub(crate) secret_variables: Vec<(OsString, OsString)>,
 }
 
 impl Default for RawkoBuilder {
@@ -54,6 +56,7 @@ impl Default for RawkoBuilder {
             providers: BTreeMap::new(),
             tools: Vec::new(),
             secrets: Vec::new(),
+            secret_variables: Vec::new(),
         }
     }
 }
@@ -179,6 +182,15 @@ impl RawkoBuilder {
     #[must_use]
     pub fn secret(mut self, text: impl Into<String>) -> Self {
         self.secrets.push(text.into());
+        self
+    }
+
+    /// Adds environment variables that are no longer in the process's environment, which
+    /// [`take_secret_variables`](crate::tools::take_secret_variables) gave. Their values are redacted as if they were there;
+    /// [`Self::env`] has to look them up.
+    #[must_use]
+    pub fn secret_variables(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        self.secret_variables.extend(variables);
         self
     }
 
