@@ -12,7 +12,7 @@ use rawko_tools::{CommandTool, FileTracker, Tool, ToolRegistry, builtin_tools};
 use serde_json::Value;
 
 use crate::assemble::{Environment, Providers};
-use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, Overrides, TrustStore};
+use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore};
 use crate::decision_cache::DecisionCache;
 use crate::error::Error;
 use crate::rawko::Rawko;
@@ -142,7 +142,8 @@ impl RawkoBuilder {
     }
 
     /// Trusts the project's configuration, even if it sets addresses that keys are sent to, commands to run, or
-    /// wider permissions. Without this, such a configuration is refused ([`Error::Untrusted`]).
+    /// wider permissions. Without this, such a configuration is refused ([`Error::Untrusted`]), the project's prompt
+    /// templates and memories are not used, and agents read its `AGENTS.md` as data.
     #[must_use]
     pub fn trusted(mut self, trusted: bool) -> Self {
         self.trusted = trusted;
@@ -202,9 +203,15 @@ impl RawkoBuilder {
     pub fn build(self) -> Result<Rawko, Error> {
         let project = canonical(&self.project)?;
         let builder = Self { project, ..self };
-        let loaded = builder.load()?;
+        let mut loaded = builder.load()?;
         if let Some(claims) = builder.untrusted_claims(&loaded)? {
             return Err(Error::Untrusted { folder: builder.project, claims });
+        }
+        // A damaged store trusts nothing.
+        if !builder.trusted && !builder.trusts(&loaded).unwrap_or_default() {
+            let own = |store: &TrustStore| store.has_own_memories(&builder.project).unwrap_or_default();
+            let has_own_memories = builder.trust_store.as_ref().is_some_and(own);
+            loaded.distrust(&builder.project, has_own_memories);
         }
         if let Some(name) = &builder.first_agent
             && !loaded.agents.contains_key(name)
@@ -229,9 +236,10 @@ impl RawkoBuilder {
 
     /// Whether the user trusts exactly the current content of the project's files.
     pub(crate) fn trusts(&self, loaded: &Loaded) -> Result<bool, Error> {
-        match (&self.trust_store, &loaded.project_digest) {
-            (Some(store), Some(digest)) => Ok(store.is_trusted(&self.project, digest)?),
-            _ => Ok(false),
+        let digest = loaded.project_digest.as_deref().unwrap_or(NO_CONFIGURATION);
+        match &self.trust_store {
+            Some(store) => Ok(store.is_trusted(&self.project, digest)?),
+            None => Ok(false),
         }
     }
 
