@@ -16,6 +16,7 @@ mod reporters;
 mod run_args;
 mod running_totals;
 mod signals;
+mod trust_question;
 mod verify_args;
 mod watch;
 mod workspace;
