@@ -45,18 +45,22 @@ fn a_model_that_asks_the_shell_for_the_key() {
     }
 }
 
-/// Looks for the key in the environments of all processes, and in the memory of rawko. What a command prints is redacted,
-/// so it prints numbers. The pattern is no text that the key is in.
+/// Looks for a secret in the environments of all processes, and in the memory of rawko. What a command prints is
+/// redacted, so it prints numbers, and the pattern is no text that the secret is in.
 const LOOK: &str = "\
 count=0; for file in /proc/[0-9]*/environ; do \
-if tr '\\0' '\\n' < $file 2>/dev/null | grep -q 'sk-canary-5b1e[0]c94'; then count=$((count+1)); fi; done; \
-echo environments: $count; env | grep -c 'sk-canary-5b1e[0]c94'; \
+if tr '\\0' '\\n' < $file 2>/dev/null | grep -q PATTERN; then count=$((count+1)); fi; done 2>/dev/null; \
+echo environments: $count; env | grep -c PATTERN; \
 head -c 1 /proc/$PPID/mem > /dev/null && echo memory is open; \
 head -c 1 /proc/$PPID/auxv > /dev/null && echo process is open";
 
 #[track_caller]
 fn finds_no_key(trial: impl FnOnce(ModelServer) -> Trial) {
-    let ended = trial(developer([bash(LOOK)])).run("Look for keys.");
+    // Of this run alone: others may run beside it.
+    let id = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    let secret = format!("deploy-canary-{id:x}");
+    let look = LOOK.replace("PATTERN", &format!("'[d]{}'", &secret[1..]));
+    let ended = trial(developer([bash(&look)])).env("DEPLOY_TOKEN", secret).run("Look for keys.");
     ended.exits(0);
     let (output, _) = ended.results("Bash").remove(0);
     assert!(output.contains("environments: 0\n0\n"), "{output}");
