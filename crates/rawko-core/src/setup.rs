@@ -312,6 +312,9 @@ pub struct ProjectContext {
     /// The path of that file relative to the directory; absent if it is the directory's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_from: Option<String>,
+    /// Whether the user does not trust the folder, so that these files are data and no instructions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub instructions_are_data: bool,
     /// The other `AGENTS.md` files of the project, relative to the directory. Each takes precedence in its folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_instructions: Vec<String>,

@@ -32,7 +32,10 @@ pub use access::{AccessError, FileAccess, OpenedFile, protected_name};
 pub use builtin::builtin_tools;
 pub use confine::{Offer, Sandbox, Shortage};
 pub use custom::CommandTool;
-pub use process::{Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell};
+pub use process::{
+    Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell,
+    take_secret_variables,
+};
 pub use rawko_sandbox::run_helper_if_asked;
 pub use registry::{RegistryError, ToolRegistry};
 pub use runner::CommandRunner;

@@ -27,6 +27,7 @@ mod memory;
 mod models;
 mod outages;
 mod permissions;
+mod put_back;
 mod record;
 mod recovery;
 mod runaway;

@@ -18,6 +18,7 @@ mod message;
 mod objects;
 mod own;
 mod place;
+mod private_names;
 mod restore;
 mod rewind;
 mod rules;
