@@ -45,7 +45,11 @@ pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
     let kept = kept.map(take_hold).collect::<StepResult<Vec<_>>>()?;
     let temporary = [Path::new("/tmp"), Path::new("/var/tmp")].into_iter().filter(|path| path.is_dir());
     let temporary = temporary
-        .map(|place| Ok(Held { mount: clone_tree(&plan.temporary)?, place: place.to_owned() }))
+        .map(|place| {
+            let mount = clone_tree(&plan.temporary)?;
+            set_attributes(&mount, NO_SETUID, place)?;
+            Ok(Held { mount, place: place.to_owned() })
+        })
         .collect::<StepResult<Vec<_>>>()?;
 
     let root = set_mount_attributes(CWD, Path::new("/"), READ_ONLY | NO_SETUID, 0, true);

@@ -1,5 +1,6 @@
 //! The tests.
 
+mod guards;
 mod trial;
 
 use std::fs;
@@ -29,6 +30,7 @@ pub(crate) fn main() {
     }
     let mut tests: Vec<Test> = TESTS
         .iter()
+        .chain(&guards::TESTS)
         .map(|(name, test)| {
             Test::test(*name, || {
                 test();

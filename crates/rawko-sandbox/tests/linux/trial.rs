@@ -72,6 +72,11 @@ impl Trial {
         file
     }
 
+    /// Lays an empty folder over `covered`, and shows `shown` in it.
+    pub(super) fn covers_and_shows(&mut self, covered: &Path, shown: &Path) {
+        self.plan.view.splice(0..0, [Step::Cover(covered.to_owned()), Step::Show(shown.to_owned())]);
+    }
+
     pub(super) fn run(&self, script: &str) -> Ended {
         self.start(script, None).finish()
     }
