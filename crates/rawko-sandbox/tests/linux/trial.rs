@@ -74,7 +74,7 @@ impl Trial {
 
     /// Lays an empty folder over `covered`, and shows `shown` in it.
     pub(super) fn covers_and_shows(&mut self, covered: &Path, shown: &Path) {
-        self.plan.view.splice(0..0, [Step::Cover(covered.to_owned()), Step::Show(shown.to_owned())]);
+        self.plan.base.splice(0..0, [Step::Cover(covered.to_owned()), Step::Show(shown.to_owned())]);
     }
 
     pub(super) fn run(&self, script: &str) -> Ended {
