@@ -103,3 +103,22 @@ fn what_was_just_made_is_hidden_from_the_next_command() {
     assert!(output.contains("here") && !output.contains("CANARY"), "{output}");
     assert!(ended.trial.project().join("deep/new.pem").exists());
 }
+
+#[test]
+fn keys_in_a_home_that_is_granted_are_hidden() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        let trial = enforced(server);
+        let home = trial.outside().join("home");
+        std::fs::create_dir(home.join(".ssh")).unwrap();
+        for (name, content) in [(".ssh/id_ed25519", "CANARY"), (".netrc", "CANARY"), ("kept", "KEPT")] {
+            std::fs::write(home.join(name), content).unwrap();
+        }
+        let home = home.display().to_string();
+        trial.user_config("/permissions/read", json!([".", home]))
+    };
+    let (_, output) = tries(trial, "cat ~/.ssh/* ~/.netrc ~/kept");
+    assert!(output.contains("KEPT"), "{output}");
+}
