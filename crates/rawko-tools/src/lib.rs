@@ -21,6 +21,7 @@ mod picture;
 mod process;
 mod read;
 mod registry;
+mod regular;
 mod runner;
 mod search_results;
 mod tool;
@@ -38,6 +39,8 @@ pub use process::{
 };
 pub use rawko_sandbox::run_helper_if_asked;
 pub use registry::{RegistryError, ToolRegistry};
+pub use regular::{open_regular, read_regular, text_of};
 pub use runner::CommandRunner;
 pub use tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 pub use tracker::{Digest, FileTracker};
+pub use walk::{FilesSeen, project_files};

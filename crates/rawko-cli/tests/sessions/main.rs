@@ -8,6 +8,7 @@ mod damage;
 mod documents;
 mod full_disk;
 mod hints;
+mod hostile;
 mod matrix;
 mod newest;
 mod removal;

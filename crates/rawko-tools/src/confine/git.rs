@@ -4,6 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use crate::regular::text_of;
+
+/// Longest file that names a folder.
+const LONGEST_NAME: u64 = 64 * 1024;
 
 /// Files and folders of a repository that name programs: read-only for every command.
 const DECIDING: [&str; 5] = ["commondir", "config", "config.worktree", "hooks", "info/attributes"];
@@ -29,14 +33,13 @@ fn folders_of(dot_git: &Path) -> Vec<PathBuf> {
     if dot_git.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
         return if looks_bare(dot_git) { vec![dot_git.to_owned()] } else { Vec::new() };
     }
-    let text = fs::read_to_string(dot_git).unwrap_or_default();
+    let text = text_of(dot_git, LONGEST_NAME).unwrap_or_default();
     let named = text
         .strip_prefix("gitdir:")
         .map(str::trim)
         .and_then(|named| dot_git.parent().map(|top| top.join(named)));
     let Some(own) = named.and_then(|named| real(&named)) else { return Vec::new() };
-    let back =
-        fs::read_to_string(own.join("gitdir")).ok().and_then(|back| fs::canonicalize(back.trim()).ok());
+    let back = text_of(&own.join("gitdir"), LONGEST_NAME).and_then(|back| fs::canonicalize(back.trim()).ok());
     let common = own.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent);
     match common {
         Some(common) if back == fs::canonicalize(dot_git).ok() && back.is_some() && looks_bare(common) => {

@@ -33,6 +33,7 @@ mod trees;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use rawko_core::session::{Event, Note};
 
@@ -41,7 +42,7 @@ use crate::journal::{Journal, Record, read};
 pub use changes::{ChangedBy, Changes, OthersChange, Until};
 pub use diff::{ChangeKind, DiffDetail, FileChange, Span};
 pub use error::CheckpointError;
-use git::Git;
+use git::{Git, Unanswered};
 use history::History;
 use listing::TreePath;
 use place::UserFolders;
@@ -81,6 +82,9 @@ pub struct Checkpoints {
     rawko: Option<String>,
     path: Option<OsString>,
     user: UserFolders,
+    unanswered: Unanswered,
+    /// Whether no list of what is ignored is something that git would wait for.
+    looked: Arc<OnceLock<()>>,
 }
 
 /// A kept tree.
@@ -111,6 +115,8 @@ impl Checkpoints {
             rawko: None,
             path: std::env::var_os("PATH"),
             user: UserFolders { home: std::env::var_os("HOME"), config: std::env::var_os("XDG_CONFIG_HOME") },
+            unanswered: Unanswered::default(),
+            looked: Arc::default(),
         }
     }
 
@@ -320,7 +326,8 @@ impl Checkpoints {
     #[must_use]
     pub fn is_available(project: &Path) -> bool {
         let project = place::real(project).unwrap_or_else(|_| project.to_owned());
-        Git::find(std::env::var_os("PATH").as_deref(), place::work_tree(&project)).is_some()
+        Git::find(std::env::var_os("PATH").as_deref(), place::work_tree(&project), &Unanswered::default())
+            .is_some()
     }
 
     /// Whether anything was kept for this session. A fork may have nothing but what its beginning kept.

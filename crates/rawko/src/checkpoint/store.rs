@@ -1,7 +1,11 @@
 //! The store of one session: git, the place that it works on, and the folder that is the session's own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use rawko_tools::project_files;
 
 use super::error::CheckpointError;
 use super::git::Git;
@@ -19,6 +23,9 @@ use crate::driver::now;
 /// Begins the id of a tree that an older rawko kept as plain copies, on a machine without git. A SHA-256 follows.
 const COPY: &str = "copy-";
 
+/// Most entries of the project that are looked at for lists of what is ignored.
+const MAX_LOOKED_AT: usize = 200_000;
+
 /// The store of one session, opened for a few questions.
 #[derive(Debug)]
 pub(super) struct Store {
@@ -31,6 +38,7 @@ pub(super) struct Store {
     rawko: Option<String>,
     never: Never,
     user: UserFolders,
+    looked: Arc<OnceLock<()>>,
 }
 
 impl Store {
@@ -42,7 +50,8 @@ impl Store {
         }
         own::check(&of.directory, &of.folder())?;
         let project = place::real(&of.project)?;
-        let git = Git::find(of.path.as_deref(), place::work_tree(&project)).ok_or(CheckpointError::NoGit)?;
+        let git = Git::find(of.path.as_deref(), place::work_tree(&project), &of.unanswered)
+            .ok_or(CheckpointError::NoGit)?;
         let place = WorkTree::find(&project, &git, &of.user)?;
         let never = Never::of(&place.project, &of.directory);
         let folder = std::path::absolute(of.folder())
@@ -55,7 +64,24 @@ impl Store {
             rawko: of.rawko.clone(),
             never,
             user: of.user.clone(),
+            looked: Arc::clone(&of.looked),
         })
+    }
+
+    /// Looks once for lists of what is ignored that git would wait for: FIFOs and devices.
+    fn look(&self) -> Result<(), CheckpointError> {
+        if self.looked.get().is_some() {
+            return Ok(());
+        }
+        let (top, project) = (&self.place.toplevel, &self.place.project);
+        let enters = |name: &OsStr| name != ".git";
+        let seen = project_files(top, project, MAX_LOOKED_AT, enters, |_| {})
+            .map_err(|error| CheckpointError::io("cannot look at", project, error))?;
+        if let Some(path) = seen.odd.into_iter().find(|path| path.ends_with(".gitignore")) {
+            return Err(CheckpointError::OddList { path });
+        }
+        let _ = self.looked.set(());
+        Ok(())
     }
 
     pub(super) fn objects(&self) -> Objects<'_> {
@@ -75,6 +101,7 @@ impl Store {
 
     /// The files to be kept, and what of `also` is there.
     pub(super) fn list(&self, also: &BTreeSet<TreePath>) -> Result<TreeListing, CheckpointError> {
+        self.look()?;
         let scratch = Scratch::new(self.objects().format())?;
         listing::list(&self.git, &self.place, &scratch, &self.user, &self.never, also)
     }
@@ -98,6 +125,7 @@ impl Store {
 
     /// What is ignored, now; a folder that is ignored as a whole ends with a slash.
     pub(super) fn ignored(&self) -> Result<Vec<TreePath>, CheckpointError> {
+        self.look()?;
         let scratch = Scratch::new(self.objects().format())?;
         listing::ignored(&self.git, &self.place, &scratch, &self.user)
     }
