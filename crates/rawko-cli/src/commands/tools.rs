@@ -10,9 +10,10 @@ use rawko::tools::{Sandbox, ToolContext, ToolRegistry};
 use rawko_core::agent::Permissions;
 use rawko_core::message::ToolCall;
 use rawko_core::policy::{
-    CONTROL_TOOLS, Verdict, call_verdict, effective_permissions, is_control_tool, permissions_of_calls,
-    tool_verdict,
+    CONTROL_TOOLS, CallContext, Verdict, call_verdict, effective_permissions, is_control_tool,
+    permissions_of_calls, tool_verdict,
 };
+use rawko_core::setup::Edition;
 use rawko_core::tool::ToolAccess;
 use serde_json::{Value, json};
 
@@ -203,7 +204,12 @@ fn both_walls(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, call:
 
 fn policy_verdict(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, call: &ToolCall) -> Verdict {
     let project = rawko.project().display().to_string();
-    call_verdict(&agent.config, &granted(rawko, agent), &project, call, &names(registry))
+    let context = CallContext {
+        project: &project,
+        edition: Edition::NEWEST,
+        is_confined: rawko.requires_sandbox(),
+    };
+    call_verdict(&agent.config, &granted(rawko, agent), context, call, &names(registry))
 }
 
 fn tool_call(name: &str, input: Value) -> ToolCall {

@@ -531,6 +531,7 @@ fn agent() -> AgentSetup {
             "metadata": {"tags": ["t"]},
         },
         "permissions": {"read": ["/"]},
+        "confined": true,
     }))
     .unwrap()
 }
