@@ -10,6 +10,7 @@ mod environment;
 mod exit;
 mod failure;
 mod home;
+mod lines;
 mod output;
 mod privacy;
 mod reporters;

@@ -69,7 +69,8 @@ pub enum Edition {
     /// Patience is for a whole outage, iterations are counted for each task, and what a command checks or writes is
     /// decided by one table wherever it matters.
     Third,
-    /// What a cut off execution changed is read from the tree; a fork's times and iterations are its own.
+    /// What a cut off execution changed is read from the tree; a fork's times and iterations are its own. The Bash filter
+    /// knows more programs that start others, and is a guide where the sandbox is the wall.
     Fourth,
 }
 
@@ -144,6 +145,9 @@ pub struct AgentSetup {
     /// Its effective permissions: the grants of the project and the command line, narrowed by its own.
     #[serde(default)]
     pub permissions: Permissions,
+    /// Whether the sandbox confines its commands. Then the Bash filter is a guide and the sandbox the wall.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confined: bool,
 }
 
 /// A provider and a model of it.

@@ -119,7 +119,8 @@ impl Rawko {
 
     /// The same for a session, whose recorded permissions may ask for one too.
     pub(crate) fn sandbox_of(&self, setup: &Setup) -> Result<Option<Sandbox>, Error> {
-        let is_recorded = |agent: &AgentSetup| agent.permissions.require == Some(Enforcement::Enforced);
+        let is_recorded =
+            |agent: &AgentSetup| agent.confined || agent.permissions.require == Some(Enforcement::Enforced);
         self.sandbox_if(self.requires_sandbox() || setup.agents.values().any(is_recorded))
     }
 
@@ -298,7 +299,9 @@ impl Rawko {
         let providers = &builder.providers;
         let setup =
             assemble::setup(&self.loaded, providers, &builder.permissions, tools, verify, place, first)?;
-        Ok(Setup { memory: assemble::memory(&self.loaded, providers, memories)?, ..setup })
+        let memory = assemble::memory(&self.loaded, providers, memories)?;
+        let agents = assemble::with_sandbox(setup.agents, self.requires_sandbox());
+        Ok(Setup { memory, agents, ..setup })
     }
 
     /// Whether what runs are made of is free of secrets. A run checks this before it begins.
@@ -336,12 +339,14 @@ impl Rawko {
             return None;
         }
         let builder = self.builder.clone();
+        let is_confined = setup.agents.values().any(|agent| agent.confined);
         let usable: Vec<String> = setup.agents.values().map(|agent| agent.model.provider.clone()).collect();
         let read = move || {
             let loaded = builder.load().map_err(|error| error.to_string())?;
             let trusted = builder.trusts(&loaded).map_err(|error| error.to_string())?;
             let agents = assemble::agents(&loaded, &builder.providers, &builder.permissions)
                 .map_err(|error| error.to_string())?;
+            let agents = assemble::with_sandbox(agents, is_confined);
             if let Some(agent) = agents.values().find(|agent| !usable.contains(&agent.model.provider)) {
                 return Err(format!(
                     "agent `{}` now uses the provider `{}`, which this run did not begin with",

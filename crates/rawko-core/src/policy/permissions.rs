@@ -123,7 +123,8 @@ fn host_covers(outer: &str, inner: &str) -> bool {
     }
 }
 
-fn path_covers(outer: &str, inner: &str) -> bool {
+/// Whether `outer` holds `inner`, as text. Paths of different kinds have nothing in common.
+pub(super) fn path_covers(outer: &str, inner: &str) -> bool {
     let (outer, inner) = (PathText::parse(outer), PathText::parse(inner));
     if outer.absolute != inner.absolute || inner.ups > outer.ups {
         return false;

@@ -535,6 +535,7 @@ fn agent() -> AgentSetup {
             "metadata": {"tags": ["t"]},
         },
         "permissions": {"read": ["/"]},
+        "confined": true,
     }))
     .unwrap()
 }
