@@ -130,6 +130,7 @@ impl PermissionArgs {
             net: self.net,
             env,
             run: self.run,
+            caches: None,
             require: None,
             sandbox: self.no_sandbox.then_some(SandboxUse::Off),
         }

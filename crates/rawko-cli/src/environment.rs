@@ -1,17 +1,39 @@
 //! The process's environment: variables and the user's directories. The only place that reads them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use rawko::config::{user_cache_dir, user_config_dir, user_data_dir, user_state_dir};
 
 /// The environment as it was at the start.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ProcessEnv;
+#[derive(Clone, Copy)]
+pub(crate) struct ProcessEnv {
+    /// Kept apart from the process's environment, where other processes could read them.
+    secrets: &'static [(OsString, OsString)],
+}
+
+impl std::fmt::Debug for ProcessEnv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessEnv").field("secrets", &self.secrets.len()).finish()
+    }
+}
 
 impl ProcessEnv {
+    /// Takes the secrets out of the process's environment. To be called before there are other threads.
+    pub(crate) fn take() -> Self {
+        Self { secrets: rawko::tools::take_secret_variables().leak() }
+    }
+
+    /// The variables that are no longer in the process's environment.
+    pub(crate) fn secrets(self) -> &'static [(OsString, OsString)] {
+        self.secrets
+    }
+
     /// A variable's value; `None` if it is not set, blank, or not UTF-8.
     pub(crate) fn var(self, name: &str) -> Option<String> {
-        std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+        let taken = self.secrets.iter().find(|(known, _)| known == name);
+        let value = taken.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))?;
+        value.into_string().ok().filter(|value| !value.trim().is_empty())
     }
 
     /// The folders in `PATH`.

@@ -129,7 +129,8 @@ impl From<rawko::Error> for Failure {
                 .with_hint("no folder is trusted while that file cannot be read; --yes trusts this one run"),
             E::Journal(error) => of_journal(&error, message),
             E::NewestNotResumed { session, source, older } => {
-                let hint = remedy(&session, &source)
+                let hint = source
+                    .hint()
                     .unwrap_or_else(|| format!("see what is wrong with it: rawko sessions show {session}"));
                 Self::new(Exit::Failed, message).with_hint(match older {
                     Some(older) => format!("{hint}\nto resume an older session instead: rawko resume {older}"),
@@ -153,48 +154,16 @@ impl From<rawko::Error> for Failure {
     }
 }
 
-/// Adds a hint to a journal error, with the session that it is about.
+/// Adds the hint of a journal error.
 fn of_journal(error: &JournalError, message: String) -> Failure {
-    match error {
-        JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => Failure::usage(message),
-        JournalError::Io { .. } => Failure::new(Exit::Failed, message)
-            .with_hint("check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both"),
-        _ => {
-            let failure = Failure::new(Exit::Failed, message);
-            match session_of(error).and_then(|session| remedy(&session, error)) {
-                Some(hint) => failure.with_hint(hint),
-                None => failure,
-            }
+    let failure = match error {
+        JournalError::NotFound { .. } | JournalError::Ambiguous { .. } | JournalError::Sound { .. } => {
+            Failure::usage(message)
         }
-    }
-}
-
-/// The session whose journal an error is about.
-fn session_of(error: &JournalError) -> Option<String> {
-    let path = match error {
-        JournalError::Locked { path, .. }
-        | JournalError::Newer { path, .. }
-        | JournalError::Missing { path }
-        | JournalError::Blob { path, .. }
-        | JournalError::Damaged { path, .. } => path,
-        _ => return None,
+        _ => Failure::new(Exit::Failed, message),
     };
-    Some(path.parent()?.file_name()?.to_string_lossy().into_owned())
-}
-
-/// What helps where a session's journal cannot be opened.
-fn remedy(session: &str, error: &JournalError) -> Option<String> {
-    Some(match error {
-        JournalError::Locked { .. } => {
-            format!("wait until it has ended, or stop it: rawko cancel {session}")
-        }
-        JournalError::Newer { .. } => format!("install a newer rawko for session {session}"),
-        JournalError::Damaged { seq: 0, .. } | JournalError::Missing { .. } => {
-            format!("nothing in it can be recovered; remove it: rawko sessions rm {session}")
-        }
-        JournalError::Damaged { .. } | JournalError::Blob { .. } => {
-            format!("copy its intact records into a new session: rawko sessions repair {session}")
-        }
-        _ => return None,
-    })
+    match error.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
 }

@@ -10,12 +10,14 @@ mod environment;
 mod exit;
 mod failure;
 mod home;
+mod lines;
 mod output;
 mod privacy;
 mod reporters;
 mod run_args;
 mod running_totals;
 mod signals;
+mod trust_question;
 mod verify_args;
 mod watch;
 mod workspace;
@@ -41,7 +43,7 @@ use crate::workspace::Workspace;
 fn main() -> ExitCode {
     rawko::tools::run_helper_if_asked();
     privacy::close();
-    let environment = ProcessEnv;
+    let environment = ProcessEnv::take();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let (console, color_error) = console_for(&arguments, environment);
     let result = match color_error {

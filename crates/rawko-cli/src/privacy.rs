@@ -1,8 +1,9 @@
 //! Hides this process's memory and environment from other processes of the same user.
 //!
-//! Provider keys are in the environment, and every process of the same user can read `/proc/PID/environ`, including the
-//! commands that agents run. Only a privileged process can read that of a process that is not dumpable. On systems without
-//! this switch nothing is done.
+//! Every process of the same user can read `/proc/PID/environ` and `/proc/PID/mem`, including the commands that agents
+//! run, and provider keys are in memory. Only a privileged process can read those of a process that is not dumpable, and
+//! no core is written of it. The environment that it was started with is overwritten besides, against root
+//! (`ProcessEnv::take`). On systems without this switch nothing is done.
 
 /// Makes this process not dumpable. Children are not affected: `exec` resets the flag.
 pub(crate) fn close() {

@@ -59,6 +59,8 @@ impl RunningTotals {
             cost_usd: self.cost_usd,
             shared: None,
             files_modified: self.files_modified,
+            more_files_modified: 0,
+            files_modified_partial: true,
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             limit: None,
             doubt: None,

@@ -1,7 +1,7 @@
 //! Options about verification, for every command that carries out a run.
 
 use clap::Args;
-use rawko::RawkoBuilder;
+use rawko::{RawkoBuilder, VerificationPlan};
 
 use crate::output::quoted;
 
@@ -23,6 +23,17 @@ pub(crate) struct VerifyArgs {
 }
 
 impl VerifyArgs {
+    /// The options that a recorded session must have been given, as far as today's configuration does not say the same.
+    pub(crate) fn recorded(recorded: &[String], today: &VerificationPlan) -> Self {
+        let is_known = recorded.iter().all(|command| today.commands.contains(command));
+        Self {
+            verify: if is_known { Vec::new() } else { recorded.to_vec() },
+            // What was not found then may be there now.
+            no_verify: recorded.is_empty() && today.origin.is_some() && !today.commands.is_empty(),
+            ..Self::default()
+        }
+    }
+
     /// Applies the options to a builder.
     pub(crate) fn apply(&self, builder: RawkoBuilder) -> RawkoBuilder {
         let builder = if self.allow_changed_checks { builder.allow_changed_checks() } else { builder };

@@ -93,6 +93,7 @@ impl Workspace {
         let project = self.project().unwrap_or_else(|_| self.folder.clone());
         let mut builder =
             Rawko::builder().project(project).folder(&self.folder).env(move |name| environment.var(name));
+        builder = builder.secret_variables(environment.secrets().iter().cloned());
         if let Some(file) = &self.config {
             builder = builder.config_file(file);
         }

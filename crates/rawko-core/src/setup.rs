@@ -69,7 +69,8 @@ pub enum Edition {
     /// Patience is for a whole outage, iterations are counted for each task, and what a command checks or writes is
     /// decided by one table wherever it matters.
     Third,
-    /// What a cut off execution changed is read from the tree; a fork's times and iterations are its own.
+    /// What a cut off execution changed is read from the tree; a fork's times and iterations are its own. The Bash filter
+    /// knows more programs that start others, and is a guide where the sandbox is the wall.
     Fourth,
 }
 
@@ -144,6 +145,9 @@ pub struct AgentSetup {
     /// Its effective permissions: the grants of the project and the command line, narrowed by its own.
     #[serde(default)]
     pub permissions: Permissions,
+    /// Whether the sandbox confines its commands. Then the Bash filter is a guide and the sandbox the wall.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confined: bool,
 }
 
 /// A provider and a model of it.
@@ -312,6 +316,9 @@ pub struct ProjectContext {
     /// The path of that file relative to the directory; absent if it is the directory's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_from: Option<String>,
+    /// Whether the user does not trust the folder, so that these files are data and no instructions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub instructions_are_data: bool,
     /// The other `AGENTS.md` files of the project, relative to the directory. Each takes precedence in its folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_instructions: Vec<String>,

@@ -241,7 +241,7 @@ fn a_fork_is_not_charged_again_for_what_it_shares() {
     let outcome = fork.outcome.as_ref().unwrap();
     assert_eq!((outcome.status, outcome.iterations), (Status::Claimed, 1));
     assert_eq!((outcome.usage, outcome.cost_usd), (used(20, 20), Some(PRICE.cost(&used(20, 20)))));
-    assert!(outcome.duration_ms < 1_000, "the hour before the fork counts: {}", outcome.duration_ms);
+    assert_eq!(outcome.duration_ms, 30, "from its first event to its last, without the hour before");
     let shared = outcome.shared.unwrap();
     assert_eq!((shared.iterations, shared.usage), (1, used(5_010, 110)));
     assert!((shared.cost_usd.unwrap() - PRICE.cost(&used(5_010, 110))).abs() < 1e-9);
@@ -250,6 +250,31 @@ fn a_fork_is_not_charged_again_for_what_it_shares() {
     again.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
     let outcome = again.outcome.unwrap();
     assert_eq!((outcome.usage, outcome.shared.unwrap().usage), (used(10, 10), used(5_020, 120)));
+}
+
+#[test]
+fn what_a_fork_shares_is_of_the_task_that_it_goes_on_with() {
+    for (edition, iterations) in [(Edition::NEWEST, 1), (Edition::Third, 2)] {
+        let edit = |setup: &mut Setup| setup.edition = edition;
+        let mut old = Bench::start(setup(edit));
+        old.select("developer");
+        old.report();
+        old.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
+        old.give(Event::TaskContinued {
+            task: "and more".into(),
+            setup: Box::new(setup(edit)),
+            changed_files: Vec::new(),
+            lost: rawko_core::session::Lost::default(),
+            ended: Vec::new(),
+        });
+        old.select("developer");
+        old.turn(used(5_000, 100));
+        let mut fork = old.fork();
+        fork.report();
+        fork.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
+        let outcome = fork.outcome.unwrap();
+        assert_eq!((outcome.iterations, outcome.shared.unwrap().iterations), (1, iterations), "{edition:?}");
+    }
 }
 
 #[test]

@@ -199,6 +199,38 @@ fn a_quota_is_waited_for_within_the_runs_time_and_an_overload_within_patience() 
 }
 
 #[test]
+fn a_wait_beyond_the_runs_time_ends_it_at_once() {
+    let mut setup = patient(30 * MINUTE);
+    setup.limits.max_duration_ms = Some(60 * MINUTE);
+    let mut bench = working(setup);
+    let asked =
+        ErrorInfo { retry_after_ms: Some(120 * MINUTE), ..ErrorInfo::new(ErrorCode::RateLimited, "later") };
+    fail(&mut bench, asked, None);
+    let outcome = bench.ended(Status::Limited);
+    assert!(outcome.summary.contains("7200 s"), "{}", outcome.summary);
+}
+
+/// The agents' model is down, and the arbiter's is not.
+#[test]
+fn an_arbiter_that_answers_does_not_renew_the_patience_with_the_agents() {
+    let mut bench = working(patient(30 * MINUTE));
+    let mut waited = 0;
+    while bench.outcome.is_none() {
+        if bench.session.waits_to_retry().is_some() {
+            waited += pause(&bench);
+            wait(&mut bench);
+        } else if bench.session.state() == State::Executing {
+            down(&mut bench);
+        } else if bench.open.iter().any(|effect| matches!(effect, Effect::CallModel { .. })) {
+            bench.select("developer");
+        } else {
+            bench.fire(TimerPurpose::Backoff);
+        }
+    }
+    assert_eq!((waited + MINUTE / 2) / MINUTE, 30);
+}
+
+#[test]
 fn without_patience_only_what_was_cut_is_asked_again() {
     let mut bench = working(patient(0));
     down(&mut bench);

@@ -1,6 +1,7 @@
 //! The provider contract (`docs/spec/providers.md`): sessions in, event streams out.
 
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 
 use futures_core::Stream;
@@ -43,10 +44,11 @@ pub trait Provider: Send + Sync {
     /// Opens a session for one conversation.
     fn open(&self) -> Box<dyn ProviderSession>;
 
-    /// Removes the keys of this provider from `text`. Texts from elsewhere may contain them: for example, a tool can read
-    /// the environment variable that a key came from.
-    fn without_secrets(&self, text: &str) -> String {
-        text.to_owned()
+    /// Where in `text` the keys of this provider are. Texts from elsewhere may contain them: for example, a tool can read
+    /// the file that a key came from. rawko keeps them from models and journals.
+    fn secrets_in(&self, text: &str) -> Vec<Range<usize>> {
+        let _ = text;
+        Vec::new()
     }
 
     /// The models that the provider offers. A provider that cannot list them returns `config_error`.

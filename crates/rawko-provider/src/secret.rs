@@ -3,6 +3,7 @@
 //! Owns the only type that may hold a key. It cannot be printed, serialized or compared.
 
 use std::fmt;
+use std::ops::Range;
 
 pub use rawko_core::text::REDACTED;
 
@@ -24,17 +25,26 @@ impl Secret {
         &self.0
     }
 
-    /// `text` with every occurrence of the secret replaced by [`REDACTED`]; unchanged if the secret is not
-    /// [worth hiding](is_worth_hiding).
-    pub(crate) fn redact(&self, text: &str) -> String {
-        if is_worth_hiding(&self.0) { self.redact_always(text) } else { text.to_owned() }
+    /// Where the secret is in `text`; nowhere if it is not [worth hiding](is_worth_hiding).
+    pub(crate) fn found_in(&self, text: &str) -> Vec<Range<usize>> {
+        if is_worth_hiding(&self.0) { self.found_always(text) } else { Vec::new() }
     }
 
-    /// `text` with every occurrence of the secret replaced, whatever it is: for passwords, which may be short.
-    pub(crate) fn redact_always(&self, text: &str) -> String {
+    /// Where the secret is in `text`, whatever it is: for passwords, which may be short.
+    pub(crate) fn found_always(&self, text: &str) -> Vec<Range<usize>> {
         // An empty pattern would match between any two characters.
-        if self.0.is_empty() { text.to_owned() } else { text.replace(&self.0, REDACTED) }
+        let found = text.match_indices(&self.0).filter(|(_, found)| !found.is_empty());
+        found.map(|(at, found)| at..at + found.len()).collect()
     }
+}
+
+/// `text` with [`REDACTED`] in these places, which do not overlap.
+pub(crate) fn without(text: &str, places: &[Range<usize>]) -> String {
+    let mut text = text.to_owned();
+    for place in places.iter().rev() {
+        text.replace_range(place.clone(), REDACTED);
+    }
+    text
 }
 
 impl fmt::Debug for Secret {
@@ -58,9 +68,10 @@ mod tests {
         let secret = Secret::new("  sk-canary-9f31c0d7\n");
         assert_eq!(format!("{secret} {secret:?}"), "[redacted] [redacted]");
         assert_eq!(secret.expose(), "sk-canary-9f31c0d7");
-        assert_eq!(secret.redact("bad key sk-canary-9f31c0d7."), "bad key [redacted].");
-        assert_eq!(Secret::new("test").redact("the tester tests"), "the tester tests");
-        assert_eq!(Secret::new("test").redact_always("no test"), "no [redacted]");
-        assert_eq!(Secret::new("").redact_always("no test"), "no test");
+        let text = "bad key sk-canary-9f31c0d7.";
+        assert_eq!(without(text, &secret.found_in(text)), "bad key [redacted].");
+        assert!(Secret::new("test").found_in("the tester tests").is_empty());
+        assert_eq!(without("no test", &Secret::new("test").found_always("no test")), "no [redacted]");
+        assert!(Secret::new("").found_always("no test").is_empty());
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns the provider type and what all its sessions share: settings, the HTTP client, and what was learnt about models.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::failure::AttemptFailure;
 use crate::http;
 use crate::pictures::LearntPictureLimits;
 use crate::provider::{ModelInfo, ModelList, Provider, ProviderSession};
-use crate::secret::{REDACTED, Secret};
+use crate::secret::{REDACTED, Secret, without};
 use crate::session::HttpSession;
 use crate::settings::ProviderSettings;
 use crate::wire::WireFormat;
@@ -44,8 +45,8 @@ impl<W: WireFormat> Provider for HttpProvider<W> {
         Box::new(HttpSession::new(Arc::clone(&self.0)))
     }
 
-    fn without_secrets(&self, text: &str) -> String {
-        self.0.without_secrets(text)
+    fn secrets_in(&self, text: &str) -> Vec<Range<usize>> {
+        self.0.secrets_in(text)
     }
 
     fn list_models(&self) -> ModelList<'_> {
@@ -123,17 +124,22 @@ impl<W: WireFormat> ModelService<W> {
         error
     }
 
+    /// Where key and password are in `text`.
+    fn secrets_in(&self, text: &str) -> Vec<Range<usize>> {
+        let mut places: Vec<Range<usize>> =
+            self.settings.api_key.iter().flat_map(|key| key.found_in(text)).collect();
+        let password = self.target.get().and_then(|t| t.as_ref().ok()).and_then(|t| t.password.as_ref());
+        let keys = places.clone();
+        let is_free =
+            |place: &Range<usize>| !keys.iter().any(|key| key.start < place.end && place.start < key.end);
+        places.extend(password.iter().flat_map(|word| word.found_always(text)).filter(is_free));
+        places.sort_by_key(|place| place.start);
+        places
+    }
+
     /// `text` without key and password.
     pub(crate) fn without_secrets(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        if let Some(key) = &self.settings.api_key {
-            text = key.redact(&text);
-        }
-        let password = self.target.get().and_then(|t| t.as_ref().ok()).and_then(|t| t.password.as_ref());
-        if let Some(password) = password {
-            text = password.redact_always(&text);
-        }
-        text
+        without(text, &self.secrets_in(text))
     }
 
     /// The host of the requests, for people.

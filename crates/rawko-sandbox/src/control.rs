@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::net::{
@@ -21,7 +21,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::HELPER;
-use crate::plan::Plan;
+use crate::plan::{Plan, Step};
 
 /// The signal that has the helper end everything at once. Where there are no namespaces, it must not be killed itself.
 pub const END_NOW: Signal = Signal::QUIT;
@@ -33,7 +33,7 @@ pub(crate) const MAX_PLAN: usize = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Report {
-    /// The network is there. New namespaces come with this report, and the listener for the proxy.
+    /// The network and the base are there. New namespaces come with this report, and the listener for the proxy.
     Ready,
     /// The sandbox could not be made; the command did not start.
     Failed {
@@ -59,11 +59,24 @@ pub struct Control {
     received: Vec<OwnedFd>,
 }
 
-/// The namespaces that several commands share: then what one listens for on loopback, another can reach.
+/// The namespaces that several commands share: then what one listens for on loopback, another can reach, and what they
+/// all see is built once.
 #[derive(Debug)]
 pub struct Shared {
     user: OwnedFd,
     net: OwnedFd,
+    /// Holds what is seen of the file system. Each command changes a copy.
+    mount: OwnedFd,
+    base: Vec<Step>,
+    temporary: PathBuf,
+}
+
+impl Shared {
+    /// Whether a command of this plan sees the file system as it was built here.
+    #[must_use]
+    pub fn has_base_of(&self, plan: &Plan) -> bool {
+        self.base == plan.base && self.temporary == plan.temporary
+    }
 }
 
 /// A command that runs `program` with `arguments` as `plan` says, by the helper at `helper`. The caller sets the
@@ -91,12 +104,16 @@ impl Control {
         shared: Option<&Shared>,
         keeps: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
+        let mut descriptors = shared.map_or_else(Vec::new, |shared| {
+            let mount = shared.has_base_of(plan).then(|| shared.mount.as_fd());
+            [shared.user.as_fd(), shared.net.as_fd()].into_iter().chain(mount).collect()
+        });
+        descriptors.extend(keeps);
         let plan = serde_json::to_vec(plan)?;
         let length = u32::try_from(plan.len()).ok().filter(|_| plan.len() <= MAX_PLAN);
         let length = length.ok_or_else(|| io::Error::other("the plan of the sandbox is too long"))?;
-        let namespaces = shared.map(|shared| [shared.user.as_fd(), shared.net.as_fd()]);
-        let descriptors: Vec<BorrowedFd<'_>> = namespaces.into_iter().flatten().chain(keeps).collect();
-        send_with(&self.socket, &length.to_le_bytes(), &descriptors)?;
+        let [a, b, c, d] = length.to_le_bytes();
+        send_with(&self.socket, &[a, b, c, d, u8::from(keeps.is_some())], &descriptors)?;
         self.socket.write_all(&plan)
     }
 
@@ -116,12 +133,26 @@ impl Control {
         }
     }
 
-    /// What came with [`Report::Ready`]: the namespaces, if they are new, and the socket at which the parent is to
-    /// listen for the command's connections, if it asked for one.
-    pub fn take_shared(&mut self) -> Option<(Shared, Option<TcpListener>)> {
+    /// What came with [`Report::Ready`], if the command of this plan did not find all in `known`: the namespaces for those
+    /// that follow, and the socket at which the parent is to listen for their connections if it asked for one and the
+    /// network is new.
+    ///
+    /// # Errors
+    /// If no more descriptors can be had.
+    pub fn take_shared(
+        &mut self,
+        plan: &Plan,
+        known: Option<&Shared>,
+    ) -> io::Result<Option<(Shared, Option<TcpListener>)>> {
         let mut received = std::mem::take(&mut self.received).into_iter();
-        let shared = Shared { user: received.next()?, net: received.next()? };
-        Some((shared, received.next().map(TcpListener::from)))
+        let Some(mount) = received.next() else { return Ok(None) };
+        let (user, net) = match (received.next().zip(received.next()), known) {
+            (Some(new), _) => new,
+            (None, Some(known)) => (known.user.try_clone()?, known.net.try_clone()?),
+            (None, None) => return Ok(None),
+        };
+        let shared = Shared { user, net, mount, base: plan.base.clone(), temporary: plan.temporary.clone() };
+        Ok(Some((shared, received.next().map(TcpListener::from))))
     }
 
     fn receive(&mut self) -> io::Result<usize> {
@@ -134,7 +165,7 @@ impl Control {
 }
 
 /// The most descriptors in one message.
-const MAX_DESCRIPTORS: usize = 3;
+const MAX_DESCRIPTORS: usize = 4;
 
 /// Sends bytes and descriptors in one message.
 pub(crate) fn send_with(

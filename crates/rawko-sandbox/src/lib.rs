@@ -7,6 +7,9 @@
 //! Owns the helper and what the machine offers. Refuses to know agents and permissions: a [`Plan`] says what one command
 //! may see, change and reach.
 
+use std::ffi::OsString;
+
+mod path_bytes;
 mod plan;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -45,4 +48,19 @@ pub fn run_helper_if_asked() {
         }
         CAN_HELP.store(true, std::sync::atomic::Ordering::Relaxed);
     }
+}
+
+/// Takes the variables that `is_secret` names out of this process's environment, and gives them back. Afterwards
+/// `/proc/PID/environ` shows nothing of the environment that the process was started with, not even to root. To be called
+/// first in `main`, while the process has one thread; else, and on systems other than Linux, it changes nothing.
+#[must_use]
+pub fn take_variables(is_secret: impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
+    let is_secret = |(name, _): &(OsString, OsString)| name.to_str().is_some_and(&is_secret);
+    let (taken, kept): (Vec<_>, Vec<_>) = std::env::vars_os().partition(is_secret);
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // Where it fails, the variables are still there.
+    let _ = sys::replace_environment(&kept);
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    drop(kept);
+    taken
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::path_bytes;
+
 /// Everything that the helper needs to confine one command. The command's environment and arguments are those of the
 /// helper's process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,11 +13,16 @@ pub struct Plan {
     /// By what the command is confined.
     pub wall: Wall,
     /// The command's working directory.
+    #[serde(with = "path_bytes")]
     pub directory: PathBuf,
-    /// The file system as the command sees it, built in this order. Before the first step everything is there and
-    /// read-only, `/dev`, `/proc`, `/run` and the temporary folders are the command's own.
+    /// The file system as commands see it, built in this order. Before the first step everything is there and read-only,
+    /// `/dev`, `/proc`, `/run` and the temporary folders are the commands' own. Built once for all commands that share
+    /// namespaces and have the same base.
+    pub base: Vec<Step>,
+    /// What this command alone does not see or change of that: steps to protect, pin and hide.
     pub view: Vec<Step>,
-    /// The folder that the command sees as `/tmp` and `/var/tmp`. It must exist.
+    /// The folder that the command sees as `/tmp` and `/var/tmp`. It must exist. Belongs to the base.
+    #[serde(with = "path_bytes")]
     pub temporary: PathBuf,
     /// What it may reach over the network.
     pub network: Network,
@@ -23,6 +30,13 @@ pub struct Plan {
     pub input: Vec<u8>,
     /// The most processes at the same time. The kernel does not hold root to it.
     pub max_processes: u64,
+}
+
+impl Plan {
+    /// All steps, in their order.
+    pub(crate) fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
+        self.base.iter().chain(&self.view)
+    }
 }
 
 /// By what the operating system confines a command, besides a filter of system calls.
@@ -42,31 +56,45 @@ pub enum Wall {
 #[serde(rename_all = "camelCase")]
 pub enum Step {
     /// An empty, read-only folder in place of this one. Later steps may put things into it.
-    Cover(PathBuf),
+    Cover(#[serde(with = "path_bytes")] PathBuf),
     /// This file or folder, as it is, for reading.
-    Show(PathBuf),
+    Show(#[serde(with = "path_bytes")] PathBuf),
     /// This file or folder, as it is, for writing too.
-    Grant(PathBuf),
+    Grant(#[serde(with = "path_bytes")] PathBuf),
     /// This folder, which the command may change; the changes go to `changes` and not to the folder itself.
     Layer {
         /// The folder.
+        #[serde(with = "path_bytes")]
         folder: PathBuf,
         /// Holds the changes. It must exist, be private to the user, and lie on a file system that can hold them.
+        #[serde(with = "path_bytes")]
         changes: PathBuf,
     },
     /// The folder `content` in place of this one, for writing too.
     Private {
         /// The place.
+        #[serde(with = "path_bytes")]
         place: PathBuf,
         /// What is seen there. It must exist.
+        #[serde(with = "path_bytes")]
         content: PathBuf,
     },
+    /// A symbolic link, in a covered or private folder, unless something of that name is there.
+    Link {
+        /// The link.
+        #[serde(with = "path_bytes")]
+        place: PathBuf,
+        /// Where it leads.
+        #[serde(with = "path_bytes")]
+        target: PathBuf,
+    },
     /// This file or folder, which lies in a granted one, for reading only. It cannot be moved or deleted.
-    Protect(PathBuf),
-    /// This folder, which lies in a granted one and stays writable. It cannot be moved or deleted.
-    Pin(PathBuf),
+    Protect(#[serde(with = "path_bytes")] PathBuf),
+    /// This folder, which lies in a granted or private one and stays writable. It cannot be moved or deleted. In the base
+    /// it is made if it is missing.
+    Pin(#[serde(with = "path_bytes")] PathBuf),
     /// Nothing can be read of this file or folder: it is empty.
-    Hide(PathBuf),
+    Hide(#[serde(with = "path_bytes")] PathBuf),
 }
 
 /// What a command may reach over the network.

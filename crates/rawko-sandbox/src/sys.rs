@@ -1,7 +1,7 @@
 //! The few system calls for which `rustix` has no safe function.
 #![allow(unsafe_code, reason = "each call is explained where it is made")]
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString, c_char};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,6 +13,39 @@ use rustix::process::Pid;
 
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+unsafe extern "C" {
+    static mut environ: *mut *mut c_char;
+}
+
+/// Replaces the environment by `kept`, and overwrites the old one where `/proc/PID/environ` shows it.
+///
+/// # Errors
+/// If other threads may be reading it. Nothing is changed then.
+pub(crate) fn replace_environment(kept: &[(OsString, OsString)]) -> io::Result<()> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("other threads are running"));
+    }
+    // SAFETY: this is the only thread, so nobody else reads or changes the variables. `environ` is a list of C strings
+    // with a null at its end. They are in memory that this process may write, and no longer used after `clearenv`; those
+    // that the dynamic linker and the allocator may have kept pointers to are left alone.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            let variable = std::ffi::CStr::from_ptr(*at).to_bytes();
+            let length = variable.len();
+            if !["LD_", "GLIBC_", "MALLOC_"].iter().any(|begin| variable.starts_with(begin.as_bytes())) {
+                std::ptr::write_bytes(*at, 0, length);
+            }
+            at = at.add(1);
+        }
+        libc::clearenv();
+        for (name, value) in kept {
+            std::env::set_var(name, value);
+        }
+    }
+    Ok(())
 }
 
 /// Which side of a fork this is.

@@ -22,6 +22,7 @@ mod picture;
 mod process;
 mod read;
 mod registry;
+mod regular;
 mod runner;
 mod search_results;
 pub mod temporary;
@@ -35,9 +36,14 @@ pub use builtin::builtin_tools;
 pub use confine::{Offer, Sandbox, Shortage};
 pub use confinement::Confinement;
 pub use custom::CommandTool;
-pub use process::{Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell};
+pub use process::{
+    Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell,
+    take_secret_variables,
+};
 pub use rawko_sandbox::run_helper_if_asked;
 pub use registry::{RegistryError, ToolRegistry};
+pub use regular::{open_regular, read_regular, text_of};
 pub use runner::CommandRunner;
 pub use tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 pub use tracker::{Digest, FileTracker};
+pub use walk::{FilesSeen, project_files};

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
+use rawko_core::agent::Permissions;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 
 use crate::access::{FileAccess, OpenedDir, file_type, open_regular};
 use crate::call::Cancel;
@@ -27,7 +28,7 @@ const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 const MAX_IGNORE_LINES: usize = 2_000;
 const MAX_IGNORE_LINE: usize = 1_024;
 /// The most lines that are read of all ignore files of one walk.
-const MAX_RULES: usize = 20_000;
+const MAX_RULES: usize = 5_000;
 /// Directories of version control, which a search never enters.
 const SKIPPED: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 
@@ -70,11 +71,68 @@ pub(crate) fn walk(
     access: &FileAccess,
     start: OpenedDir,
     cancel: &Cancel,
+    visit: impl FnMut(&WalkedFile<'_>) -> bool,
+) -> WalkEnd {
+    let bounds =
+        Bounds { entries: MAX_ENTRIES, enters: |name| SKIPPED.iter().all(|skipped| name != *skipped) };
+    walk_within(access, start, bounds, &mut RuleReader::default(), cancel, visit)
+}
+
+/// How much of a tree is walked.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// The most entries.
+    entries: usize,
+    /// Whether a directory of this name is entered.
+    enters: fn(&std::ffi::OsStr) -> bool,
+}
+
+/// What came of looking at a project's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilesSeen {
+    /// Whether all were seen.
+    pub complete: bool,
+    /// Ignore files that were not read to their end, because of their size.
+    pub cut: Vec<PathBuf>,
+    /// Ignore files that were not read, because they are no regular files.
+    pub odd: Vec<PathBuf>,
+}
+
+/// Calls `visit` with the path of every regular file below `start` that no ignore file excludes, from `root` on; at most
+/// `most` entries are looked at. `start` lies in `root`, and both are real paths.
+///
+/// # Errors
+/// If one of them cannot be opened.
+pub fn project_files(
+    root: &Path,
+    start: &Path,
+    most: usize,
+    enters: fn(&std::ffi::OsStr) -> bool,
+    mut visit: impl FnMut(&Path),
+) -> std::io::Result<FilesSeen> {
+    let access = FileAccess::new(root, &Permissions::default()).map_err(std::io::Error::other)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = openat(CWD, start, flags, Mode::empty())?;
+    let start = OpenedDir { fd, real: start.to_owned() };
+    let mut reader = RuleReader::default();
+    let bounds = Bounds { entries: most, enters };
+    let end = walk_within(&access, start, bounds, &mut reader, &Cancel::default(), |file| {
+        visit(file.real);
+        true
+    });
+    Ok(FilesSeen { complete: end == WalkEnd::Complete, cut: reader.cut, odd: reader.odd })
+}
+
+fn walk_within(
+    access: &FileAccess,
+    start: OpenedDir,
+    bounds: Bounds,
+    reader: &mut RuleReader,
+    cancel: &Cancel,
     mut visit: impl FnMut(&WalkedFile<'_>) -> bool,
 ) -> WalkEnd {
     let mut seen = 0;
-    let mut budget = MAX_RULES;
-    let rules = rules_above(access, &start.real, &mut budget);
+    let rules = reader.above(access, &start.real);
     let mut start_fd = Some(start.fd);
     let mut waiting = vec![PendingDir { parent: None, real: start.real, rules, depth: 0 }];
     while let Some(here) = waiting.pop() {
@@ -85,9 +143,9 @@ pub(crate) fn walk(
         // It was removed, or became inaccessible, after it was listed.
         let Some(fd) = fd.map(Arc::new) else { continue };
         let mut rules = here.rules;
-        rules.extend(rules_in(&fd, &here.real, &mut budget));
+        rules.extend(reader.rules_in(&fd, &here.real));
         let mut below = Vec::new();
-        for name in sorted_names(&fd, MAX_ENTRIES - seen) {
+        for name in sorted_names(&fd, bounds.entries - seen) {
             seen += 1;
             if cancel.is_set() {
                 return WalkEnd::Stopped;
@@ -101,7 +159,7 @@ pub(crate) fn walk(
                 continue;
             }
             if is_dir && here.depth < MAX_DEPTH {
-                if !SKIPPED.iter().any(|s| name == **s) && access.may_enter(&real) {
+                if (bounds.enters)(&name) && access.may_enter(&real) {
                     let parent = Some((Arc::clone(&fd), name));
                     below.push(PendingDir { parent, real, rules: rules.clone(), depth: here.depth + 1 });
                 }
@@ -112,7 +170,7 @@ pub(crate) fn walk(
                 }
             }
         }
-        if seen >= MAX_ENTRIES {
+        if seen >= bounds.entries {
             return WalkEnd::TooLarge;
         }
         waiting.extend(below.into_iter().rev());
@@ -149,35 +207,65 @@ fn is_ignored(rules: &IgnoreRules, real: &Path, is_dir: bool) -> bool {
     false
 }
 
-/// The rules of the project's directories above `start`, which apply below it too.
-fn rules_above(access: &FileAccess, start: &Path, budget: &mut usize) -> IgnoreRules {
-    let Ok(rest) = start.strip_prefix(access.root()) else { return Vec::new() };
-    let mut rules = Vec::new();
-    let mut path = access.root().to_owned();
-    for part in rest {
-        if let Some(dir) = path.to_str().and_then(|p| access.open_dir(p).ok()) {
-            rules.extend(rules_in(&dir.fd, &path, budget));
+/// Reads ignore files as long as there are not too many lines in all.
+struct RuleReader {
+    /// Lines that may still be read.
+    left: usize,
+    /// Files that were not read to their end.
+    cut: Vec<PathBuf>,
+    /// What is no regular file.
+    odd: Vec<PathBuf>,
+}
+
+impl Default for RuleReader {
+    fn default() -> Self {
+        Self { left: MAX_RULES, cut: Vec::new(), odd: Vec::new() }
+    }
+}
+
+impl RuleReader {
+    /// The rules of the project's directories above `start`, which apply below it too.
+    fn above(&mut self, access: &FileAccess, start: &Path) -> IgnoreRules {
+        let Ok(rest) = start.strip_prefix(access.root()) else { return Vec::new() };
+        let mut rules = Vec::new();
+        let mut path = access.root().to_owned();
+        for part in rest {
+            if let Some(dir) = path.to_str().and_then(|p| access.open_dir(p).ok()) {
+                rules.extend(self.rules_in(&dir.fd, &path));
+            }
+            path.push(part);
         }
-        path.push(part);
+        rules
     }
-    rules
-}
 
-fn rules_in(dir: &OwnedFd, real: &Path, budget: &mut usize) -> IgnoreRules {
-    IGNORE_FILES.iter().filter_map(|name| rules_of(dir, name, real, budget)).map(Arc::new).collect()
-}
-
-fn rules_of(dir: &OwnedFd, name: &str, real: &Path, budget: &mut usize) -> Option<Gitignore> {
-    let file = open_regular(dir.as_fd(), name).ok()??;
-    let mut bytes = Vec::new();
-    file.take(MAX_IGNORE_BYTES).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut builder = GitignoreBuilder::new(real);
-    let lines = text.lines().take(MAX_IGNORE_LINES.min(*budget));
-    for line in lines.filter(|line| line.len() <= MAX_IGNORE_LINE) {
-        *budget -= 1;
-        // An invalid pattern ignores nothing, as in git.
-        let _ = builder.add_line(None, line);
+    fn rules_in(&mut self, dir: &OwnedFd, real: &Path) -> IgnoreRules {
+        IGNORE_FILES.iter().filter_map(|name| self.rules_of(dir, name, real)).map(Arc::new).collect()
     }
-    builder.build().ok()
+
+    fn rules_of(&mut self, dir: &OwnedFd, name: &str, real: &Path) -> Option<Gitignore> {
+        let Some(file) = open_regular(dir.as_fd(), name).ok()? else {
+            self.odd.push(real.join(name));
+            return None;
+        };
+        let mut bytes = Vec::new();
+        file.take(MAX_IGNORE_BYTES + 1).read_to_end(&mut bytes).ok()?;
+        let is_whole = bytes.len() as u64 <= MAX_IGNORE_BYTES;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut builder = GitignoreBuilder::new(real);
+        let mut lines = text.lines();
+        let (mut read, mut is_short) = (0, true);
+        for line in lines.by_ref().take(MAX_IGNORE_LINES.min(self.left)) {
+            read += 1;
+            is_short &= line.len() <= MAX_IGNORE_LINE;
+            if line.len() <= MAX_IGNORE_LINE {
+                // An invalid pattern ignores nothing, as in git.
+                let _ = builder.add_line(None, line);
+            }
+        }
+        self.left -= read;
+        if !is_whole || !is_short || lines.next().is_some() {
+            self.cut.push(real.join(name));
+        }
+        builder.build().ok()
+    }
 }

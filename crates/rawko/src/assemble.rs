@@ -190,11 +190,25 @@ pub(crate) fn agents(
         model.max_tokens = config.limits.max_tokens.unwrap_or(model.max_tokens);
         let permissions =
             effective_permissions(&loaded.config.permissions, config.permissions.as_ref(), Some(cli));
-        let setup =
-            AgentSetup { config: config.clone(), source: agent.source.to_string(), model, permissions };
+        let setup = AgentSetup {
+            config: config.clone(),
+            source: agent.source.to_string(),
+            model,
+            permissions,
+            confined: false,
+        };
         Ok((name.clone(), setup))
     };
     loaded.agents.iter().map(resolve).collect()
+}
+
+/// The same agents, with their commands held to their permissions by the sandbox, or not.
+pub(crate) fn with_sandbox(
+    mut agents: BTreeMap<String, AgentSetup>,
+    is_confined: bool,
+) -> BTreeMap<String, AgentSetup> {
+    agents.values_mut().for_each(|agent| agent.confined = is_confined);
+    agents
 }
 
 fn choice(

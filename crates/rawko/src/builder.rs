@@ -1,6 +1,7 @@
 //! Builds a [`Rawko`] from a project, overrides of its configuration, and the embedder's own providers and tools.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use rawko_tools::{CommandTool, FileTracker, Tool, ToolRegistry, builtin_tools};
 use serde_json::Value;
 
 use crate::assemble::{Environment, Providers};
-use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, Overrides, TrustStore};
+use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore};
 use crate::decision_cache::DecisionCache;
 use crate::error::Error;
 use crate::rawko::Rawko;
@@ -34,6 +35,7 @@ pub struct RawkoBuilder {
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) secrets: Vec<String>,
+    pub(crate) secret_variables: Vec<(OsString, OsString)>,
 }
 
 impl Default for RawkoBuilder {
@@ -54,6 +56,7 @@ impl Default for RawkoBuilder {
             providers: BTreeMap::new(),
             tools: Vec::new(),
             secrets: Vec::new(),
+            secret_variables: Vec::new(),
         }
     }
 }
@@ -139,7 +142,8 @@ impl RawkoBuilder {
     }
 
     /// Trusts the project's configuration, even if it sets addresses that keys are sent to, commands to run, or
-    /// wider permissions. Without this, such a configuration is refused ([`Error::Untrusted`]).
+    /// wider permissions. Without this, such a configuration is refused ([`Error::Untrusted`]), the project's prompt
+    /// templates and memories are not used, and agents read its `AGENTS.md` as data.
     #[must_use]
     pub fn trusted(mut self, trusted: bool) -> Self {
         self.trusted = trusted;
@@ -182,6 +186,15 @@ impl RawkoBuilder {
         self
     }
 
+    /// Adds environment variables that are no longer in the process's environment, which
+    /// [`take_secret_variables`](crate::tools::take_secret_variables) gave. Their values are redacted as if they were there;
+    /// [`Self::env`] has to look them up.
+    #[must_use]
+    pub fn secret_variables(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        self.secret_variables.extend(variables);
+        self
+    }
+
     /// Reads and checks the configuration.
     ///
     /// # Errors
@@ -190,9 +203,15 @@ impl RawkoBuilder {
     pub fn build(self) -> Result<Rawko, Error> {
         let project = canonical(&self.project)?;
         let builder = Self { project, ..self };
-        let loaded = builder.load()?;
+        let mut loaded = builder.load()?;
         if let Some(claims) = builder.untrusted_claims(&loaded)? {
             return Err(Error::Untrusted { folder: builder.project, claims });
+        }
+        // A damaged store trusts nothing.
+        if !builder.trusted && !builder.trusts(&loaded).unwrap_or_default() {
+            let own = |store: &TrustStore| store.has_own_memories(&builder.project).unwrap_or_default();
+            let has_own_memories = builder.trust_store.as_ref().is_some_and(own);
+            loaded.distrust(&builder.project, has_own_memories);
         }
         if let Some(name) = &builder.first_agent
             && !loaded.agents.contains_key(name)
@@ -217,9 +236,10 @@ impl RawkoBuilder {
 
     /// Whether the user trusts exactly the current content of the project's files.
     pub(crate) fn trusts(&self, loaded: &Loaded) -> Result<bool, Error> {
-        match (&self.trust_store, &loaded.project_digest) {
-            (Some(store), Some(digest)) => Ok(store.is_trusted(&self.project, digest)?),
-            _ => Ok(false),
+        let digest = loaded.project_digest.as_deref().unwrap_or(NO_CONFIGURATION);
+        match &self.trust_store {
+            Some(store) => Ok(store.is_trusted(&self.project, digest)?),
+            None => Ok(false),
         }
     }
 

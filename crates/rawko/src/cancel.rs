@@ -98,7 +98,7 @@ fn close(
             message: format!(
                 "session {session} stopped before its task was recorded; there is nothing to cancel"
             ),
-            hint: format!("remove it with `rawko sessions rm {session}`"),
+            hint: format!("to remove it: rawko sessions rm {session} --yes"),
         });
     };
     writer.event(&stamped)?;

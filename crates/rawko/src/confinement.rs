@@ -33,10 +33,20 @@ impl Rawko {
         self.confinement_if(self.loaded.config.permissions.require.is_some())
     }
 
-    /// The same for a session, whose recorded permissions may require a sandbox too. That it was once turned off counts for
-    /// nothing: today's configuration decides.
+    /// Whether the operating system holds commands to all their permissions, so that the Bash filter can be a guide. With
+    /// Landlock alone it does not: what is protected in a folder that a command may write can be written.
+    #[must_use]
+    pub fn is_confined(&self) -> bool {
+        self.confinement().is_ok_and(
+            |confinement| matches!(confinement, Confinement::Sandboxed(sandbox) if sandbox.lost().is_empty()),
+        )
+    }
+
+    /// The same for a session, whose recorded permissions may require a sandbox too, and whose commands may be judged as
+    /// those that a sandbox holds. That it was once turned off counts for nothing: today's configuration decides.
     pub(crate) fn confinement_of(&self, setup: &Setup) -> Result<Confinement, Error> {
-        let is_recorded = |agent: &AgentSetup| agent.permissions.require == Some(Enforcement::Enforced);
+        let is_recorded =
+            |agent: &AgentSetup| agent.confined || agent.permissions.require == Some(Enforcement::Enforced);
         let is_required = self.loaded.config.permissions.require.is_some();
         self.confinement_if(is_required || setup.agents.values().any(is_recorded))
     }
@@ -56,9 +66,11 @@ impl Rawko {
             Ok(sandbox) if missing.is_empty() => Ok(Confinement::Sandboxed(sandbox.clone())),
             _ => Err(Error::Setup {
                 message: format!(
-                    "permissions.require is `enforced`, but commands cannot be confined in full here: {missing}"
+                    "permissions.require is `enforced`, or this session began in a sandbox, but commands cannot be \
+                     confined in full here: {missing}"
                 ),
-                hint: "remove permissions.require, and confine rawko as a whole: in a container, or as a separate user"
+                hint: "without permissions.require a new task can begin: confine rawko as a whole, in a container or as a \
+                       separate user"
                     .to_owned(),
             }),
         }

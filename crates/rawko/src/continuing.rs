@@ -60,7 +60,7 @@ impl Rawko {
         }
         if !folded.session.state().is_final() {
             return Err(Error::Setup {
-                message: format!("session {session} has not ended its task, so that no other can follow"),
+                message: format!("session {session} has not ended its task, and takes another one only then"),
                 hint: format!(
                     "finish it first: rawko resume {session}\nor give it up: rawko cancel {session}"
                 ),

@@ -170,8 +170,11 @@ impl Driver {
     /// Drives the run from `start` to its end.
     pub(crate) async fn drive(mut self, start: Start, started: RunEvent) -> Result<Outcome, Error> {
         self.hub.send(&started);
-        let result = self.run(start).await;
+        let mut result = self.run(start).await;
         self.end_tasks().await;
+        if let Ok(outcome) = &mut result {
+            self.look_at_the_end(outcome).await;
+        }
         Arc::clone(&self.performer).keep_end().await;
         let finished = match &result {
             Ok(outcome) => RunEvent::finished(&self.id, outcome.clone()),
@@ -376,6 +379,17 @@ impl Driver {
         self.hub.send(&RunEvent::warning(message));
     }
 
+    /// Completes the outcome of a run whose last work was cut off: nothing writes any more, so the tree shows what was
+    /// changed. Where it cannot be seen, the outcome says so already.
+    async fn look_at_the_end(&mut self, outcome: &mut Outcome) {
+        let Some(iteration) = self.session.unseen_tree() else { return };
+        if let EffectAnswer::TreeInspected { inspection } = self.performer.inspect_tree(iteration).await
+            && let Ok(Some(complete)) = self.happened(Event::FinalTreeInspected { inspection })
+        {
+            *outcome = complete;
+        }
+    }
+
     /// Stops all running effects, and waits until they have ended. This includes child processes, also those of
     /// background jobs.
     async fn end_tasks(&mut self) {
@@ -390,7 +404,8 @@ impl Driver {
         // A runtime that is shutting down does not wait, so this cannot either.
         let left = tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap_or_default();
         if left > 0 {
-            let message = format!("{left} command(s) could not be stopped and may still run");
+            let commands = if left == 1 { "1 command".to_owned() } else { format!("{left} commands") };
+            let message = format!("{commands} could not be stopped and may still run");
             self.hub.send(&RunEvent::warning(message));
         }
     }

@@ -5,12 +5,12 @@
 //! working folder upwards, up to the root of the repository, and goes into the prompt. The others in the project are only named, for
 //! agents to read before they work below their folders. All of it is recorded with the run: a resumed run does not read them again.
 
-use std::fs::File;
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::Path;
 
-use ignore::WalkBuilder;
 use rawko_core::text::{floor_boundary, harmless};
+use rawko_tools::{open_regular, project_files, read_regular};
 
 /// The file's name.
 const NAME: &str = "AGENTS.md";
@@ -60,45 +60,48 @@ pub(crate) fn standing(project: &Path, folder: &Path) -> Standing {
         }
     }
     let told = standing.text.is_some().then(|| standing.from.as_deref().unwrap_or(NAME).to_owned());
-    standing.look_for_others(&project, repository.is_some(), told.as_deref());
+    standing.look_for_others(&project, reach, told.as_deref());
     standing
 }
 
 impl Standing {
     /// The other files below the project, those of the upper folders first.
-    fn look_for_others(&mut self, project: &Path, in_repository: bool, told: Option<&str>) {
-        let mut walk = WalkBuilder::new(project);
-        // Packages of others are not the project, and ignore files above a project without a repository are not about it.
-        walk.require_git(false)
-            .git_global(false)
-            .parents(in_repository)
-            .filter_entry(|entry| entry.file_name() != "node_modules")
-            .sort_by_file_name(std::ffi::OsStr::cmp);
-        let mut walked = 0;
+    fn look_for_others(&mut self, project: &Path, reach: &Path, told: Option<&str>) {
+        // Packages of others are not the project, and neither is what is hidden.
+        let enters = |name: &OsStr| name != "node_modules" && !name.as_encoded_bytes().starts_with(b".");
         let mut found = Vec::new();
-        let mut entries = walk.build();
-        for entry in entries.by_ref().take(MAX_WALKED) {
-            // An unreadable entry counts too.
-            walked += 1;
-            let Ok(entry) = entry else { continue };
-            if entry.file_name() != NAME || !says_something(entry.path(), project) {
-                continue;
+        let seen = project_files(reach, project, MAX_WALKED, enters, |path| {
+            if path.file_name() != Some(OsStr::new(NAME)) || !says_something(path, project) {
+                return;
             }
-            let path = entry.path().strip_prefix(project).ok().and_then(Path::to_str);
+            let path = path.strip_prefix(project).ok().and_then(Path::to_str);
             // A name that could pass for something else in the prompt is not worth a risk.
             match path.filter(|path| {
                 path.len() <= MAX_PATH && harmless(path) == *path && !path.contains(['\n', '`'])
             }) {
                 Some(path) if Some(path) == told => {}
-                Some(path) => found.push((entry.depth(), path.to_owned())),
+                Some(path) => found.push((path.matches('/').count(), path.to_owned())),
                 None => self.problems.push(format!(
                     "an {NAME} is passed over: its path is too long, or holds strange characters"
                 )),
             }
-        }
-        if walked == MAX_WALKED && entries.next().is_some() && !found.is_empty() {
+        });
+        let Ok(seen) = seen else { return };
+        if !seen.complete && !found.is_empty() {
             self.problems.push(format!(
                 "not every folder was looked at for {NAME}: the project has more than {MAX_WALKED} entries"
+            ));
+        }
+        let partly: Vec<_> = seen.cut.iter().chain(&seen.odd).collect();
+        if let Some(first) = partly.first() {
+            let first =
+                harmless(&first.strip_prefix(reach).unwrap_or(first).to_string_lossy()).replace('\n', " ");
+            let more = match partly.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more,"),
+            };
+            self.problems.push(format!(
+                "the ignore file {first}{more} is not heeded as a whole: it is too long, or no regular file"
             ));
         }
         found.sort();
@@ -143,7 +146,7 @@ fn read(path: &Path, reach: &Path) -> Result<Option<PromptText>, String> {
         return Err("it is not a file".to_owned());
     }
     let mut bytes = Vec::new();
-    let file = File::open(&real).map_err(|error| error.to_string())?;
+    let file = open_regular(&real).map_err(|error| error.to_string())?;
     let size = file.metadata().map_or(0, |metadata| metadata.len());
     // A little more than the limit, so that no character is cut in two; never the whole file.
     file.take(MAX_BYTES as u64 + 4).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
@@ -193,10 +196,8 @@ fn prompt_text(bytes: &[u8], size: u64) -> Option<PromptText> {
 /// Whether it is a file in the project that holds more than blanks.
 fn says_something(path: &Path, project: &Path) -> bool {
     let is_inside = path.canonicalize().is_ok_and(|real| real.starts_with(project) && real.is_file());
-    let mut bytes = Vec::new();
-    let read =
-        is_inside && File::open(path).is_ok_and(|file| file.take(GLANCE).read_to_end(&mut bytes).is_ok());
-    read && bytes.iter().any(|byte| !byte.is_ascii_whitespace())
+    let bytes = if is_inside { read_regular(path, GLANCE).unwrap_or_default() } else { Vec::new() };
+    bytes.iter().any(|byte| !byte.is_ascii_whitespace())
 }
 
 #[cfg(test)]

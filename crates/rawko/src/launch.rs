@@ -163,10 +163,11 @@ impl Rawko {
             Some(KnownSecret::of_variable(&variable, (builder.environment)(&variable)?))
         });
         // A child can be made to look into the environment of the process that began it.
-        let inherited = secrets_in(std::env::vars_os(), &builder.project);
+        let variables = std::env::vars_os().chain(builder.secret_variables.iter().cloned());
+        let inherited = secrets_in(variables, &builder.project);
         let named = builder.secrets.iter().cloned().map(KnownSecret::of_program);
         let secrets = keys.chain(inherited).chain(named);
-        Redactor::new(secrets, providers.values().cloned())
+        Redactor::new(secrets, providers.values().cloned()).showing_tokens(!config.secrets.mask_tokens)
     }
 
     pub(crate) fn providers(&self, setup: &Setup) -> Result<Providers, Error> {

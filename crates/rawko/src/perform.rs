@@ -260,9 +260,12 @@ impl Performer {
 
     async fn run_tool(&self, agent: &str, call: ToolCall) -> EffectAnswer {
         let outcome = match self.context(agent) {
-            Some(context) => match self.redactor.refusal(&call, &context).await {
-                Some(refusal) => refusal,
-                None => self.tools.call(&call.name, call.input, &context).await,
+            Some(context) => match self.redactor.performed(call, &context).await {
+                Err(refusal) => refusal,
+                Ok(call) => {
+                    let outcome = self.tools.call(&call.name, call.input.clone(), &context).await;
+                    self.redactor.mask_part(&call, &context, outcome).await
+                }
             },
             // Absent lists of permissions mean the whole project; an unknown agent gets nothing at all.
             None => ToolOutcome::error(

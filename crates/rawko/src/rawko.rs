@@ -120,6 +120,7 @@ impl Rawko {
                 memory.extract = None;
             }
         }
+        self.begin_memories(&setup);
         let id = session_id::new(now());
         // A dry run changes nothing: its journal is in a temporary folder, which is removed with the run.
         let scratch = builder
@@ -149,6 +150,17 @@ impl Rawko {
             start,
             scratch,
         })
+    }
+
+    /// Memories that begin with this run are the user's own, and not those of a clone.
+    fn begin_memories(&self, setup: &Setup) {
+        let learns = setup.memory.as_ref().is_some_and(|memory| memory.extract.is_some());
+        if let Some(store) = &self.builder.trust_store
+            && learns
+        {
+            // Without the record they need trust, as those of others do.
+            let _ = store.begin_memories(self.project());
+        }
     }
 
     /// The header of a new session's journal, with the user's seal. Without a key there is no seal, and such a journal
@@ -194,14 +206,21 @@ impl Rawko {
         tools.extend(rawko_core::agent::control_tools());
         let standing =
             instructions::standing(&builder.project, builder.folder.as_deref().unwrap_or(&builder.project));
+        let instructions_are_data = standing.text.is_some() && !self.loaded.is_trusted;
+        let mut problems = standing.problems;
+        problems.extend(instructions_are_data.then(|| {
+            "AGENTS.md is read as data, because this folder is not trusted; to have agents follow it: rawko trust"
+                .to_owned()
+        }));
         let place = ProjectContext {
             directory: builder.project.display().to_string(),
             platform: std::env::consts::OS.to_owned(),
             git: builder.project.ancestors().any(|folder| folder.join(".git").exists()),
+            instructions_are_data,
             instructions: standing.text,
             instructions_from: standing.from,
             more_instructions: standing.others,
-            instruction_problems: standing.problems,
+            instruction_problems: problems,
         };
         let first = builder.first_agent.clone();
         let verify = self.verify_setup();
@@ -210,7 +229,9 @@ impl Rawko {
         let providers = &builder.providers;
         let setup =
             assemble::setup(&self.loaded, providers, &builder.permissions, tools, verify, place, first)?;
-        Ok(Setup { memory: assemble::memory(&self.loaded, providers, memories)?, ..setup })
+        let memory = assemble::memory(&self.loaded, providers, memories)?;
+        let agents = assemble::with_sandbox(setup.agents, self.is_confined());
+        Ok(Setup { memory, agents, ..setup })
     }
 
     /// Whether what runs are made of is free of secrets. A run checks this before it begins.
@@ -248,12 +269,14 @@ impl Rawko {
             return None;
         }
         let builder = self.builder.clone();
+        let is_confined = setup.agents.values().any(|agent| agent.confined);
         let usable: Vec<String> = setup.agents.values().map(|agent| agent.model.provider.clone()).collect();
         let read = move || {
             let loaded = builder.load().map_err(|error| error.to_string())?;
             let trusted = builder.trusts(&loaded).map_err(|error| error.to_string())?;
             let agents = assemble::agents(&loaded, &builder.providers, &builder.permissions)
                 .map_err(|error| error.to_string())?;
+            let agents = assemble::with_sandbox(agents, is_confined);
             if let Some(agent) = agents.values().find(|agent| !usable.contains(&agent.model.provider)) {
                 return Err(format!(
                     "agent `{}` now uses the provider `{}`, which this run did not begin with",

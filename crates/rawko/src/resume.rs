@@ -216,8 +216,12 @@ fn within(recorded: &Permissions, now: &Permissions) -> bool {
         (None, None) => true,
         (None, Some(_)) | (Some(_), None) => false,
     });
+    let shares = |item: &String| now.caches.iter().flatten().any(|cache| cache == item);
     let denies = |item: &String| recorded.deny.iter().flatten().any(|denied| denied == item);
-    same_kind && granted && now.deny.iter().flatten().all(denies)
+    same_kind
+        && granted
+        && recorded.caches.iter().flatten().all(shares)
+        && now.deny.iter().flatten().all(denies)
 }
 
 /// Tells providers that play a script how much of it was played.
@@ -257,7 +261,7 @@ pub(crate) fn without_task(session: &str) -> Error {
     Error::Setup {
         message: format!("session {session} cannot go on: it ended before its task was recorded"),
         hint: format!(
-            "nothing was done: run the task again, and remove this session with `rawko sessions rm {session}`"
+            "nothing was done: run the task again; to remove this session: rawko sessions rm {session} --yes"
         ),
     }
 }

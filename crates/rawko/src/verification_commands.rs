@@ -4,11 +4,9 @@
 //! beginning of a file is read. A command whose program is not installed is reported and not used.
 
 use std::ffi::OsStr;
-use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rawko_tools::read_regular;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -133,12 +131,7 @@ impl Detector<'_> {
 
     /// The beginning of a regular file: a FIFO is not waited for.
     fn read(&self, name: &str) -> Option<String> {
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).ok()?;
-        let path = self.project.join(name);
-        let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-        file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+        let bytes = read_regular(&self.project.join(name), MAX_BYTES).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 

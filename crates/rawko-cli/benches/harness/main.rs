@@ -1,7 +1,7 @@
 //! What rawko itself costs: the release binary against a model server that answers at once, turn by turn.
 //!
 //! `cargo bench -p rawko-cli` prints tables; `-- --json` prints the figures, `-- --turns N` changes the length of the
-//! run, `-- --only start|read|bash|micro` leaves the others out. Beside every figure stands a floor: a minimal client that
+//! run, `-- --only start|read|bash|sandbox|micro` leaves the others out. Beside every figure stands a floor: a minimal client that
 //! sends the same bytes over the same kind of connection, with and without appending as much to a file as durably.
 //! `docs/performance.md` says what was seen. Linux only: the figures come from `/proc`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -11,6 +11,7 @@ mod floor;
 mod micro;
 mod process;
 mod report;
+mod sandbox;
 mod server;
 mod trial;
 
@@ -26,6 +27,8 @@ struct Plan {
 }
 
 fn main() {
+    // In the measurements of the sandbox this program is its helper.
+    rawko::tools::run_helper_if_asked();
     let plan = plan();
     let wants = |name: &str| plan.only.as_deref().is_none_or(|only| only == name);
     let mut report = Report::new();
@@ -36,6 +39,9 @@ fn main() {
         if wants(mode.name()) {
             report.runs.push(trial::run(mode, plan.turns));
         }
+    }
+    if wants("sandbox") {
+        report.sandbox = Some(sandbox::measure(plan.turns));
     }
     if wants("micro") {
         report.lengths = [100, 10_000].map(micro::measure).into();
@@ -61,7 +67,7 @@ fn plan() -> Plan {
             "--bench" => {}
             other => {
                 panic!(
-                    "unknown argument {other}: --json, --turns N, --starts N, --only start|read|bash|micro"
+                    "unknown argument {other}: --json, --turns N, --starts N, --only start|read|bash|sandbox|micro"
                 )
             }
         }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::micro::Length;
 use crate::process::{Sample, machine};
+use crate::sandbox;
 use crate::server::{Log, Request};
 use crate::trial::Measured;
 
@@ -19,6 +20,8 @@ pub(crate) struct Report {
     pub(crate) starts: Vec<(Duration, Duration)>,
     /// The long runs.
     pub(crate) runs: Vec<Measured>,
+    /// A command in the sandbox and without.
+    pub(crate) sandbox: Option<sandbox::Measured>,
     /// Histories of several lengths.
     pub(crate) lengths: Vec<Length>,
 }
@@ -38,7 +41,7 @@ struct Bucket {
 impl Report {
     /// Nothing measured yet.
     pub(crate) fn new() -> Self {
-        Self { starts: Vec::new(), runs: Vec::new(), lengths: Vec::new() }
+        Self { starts: Vec::new(), runs: Vec::new(), sandbox: None, lengths: Vec::new() }
     }
 
     /// For people.
@@ -96,6 +99,17 @@ impl Report {
                 mb(last.to_disk)
             );
         }
+        if let Some(measured) = &self.sandbox {
+            let rounds = measured.bare.len();
+            let _ = writeln!(
+                text,
+                "\n`bash -c true` × {rounds}, ms\n                                  median      p90"
+            );
+            for (name, times) in commands(measured) {
+                let (median, p90) = (quantile(times.clone(), 0.5), quantile(times.clone(), 0.9));
+                let _ = writeln!(text, "{name:<30} {median:>9.2} {p90:>8.2}");
+            }
+        }
         for Length { entries, prompts_us, append_us } in &self.lengths {
             let _ = writeln!(
                 text,
@@ -124,7 +138,11 @@ impl Report {
             let Length { entries, prompts_us, append_us } = length;
             json!({"entries": entries, "promptsUs": prompts_us, "appendUs": append_us})
         });
-        json!({"machine": machine(), "start": {"count": self.starts.len(), "firstRequestMs": first, "shortestRunMs": total}, "runs": runs.collect::<Vec<_>>(), "lengths": lengths.collect::<Vec<_>>()})
+        let commands = self.sandbox.iter().flat_map(commands).map(|(name, times)| {
+            json!({"what": name, "rounds": times.len(), "medianMs": quantile(times.clone(), 0.5), "p90Ms": quantile(times.clone(), 0.9)})
+        });
+        let sandbox = commands.collect::<Vec<_>>();
+        json!({"machine": machine(), "sandbox": sandbox, "start": {"count": self.starts.len(), "firstRequestMs": first, "shortestRunMs": total}, "runs": runs.collect::<Vec<_>>(), "lengths": lengths.collect::<Vec<_>>()})
     }
 
     fn start_figures(&self) -> (f64, f64) {
@@ -133,6 +151,18 @@ impl Report {
         };
         (ms(|start| start.0), ms(|start| start.1))
     }
+}
+
+/// The kinds of command that were measured, each with its times.
+fn commands(measured: &sandbox::Measured) -> Vec<(&'static str, &Vec<f64>)> {
+    let mut commands = vec![
+        ("bash", &measured.bare),
+        ("the tool Bash", &measured.call),
+        ("the same, confined", &measured.confined),
+        ("the same, with a denied pattern", &measured.denying),
+    ];
+    commands.extend(measured.bubblewrap.as_ref().map(|times| ("bash in bubblewrap", times)));
+    commands
 }
 
 fn buckets(run: &Measured) -> impl Iterator<Item = Bucket> + '_ {

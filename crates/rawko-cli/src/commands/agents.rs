@@ -1,9 +1,11 @@
 //! `rawko agents`: the agents that can be selected.
 
+mod rights;
+
 use clap::Subcommand;
 use rawko::Rawko;
 use rawko::config::LoadedAgent;
-use rawko_core::agent::{AgentConfig, BashFilter};
+use rawko_core::agent::AgentConfig;
 use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
@@ -57,9 +59,15 @@ pub(crate) fn run(workspace: &Workspace, action: &AgentsCommand) -> Result<Exit,
         AgentsCommand::Show { name, json } => {
             let agent = find(&rawko, name)?;
             if *json {
-                console.json(&json!({ "source": agent.source.to_string(), "agent": agent.config }))?;
+                let (is_confined, source) = rights::sandbox(&rawko);
+                console.json(&json!({
+                    "source": agent.source.to_string(),
+                    "agent": agent.config,
+                    "rights": rights::of(&rawko, agent),
+                    "sandbox": { "confined": is_confined, "source": source },
+                }))?;
             } else {
-                console.write(&page(agent, console.paint()))?;
+                console.write(&page(&rawko, agent, console.paint()))?;
             }
         }
         AgentsCommand::Check { json: true } => {
@@ -126,21 +134,13 @@ fn tools(config: &AgentConfig) -> String {
     text
 }
 
-fn page(agent: &LoadedAgent, paint: Paint) -> String {
+fn page(rawko: &Rawko, agent: &LoadedAgent, paint: Paint) -> String {
     let config = &agent.config;
     let mut rows = vec![
         ("name", config.name.clone()),
         ("from", agent.source.to_string()),
         ("when to use", config.when_to_use.joined()),
-        ("tools", tools(config)),
     ];
-    if let Some(BashFilter { allowed_commands, blocked_patterns }) = &config.tools.bash_filter {
-        rows.push((
-            "bash may run",
-            allowed_commands.as_ref().map_or("everything".to_owned(), |c| c.join(",")),
-        ));
-        rows.push(("bash refuses", blocked_patterns.join("  ")));
-    }
     let transitions = &config.transitions;
     for (name, target) in [
         ("on success", &transitions.on_success),
@@ -157,6 +157,26 @@ fn page(agent: &LoadedAgent, paint: Paint) -> String {
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         text.push_str(&format!("  {} {}\n", paint.faint(&format!("{name:<13}")), clean_line(value)));
     }
+    text.push_str(&rights_of(rawko, agent, paint));
     text.push_str(&format!("\n{}\n", indent(&clean(config.system_prompt.trim_end()), 2)));
+    text
+}
+
+/// What the agent may do, each line with its source.
+fn rights_of(rawko: &Rawko, agent: &LoadedAgent, paint: Paint) -> String {
+    let (is_confined, source) = rights::sandbox(rawko);
+    let held = if is_confined { "commands are held to these rights" } else { "commands are not confined" };
+    let rights = rights::of(rawko, agent);
+    let rows = rights.iter().map(|right| (right.name, right.text(), right.source.as_str()));
+    let mut text = format!("\n{}\n", paint.strong("May do"));
+    for (name, value, source) in rows.chain([("sandbox", held.to_owned(), source.as_str())]) {
+        let (name, source) = (format!("{name:<13}"), format!("({})", clean_line(source)));
+        text.push_str(&format!(
+            "  {} {}  {}\n",
+            paint.faint(&name),
+            clean_line(&value),
+            paint.faint(&source)
+        ));
+    }
     text
 }

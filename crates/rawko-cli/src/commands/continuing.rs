@@ -2,7 +2,7 @@
 
 use clap::Args;
 use rawko::Run;
-use rawko::journal::SessionStore;
+use rawko::journal::{JournalError, SessionStore};
 
 use crate::commands::run::{no_task, task};
 use crate::config_args::ConfigArgs;
@@ -50,7 +50,7 @@ fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failur
     if let Some(agent) = agent {
         builder = builder.first_agent(agent);
     }
-    let rawko = shared.verify.apply(builder).build()?;
+    let rawko = workspace.build(shared.verify.apply(builder))?;
     let (id, words) = match words.split_first() {
         Some((first, rest)) => match names_session(&rawko.sessions(), first)? {
             true => (Some(first.as_str()), rest),
@@ -75,8 +75,17 @@ fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failur
 fn names_session(sessions: &SessionStore, word: &str) -> Result<bool, Failure> {
     let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
     let could_be_part = word.len() >= SHORTEST_PART && has_digit && !word.contains(char::is_whitespace);
-    if word == "last" || (could_be_part && sessions.find(word).is_ok()) {
+    if word == "last" {
         return Ok(true);
+    }
+    match sessions.find(word) {
+        Ok(_) if could_be_part => return Ok(true),
+        Err(error @ JournalError::Ambiguous { .. }) if could_be_part => {
+            return Err(Failure::usage(error.to_string()).with_hint(
+                "give more of the id\nif it is the beginning of the task, put the whole task in quotes",
+            ));
+        }
+        Ok(_) | Err(_) => {}
     }
     if !looks_like_part(word) {
         return Ok(false);

@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::Args;
-use rawko::checkpoint::{ChangeKind, Changes, DiffDetail, FileChange, Span, Until};
+use rawko::checkpoint::{ChangeKind, ChangedBy, Changes, DiffDetail, FileChange, OthersChange, Span, Until};
+use rawko::journal::fold;
 use serde_json::json;
 
 use crate::commands::kept;
@@ -31,7 +32,7 @@ pub(crate) struct DiffArgs {
 
 /// Shows the changes.
 pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, Failure> {
-    let (session, checkpoints) = kept::checkpoints(workspace, &arguments.id)?;
+    let (session, checkpoints, journal) = kept::checkpoints(workspace, &arguments.id)?;
     let span = arguments.execution.map_or(Span::Session, Span::Execution);
     let lines = !arguments.stat && !arguments.json;
     let changes = checkpoints.changes(span, if lines { DiffDetail::Lines } else { DiffDetail::Files })?;
@@ -47,13 +48,18 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
             "to": to,
             "files": changes.files,
             "notKept": changes.not_kept,
+            "others": changes.others,
         }))?;
         return Ok(Exit::Success);
     }
     // Standard output holds only the patch, so that it can be applied.
     let paint = console.error_paint();
-    let mut notice = paint.faint(&clean_line(&heading(&session, &changes)));
+    let has_ended = fold(&journal).session.state().is_final();
+    let mut notice = paint.faint(&clean_line(&heading(&session, &changes, has_ended)));
     notice.push('\n');
+    for change in &changes.others {
+        notice.push_str(&format!("{} {}\n", paint.warning("warning:"), clean_line(&by_others(change))));
+    }
     for path in &changes.not_kept {
         notice.push_str(&format!("{} not compared: {}\n", paint.warning("warning:"), clean_line(path)));
     }
@@ -66,9 +72,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
     Ok(Exit::Success)
 }
 
-fn heading(session: &str, changes: &Changes) -> String {
+fn heading(session: &str, changes: &Changes, has_ended: bool) -> String {
     let to = match &changes.to {
         Until::Kept(kept) => kept::place(&kept.name),
+        Until::Now if has_ended => {
+            "the folder as it is now, because the files were not saved when the session ended".to_owned()
+        }
         Until::Now => "the folder as it is now, because the session has no end yet".to_owned(),
     };
     let differ = match changes.files.len() {
@@ -76,6 +85,19 @@ fn heading(session: &str, changes: &Changes) -> String {
         count => format!("{count} files differ"),
     };
     format!("{session}: {differ}, from {} to {to}", kept::place(&changes.from.name))
+}
+
+/// Who else changed a file, and whether it is shown.
+fn by_others(change: &OthersChange) -> String {
+    let who = match change.by {
+        ChangedBy::Others => "changed by somebody else, not by this session",
+        ChangedBy::Both => "changed by this session and by somebody else",
+        ChangedBy::Unclear => {
+            "changed after the session's last record, by its last command or by somebody else"
+        }
+    };
+    let left_out = if change.shown { "" } else { "; left out" };
+    format!("{}: {who}{left_out}", change.path)
 }
 
 /// Every file with its line counts.

@@ -15,7 +15,7 @@ use super::providers::{self, ProviderKey};
 use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, clean, clean_line, indent, wrap};
+use crate::output::{Paint, clean, clean_line, counted, indent, wrap};
 use crate::workspace::{Workspace, choose};
 
 /// Column where the text of a finding begins.
@@ -127,8 +127,10 @@ fn trust(workspace: &Workspace, rawko: &Rawko) -> DoctorFinding {
     if is_trusted(workspace, rawko) {
         return DoctorFinding::ok("trust", "this folder's configuration is trusted");
     }
-    let detail =
-        format!("this folder's configuration has {claims} setting(s) that need trust, and is not trusted");
+    let detail = format!(
+        "this folder is not trusted, and its configuration needs that for {}",
+        counted(claims as u64, "setting")
+    );
     DoctorFinding::problem("trust", detail, "read them (`rawko config check`), then run `rawko trust`")
 }
 

@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, Table, about, clean, clean_line, cost, duration, indent, tokens};
+use crate::output::{Paint, Table, about, clean, clean_line, cost, counted, duration, indent, tokens};
 use crate::workspace::Workspace;
+
+/// Most digits of the number of a decision. A part of an id that consists of digits alone and names one session is longer.
+const LONGEST_NUMBER: usize = 3;
 
 /// Options of `rawko explain`.
 #[derive(Debug, Clone, Default, Args)]
@@ -32,6 +35,14 @@ pub(crate) struct ExplainArgs {
 
 /// Explains the session.
 pub(crate) fn run(workspace: &Workspace, arguments: &ExplainArgs) -> Result<Exit, Failure> {
+    let is_number = |id: &str| id.len() <= LONGEST_NUMBER && id.bytes().all(|byte| byte.is_ascii_digit());
+    if arguments.number.is_none() && is_number(&arguments.id) {
+        let number = &arguments.id;
+        let error = Failure::usage(format!(
+            "`{number}` looks like the number of a decision, and no session is named"
+        ));
+        return Err(error.with_hint(format!("for the latest session: rawko explain last {number}")));
+    }
     let path = workspace.sessions()?.find(&arguments.id).map_err(rawko::Error::from)?;
     let journal = read(&path).map_err(rawko::Error::from)?;
     if let Some(seq) = arguments.record {
@@ -48,8 +59,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ExplainArgs) -> Result<Exit
         return Ok(Exit::Success);
     };
     let chosen = number.checked_sub(1).and_then(|at| decisions.get(at)).ok_or_else(|| {
-        let message = format!("session {} has {} decisions", journal.header.session, decisions.len());
-        Failure::usage(message).with_hint(format!("`rawko explain {}` lists them", journal.header.session))
+        let message = format!(
+            "session {} has {}, and no decision {number}",
+            journal.header.session,
+            counted(decisions.len() as u64, "decision")
+        );
+        Failure::usage(message).with_hint(format!("to list them: rawko explain {}", journal.header.session))
     })?;
     if arguments.json {
         console.json(chosen)?;
@@ -115,7 +130,8 @@ fn used(one: &Explanation) -> String {
     match one.calls.len() {
         0 => "no model was asked".to_owned(),
         calls => format!(
-            "{calls} model call(s), {}{} tokens in, {} out, {}",
+            "{}, {}{} tokens in, {} out, {}",
+            counted(calls as u64, "model call"),
             about(&one.usage),
             tokens(one.usage.prompt_tokens()),
             tokens(one.usage.output_tokens),

@@ -4,6 +4,7 @@ use clap::Args;
 use rawko::{Fork, ForkOptions, Rawko, Run};
 use rawko_core::session::Shared;
 
+use crate::commands::resume;
 use crate::config_args::{OverrideArgs, PermissionArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -50,7 +51,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: ForkArgs) -> Result<Exit, Fa
         if verbosity != Verbosity::Quiet {
             workspace.warn(&rawko);
         }
-        let fork = rawko.fork(&id, &options)?;
+        let fork = rawko.fork(&id, &options).map_err(|error| resume::refused(error, None))?;
         Ok((rawko, fork))
     };
     if no_run {

@@ -1,21 +1,24 @@
 //! What `diff` and `rewind` have in common: the kept trees of a session, what they are called, and what goes wrong.
 
 use rawko::checkpoint::{CheckpointError, Checkpoints};
-use rawko::journal::{SessionStore, read};
+use rawko::journal::{Journal, SessionStore, read};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::workspace::Workspace;
 
-/// The checkpoints of the session that `id` means, and its whole id.
-pub(super) fn checkpoints(workspace: &Workspace, id: &str) -> Result<(String, Checkpoints), Failure> {
+/// The checkpoints of the session that `id` means, its whole id, and its journal.
+pub(super) fn checkpoints(
+    workspace: &Workspace,
+    id: &str,
+) -> Result<(String, Checkpoints, Journal), Failure> {
     let folder = workspace.project()?;
     let store = SessionStore::of_project(&folder);
-    let path = store.find(id).map_err(|error| Failure::usage(error.to_string()))?;
+    let path = store.find(id).map_err(rawko::Error::from)?;
     let journal = read(&path).map_err(rawko::Error::from)?;
     let checkpoints = Checkpoints::of_journal(&folder, &path, &journal);
-    Ok((clean_line(&journal.header.session), checkpoints))
+    Ok((clean_line(&journal.header.session), checkpoints, journal))
 }
 
 /// Which state of the files a checkpoint is.
@@ -28,13 +31,18 @@ pub(super) fn place(name: &str) -> String {
     }
 }
 
+/// A checkpoint of a session, as part of a sentence.
+pub(super) fn checkpoint(name: &str, session: &str) -> String {
+    let place = if name == "end" { "at the end".to_owned() } else { place(name) };
+    format!("the checkpoint {place} of {session}")
+}
+
 impl From<CheckpointError> for Failure {
     fn from(error: CheckpointError) -> Self {
         let message = error.to_string();
         match error {
-            CheckpointError::Unknown { .. } => {
-                Self::usage(message).with_hint("`rawko rewind ID --list` shows the checkpoints of a session")
-            }
+            CheckpointError::Unknown { session, .. } => Self::usage(message)
+                .with_hint(format!("to see the checkpoints of the session: rawko rewind {session} --list")),
             CheckpointError::BadSession { .. } => Self::usage(message),
             CheckpointError::Git { .. } | CheckpointError::TooSlow { .. } => Self::new(Exit::Failed, message)
                 .with_hint("`rawko doctor` checks git; the checkpoints are not affected"),

@@ -1,7 +1,5 @@
 //! `rawko machine`: the state machine on its own, without agents, models or files.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -10,10 +8,8 @@ use rawko_core::machine::{Limits, Simulator, export};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::lines::LineReader;
 use crate::workspace::Workspace;
-
-/// Maximum bytes of one event. A longer line means that the file holds something else.
-const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 
 /// Subcommands of `rawko machine`.
 #[derive(Debug, Subcommand)]
@@ -88,44 +84,16 @@ fn simulate(workspace: &Workspace, simulation: &SimulateArgs) -> Result<Exit, Fa
             .max_consecutive_failures
             .unwrap_or(defaults.max_consecutive_failures),
     });
-    match simulation.file.as_deref().filter(|file| file.as_os_str() != "-") {
-        None => feed(&workspace.console, &mut simulator, io::stdin().lock(), "standard input"),
-        Some(file) => {
-            let name = file.display().to_string();
-            let unreadable = |error: io::Error| {
-                Failure::usage(format!("cannot read {name}: {error}"))
-                    .with_hint("name a file of events, one JSON object a line, or `-` for standard input")
-            };
-            let input = File::open(file).map_err(unreadable)?;
-            feed(&workspace.console, &mut simulator, BufReader::new(input), &name)
-        }
-    }
+    feed(&workspace.console, &mut simulator, LineReader::open(simulation.file.as_deref(), "events")?)
 }
 
 /// Reads line by line, and prints each answer before it reads the next line, for interactive use.
-fn feed(
-    console: &Console,
-    simulator: &mut Simulator,
-    mut input: impl BufRead,
-    name: &str,
-) -> Result<Exit, Failure> {
-    let (mut line, mut number) = (Vec::new(), 0_u64);
+fn feed(console: &Console, simulator: &mut Simulator, mut lines: LineReader) -> Result<Exit, Failure> {
+    let name = lines.name().to_owned();
     loop {
-        line.clear();
-        number += 1;
-        let unreadable =
-            |error: io::Error| Failure::usage(format!("cannot read line {number} of {name}: {error}"));
-        let read =
-            io::Read::take(&mut input, LONGEST_LINE).read_until(b'\n', &mut line).map_err(unreadable)?;
-        if read == 0 {
-            return Ok(Exit::Success);
-        }
-        if read as u64 == LONGEST_LINE {
-            return Err(Failure::usage(format!(
-                "line {number} of {name} is longer than 16 MiB, so it is not an event"
-            )));
-        }
-        let text = std::str::from_utf8(&line)
+        let number = lines.number() + 1;
+        let Some(line) = lines.next()? else { return Ok(Exit::Success) };
+        let text = std::str::from_utf8(line)
             .map_err(|_| Failure::usage(format!("line {number} of {name} is not UTF-8 text")))?;
         match simulator.line(text) {
             Ok(None) => {}

@@ -40,15 +40,18 @@ fn prepare(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Run, Failure
         .overrides(arguments.limits.clone().overrides())
         .trusted(arguments.yes)
         .permissions(arguments.permissions.clone().permissions());
-    let rawko = arguments.shared.verify.apply(builder).build()?;
+    let rawko = workspace.build(arguments.shared.verify.apply(builder))?;
     if arguments.shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);
     }
-    rawko.resume(arguments.id.as_deref()).map_err(|error| refused(error, arguments.id.is_none()))
+    rawko
+        .resume(arguments.id.as_deref())
+        .map_err(|error| refused(error, arguments.id.is_none().then_some("resume")))
 }
 
-/// The failure, with the whole command that is not refused where options are missing.
-fn refused(error: rawko::Error, is_newest: bool) -> Failure {
+/// The failure, with the whole command that is not refused where options are missing. If the command line names no
+/// session, its id goes behind the word `after`.
+pub(super) fn refused(error: rawko::Error, after: Option<&str>) -> Failure {
     let (session, missing) = match &error {
         rawko::Error::UntrustedJournal { session, again, .. } if !again.is_empty() => {
             (session, again.clone())
@@ -63,7 +66,7 @@ fn refused(error: rawko::Error, is_newest: bool) -> Failure {
     if missing.iter().any(|word| words.contains(word)) {
         return error.into();
     }
-    if is_newest && let Some(at) = words.iter().position(|word| word == "resume") {
+    if let Some(at) = words.iter().position(|word| Some(word.as_str()) == after) {
         words.insert(at + 1, session.clone());
     }
     let words: Vec<String> = words.iter().chain(&missing).map(|word| quoted(word)).collect();

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::Args;
-use rawko::checkpoint::{Checkpoints, Execute, Extent, Rewound};
+use rawko::checkpoint::{Checkpoints, Execute, Extent, More, Rewound};
 use serde_json::json;
 
 use crate::commands::kept;
@@ -23,7 +23,8 @@ pub(crate) struct RewindArgs {
     /// Restore the files as they were before this execution, by its number; or a name from --list
     #[arg(long, value_name = "N", required_unless_present = "list")]
     to: Option<String>,
-    /// Restore every file, also those that somebody else has changed; asks first on a terminal
+    /// Bring the whole folder back: also restore what somebody else has changed or deleted, and remove what somebody else
+    /// has made; asks first on a terminal
     #[arg(long)]
     all: bool,
     /// Do not ask what --all asks
@@ -42,7 +43,7 @@ pub(crate) struct RewindArgs {
 
 /// Rewinds the files.
 pub(crate) fn run(workspace: &Workspace, arguments: &RewindArgs) -> Result<Exit, Failure> {
-    let (session, checkpoints) = kept::checkpoints(workspace, &arguments.id)?;
+    let (session, checkpoints, _) = kept::checkpoints(workspace, &arguments.id)?;
     let Some(to) = &arguments.to else {
         return list(workspace, &checkpoints, arguments.json);
     };
@@ -66,12 +67,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &RewindArgs) -> Result<Exit,
 /// Names what others have changed and would be lost, and asks.
 fn confirmed(workspace: &Workspace, checkpoints: &Checkpoints, to: &str) -> Result<bool, Failure> {
     let plan = checkpoints.rewind(to, Execute::DryRun, Extent::Session)?;
-    if plan.by_others.is_empty() && plan.left_alone.is_empty() {
+    if plan.more == More::default() {
         return Ok(true);
     }
     let console = &workspace.console;
     console.write(&named(&plan))?;
-    console.write("restore these too? [y]es or [n]o? ")?;
+    console.write(&format!("{}, too? [y]es or [n]o? ", others(plan.more)))?;
     let mut line = String::new();
     // The end of the input is no consent.
     let _ = io::stdin().read_line(&mut line);
@@ -110,6 +111,15 @@ fn named(rewound: &Rewound) -> String {
     text
 }
 
+/// What `--all` also does.
+fn others(more: More) -> String {
+    let parts = [("restore", more.restored), ("remove", more.removed)];
+    let parts = parts.into_iter().filter(|(_, count)| *count > 0);
+    let parts: Vec<String> =
+        parts.map(|(verb, count)| format!("{verb} {}", counted(count as u64, "other file"))).collect();
+    parts.join(" and ")
+}
+
 fn text(session: &str, rewound: &Rewound, dry_run: bool) -> String {
     let would = |done: &str, would: &str| if dry_run { would.to_owned() } else { done.to_owned() };
     let mut text = String::new();
@@ -124,19 +134,17 @@ fn text(session: &str, rewound: &Rewound, dry_run: bool) -> String {
     text.push_str(&named(rewound));
     let count = rewound.restored.len() + rewound.removed.len();
     let untouched = !rewound.left_alone.is_empty() || !rewound.by_others.is_empty();
-    let place = kept::place(&rewound.to.name);
+    let kept = kept::checkpoint(&rewound.to.name, session);
     let files = counted(count as u64, "file");
     text.push_str(&match (count, dry_run) {
-        (0, _) if !untouched => format!("no file differs from the checkpoint {place} of {session}\n"),
-        (0, _) => format!("no file was changed: none that differs from the checkpoint {place} of {session} is the session's alone\n"),
-        (_, true) => {
-            format!("{files} would be restored to the checkpoint {place} of {session}; nothing was changed\n")
-        }
-        (_, false) => format!("restored {files} to the checkpoint {place} of {session}\n"),
+        (0, _) if !untouched => format!("no file differs from {kept}\n"),
+        (0, _) => format!("no file was changed: none that differs from {kept} can be restored\n"),
+        (_, true) => format!("{files} would be restored to {kept}; nothing was changed\n"),
+        (_, false) => format!("restored {files} to {kept}\n"),
     });
-    if untouched {
-        let to = &rewound.to.name;
-        text.push_str(&format!("to restore the others, too: rawko rewind {session} --to {to} --all\n"));
+    if rewound.more != More::default() {
+        let (others, to) = (others(rewound.more), &rewound.to.name);
+        text.push_str(&format!("to {others}, too: rawko rewind {session} --to {to} --all\n"));
     }
     if let Some(before) = &rewound.before {
         text.push_str(&format!("to undo: rawko rewind {session} --to {}\n", before.name));

@@ -60,7 +60,7 @@ fn prepare(workspace: &Workspace, arguments: RunArgs) -> Result<Run, Failure> {
     if let Some(agent) = agent {
         builder = builder.first_agent(agent);
     }
-    let rawko = shared.verify.apply(builder).build()?;
+    let rawko = workspace.build(shared.verify.apply(builder))?;
     if shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);
     }

@@ -59,7 +59,7 @@ pub(crate) fn run(workspace: &Workspace, action: &SessionsCommand) -> Result<Exi
 
 /// The journal of the session with this id.
 fn find(store: &SessionStore, id: &str) -> Result<PathBuf, Failure> {
-    store.find(id).map_err(|error| Failure::usage(error.to_string()))
+    store.find(id).map_err(broken)
 }
 
 /// The failure for a journal that cannot be read, with a hint.

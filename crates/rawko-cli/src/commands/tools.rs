@@ -1,18 +1,21 @@
 //! `rawko tools`: lists the tools, checks who may use them, and makes single calls without a model.
 
-use std::path::Path;
+mod batch;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use rawko::Rawko;
 use rawko::config::LoadedAgent;
 use rawko::tools::{Confinement, ToolContext, ToolRegistry};
-use rawko_core::agent::Permissions;
+use rawko_core::agent::{AgentConfig, Permissions};
 use rawko_core::message::ToolCall;
 use rawko_core::policy::{
-    CONTROL_TOOLS, Verdict, call_verdict, effective_permissions, is_control_tool, permissions_of_calls,
-    tool_verdict,
+    CONTROL_TOOLS, CallContext, Verdict, call_verdict, effective_permissions, is_control_tool,
+    permissions_of_calls, tool_verdict,
 };
+use rawko_core::setup::Edition;
 use rawko_core::tool::ToolAccess;
 use serde_json::{Value, json};
 
@@ -49,10 +52,13 @@ pub(crate) enum ToolsCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ToolsCheckArgs {
     /// The agent
-    #[arg(long, value_name = "NAME")]
-    agent: String,
+    #[arg(long, value_name = "NAME", required_unless_present = "batch")]
+    agent: Option<String>,
+    /// Answer questions from a file (`-`: standard input), one JSON object a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tool", "input", "command"])]
+    batch: Option<PathBuf>,
     /// The tool
-    #[arg(long, value_name = "TOOL", default_value = "Bash", required_unless_present = "command")]
+    #[arg(long, value_name = "TOOL", default_value = "Bash", required_unless_present_any = ["command", "batch"])]
     tool: String,
     /// Arguments of the tool, as JSON
     #[arg(long, value_name = "JSON", conflicts_with = "command")]
@@ -88,6 +94,9 @@ pub(crate) struct ToolsCallArgs {
 pub(crate) fn run(workspace: &Workspace, action: &ToolsCommand) -> Result<Exit, Failure> {
     match action {
         ToolsCommand::List { agent, json } => list(workspace, agent.as_deref(), *json),
+        ToolsCommand::Check(ToolsCheckArgs { batch: Some(file), agent, .. }) => {
+            batch::check(workspace, agent.as_deref(), file)
+        }
         ToolsCommand::Check(question) => check(workspace, question),
         ToolsCommand::Call(call) => carry_out(workspace, call),
     }
@@ -151,7 +160,7 @@ fn first_sentence(text: &str) -> String {
 
 fn check(workspace: &Workspace, arguments: &ToolsCheckArgs) -> Result<Exit, Failure> {
     let rawko = workspace.inspect()?;
-    let agent = agents::find(&rawko, &arguments.agent)?;
+    let agent = agents::find(&rawko, arguments.agent.as_deref().unwrap_or_default())?;
     let registry = rawko.tools()?;
     let (tool, input) = match arguments.command.as_slice() {
         [] => (arguments.tool.as_str(), arguments.input.as_deref().map(parse).transpose()?),
@@ -207,7 +216,14 @@ fn both_walls(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, call:
 
 fn policy_verdict(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, call: &ToolCall) -> Verdict {
     let project = rawko.project().display().to_string();
-    call_verdict(&agent.config, &granted(rawko, agent), &project, call, &names(registry))
+    let context = here(rawko, &project, None);
+    call_verdict(&agent.config, &granted(rawko, agent), context, call, &names(registry))
+}
+
+/// Where calls are judged: as in a run that begins now. `is_confined` may be known better.
+fn here<'p>(rawko: &Rawko, project: &'p str, is_confined: Option<bool>) -> CallContext<'p> {
+    let is_confined = is_confined.unwrap_or_else(|| rawko.is_confined());
+    CallContext { project, edition: Edition::NEWEST, is_confined }
 }
 
 fn tool_call(name: &str, input: Value) -> ToolCall {
@@ -266,10 +282,19 @@ fn granted(rawko: &Rawko, agent: &LoadedAgent) -> Permissions {
 }
 
 fn context(rawko: &Rawko, agent: &LoadedAgent, confinement: Confinement) -> ToolContext {
-    let permissions = permissions_of_calls(&agent.config, &granted(rawko, agent));
+    context_for(rawko, &agent.config, &granted(rawko, agent), confinement)
+}
+
+fn context_for(
+    rawko: &Rawko,
+    agent: &AgentConfig,
+    granted: &Permissions,
+    confinement: Confinement,
+) -> ToolContext {
+    let permissions = permissions_of_calls(agent, granted);
     ToolContext {
         root: rawko.project().to_owned(),
-        agent: agent.config.name.clone(),
+        agent: agent.name.clone(),
         permissions: Arc::new(permissions),
         confinement,
         progress: Arc::new(|_| {}),

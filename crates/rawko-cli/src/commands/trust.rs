@@ -1,7 +1,7 @@
 //! `rawko trust`: trusts this folder's configuration as it is now, or revokes the trust.
 
 use clap::Args;
-use rawko::config::{TrustError, TrustStore};
+use rawko::config::{NO_CONFIGURATION, TrustError, TrustStore};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -26,7 +26,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
     let rawko = workspace.inspect()?;
     let (console, folder) = (&workspace.console, rawko.project());
     let claims = &rawko.config().claims;
-    let digest = rawko.config().project_digest.as_deref();
+    // Without a configuration trust is about what else the folder says to models.
+    let speaks = ["AGENTS.md", ".rawko/memories"].iter().any(|name| folder.join(name).exists());
+    let digest = rawko.config().project_digest.as_deref().or(speaks.then_some(NO_CONFIGURATION));
     if arguments.revoke {
         store.distrust(folder).map_err(refused)?;
     } else if let Some(digest) = digest {
@@ -40,6 +42,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
     let shown = clean_line(&folder.to_string_lossy());
     let mut text = match (arguments.revoke, trusted) {
         (true, _) => format!("{shown} is no longer trusted.\n"),
+        (false, true) if digest == Some(NO_CONFIGURATION) => {
+            format!("{shown} is trusted: agents follow its AGENTS.md and are shown its memories.\n")
+        }
         (false, true) => format!("{shown} is trusted with its current configuration.\n"),
         (false, false) => format!("{shown} has no configuration, so there is nothing to trust.\n"),
     };
@@ -49,8 +54,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
             text.push_str(&format!("  {}\n", clean(&claim.to_string())));
         }
     }
+    if trusted && digest != Some(NO_CONFIGURATION) {
+        text.push_str("Changing these files ends the trust. ");
+    }
     if trusted {
-        text.push_str("Changing these files ends the trust. To revoke it: rawko trust --revoke\n");
+        text.push_str("To revoke it: rawko trust --revoke\n");
     }
     console.write(&text)?;
     Ok(Exit::Success)
@@ -65,7 +73,7 @@ pub(crate) fn store(workspace: &Workspace) -> Result<TrustStore, Failure> {
     Ok(TrustStore::new(&directory))
 }
 
-fn refused(error: TrustError) -> Failure {
+pub(crate) fn refused(error: TrustError) -> Failure {
     Failure::new(Exit::Failed, format!("cannot store the trust: {error}"))
         .with_hint("check the permissions of that file and its folder")
 }

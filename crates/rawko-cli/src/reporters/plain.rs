@@ -9,7 +9,7 @@ use rawko_core::policy::is_control_tool;
 use rawko_core::session::Note;
 
 use super::{Reporter, Verbosity, phrase};
-use crate::output::{Clock, Paint, Sanitizer, clean, clean_line};
+use crate::output::{Clock, Paint, Sanitizer, clean, clean_line, counted};
 
 /// Writes each event as a line.
 pub(crate) struct Plain<W> {
@@ -145,8 +145,9 @@ impl<W: Write> Plain<W> {
                 self.line(&format!("{label} {}", phrase::error(error)))
             }
             RunEvent::SessionFinished { outcome, .. } => {
-                let (status, iterations) = (outcome.status.as_str(), outcome.iterations);
-                self.line(&format!("session ended: {status} after {iterations} iterations"))
+                let status = outcome.status.as_str();
+                let iterations = counted(outcome.iterations.into(), "iteration");
+                self.line(&format!("session ended: {status} after {iterations}"))
             }
             RunEvent::Note(note) => self.note(note),
             // An event of a newer SDK, which this version cannot describe.

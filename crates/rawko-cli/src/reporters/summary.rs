@@ -55,11 +55,7 @@ impl Summary {
         if !summary.is_empty() {
             text.push_str(&format!("{}\n\n", indent(&summary, 2)));
         }
-        let files = match outcome.files_modified.as_slice() {
-            [] => "none".to_owned(),
-            files => clean_line(&files.join(", ")),
-        };
-        let mut rows = vec![("Files changed:", files)];
+        let mut rows = vec![("Files changed:", clean_line(&outcome.changed_files()))];
         rows.extend(outcome.verification.iter().flat_map(checks));
         rows.extend([
             ("Iterations:", iterations(outcome)),

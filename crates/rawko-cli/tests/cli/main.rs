@@ -15,6 +15,7 @@ mod inspection;
 mod machine;
 mod memory;
 mod place;
+mod rights;
 mod run;
 mod sessions;
 mod tools;

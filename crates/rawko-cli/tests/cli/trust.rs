@@ -34,6 +34,67 @@ fn an_untrusted_folder_is_refused_until_it_is_trusted_as_it_is() {
     place.rawko(&["config", "check"]).ends(0).says(&["the folder is not trusted", "rawko trust"]);
 }
 
+/// Runs it at a terminal where somebody types this: the exit status, and all that the terminal shows.
+fn at_a_terminal(place: &Place, arguments: &[&str], typed: &str) -> (Option<i32>, String) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::{Read as _, Write as _};
+
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let open = || std::fs::File::options().read(true).write(true).open(&name).unwrap();
+    let mut child =
+        place.command(arguments).stdin(open()).stdout(open()).stderr(open()).spawn().expect("the binary");
+    let mut terminal = std::fs::File::from(terminal);
+    terminal.write_all(typed.as_bytes()).unwrap();
+    let mut shown = Vec::new();
+    // It fails when the last process at the terminal has ended.
+    let _ = terminal.read_to_end(&mut shown);
+    (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).replace("\r\n", "\n"))
+}
+
+#[test]
+fn somebody_at_a_terminal_is_asked_once() {
+    let place = place();
+    let question = "Trust it as it is now? [y/N/show]";
+    for no in ["\n", "n\n", "\u{4}", "what?\n\u{4}"] {
+        let (code, shown) = at_a_terminal(&place, &["do it"], no);
+        assert_eq!(code, Some(5), "{shown}");
+        assert!(shown.contains(question) && shown.contains("would replay the script script.yaml"), "{shown}");
+    }
+    assert!(!place.project().join(".rawko/sessions").exists(), "nothing was begun");
+    let (code, shown) = at_a_terminal(&place, &["do it"], "show\ny\n");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("--- .rawko/config.yaml\nprovider:\n  default: s\n"), "{shown}");
+    assert_eq!(shown.matches(question).count(), 2, "{shown}");
+    let (code, shown) = at_a_terminal(&place, &["do it"], "");
+    assert!(code == Some(0) && !shown.contains(question), "{shown}");
+
+    place.write("script.yaml", "[]\n");
+    place.rawko(&["do it"]).ends(5);
+}
+
+#[test]
+fn what_an_untrusted_folder_says_to_models_is_left_out_and_named() {
+    let place = Place::new();
+    place.write(".rawko/prompts/arbiter-select.md", "Choose.\n");
+    place.write(".rawko/memories/a.md", "---\ntitle: A\n---\nx\n");
+    place.write("AGENTS.md", "Rhyme.\n");
+    let told = "this folder is not trusted, so its prompt templates and memories are not used";
+    // Without a key nothing is run.
+    place.rawko(&["do it"]).ends(4).complains(&[told, "rawko trust"]);
+    place.rawko(&["trust"]).ends(0).says(&["is trusted"]);
+    let trusted = place.rawko(&["do it"]).ends(4);
+    assert!(!trusted.err.contains(told), "{}", trusted.err);
+    place.write(".rawko/prompts/arbiter-select.md", "Choose another.\n");
+    place.rawko(&["do it"]).ends(4).complains(&[told]);
+
+    let place = Place::new();
+    place.write("AGENTS.md", "Rhyme.\n");
+    place.rawko(&["trust"]).ends(0).says(&["agents follow its AGENTS.md"]);
+}
+
 #[test]
 fn looking_needs_no_trust_and_acting_does() {
     let place = place();

@@ -74,7 +74,9 @@ fn another_question_is_asked() {
     cache.asks("Fix it.", |trial| trial.agent(&helper), 1, 1);
     cache.asks("Fix it.", |trial| trial.args(&["--model", "another"]), 1, 1);
     let template = "Who?\n<!-- volatile -->\n{task} {agents}\nThe next agent: call `decide`.";
-    cache.asks("Fix it.", |trial| trial.file(".rawko/prompts/arbiter-select.md", template), 1, 1);
+    let with_template =
+        |trial: Trial| trial.file(".rawko/prompts/arbiter-select.md", template).args(&["--yes"]);
+    cache.asks("Fix it.", with_template, 1, 1);
     cache.asks("Fix it.", |trial| trial.args(&["--max-iterations", "7"]), 1, 1);
     cache.asks("Fix it.", |trial| trial.wire(Wire::OpenAi), 1, 1);
     cache.asks("Fix it.", same, 0, 1);

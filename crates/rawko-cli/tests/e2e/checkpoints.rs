@@ -77,7 +77,7 @@ fn check(ended: &Ended) {
     let names: Value = serde_json::from_str(&ok(ended, &["rewind", "last", "--list", "--json"])).unwrap();
     let names: Vec<&str> =
         names.as_array().unwrap().iter().map(|kept| kept["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["1", "after-1", "3", "after-3", "rewind-1", "rewind-2", "rewind-3", "end"]);
+    assert_eq!(names, ["1", "after-1", "3", "after-3", "end", "rewind-1", "rewind-2", "rewind-3"]);
 }
 
 #[test]
@@ -129,6 +129,7 @@ fn what_others_changed_is_named_and_left_unless_all_is_asked_for() {
         "not restored: a.txt (the session changed it, and somebody else did since)\n",
         "changed since, not by this session: mine.txt\nchanged since, not by this session: user.txt\n",
         "restored 2 files to the checkpoint before execution 1 of ",
+        "to restore 2 other files and remove 1 other file, too: rawko rewind ",
         " --to 1 --all\n",
     ] {
         assert!(out.contains(line), "{line:?} is missing in {out}");
@@ -147,20 +148,21 @@ fn what_others_changed_is_named_and_left_unless_all_is_asked_for() {
     assert!(code == Some(2) && err.contains("--all"), "{err}");
     let all = ok(&ended, &["rewind", "last", "--to", "1", "--all"]);
     assert!(all.contains("removed mine.txt\n") && all.contains("restored 3 files"), "{all}");
+    assert!(!all.contains("--all"), "{all}");
     assert_eq!((read("a.txt").as_str(), read("user.txt").as_str()), ("one\n", "untracked\n"));
     let one = ok(&ended, &["diff", "--execution", "3", "--stat"]);
     assert_eq!(one, "M a.txt  +1 -1\n");
     let (_, _, err) = ended.trial.rawko(&["diff", "--execution", "3", "--stat"]);
     assert!(err.contains("1 file differs, from before execution 3 to after execution 3"), "{err}");
+    let end = ok(&ended, &["rewind", "last", "--to", "end", "--all"]);
+    assert!(end.contains(" to the checkpoint at the end of "), "{end}");
+    let again = ok(&ended, &["rewind", "last", "--to", "end"]);
+    assert!(again.starts_with("no file differs from the checkpoint at the end of "), "{again}");
 }
 
-#[test]
-fn what_was_changed_while_a_killed_session_lay_still_stays() {
-    let turns = [
-        bash("echo by it > made"),
-        bash("echo $$ > child; sleep 300; touch survived"),
-        bash("echo by it > later; rm gone.txt"),
-    ];
+/// A run that was killed in the middle of a command, after which somebody else changed something.
+fn killed(later: &str) -> Ended {
+    let turns = [bash("echo by it > made"), bash("echo $$ > child; sleep 300; touch survived"), bash(later)];
     let trial = Trial::new(developer(turns)).file("gone.txt", "g\n").file("user.txt", "before\n");
     let running = trial.start("Change it.");
     let child = running.wait_for_line("child");
@@ -171,19 +173,70 @@ fn what_was_changed_while_a_killed_session_lay_still_stays() {
     let project = ended.trial.project();
     std::fs::write(project.join("user.txt"), "edited\n").unwrap();
     std::fs::write(project.join("mine.txt"), "new\n").unwrap();
+    ended
+}
 
-    let (code, out, err) = ended.trial.rawko(&["rewind", "last", "--to", "1", "--dry-run"]);
+/// `rewind` with these arguments leaves what changed after the kill, says why, and exits with 1.
+#[track_caller]
+fn leaves_what_is_unclear(ended: &Ended, arguments: &[&str]) -> String {
+    let (code, out, err) = ended.trial.rawko(&[&["rewind", "last", "--to", "1"], arguments].concat());
     assert_eq!(code, Some(1), "{out}{err}");
-    assert!(out.starts_with("would remove made\n") && out.contains("1 file would be restored"), "{out}");
     for file in ["child", "mine.txt", "user.txt"] {
         assert!(out.contains(&format!("not restored: {file} (changed after the last record")), "{out}");
+        assert!(ended.trial.project().join(file).exists(), "{file}");
     }
+    assert!(!out.contains("not by this session"), "the unfinished work may be the session's: {out}");
+    out
+}
+
+#[test]
+fn a_rewind_after_a_kill_does_what_its_dry_run_says() {
+    let ended = killed("true");
+    let made = ended.trial.project().join("made");
+    let dry = leaves_what_is_unclear(&ended, &["--dry-run"]);
+    assert!(dry.starts_with("would remove made\n") && dry.contains("1 file would be restored"), "{dry}");
+    assert!(made.exists());
+    let done = leaves_what_is_unclear(&ended, &[]);
+    assert!(done.starts_with("removed made\n") && !made.exists(), "{done}");
+    let again = leaves_what_is_unclear(&ended, &[]);
+    assert!(again.contains("no file was changed"), "{again}");
+    let hint = "to restore 1 other file and remove 2 other files, too: rawko ";
+    let all = again.lines().find_map(|line| line.strip_prefix(hint)).unwrap();
+    ok(&ended, &all.split(' ').collect::<Vec<_>>());
+    assert_eq!(std::fs::read_to_string(ended.trial.project().join("user.txt")).unwrap(), "before\n");
+    assert!(!ended.trial.project().join("mine.txt").exists());
+}
+
+#[test]
+fn what_was_changed_while_a_killed_session_lay_still_stays() {
+    let ended = killed("echo by it > later; rm gone.txt");
+    let diff = ok(&ended, &["diff", "--stat"]);
+    assert!(diff.contains("A made") && diff.contains("M user.txt"), "it may be the session's: {diff}");
     let (code, out, err) = ended.trial.resume();
     assert_eq!(code, Some(0), "{out}{err}");
-    let done = ok(&ended, &["rewind", "last", "--to", "1"]);
+    let (code, diff, err) = ended.trial.rawko(&["diff", "--stat"]);
+    assert_eq!(
+        (code, diff.as_str()),
+        (Some(0), "D gone.txt  +0 -1\nA later  +1 -0\nA made  +1 -0\n"),
+        "{err}"
+    );
+    assert!(
+        err.contains("user.txt: changed after the session's last record") && err.contains("; left out"),
+        "{err}"
+    );
+    let told: Value = serde_json::from_str(&ok(&ended, &["diff", "--json"])).unwrap();
+    assert_eq!(told["others"][2], json!({"path": "user.txt", "by": "unclear", "shown": false}));
+    let done = leaves_what_is_unclear(&ended, &[]);
     assert!(done.starts_with("restored gone.txt\nremoved later\nremoved made\n"), "{done}");
-    for file in ["child", "mine.txt", "user.txt"] {
-        assert!(done.contains(&format!("changed since, not by this session: {file}\n")), "{done}");
-    }
-    assert_eq!(std::fs::read_to_string(project.join("user.txt")).unwrap(), "edited\n");
+    assert_eq!(std::fs::read_to_string(ended.trial.project().join("user.txt")).unwrap(), "edited\n");
+}
+
+#[test]
+fn a_session_that_was_cancelled_after_a_kill_has_an_end() {
+    let ended = killed("true");
+    let (_, _, err) = ended.trial.rawko(&["diff", "--stat"]);
+    assert!(err.contains("because the session has no end yet"), "{err}");
+    ok(&ended, &["cancel", "last"]);
+    let (_, _, err) = ended.trial.rawko(&["diff", "--stat"]);
+    assert!(err.contains("because the files were not saved when the session ended"), "{err}");
 }

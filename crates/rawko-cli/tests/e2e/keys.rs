@@ -114,20 +114,23 @@ fn a_secret_in_a_file_survives_an_agent_that_was_shown_redacted_in_its_place() {
     let server = developer([
         call("Read", &json!({"file_path": ".env"})),
         call("Write", &json!({"file_path": ".env", "content": seen.replace("PORT=1", "PORT=2")})),
-        call("Edit", &json!({"file_path": ".env", "old_string": seen, "new_string": "PORT=2\n"})),
-        call("Edit", &json!({"file_path": ".env", "old_string": "PORT=1", "new_string": "PORT=2"})),
+        call(
+            "Edit",
+            &json!({"file_path": ".env", "old_string": "KEY=[redacted]\nPORT=2", "new_string": "KEY=[redacted]\nPORT=3"}),
+        ),
+        call("Edit", &json!({"file_path": ".env", "old_string": "OTHER=[redacted]", "new_string": "PORT=4"})),
     ]);
     let ended =
         with_key_in_files(server).file(".env", &seen.replace("[redacted]", KEY)).run("Change the port.");
     ended.exits(0);
     hides_the_key(&ended);
     let now = std::fs::read_to_string(ended.trial.project().join(".env")).unwrap();
-    assert_eq!(now, format!("OPENAI_API_KEY={KEY}\nPORT=2\n"));
-    let (refused, is_error) = ended.results("Write").remove(0);
-    assert!(is_error && refused.contains("Change the other lines with Edit"), "{refused}");
+    assert_eq!(now, format!("OPENAI_API_KEY={KEY}\nPORT=3\n"));
+    let (written, is_error) = ended.results("Write").remove(0);
+    assert!(!is_error, "{written}");
     let edits = ended.results("Edit");
-    assert!(edits[0].1 && edits[0].0.contains("`[redacted]` stands for a secret"), "{edits:?}");
-    assert!(!edits[1].1, "{edits:?}");
+    assert!(!edits[0].1, "{edits:?}");
+    assert!(edits[1].1 && edits[1].0.contains("`[redacted]` stands for a secret"), "{edits:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::answers::{bash, complete, developer, report, select};
 use crate::trial::{Ended, Trial};
 
 /// Whether the kernel lets this user make namespaces; else says that the test is skipped.
-fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     let made = std::process::Command::new("unshare").args(["--user", "--map-current-user", "true"]).output();
     let is_possible = made.is_ok_and(|made| made.status.success());
     if !is_possible {
@@ -17,7 +17,7 @@ fn is_possible() -> bool {
     is_possible
 }
 
-fn enforced(server: ModelServer) -> Trial {
+pub(crate) fn enforced(server: ModelServer) -> Trial {
     Trial::new(server).user_config("/permissions/require", json!("enforced"))
 }
 
@@ -128,7 +128,7 @@ fn without_namespaces_landlock_confines() {
 
 /// The developer runs the command; its output.
 #[track_caller]
-fn tries(trial: impl FnOnce(ModelServer) -> Trial, command: &str) -> (Ended, String) {
+pub(crate) fn tries(trial: impl FnOnce(ModelServer) -> Trial, command: &str) -> (Ended, String) {
     let trial = trial(developer([bash(command), report("tried")]));
     std::fs::write(trial.outside().join("theirs"), "CANARY").unwrap();
     let ended = trial.run("Try it.");

@@ -45,6 +45,44 @@ fn a_model_that_asks_the_shell_for_the_key() {
     }
 }
 
+/// Looks for a secret in the environments of all processes, and in the memory of rawko. What a command prints is
+/// redacted, so it prints numbers, and the pattern is no text that the secret is in.
+const LOOK: &str = "\
+count=0; for file in /proc/[0-9]*/environ; do \
+if tr '\\0' '\\n' < $file 2>/dev/null | grep -q PATTERN; then count=$((count+1)); fi; done 2>/dev/null; \
+echo environments: $count; env | grep -c PATTERN; \
+head -c 1 /proc/$PPID/mem > /dev/null && echo memory is open; \
+head -c 1 /proc/$PPID/auxv > /dev/null && echo process is open";
+
+#[track_caller]
+fn finds_no_key(trial: impl FnOnce(ModelServer) -> Trial) {
+    // Of this run alone: others may run beside it.
+    let id = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    let secret = format!("deploy-canary-{id:x}");
+    let look = LOOK.replace("PATTERN", &format!("'[d]{}'", &secret[1..]));
+    let ended = trial(developer([bash(&look)])).env("DEPLOY_TOKEN", secret).run("Look for keys.");
+    ended.exits(0);
+    let (output, _) = ended.results("Bash").remove(0);
+    assert!(output.contains("environments: 0\n0\n"), "{output}");
+    // Root may look into everything, but there is nothing in the environment.
+    if !rustix::process::geteuid().is_root() {
+        assert!(!output.contains("is open"), "{output}");
+    }
+}
+
+#[test]
+fn a_command_that_looks_for_the_key_everywhere() {
+    finds_no_key(Trial::new);
+}
+
+#[test]
+fn a_confined_command_that_looks_for_the_key_everywhere() {
+    if !crate::sandbox::is_possible() {
+        return;
+    }
+    finds_no_key(crate::sandbox::enforced);
+}
+
 /// What a hostile model would like a terminal to do.
 const ESCAPES: &str =
     "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7} \u{1b}]52;c;cHduZWQ=\u{7} \u{9b}2J \u{8}\u{8} \r over";

@@ -153,6 +153,11 @@ impl Trial {
         self
     }
 
+    /// By a user who trusts the folder, for this run.
+    pub(crate) fn trusted(self) -> Self {
+        self.args(&["--yes"])
+    }
+
     /// Another form of output.
     pub(crate) fn output(mut self, form: &'static str) -> Self {
         self.output = form;

@@ -79,7 +79,7 @@ fn first_request(wire: Wire, memory: Option<&str>) -> Asked {
     trial = trial.user_config("/memory/extract", json!(false));
     if let Some(body) = memory {
         let front = "title: The port\nwhenToUse: it\nimportance: high";
-        trial = trial.file(".rawko/memories/port.md", &format!("---\n{front}\n---\n\n{body}\n"));
+        trial = trial.file(".rawko/memories/port.md", &format!("---\n{front}\n---\n\n{body}\n")).trusted();
     }
     let ended = trial.run("Do it.");
     ended.exits(0);

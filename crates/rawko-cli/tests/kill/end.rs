@@ -82,6 +82,7 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
             | Event::SessionResumed { .. }
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
+            | Event::FinalTreeInspected { .. }
             | Event::AgentsReloaded { .. } => continue,
         };
         assert!(answered.insert(effect), "{what}: {effect} was answered twice");

@@ -1,7 +1,7 @@
 //! A project with a script of answers, and the binary run in it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rawko::journal::{Journal, SessionStore, read};
@@ -82,14 +82,19 @@ impl Bench {
     /// Kills it as soon as something is so. Whether it was still at work.
     #[track_caller]
     pub(crate) fn kill_when(&self, is_so: impl Fn() -> bool, arguments: &[&str]) -> bool {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rawko"));
-        self.at_home(command.args(arguments)).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
+        let mut child = self.start(arguments);
         while !is_so() && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_micros(200));
         }
         let _ = child.kill();
         child.wait().unwrap().code().is_none()
+    }
+
+    /// Starts the binary, whose output nobody reads.
+    #[track_caller]
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rawko"));
+        self.at_home(command.args(arguments)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {

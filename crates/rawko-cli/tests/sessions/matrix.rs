@@ -1,12 +1,10 @@
 //! Which session `resume` and `continue` take without an id, for every state that the newest one can be in: it alone, or
 //! none and the reason. An older one is taken by `resume` only where the newest has ended for good or is no session.
 
-use std::path::{Path, PathBuf};
-
 use rawko::journal::{FORMAT, JournalWriter, SessionStatus};
-use serde_json::json;
 
-use crate::bench::{Bench, Said, complete, report, select, turn};
+use crate::bench::Said;
+use crate::world::World;
 
 /// What becomes of a command.
 #[derive(Debug, Clone, Copy)]
@@ -22,26 +20,24 @@ enum Expected {
 }
 
 /// A state of the newest session, and what the commands make of it.
-struct State {
-    name: &'static str,
+pub(crate) struct State {
+    pub(crate) name: &'static str,
     /// Brings it about; what it returns lives as long as the case.
-    make: fn(&World) -> Option<JournalWriter>,
+    pub(crate) make: fn(&World) -> Option<JournalWriter>,
     resume: Expected,
     continued: Expected,
 }
 
-/// Two sessions in a project, which is the same for all cases.
-struct World {
-    bench: Bench,
-    /// The sessions as they were at first.
-    kept: PathBuf,
-    older: String,
-    newest: String,
+impl State {
+    /// One that no command of this matrix is tried on.
+    pub(crate) fn new(name: &'static str, make: fn(&World) -> Option<JournalWriter>) -> Self {
+        Self { name, make, resume: Expected::Older, continued: Expected::Older }
+    }
 }
 
 const NOT_ENDED: Expected = Expected::Refused(2, &["has not ended its task", "rawko resume"]);
 
-fn states() -> Vec<State> {
+pub(crate) fn states() -> Vec<State> {
     use Expected::{Newest, Older, OlderIsNewest, Refused};
     let state = |name, make, resume, continued| State { name, make, resume, continued };
     vec![
@@ -60,10 +56,25 @@ fn states() -> Vec<State> {
             "damaged",
             |world| {
                 world.cut(8);
-                world.change(|text| text.replacen("SELECT_MODE", "SELECT_MODF", 1))
+                world.change(|text| text.replacen("I write.", "I wrote.", 1))
             },
             Refused(1, &["damaged", "rawko sessions repair"]),
             Refused(1, &["damaged", "rawko sessions repair"]),
+        ),
+        state(
+            "damaged at its task",
+            |world| {
+                world.cut(8);
+                world.change(|text| text.replacen("TaskStarted", "TaskStartet", 1))
+            },
+            Refused(1, &["damaged", "rawko sessions rm"]),
+            Refused(1, &["damaged", "rawko sessions rm"]),
+        ),
+        state(
+            "damaged at its beginning",
+            |world| world.change(|text| text.replacen("\"session\"", "\"sessiom\"", 1)),
+            Refused(1, &["record 0", "rawko sessions rm"]),
+            Refused(1, &["record 0", "rawko sessions rm"]),
         ),
         state(
             "a torn last line",
@@ -185,101 +196,6 @@ fn states() -> Vec<State> {
             NOT_ENDED,
         ),
     ]
-}
-
-impl World {
-    fn new(older_lines: Option<usize>) -> Self {
-        let task = [
-            select(),
-            turn("I write.", "Write", json!({"file_path": "a.txt", "content": "a\n"})),
-            report(),
-            complete(),
-        ];
-        let script: Vec<_> = task.iter().chain(&task).cloned().collect();
-        let bench = Bench::new(&json!(script));
-        for task in ["Do the older task.", "Do the newest task."] {
-            bench.rawko(&["run", "--quiet", task]).check(0, &[]);
-        }
-        let ids: Vec<String> = bench.store().list().unwrap().into_iter().map(|session| session.id).collect();
-        let [older, newest] = ids.try_into().unwrap();
-        let kept = bench.outside().join("kept");
-        let world = Self { bench, kept, older, newest };
-        if let Some(lines) = older_lines {
-            cut(&world.bench.store().find(&world.older).unwrap(), lines);
-        }
-        copy(world.bench.store().folder(), &world.kept);
-        world
-    }
-
-    /// Both sessions as they were at first.
-    fn restore(&self) {
-        std::fs::remove_dir_all(self.bench.store().folder()).unwrap();
-        copy(&self.kept, self.bench.store().folder());
-        let _ = std::fs::remove_file(self.bench.outside().join("second"));
-    }
-
-    /// The journal of the newest session.
-    fn journal(&self) -> PathBuf {
-        self.bench.store().folder().join(&self.newest).join("journal.jsonl")
-    }
-
-    fn bytes_of_older(&self) -> Vec<u8> {
-        std::fs::read(self.bench.store().find(&self.older).unwrap()).unwrap()
-    }
-
-    fn cut(&self, lines: usize) -> Option<JournalWriter> {
-        cut(&self.journal(), lines);
-        None
-    }
-
-    fn change(&self, change: impl FnOnce(&str) -> String) -> Option<JournalWriter> {
-        let text = std::fs::read_to_string(self.journal()).unwrap();
-        let changed = change(&text);
-        assert_ne!(text, changed);
-        std::fs::write(self.journal(), changed).unwrap();
-        None
-    }
-
-    /// Runs this in place of the newest session.
-    fn instead(&self, arguments: &[&str], code: i32) -> Option<JournalWriter> {
-        std::fs::remove_dir_all(self.journal().parent().unwrap()).unwrap();
-        // Of two executions only one may be begun.
-        let script = self.bench.project().join("script.json");
-        let before = std::fs::read_to_string(&script).unwrap();
-        let answers = json!([
-            select(),
-            report(),
-            {"for": "evaluate", "decision": {"decision": "RETRY", "reason": "once more"}},
-            select(),
-            report(),
-            complete(),
-        ]);
-        std::fs::write(&script, answers.to_string()).unwrap();
-        self.bench.rawko(arguments).check(code, &[]);
-        std::fs::write(&script, before).unwrap();
-        None
-    }
-}
-
-/// Cuts a journal behind its first `lines` lines, as a kill would.
-fn cut(journal: &Path, lines: usize) {
-    let text = std::fs::read_to_string(journal).unwrap();
-    let kept: String = text.split_inclusive('\n').take(lines).collect();
-    assert!(kept.len() < text.len());
-    std::fs::write(journal, kept).unwrap();
-}
-
-/// Copies a folder of sessions; they stay their owner's alone.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().flatten() {
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), &target).unwrap();
-        }
-    }
 }
 
 #[track_caller]

@@ -1,94 +1,13 @@
-//! `rawko resume` without an id: the newest session that has not ended is resumed, or named with the reason why not.
-//! An older one is never taken in its place. See also [`matrix`](crate::matrix).
+//! A killed session is not kept locked by what it started. Which session `resume` takes: [`matrix`](crate::matrix).
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use rawko::journal::{JournalWriter, SessionInfo, SessionStatus};
+use rawko::journal::{JournalWriter, SessionStatus};
 
-use crate::bench::{Bench, Said, short};
-
-/// An older session and a newer one, both interrupted after their first tool call.
-struct Two {
-    bench: Bench,
-    older: String,
-    newest: String,
-}
-
-impl Two {
-    fn new() -> Self {
-        let bench = Bench::new(&short());
-        for task in ["Do the older task.", "Do the newest task."] {
-            bench.rawko(&["run", "--quiet", task]).check(0, &[]);
-            cut(&bench.journal_path(), 8);
-        }
-        let ids: Vec<String> = sessions(&bench).into_iter().map(|session| session.id).collect();
-        let [older, newest] = ids.try_into().unwrap();
-        Self { bench, older, newest }
-    }
-
-    fn journal(&self) -> PathBuf {
-        self.bench.journal_path()
-    }
-
-    /// `rawko resume` stops, names the newest session and says why it does; the older one stays as it was.
-    #[track_caller]
-    fn stops(&self, words: &[&str]) -> Said {
-        let before = self.bytes_of_older();
-        let said = self.bench.rawko(&["resume"]).check(1, &[&self.newest]).check(1, words);
-        assert!(said.err.contains("hint:"), "{}", said.err);
-        assert!(said.err.contains(&format!("rawko resume {}", self.older)), "{}", said.err);
-        assert_eq!(self.bytes_of_older(), before, "the older session was touched");
-        said
-    }
-
-    fn bytes_of_older(&self) -> Vec<u8> {
-        std::fs::read(self.bench.store().find(&self.older).unwrap()).unwrap()
-    }
-
-    #[track_caller]
-    fn status(&self, id: &str) -> SessionStatus {
-        sessions(&self.bench).into_iter().find(|session| session.id == id).unwrap().status
-    }
-}
-
-fn sessions(bench: &Bench) -> Vec<SessionInfo> {
-    bench.store().list().unwrap()
-}
-
-/// Cuts a journal behind its first `lines` lines, as a kill would.
-fn cut(journal: &std::path::Path, lines: usize) {
-    let text = std::fs::read_to_string(journal).unwrap();
-    let kept: String = text.split_inclusive('\n').take(lines).collect();
-    assert!(kept.len() < text.len());
-    std::fs::write(journal, kept).unwrap();
-}
-
-#[test]
-fn resume_takes_the_newest_unfinished_session() {
-    let two = Two::new();
-    two.bench.rawko(&["resume"]).check(0, &[&two.newest, "Do the newest task."]);
-    assert_eq!(two.status(&two.newest), SessionStatus::Ended);
-    // One that has ended is not asked about again.
-    two.bench.rawko(&["resume"]).check(0, &[&two.older, "Do the older task."]);
-    two.bench.rawko(&["resume"]).check(2, &["no unfinished session", "rawko sessions list"]);
-}
-
-#[test]
-fn resume_names_a_damaged_newest_session_instead_of_taking_an_older_one() {
-    for record in [3, 7] {
-        let two = Two::new();
-        let path = two.journal();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        lines[record] = lines[record].replacen("\"data\"", "\"datA\"", 1);
-        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
-        let repair = format!("rawko sessions repair {}", two.newest);
-        two.stops(&[&format!("record {record}"), "damaged", &repair]);
-    }
-}
+use crate::world::World;
 
 /// Where [`holder`] finds the journal that it is to hold.
 const JOURNAL: &str = "RAWKO_TEST_JOURNAL_TO_HOLD";
@@ -133,7 +52,8 @@ fn hold(journal: &std::path::Path) -> Child {
 
 #[test]
 fn a_child_between_fork_and_exec_does_not_keep_a_killed_session_locked() {
-    let two = Two::new();
+    let two = World::new(Some(8));
+    two.cut(8);
     let mut holder = hold(&two.journal());
     assert_eq!(two.status(&two.newest), SessionStatus::Running);
     // The child stays, with a copy of every file that the killed process had open.

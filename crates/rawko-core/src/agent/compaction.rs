@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::control::UPDATE_PLAN;
 use crate::conversation::weight;
 use crate::message::{Content, Message, Role};
+use crate::setup::Edition;
 use crate::text::{keep_ends, truncate};
 
 /// Results up to this length are not cut.
@@ -41,7 +42,12 @@ pub(super) fn tail(messages: &[Arc<Message>], budget: usize, most: usize) -> usi
 /// Cuts tool results before `end` until `excess` bytes are gone: the largest and oldest first, each at most once.
 /// The last result of `UpdatePlan` stays. `None` if nothing could be cut.
 #[must_use]
-pub(super) fn cut_results(messages: &[Arc<Message>], end: usize, excess: usize) -> Option<Vec<Arc<Message>>> {
+pub(super) fn cut_results(
+    messages: &[Arc<Message>],
+    end: usize,
+    excess: usize,
+    edition: Edition,
+) -> Option<Vec<Arc<Message>>> {
     let mut found = results(messages, 0..end);
     let plan = found.iter().rposition(|result| result.tool == UPDATE_PLAN && !result.is_error);
     if let Some(plan) = plan {
@@ -61,7 +67,9 @@ pub(super) fn cut_results(messages: &[Arc<Message>], end: usize, excess: usize) 
              changes something.]",
             result.bytes
         );
-        freed = freed.saturating_add(result.bytes.saturating_sub(words.len()));
+        // Earlier editions forgot the quotes around the words, and stopped up to two bytes for each result too early.
+        let left = if edition >= Edition::Fourth { encoded(&words) } else { words.len() };
+        freed = freed.saturating_add(result.bytes.saturating_sub(left));
         changes.insert((result.message, result.block), words);
     }
     replaced(messages, &changes)

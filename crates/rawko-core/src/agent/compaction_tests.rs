@@ -76,14 +76,31 @@ fn check_form(messages: &[Arc<Message>]) {
 #[test]
 fn the_largest_and_oldest_go_first_and_the_plan_stays() {
     let messages = conversation(&[vec![1_000], vec![4_000], vec![3_500], vec![1_002], vec![1]]);
-    let cut = cut_results(&messages, 9, 9_000).unwrap();
+    let cut = cut_results(&messages, 9, 9_000, Edition::NEWEST).unwrap();
     let changed: Vec<usize> = (0..messages.len()).filter(|at| messages[*at] != cut[*at]).collect();
     assert_eq!(changed, [4], "one large one is enough, and the plan (3,500 = 7 × 500) is not touched");
     let text = format!("{:?}", cut[4]);
     assert!(text.contains("bytes of this result were cut") && text.contains("call again"), "{text}");
-    let all = cut_results(&messages, 9, usize::MAX).unwrap();
+    let all = cut_results(&messages, 9, usize::MAX, Edition::NEWEST).unwrap();
     assert_eq!(all[6], messages[6], "the last result of UpdatePlan");
-    assert_eq!(cut_results(&all, 9, usize::MAX), None, "nothing is cut twice");
+    assert_eq!(cut_results(&all, 9, usize::MAX, Edition::NEWEST), None, "nothing is cut twice");
+}
+
+/// What was cut is counted as it is encoded, quotes included: one byte more than a result frees takes the next one, too.
+#[test]
+fn cutting_stops_when_the_excess_is_gone_and_not_before() {
+    let messages = conversation(&[vec![225, 5_255], vec![]]);
+    let start = tail(&messages, 0, 1);
+    let freed = |excess, edition| {
+        let cut = cut_results(&messages, start, excess, edition).unwrap();
+        total(&messages) - total(&cut)
+    };
+    let one = freed(1, Edition::NEWEST);
+    let all = freed(usize::MAX, Edition::NEWEST);
+    assert!(one < all);
+    assert_eq!(freed(one, Edition::NEWEST), one);
+    assert_eq!(freed(one + 1, Edition::NEWEST), all);
+    assert_eq!(freed(one + 1, Edition::Third), one, "sessions of earlier editions are folded as they were");
 }
 
 #[test]
@@ -122,14 +139,14 @@ proptest! {
     ) {
         let messages = conversation(&turns);
         let start = tail(&messages, budget, most);
-        let cut = cut_results(&messages, start, excess);
+        let cut = cut_results(&messages, start, excess, Edition::NEWEST);
         if let Some(cut) = &cut {
             check_form(cut);
             prop_assert!(total(cut) < total(&messages));
             prop_assert_eq!(&cut[0], &messages[0]);
             prop_assert_eq!(&cut[start..], &messages[start..]);
             if total(&messages) - total(cut) < excess {
-                prop_assert_eq!(cut_results(cut, start, usize::MAX), None, "all that there is was cut");
+                prop_assert_eq!(cut_results(cut, start, usize::MAX, Edition::NEWEST), None, "all that there is was cut");
             }
         }
         let shorter = summarised(cut.as_ref().unwrap_or(&messages), start, "summary".into());
@@ -157,7 +174,7 @@ fn thinking_goes_behind_the_first_change_and_nowhere_else() {
         content.insert(1, Content::RedactedThinking { data: "sealed".into() });
         content.insert(2, thinking(None));
     }
-    let cut = cut_results(&messages, 5, usize::MAX).unwrap();
+    let cut = cut_results(&messages, 5, usize::MAX, Edition::NEWEST).unwrap();
     let shorter = without_unbound_thinking(&messages, cut);
     let kinds = |at: usize| -> Vec<bool> {
         let is_thought =

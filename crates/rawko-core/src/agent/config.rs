@@ -280,6 +280,10 @@ pub struct Permissions {
     /// Programs that Bash may run (default: what the agent's `bashFilter` says).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Vec<String>>,
+    /// Folders of the user's caches, such as `~/.cargo/registry`, that commands in the sandbox share instead of keeping their
+    /// changes apart (configuration only; default: none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<Vec<String>>,
     /// What the operating system must do (configuration only): with `enforced`, all commands run in a sandbox, and where
     /// that cannot be had, nothing runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::{Captures, Regex, RegexSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,13 +51,17 @@ pub fn parse_test_counts(output: &str) -> Option<TestCounts> {
 pub fn summarize(output: &str) -> Option<RunnerSummary> {
     let patterns = PATTERNS.as_ref()?;
     let output = patterns.escapes.replace_all(output, "");
+    // What depends on the whole output is found out once: an output may have a million lines.
+    let reports: Vec<Option<Countable<'_>>> =
+        patterns.reports.iter().map(|report| Countable::of(report, &output)).collect();
     let mut tally = Tally::default();
     let mut shown: Vec<(bool, &str)> = Vec::new();
     for line in output.lines() {
         let line = line.trim_end();
-        for report in patterns.reports.iter().filter(|report| report.applies_to(&output)) {
-            let Some(found) = report.line.captures(line) else { continue };
-            let is_red = tally.add(report, &found, &output);
+        for index in patterns.lines.matches(line) {
+            let Some(Some(countable)) = reports.get(index) else { continue };
+            let Some(found) = countable.report.line.captures(line) else { continue };
+            let is_red = tally.add(countable, &found);
             shown.push((is_red, line.trim()));
         }
     }
@@ -75,8 +79,10 @@ pub fn summarize(output: &str) -> Option<RunnerSummary> {
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     let table: Vec<ReportRow> = serde_json::from_str(include_str!("test_reports.json")).ok()?;
+    let lines = RegexSet::new(table.iter().map(|row| &row.line)).ok()?;
     let reports: Option<Vec<Report>> = table.into_iter().map(Report::new).collect();
     Some(Patterns {
+        lines,
         reports: reports?,
         escapes: Regex::new(r"\x1b\[[0-9;]*[A-Za-z]").ok()?,
         word_last: Regex::new(r"(\d+) ([a-z]+(?: [a-z]+)?)").ok()?,
@@ -85,6 +91,8 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
 });
 
 struct Patterns {
+    /// The lines of all `reports`, in their order: most lines of an output match none of them.
+    lines: RegexSet,
     reports: Vec<Report>,
     /// Colours and the like.
     escapes: Regex,
@@ -129,14 +137,21 @@ impl Report {
     fn new(row: ReportRow) -> Option<Self> {
         Some(Self { line: Regex::new(&row.line).ok()?, row })
     }
+}
 
-    fn applies_to(&self, output: &str) -> bool {
-        self.row.needs.as_ref().is_none_or(|text| output.contains(text.as_str()))
-    }
+/// A row of the table in one output.
+struct Countable<'a> {
+    report: &'a Report,
+    /// Whether its figures say how many tests ran.
+    is_countable: bool,
+}
 
-    fn is_countable(&self, output: &str) -> bool {
-        let without = self.row.uncountable_without.as_ref();
-        !self.row.uncountable && without.is_none_or(|text| output.contains(text.as_str()))
+impl<'a> Countable<'a> {
+    /// `None` if the row does not apply to the output.
+    fn of(report: &'a Report, output: &str) -> Option<Self> {
+        let holds = |text: &Option<String>| text.as_ref().is_none_or(|text| output.contains(text.as_str()));
+        let ReportRow { needs, uncountable, uncountable_without, .. } = &report.row;
+        holds(needs).then(|| Self { report, is_countable: !uncountable && holds(uncountable_without) })
     }
 }
 
@@ -152,7 +167,7 @@ struct Tally {
 
 impl Tally {
     /// Adds the figures of one line, and says whether it speaks of failures.
-    fn add(&mut self, report: &Report, found: &Captures<'_>, output: &str) -> bool {
+    fn add(&mut self, countable: &Countable<'_>, found: &Captures<'_>) -> bool {
         let mut words = words(found.name("list").map_or("", |list| list.as_str()));
         words.passed += u64::from(found.name("pass1").is_some());
         words.failed += u64::from(found.name("fail1").is_some());
@@ -160,14 +175,14 @@ impl Tally {
         let total = found.name("total").map(|total| total.as_str().parse().unwrap_or_default());
         self.counts.failed += words.failed;
         self.counts.skipped += words.skipped;
-        if report.row.in_total {
+        if countable.report.row.in_total {
             self.counts.executed = self.counts.executed.saturating_sub(words.skipped);
         } else {
             let ran = |total: u64| total.saturating_sub(words.skipped).max(words.failed);
             self.counts.executed += total.map_or(words.passed + words.failed, ran);
         }
-        self.is_counted |= report.is_countable(output);
-        self.is_uncountable |= !report.is_countable(output);
+        self.is_counted |= countable.is_countable;
+        self.is_uncountable |= !countable.is_countable;
         words.failed > 0 || found.name("red").is_some()
     }
 
@@ -240,6 +255,15 @@ mod tests {
                 assert_eq!(parse_test_counts(output), expected, "{output}");
             }
         }
+    }
+
+    /// Where each line searched the whole output, this took an hour and not a second.
+    #[test]
+    fn a_long_output_is_summed_up_in_time() {
+        let started = std::time::Instant::now();
+        let output = format!("{}=== RUN   TestA\n--- PASS: TestA (0.00s)\n", "a line\n".repeat(200_000));
+        assert_eq!(parse_test_counts(&output), Some(TestCounts { executed: 1, failed: 0, skipped: 0 }));
+        assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
     }
 
     #[track_caller]

@@ -2,19 +2,30 @@
 
 use crate::agent::{AgentConfig, Permissions};
 use crate::message::ToolCall;
-use crate::policy::{Verdict, bash, tool_verdict};
+use crate::policy::{Verdict, bash, permissions_of_calls, tool_verdict};
+use crate::setup::Edition;
 
 /// Name of the tool whose `command` the `bashFilter` judges.
 pub const BASH: &str = "Bash";
 
+/// Where a call is made.
+#[derive(Debug, Clone, Copy)]
+pub struct CallContext<'a> {
+    /// Absolute path of the project's directory.
+    pub project: &'a str,
+    /// The rules that the run began with.
+    pub edition: Edition,
+    /// Whether the sandbox confines what Bash runs.
+    pub is_confined: bool,
+}
+
 /// Whether `agent` may make `call`. `permissions` are what it may touch in the end
-/// ([`effective_permissions`](crate::policy::effective_permissions)), `project` is the absolute path of the project's
-/// directory, `known` are the names of all tools of the run.
+/// ([`effective_permissions`](crate::policy::effective_permissions)), `known` are the names of all tools of the run.
 #[must_use]
 pub fn call_verdict<S: AsRef<str>>(
     agent: &AgentConfig,
     permissions: &Permissions,
-    project: &str,
+    context: CallContext<'_>,
     call: &ToolCall,
     known: &[S],
 ) -> Verdict {
@@ -23,13 +34,25 @@ pub fn call_verdict<S: AsRef<str>>(
         return verdict;
     }
     let filter = agent.tools.bash_filter.as_ref();
-    if filter.is_none() && permissions.run.is_none() {
+    let is_filtered = filter.is_some() || permissions.run.is_some();
+    if !is_filtered && context.edition < Edition::Fourth {
         return verdict;
     }
     // A call without a command runs nothing: the tool's schema refuses it.
     let Some(command) = call.input.get("command").and_then(|c| c.as_str()) else { return verdict };
     let own = agent.permissions.clone().unwrap_or_default();
-    match bash::verdict(filter, &own, permissions, project, command) {
+    let calls = permissions_of_calls(agent, permissions);
+    let rules = bash::BashRules {
+        filter,
+        own_run: own.run.as_deref(),
+        granted_run: permissions.run.as_deref(),
+        writable: calls.write.as_deref().unwrap_or_default(),
+        denied: permissions.deny.as_deref().unwrap_or_default(),
+        is_confined: context.is_confined,
+        project: context.project,
+        edition: context.edition,
+    };
+    match bash::verdict(rules, command) {
         Verdict::Denied { rule, message } => {
             let name = &agent.name;
             Verdict::Denied {
@@ -39,7 +62,14 @@ pub fn call_verdict<S: AsRef<str>>(
                 ),
             }
         }
-        allowed @ Verdict::Allowed { .. } => allowed,
+        allowed @ Verdict::Allowed { .. } if is_filtered => allowed,
+        // No list says what may run: what holds it is said, if anything does.
+        Verdict::Allowed { .. } if context.is_confined => {
+            Verdict::allowed("sandbox (no bashFilter: what permissions grant)")
+        }
+        Verdict::Allowed { .. } => {
+            Verdict::allowed("tools.bashFilter (absent: all; nothing confines it to permissions)")
+        }
     }
 }
 
@@ -47,6 +77,9 @@ pub fn call_verdict<S: AsRef<str>>(
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+
+    const HERE: CallContext<'_> =
+        CallContext { project: "/project", edition: Edition::NEWEST, is_confined: false };
 
     #[track_caller]
     fn check(config: &Value, command: &str, denied_by: Option<&str>) {
@@ -56,7 +89,7 @@ mod tests {
         let input = json!({"command": command});
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None, withheld: None };
         let permissions = agent.permissions.clone().unwrap_or_default();
-        let verdict = call_verdict(&agent, &permissions, "/project", &call, &[BASH]);
+        let verdict = call_verdict(&agent, &permissions, HERE, &call, &[BASH]);
         assert_eq!((!verdict.is_allowed()).then(|| verdict.rule()), denied_by, "{verdict:?}");
         if let Verdict::Denied { message, .. } = &verdict {
             assert!(message.contains("tester"), "{message}");
@@ -68,6 +101,12 @@ mod tests {
         let listed = json!({"tools": {"bashFilter": {"allowedCommands": ["ls", "git"]}}});
         let (filter, run) = (Some("tools.bashFilter.allowedCommands"), Some("permissions.run"));
         check(&json!({}), "anything", None);
+        check(&json!({"permissions": {"write": ["."]}}), "rm -rf /", Some("permissions.write"));
+        check(&json!({"permissions": {"write": ["."]}}), "sudo rm -rf /usr/*", Some("permissions.write"));
+        check(&json!({"permissions": {"write": ["."]}}), "rm -rf ~", Some("permissions.write"));
+        check(&json!({"permissions": {"write": ["src"]}}), "rm /project/x", Some("permissions.write"));
+        check(&json!({"permissions": {"write": ["."]}}), "grep -r rm /etc; git rm x; rm -rf /tmp/*", None);
+        check(&json!({"permissions": {"write": ["."]}}), "cd x && rm -rf build /project/target /tmp/x", None);
         check(&listed, "ls; git status", None);
         check(&listed, "cd /project/src && ls", None);
         check(&listed, "ls; touch x", filter);
@@ -88,8 +127,7 @@ mod tests {
         let granted: Permissions = serde_json::from_value(granted.clone()).unwrap();
         let input = json!({"command": "rm x"});
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None, withheld: None };
-        let Verdict::Denied { message, .. } = call_verdict(&agent, &granted, "/project", &call, &[BASH])
-        else {
+        let Verdict::Denied { message, .. } = call_verdict(&agent, &granted, HERE, &call, &[BASH]) else {
             panic!("allowed")
         };
         for word in words {

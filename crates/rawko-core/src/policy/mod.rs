@@ -14,7 +14,7 @@ pub use bash::{BashFilterError, bash_verdict, named_directories, validate_filter
 pub(crate) use bash::{
     effect_of_redirection, effect_of_words, keeps_output, parse_script, script, writes_its_words,
 };
-pub use call::{BASH, call_verdict};
+pub use call::{BASH, CallContext, call_verdict};
 pub use permissions::{effective_permissions, host_is_granted, net_preset_of, permissions_of_calls};
 pub use tools::{CONTROL_TOOLS, is_control_tool, nearest_name, offered_tools, tool_verdict};
 pub use verdict::Verdict;

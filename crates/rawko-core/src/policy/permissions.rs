@@ -30,6 +30,7 @@ pub fn effective_permissions(
         net: narrow(over(&cli.net, &global.net).or_else(nothing), &agent.net, host_covers),
         env: narrow(over(&cli.env, &global.env).or_else(nothing), &agent.env, |a, b| a == b),
         run: narrow(over(&cli.run, &global.run), &agent.run, |a, b| a == b),
+        caches: global.caches.clone(),
         require: global.require,
         sandbox: cli.sandbox.or(global.sandbox),
     }
@@ -123,7 +124,8 @@ fn host_covers(outer: &str, inner: &str) -> bool {
     }
 }
 
-fn path_covers(outer: &str, inner: &str) -> bool {
+/// Whether `outer` holds `inner`, as text. Paths of different kinds have nothing in common.
+pub(super) fn path_covers(outer: &str, inner: &str) -> bool {
     let (outer, inner) = (PathText::parse(outer), PathText::parse(inner));
     if outer.absolute != inner.absolute || inner.ups > outer.ups {
         return false;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::answer::EffectAnswer;
 use super::lost::Lost;
 use super::outcome::EndedTask;
+use crate::facts::TreeInspection;
 use crate::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
 use crate::time::Timestamp;
 
@@ -111,6 +112,11 @@ pub enum Event {
         /// The reason, for people.
         reason: String,
     },
+    /// After the run had ended, the tree was compared with the checkpoints: the last work on it was cut off before that.
+    FinalTreeInspected {
+        /// What is different.
+        inspection: TreeInspection,
+    },
     /// The configuration changed on disk and was read again.
     AgentsReloaded {
         /// The agents from now on.
@@ -141,6 +147,7 @@ impl Event {
             Self::SessionResumed { .. } => "SessionResumed",
             Self::OverrideRequested { .. } => "OverrideRequested",
             Self::CancelRequested { .. } => "CancelRequested",
+            Self::FinalTreeInspected { .. } => "FinalTreeInspected",
             Self::AgentsReloaded { .. } => "AgentsReloaded",
         }
     }
@@ -156,6 +163,7 @@ impl Event {
             | Self::SessionResumed { .. }
             | Self::OverrideRequested { .. }
             | Self::CancelRequested { .. }
+            | Self::FinalTreeInspected { .. }
             | Self::AgentsReloaded { .. } => None,
         }
     }

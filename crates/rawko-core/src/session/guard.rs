@@ -132,6 +132,21 @@ impl Ledger {
         self.setup.edition >= Edition::Second && failures + 1 >= self.setup.limits.max_consecutive_failures
     }
 
+    /// The error that ends a run which would have to wait longer than it may last.
+    pub(super) fn cannot_wait(&mut self, after_ms: u64) -> Option<ErrorInfo> {
+        let left = self.remaining().time_left_ms?;
+        if self.setup.edition < Edition::Fourth || after_ms <= left {
+            return None;
+        }
+        self.limit = Some(LimitKind::Time);
+        let message = format!(
+            "the next attempt could begin in {} s, and the run's time is up in {} s (constraints.maxDuration)",
+            after_ms / 1_000,
+            left / 1_000
+        );
+        Some(ErrorInfo::new(ErrorCode::BudgetExceeded, message))
+    }
+
     /// The error that ends a run that repeats itself.
     pub(super) fn stalled(&mut self) -> ErrorInfo {
         self.limit = Some(LimitKind::Stalled);

@@ -158,6 +158,13 @@ impl Session {
         self.run.as_ref().map(|run| run.ledger.remaining())
     }
 
+    /// Whether the run has ended, and what its last work changed in the tree is not known: the execution before which the
+    /// tree was last kept. [`Event::FinalTreeInspected`] answers that.
+    #[must_use]
+    pub fn unseen_tree(&self) -> Option<u32> {
+        self.run.as_ref()?.unseen_tree()
+    }
+
     /// How the run ended, if its machine is in a final state.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {

@@ -93,6 +93,12 @@ pub struct Outcome {
     pub shared: Option<Shared>,
     /// The files that the run changed: those that differ in the tree, by path, and those that tools wrote. Bounded.
     pub files_modified: Vec<String>,
+    /// How many files it changed besides those, at least.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_files_modified: u32,
+    /// Whether it may have changed others: the tree was not compared with its beginning after the last command.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub files_modified_partial: bool,
     /// From the task's own start in this session to its end, in milliseconds.
     pub duration_ms: u64,
     /// The limit that stopped it, if one did.
@@ -149,7 +155,35 @@ impl EndedTask {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(is_so: &bool) -> bool {
+    !is_so
+}
+
 impl Outcome {
+    /// The files that the run changed, in one line for people, with what the list leaves out.
+    #[must_use]
+    pub fn changed_files(&self) -> String {
+        let Self { files_modified, more_files_modified: more, files_modified_partial, .. } = self;
+        let mut text = files_modified.join(", ");
+        if *more > 0 {
+            text.push_str(&format!(" and {more} more"));
+        }
+        match (text.is_empty(), files_modified_partial) {
+            (true, true) => "not known, because the tree was not compared after the last command".to_owned(),
+            (true, false) => "none".to_owned(),
+            (false, true) => {
+                format!("{text}; perhaps others, because the tree was not compared after the last command")
+            }
+            (false, false) => text,
+        }
+    }
+
     /// Cost of all tasks of the session in US dollars; `None` where the price of a model is not known.
     #[must_use]
     pub fn session_cost_usd(&self) -> Option<f64> {
@@ -168,6 +202,8 @@ impl Outcome {
             cost_usd: None,
             shared: None,
             files_modified: Vec::new(),
+            more_files_modified: 0,
+            files_modified_partial: false,
             duration_ms: 0,
             limit: None,
             doubt: None,
@@ -189,6 +225,8 @@ impl Ledger {
             cost_usd: self.spend.own.cost_usd(),
             shared: self.shared_part(),
             files_modified: self.tree.files(),
+            more_files_modified: self.more_files(),
+            files_modified_partial: self.files_may_be_missing(),
             duration_ms: self.own_duration(at),
             limit: None,
             doubt: None,
@@ -196,6 +234,14 @@ impl Ledger {
             error: Some(error),
             earlier_tasks: self.carried.ended.clone(),
         }
+    }
+
+    fn more_files(&self) -> u32 {
+        if self.setup.edition >= Edition::Fourth { self.tree.more_files() } else { 0 }
+    }
+
+    fn files_may_be_missing(&self) -> bool {
+        self.setup.edition >= Edition::Fourth && self.tree.is_unseen()
     }
 
     /// Why the task is not verified, although it is done as far as the arbiter knows.
@@ -256,6 +302,8 @@ impl Ledger {
             cost_usd: self.spend.own.cost_usd(),
             shared: self.shared_part(),
             files_modified: self.tree.files(),
+            more_files_modified: self.more_files(),
+            files_modified_partial: self.files_may_be_missing(),
             duration_ms: self.own_duration(self.now),
             limit: if context.limited {
                 Some(LimitKind::Iterations)

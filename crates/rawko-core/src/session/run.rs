@@ -8,11 +8,12 @@ use super::open_effects::OpenEffect;
 use super::phase::{Next, Phase};
 use super::{EffectId, Event, Override, Reaction};
 use crate::agent::execution::Execution;
+use crate::facts::TreeInspection;
 use crate::machine::{Decision, MachineEffect, MachineEvent, State};
 use crate::message::ToolCall;
 use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use crate::request::ModelRequest;
-use crate::setup::Setup;
+use crate::setup::{Edition, Setup};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -105,6 +106,7 @@ impl Run {
             }
             Event::OverrideRequested { command } => self.overridden(command, &mut reaction),
             Event::CancelRequested { reason: _ } => self.feed(MachineEvent::Cancel, &mut reaction),
+            Event::FinalTreeInspected { inspection } => self.seen_at_the_end(inspection, &mut reaction),
             Event::AgentsReloaded { agents } => {
                 self.ledger.machine.set_agents(agents.keys().cloned().collect());
                 self.ledger.setup.agents.clone_from(agents);
@@ -147,7 +149,7 @@ impl Run {
                 self.ledger.spend.release(id);
             }
             EffectAnswer::ModelReplied { usage, .. } => {
-                self.ledger.failing = None;
+                self.ledger.answered_again(self.phase.execution().is_some());
                 self.ledger.settle(id, *usage, reaction);
             }
             EffectAnswer::ModelFailed { usage, .. } => {
@@ -280,6 +282,25 @@ impl Run {
         self.ledger.abandon_phase(reaction);
         self.ledger.abandon(|_| true, reaction);
         let outcome = Box::new(self.ledger.outcome(state));
+        reaction.effects.push(Effect::Finish { outcome });
+    }
+
+    /// The execution before which the tree was last kept, where the run has ended and what its last work changed is not
+    /// known.
+    pub(super) fn unseen_tree(&self) -> Option<u32> {
+        let Ledger { setup, machine, tree, .. } = &self.ledger;
+        let is_unseen = setup.edition >= Edition::Fourth && machine.state().is_final() && tree.is_unseen();
+        (is_unseen && tree.checkpoint_taken > 0).then_some(tree.checkpoint_taken)
+    }
+
+    /// The end again, now that it is known what was changed.
+    fn seen_at_the_end(&mut self, inspection: &TreeInspection, reaction: &mut Reaction) {
+        if self.unseen_tree().is_none() {
+            reaction.ignored = true;
+            return;
+        }
+        self.ledger.tree.inspected(inspection);
+        let outcome = Box::new(self.ledger.outcome(self.ledger.machine.state()));
         reaction.effects.push(Effect::Finish { outcome });
     }
 

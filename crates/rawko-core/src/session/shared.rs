@@ -55,7 +55,8 @@ impl Ledger {
     pub(super) fn before_event(&mut self, at: Timestamp) {
         self.shared.own_since.get_or_insert(at);
         if self.shared.events_left == 1 {
-            self.shared.iterations = self.machine.context().iteration_count;
+            self.shared.iterations =
+                if self.setup.edition >= Edition::Fourth { self.own_iterations() } else { self.iteration() };
         }
     }
 
@@ -79,10 +80,13 @@ impl Ledger {
         (shared.iterations > 0 || shared.usage != Usage::default()).then_some(shared)
     }
 
-    /// No process carried the run for so long: no part of its time.
+    /// No process carried the run for so long: no part of its time. A session's own part that begins only now has not been
+    /// paused: what a fork waited after its shared events was before it.
     pub(super) fn paused(&mut self, ms: u64) {
         self.spend.paused(ms);
+        let begins_now = self.setup.edition >= Edition::Fourth && self.shared.own_since == Some(self.now);
         if self.setup.edition >= Edition::Second
+            && !begins_now
             && let Some(since) = &mut self.shared.own_since
         {
             since.0 = since.0.saturating_add(ms);

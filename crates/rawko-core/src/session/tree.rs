@@ -5,6 +5,8 @@ use crate::setup::Edition;
 
 /// Files written by tools that are listed. In older journals all of them are.
 const LISTED: usize = 1_000;
+/// Tools that name every file that they write.
+const REPORTERS: &[&str] = &["Write", "Edit"];
 
 /// What is known of the tree.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,6 +19,8 @@ pub(super) struct TreeEvidence {
     written: Vec<String>,
     /// The files that the run had changed when the tree was last inspected, by path.
     changed: Vec<String>,
+    /// Whether a call that reports no files of its own has begun since then.
+    unseen: bool,
     /// The last execution before which a checkpoint was taken or tried.
     pub(super) checkpoint_tried: u32,
     /// The last execution before which a checkpoint was taken: the tree can be compared with it.
@@ -46,6 +50,22 @@ impl TreeEvidence {
         (*freshness == Freshness::Fresh).then_some(verification)
     }
 
+    /// A call of `tool` begins that may change something. Which files, some tools report themselves.
+    pub(super) fn changing(&mut self, tool: &str) {
+        self.touched();
+        self.unseen |= !REPORTERS.contains(&tool);
+    }
+
+    /// A call that may have changed something ended without a report.
+    pub(super) fn unreported(&mut self) {
+        self.unseen = true;
+    }
+
+    /// Whether `files` may leave something out, because the tree was not inspected since something may have changed it.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.unseen
+    }
+
     pub(super) fn wrote(&mut self, files: &[String], edition: Edition) {
         let most = if edition >= Edition::Third { LISTED } else { usize::MAX };
         for file in files {
@@ -59,6 +79,7 @@ impl TreeEvidence {
     pub(super) fn inspected(&mut self, inspection: &TreeInspection) {
         self.changes = Some(inspection.run.clone());
         self.changed.clone_from(&inspection.files);
+        self.unseen = false;
     }
 
     /// The files that the run changed, as far as it is known: what the tree showed, commands' work included, and what
@@ -67,6 +88,12 @@ impl TreeEvidence {
         let mut files = self.changed.clone();
         files.extend(self.written.iter().filter(|file| !self.changed.contains(file)).cloned());
         files
+    }
+
+    /// How many files the run changed besides those that `files` lists, at least.
+    pub(super) fn more_files(&self) -> u32 {
+        let all = self.changes.as_ref().map_or(0, |run| run.files);
+        all.saturating_sub(u32::try_from(self.files().len()).unwrap_or(u32::MAX))
     }
 }
 
@@ -83,5 +110,29 @@ mod tests {
             tree.wrote(&files, edition);
             assert_eq!(tree.files().len(), listed);
         }
+    }
+
+    #[test]
+    fn what_the_list_leaves_out_is_counted() {
+        let mut tree = TreeEvidence::default();
+        tree.wrote(&["ignored.txt".to_owned()], Edition::NEWEST);
+        let files = vec!["a.txt".to_owned(), "b.txt".to_owned()];
+        let run = DiffStat { files: 10, ..DiffStat::default() };
+        tree.inspected(&TreeInspection { run, files, ..TreeInspection::default() });
+        assert_eq!((tree.files().len(), tree.more_files()), (3, 7));
+    }
+
+    #[test]
+    fn what_a_command_changed_is_unseen_until_the_tree_is_inspected() {
+        let mut tree = TreeEvidence::default();
+        tree.changing("Write");
+        assert!(!tree.is_unseen(), "it says itself what it wrote");
+        tree.changing("Bash");
+        tree.changing("Edit");
+        assert!(tree.is_unseen());
+        tree.inspected(&TreeInspection::default());
+        assert!(!tree.is_unseen());
+        tree.unreported();
+        assert!(tree.is_unseen());
     }
 }

@@ -59,7 +59,13 @@ pub(crate) fn agent(name: &str, max_turns: u32) -> (String, AgentSetup) {
     };
     (
         name.into(),
-        AgentSetup { config, source: "test".into(), model: model("m"), permissions: Default::default() },
+        AgentSetup {
+            config,
+            source: "test".into(),
+            model: model("m"),
+            permissions: Default::default(),
+            confined: false,
+        },
     )
 }
 

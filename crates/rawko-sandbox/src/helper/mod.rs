@@ -14,7 +14,7 @@ mod visible;
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -23,7 +23,7 @@ use rustix::thread::{
     CapabilitySet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe,
 };
 
-use crate::control::{MAX_PLAN, Report, receive_with};
+use crate::control::{MAX_PLAN, Report, receive_with, send_with};
 use crate::plan::{Network, Plan, Wall};
 use crate::sys::{self, Side};
 
@@ -70,47 +70,68 @@ fn report(mut socket: &UnixStream, report: &Report) {
 }
 
 /// Reads the plan, and what came with it: the namespaces of an earlier command if there are some, and a descriptor to keep.
-fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>)> {
-    let mut length = [0; 4];
-    let (read, shared) = receive_with(socket, &mut length)?;
-    if read != length.len() {
+fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>, Option<OwnedFd>)> {
+    let mut head = [0; 5];
+    let (read, mut shared) = receive_with(socket, &mut head)?;
+    if read != head.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
+    let [length @ .., keeps] = head;
+    let kept = if keeps == 1 { shared.pop() } else { None };
     let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
     if length > MAX_PLAN {
         return Err(io::Error::other("the plan is too long"));
     }
     let mut plan = vec![0; length];
     socket.read_exact(&mut plan)?;
-    Ok((serde_json::from_slice(&plan)?, shared))
+    Ok((serde_json::from_slice(&plan)?, shared, kept))
 }
 
 /// The process outside: enters the namespaces, starts the first process inside, and waits for it.
 fn outer(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
-    let (plan, mut shared) = during("reading the plan", read_plan(socket))?;
-    // Open until this process ends, and the command cannot have it: it closes when the command is started.
-    let _kept = if shared.len() % 2 == 1 { shared.pop() } else { None };
+    // The last one stays open until this process ends, and the command cannot have it: it closes when the command is started.
+    let (plan, shared, _kept) = during("reading the plan", read_plan(socket))?;
     if plan.wall == Wall::Landlock {
         return subreaper::run(&plan, socket, command);
     }
     let signals = during("watching signals", sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM]))?;
+    let kinds = [LinkNameSpaceType::User, LinkNameSpaceType::Network, LinkNameSpaceType::Mount];
+    for (namespace, kind) in shared.iter().zip(kinds) {
+        during("entering a namespace", move_into_link_name_space(namespace.as_fd(), Some(kind)))?;
+    }
+    let mut made = Vec::new();
+    let mut listener = None;
     if shared.is_empty() {
         make_shared(plan.network)?;
-        network::set_up(plan.network, socket)?;
-    } else {
-        for (namespace, kind) in shared.iter().zip([LinkNameSpaceType::User, LinkNameSpaceType::Network]) {
-            let moved = move_into_link_name_space(namespace.as_fd(), Some(kind));
-            during("entering a namespace", moved)?;
-        }
-        network::tell_ready(socket, &[])?;
+        listener = network::set_up(plan.network)?;
+        made.extend([own_namespace("user")?, own_namespace("net")?]);
     }
-    drop(shared);
+    if shared.len() < kinds.len() {
+        enter(UnshareFlags::NEWNS)?;
+        // Opened while /proc is that of this process.
+        made.insert(0, own_namespace("mnt")?);
+        view::build_base(&plan)?;
+    }
+    tell_ready(socket, made.iter().map(OwnedFd::as_fd).chain(listener.as_ref().map(AsFd::as_fd)).collect())?;
+    drop((shared, made, listener));
     enter(UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS)?;
     let inside = match during("starting the first process", sys::fork())? {
         Side::Child => init::run(&plan, socket, &signals, command),
         Side::Parent(pid) => pid,
     };
     Ok(wait_for(inside, socket, &signals))
+}
+
+fn own_namespace(name: &str) -> StepResult<OwnedFd> {
+    let file = during("opening a namespace", std::fs::File::open(format!("/proc/self/ns/{name}")))?;
+    Ok(OwnedFd::from(file))
+}
+
+/// Tells the parent that the network and the base are there.
+fn tell_ready(socket: &UnixStream, descriptors: Vec<BorrowedFd<'_>>) -> StepResult<()> {
+    let mut line = during("reporting", serde_json::to_vec(&Report::Ready))?;
+    line.push(b'\n');
+    during("reporting", send_with(socket, &line, &descriptors))
 }
 
 /// Makes the namespaces that the commands of one agent share.

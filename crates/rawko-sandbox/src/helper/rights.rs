@@ -36,6 +36,9 @@ pub(super) fn give_up(plan: &Plan) -> StepResult<()> {
     drop_capabilities(plan.wall)?;
     during("forbidding new rights", set_no_new_privs(true))?;
     let status = match plan.wall {
+        // The first version of Landlock moves no file from one folder to another, which tools do all the time, and cannot
+        // be asked to.
+        Wall::Namespaces if landlock_version() < 2 => Ok(()),
         Wall::Namespaces => restrict_writing(plan).map(drop),
         Wall::Landlock => restrict_all(plan).and_then(|status| match status {
             RulesetStatus::NotEnforced => Err("this kernel has no Landlock".into()),
@@ -91,13 +94,17 @@ const NEWEST: ABI = ABI::V6;
 fn restrict_writing(plan: &Plan) -> RuleResult {
     let fixed = ["/tmp", "/var/tmp", "/dev", "/proc/self"].map(PathBuf::from);
     let writable: Vec<PathBuf> = plan
-        .view
-        .iter()
+        .steps()
         .filter_map(|step| match step {
             Step::Grant(place) | Step::Layer { folder: place, .. } | Step::Private { place, .. } => {
                 Some(place.clone())
             }
-            Step::Cover(_) | Step::Show(_) | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => None,
+            Step::Cover(_)
+            | Step::Show(_)
+            | Step::Link { .. }
+            | Step::Protect(_)
+            | Step::Pin(_)
+            | Step::Hide(_) => None,
         })
         .chain(fixed)
         .collect();
@@ -111,12 +118,12 @@ fn restrict_writing(plan: &Plan) -> RuleResult {
 fn restrict_all(plan: &Plan) -> RuleResult {
     let fixed = visible::DEVICES.map(PathBuf::from).into_iter().chain([plan.temporary.clone()]);
     let writable: Vec<PathBuf> = plan
-        .view
-        .iter()
+        .steps()
         .filter_map(|step| match step {
             Step::Grant(place) | Step::Private { content: place, .. } => Some(place.clone()),
             Step::Cover(_)
             | Step::Show(_)
+            | Step::Link { .. }
             | Step::Layer { .. }
             | Step::Protect(_)
             | Step::Pin(_)
@@ -129,7 +136,7 @@ fn restrict_all(plan: &Plan) -> RuleResult {
     if let Network::Proxy { port } = plan.network {
         rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
-    let rules = grant(rules, &visible::readable(&plan.view), AccessFs::from_read(NEWEST))?;
+    let rules = grant(rules, &visible::readable(plan.steps()), AccessFs::from_read(NEWEST))?;
     let rules = grant(rules, &writable, AccessFs::from_all(NEWEST))?;
     Ok(rules.restrict_self()?.ruleset)
 }

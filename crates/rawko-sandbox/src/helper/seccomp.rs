@@ -71,10 +71,6 @@ const NAMESPACES: [libc::c_int; 7] = [
 /// and stays allowed.
 const SOCKETS: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
 
-/// A bit that makes a system call one of the x32 interface, which no program uses.
-#[cfg(target_arch = "x86_64")]
-const X32: libc::c_long = 0x4000_0000;
-
 /// The sockets that a command may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
@@ -102,9 +98,33 @@ pub(super) fn apply(sockets: Sockets) -> Result<(), Box<dyn std::error::Error>> 
         let action = SeccompAction::Errno(u32::try_from(errno)?);
         Ok(SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?.try_into()?)
     };
+    #[cfg(target_arch = "x86_64")]
+    apply_filter(&no_x32())?;
     apply_filter(&refuse(unknown, libc::ENOSYS)?)?;
     apply_filter(&refuse(refused(sockets)?, libc::EPERM)?)?;
     Ok(())
+}
+
+/// Refuses the system calls of the x32 interface, which no program uses. They have numbers of their own, so no other filter
+/// knows them.
+#[cfg(target_arch = "x86_64")]
+fn no_x32() -> BpfProgram {
+    /// Set in the number of every such call.
+    const X32: u32 = 0x4000_0000;
+    let step = |code: u32, jf, k| {
+        // The codes are below 256.
+        #[allow(clippy::cast_possible_truncation)]
+        let code = code as u16;
+        seccompiler::sock_filter { code, jt: 0, jf, k }
+    };
+    let refusal = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    vec![
+        // The number is the first field.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, X32),
+        step(libc::BPF_RET | libc::BPF_K, 0, refusal),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ]
 }
 
 fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
@@ -150,10 +170,5 @@ fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
     // Typing into a terminal.
     let equals = |value: u64| SeccompRule::new(vec![Condition::new(1, Length::Dword, Is::Eq, value)?]);
     rules.insert(libc::SYS_ioctl, vec![equals(libc::TIOCSTI)?, equals(libc::TIOCLINUX)?]);
-    #[cfg(target_arch = "x86_64")]
-    {
-        let all: Vec<i64> = rules.keys().copied().chain([libc::SYS_clone3, libc::SYS_ptrace]).collect();
-        rules.extend(all.into_iter().map(|call| (call | X32, Vec::new())));
-    }
     Ok(rules)
 }

@@ -23,7 +23,7 @@ use rustix::process::{
 };
 
 use super::init::{GRACE, command_of};
-use super::{FAILED, StepResult, during, network, report, rights};
+use super::{FAILED, StepResult, during, report, rights, tell_ready};
 use crate::control::{END_NOW, Report};
 use crate::plan::{Plan, Step};
 use crate::sys::{self, Side};
@@ -38,7 +38,7 @@ pub(super) fn run(plan: &Plan, socket: &UnixStream, command: &[OsString]) -> Ste
     let signals = during("watching signals", signals)?;
     during("collecting orphans", set_child_subreaper(Some(getpid())))?;
     link_tools(plan);
-    network::tell_ready(socket, &[])?;
+    tell_ready(socket, Vec::new())?;
     let first = match during("starting a process", sys::fork())? {
         Side::Child => {
             let what = become_command(plan, command).err().unwrap_or_default();
@@ -75,21 +75,21 @@ fn own_place(plan: &Plan, value: &OsStr) -> Option<PathBuf> {
     let path = Path::new(value);
     // Not a list of folders.
     let is_one = path.is_absolute() && !value.as_encoded_bytes().contains(&b':');
-    plan.view.iter().rev().filter(|_| is_one).find_map(|step| match step {
+    plan.steps().rev().filter(|_| is_one).find_map(|step| match step {
         Step::Private { place, content } => Some(content.join(path.strip_prefix(place).ok()?)),
         Step::Show(place) | Step::Grant(place) | Step::Layer { folder: place, .. } => {
             path.starts_with(place).then(|| path.to_owned())
         }
-        Step::Cover(_) | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => None,
+        Step::Cover(_) | Step::Link { .. } | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => None,
     })
 }
 
 /// Puts links into private folders that lead to what is shown there. Only at their top: further down, a command may have
 /// made a link that leads out.
 fn link_tools(plan: &Plan) {
-    for step in &plan.view {
+    for step in plan.steps() {
         let Step::Private { place, content } = step else { continue };
-        for step in &plan.view {
+        for step in plan.steps() {
             if let Step::Show(shown) | Step::Layer { folder: shown, .. } = step
                 && shown.parent() == Some(place)
                 && let Some(name) = shown.file_name()

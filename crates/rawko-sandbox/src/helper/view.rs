@@ -34,32 +34,26 @@ struct Held {
     place: PathBuf,
 }
 
-/// Builds it.
-pub(super) fn build(plan: &Plan) -> StepResult<()> {
+/// Builds what all commands with this base see, in the mount namespace of this process.
+pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     during("separating the mounts", mount_change("/", private))?;
-    let steps = plan.view.iter().map(hold).collect::<StepResult<Vec<_>>>()?;
+    let steps = plan.base.iter().map(hold).collect::<StepResult<Vec<_>>>()?;
     let devices = DEVICES.iter().map(|name| Path::new("/dev").join(name)).filter(|path| path.exists());
     let devices = devices.map(|path| take_hold(&path)).collect::<StepResult<Vec<_>>>()?;
     let kept = KEPT_OF_RUN.iter().map(Path::new).filter(|path| path.is_dir());
     let kept = kept.map(take_hold).collect::<StepResult<Vec<_>>>()?;
     let temporary = [Path::new("/tmp"), Path::new("/var/tmp")].into_iter().filter(|path| path.is_dir());
     let temporary = temporary
-        .map(|place| Ok(Held { mount: clone_tree(&plan.temporary)?, place: place.to_owned() }))
+        .map(|place| {
+            let mount = clone_tree(&plan.temporary)?;
+            set_attributes(&mount, NO_SETUID, place)?;
+            Ok(Held { mount, place: place.to_owned() })
+        })
         .collect::<StepResult<Vec<_>>>()?;
 
     let root = set_mount_attributes(CWD, Path::new("/"), READ_ONLY | NO_SETUID, 0, true);
     during("making the file system read-only", root)?;
-    during(
-        "mounting /proc",
-        mount(
-            "proc",
-            "/proc",
-            "proc",
-            MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
-            None,
-        ),
-    )?;
     let mut covers = Vec::new();
     if Path::new("/run").is_dir() {
         cover(Path::new("/run"), &mut covers)?;
@@ -67,16 +61,15 @@ pub(super) fn build(plan: &Plan) -> StepResult<()> {
     }
     temporary.into_iter().try_for_each(put)?;
     own_devices(devices)?;
-    for (step, held) in plan.view.iter().zip(steps) {
+    for (step, held) in plan.base.iter().zip(steps) {
         match (step, held) {
             (Step::Cover(place), _) => cover(place, &mut covers)?,
-            (Step::Hide(place), _) => hide(place)?,
-            (Step::Pin(place), _) => put(take_hold(place)?)?,
-            (Step::Protect(place), _) => {
-                let held = take_hold(place)?;
-                read_only(&held.mount, place)?;
-                put(held)?;
+            (Step::Link { place, target }, _) => link(place, target)?,
+            (Step::Pin(place), _) => {
+                make_folder(place)?;
+                narrow(step)?;
             }
+            (Step::Hide(_) | Step::Protect(_), _) => narrow(step)?,
             (Step::Show(place), Some(held)) => {
                 read_only(&held.mount, place)?;
                 put(held)?;
@@ -91,6 +84,49 @@ pub(super) fn build(plan: &Plan) -> StepResult<()> {
         during(format!("closing {}", place.display()), result)?;
     }
     Ok(())
+}
+
+/// Changes a copy of the base into what one command sees.
+pub(super) fn build(plan: &Plan) -> StepResult<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    during("mounting /proc", mount("proc", "/proc", "proc", flags, None))?;
+    if has_own_pid_max() {
+        // Holds root too, whom the limit of processes does not. What the kernel reserves cannot be taken away.
+        let most = plan.max_processes.max(LEAST_PID_MAX).to_string();
+        during("limiting the processes", fs::write("/proc/sys/kernel/pid_max", most))?;
+    }
+    during("closing /proc", set_mount_attributes(CWD, Path::new("/proc"), READ_ONLY, 0, false))?;
+    plan.view.iter().try_for_each(narrow)
+}
+
+/// The kernel's least `pid_max`.
+const LEAST_PID_MAX: u64 = 301;
+
+/// Whether each process namespace has a `pid_max` of its own, since Linux 6.14. Before, there is one for the whole machine.
+fn has_own_pid_max() -> bool {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= (6, 14))
+}
+
+/// Takes something away from what is seen.
+fn narrow(step: &Step) -> StepResult<()> {
+    match step {
+        Step::Hide(place) => hide(place),
+        Step::Pin(place) => put(take_hold(place)?),
+        Step::Protect(place) => {
+            let held = take_hold(place)?;
+            read_only(&held.mount, place)?;
+            put(held)
+        }
+        Step::Cover(place)
+        | Step::Show(place)
+        | Step::Grant(place)
+        | Step::Layer { folder: place, .. }
+        | Step::Private { place, .. }
+        | Step::Link { place, .. } => Err(format!("{} belongs to the base", place.display())),
+    }
 }
 
 /// Takes hold of what a step shows, before anything is covered.
@@ -110,7 +146,7 @@ fn hold(step: &Step) -> StepResult<Option<Held>> {
             set_attributes(&mount, NO_SETUID, place)?;
             Ok(Some(Held { mount, place: place.clone() }))
         }
-        Step::Cover(_) | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => Ok(None),
+        Step::Cover(_) | Step::Link { .. } | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => Ok(None),
     }
 }
 
@@ -131,11 +167,15 @@ fn layer(folder: &Path, changes: &Path) -> io::Result<OwnedFd> {
     let (upper, work) = (changes.join("upper"), changes.join("work"));
     fs::create_dir_all(&upper)?;
     fs::create_dir_all(&work)?;
+    // Left by an earlier mount that was volatile, and refused by the next.
+    let _ = fs::remove_dir_all(work.join("work/incompat"));
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(context.as_fd(), "lowerdir", folder)?;
     fsconfig_set_string(context.as_fd(), "upperdir", &upper)?;
     fsconfig_set_string(context.as_fd(), "workdir", &work)?;
     fsconfig_set_flag(context.as_fd(), "userxattr")?;
+    // Without it, the end of the mount writes out all that anybody has changed on the disk.
+    fsconfig_set_flag(context.as_fd(), "volatile")?;
     fsconfig_create(context.as_fd())?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
@@ -160,6 +200,24 @@ fn cover(place: &Path, covers: &mut Vec<Held>) -> StepResult<()> {
     attach(&mount, place)?;
     covers.push(Held { mount, place: place.to_owned() });
     Ok(())
+}
+
+fn link(place: &Path, target: &Path) -> StepResult<()> {
+    if fs::symlink_metadata(place).is_ok() {
+        return Ok(());
+    }
+    let above = place.parent().unwrap_or(place);
+    let made = fs::create_dir_all(above).and_then(|()| symlink(target, place));
+    during(format!("linking {}", place.display()), made)
+}
+
+/// Makes a folder if it is missing. A link in its place could lead what is mounted below to somewhere else.
+fn make_folder(place: &Path) -> StepResult<()> {
+    match fs::symlink_metadata(place) {
+        Ok(kind) if kind.is_dir() => Ok(()),
+        Ok(_) => Err(format!("{} was replaced by something that is no folder", place.display())),
+        Err(_) => during(format!("making {}", place.display()), fs::create_dir(place)),
+    }
 }
 
 /// Empties a file or a folder.

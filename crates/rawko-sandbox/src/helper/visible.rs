@@ -25,11 +25,11 @@ enum Sight {
 }
 
 /// The outermost places that may be read, those that may be written included.
-pub(super) fn readable(view: &[Step]) -> Vec<PathBuf> {
+pub(super) fn readable<'a>(view: impl Iterator<Item = &'a Step>) -> Vec<PathBuf> {
     let mut marks: Vec<(&Path, Sight)> = vec![(Path::new("/"), Sight::Readable)];
     marks.extend(COVERED.map(|place| (Path::new(place), Sight::Hidden)));
     marks.extend(DEVICES.iter().chain(&KEPT).map(|place| (Path::new(*place), Sight::Readable)));
-    marks.extend(view.iter().filter_map(mark));
+    marks.extend(view.filter_map(mark));
     let mut found = Vec::new();
     collect(Path::new("/"), &marks, &mut found);
     found
@@ -41,7 +41,7 @@ fn mark(step: &Step) -> Option<(&Path, Sight)> {
         // Without a layer, a folder can only be read.
         Step::Show(place) | Step::Layer { folder: place, .. } => Some((place, Sight::Readable)),
         Step::Grant(place) => Some((place, Sight::Writable)),
-        Step::Protect(_) | Step::Pin(_) => None,
+        Step::Link { .. } | Step::Protect(_) | Step::Pin(_) => None,
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
     /// Whether `path` lies in something that may be read.
     #[track_caller]
     fn check(view: &[Step], path: &Path, is_readable: bool) {
-        let found = readable(view);
+        let found = readable(view.iter());
         assert_eq!(
             found.iter().any(|place| path.starts_with(place)),
             is_readable,

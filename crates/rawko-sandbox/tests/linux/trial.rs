@@ -44,7 +44,8 @@ impl Trial {
         let plan = Plan {
             wall: Wall::Namespaces,
             directory: project.clone(),
-            view: vec![Step::Grant(project)],
+            base: vec![Step::Grant(project)],
+            view: Vec::new(),
             temporary: folder.path().join("temporary"),
             network: Network::Own,
             input: Vec::new(),
@@ -70,6 +71,11 @@ impl Trial {
         fs::write(&file, content).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         file
+    }
+
+    /// Lays an empty folder over `covered`, and shows `shown` in it.
+    pub(super) fn covers_and_shows(&mut self, covered: &Path, shown: &Path) {
+        self.plan.base.splice(0..0, [Step::Cover(covered.to_owned()), Step::Show(shown.to_owned())]);
     }
 
     pub(super) fn run(&self, script: &str) -> Ended {
@@ -100,7 +106,7 @@ impl Trial {
         drop(command);
         control.send(&self.plan, shared, None).unwrap();
         let first = control.report().unwrap();
-        let shared = control.take_shared().map(|(shared, _)| shared);
+        let shared = control.take_shared(&self.plan, shared).unwrap().map(|(shared, _)| shared);
         let report = first.filter(|report| *report != Report::Ready);
         Running { child, control: Some(control), shared, report, output }
     }

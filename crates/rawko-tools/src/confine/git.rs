@@ -3,6 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::regular::text_of;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+
+/// Longest file that names a folder.
+const LONGEST_NAME: u64 = 64 * 1024;
+
 /// Files and folders of a repository that name programs: read-only for every command.
 const DECIDING: [&str; 5] = ["commondir", "config", "config.worktree", "hooks", "info/attributes"];
 
@@ -27,14 +33,13 @@ fn folders_of(dot_git: &Path) -> Vec<PathBuf> {
     if dot_git.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
         return if looks_bare(dot_git) { vec![dot_git.to_owned()] } else { Vec::new() };
     }
-    let text = fs::read_to_string(dot_git).unwrap_or_default();
+    let text = text_of(dot_git, LONGEST_NAME).unwrap_or_default();
     let named = text
         .strip_prefix("gitdir:")
         .map(str::trim)
         .and_then(|named| dot_git.parent().map(|top| top.join(named)));
     let Some(own) = named.and_then(|named| real(&named)) else { return Vec::new() };
-    let back =
-        fs::read_to_string(own.join("gitdir")).ok().and_then(|back| fs::canonicalize(back.trim()).ok());
+    let back = text_of(&own.join("gitdir"), LONGEST_NAME).and_then(|back| fs::canonicalize(back.trim()).ok());
     let common = own.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent);
     match common {
         Some(common) if back == fs::canonicalize(dot_git).ok() && back.is_some() && looks_bare(common) => {
@@ -46,8 +51,57 @@ fn folders_of(dot_git: &Path) -> Vec<PathBuf> {
 
 /// What must stay as it is in a folder of a repository, those of submodules included.
 pub(super) fn deciding(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        DECIDING.iter().map(|name| folder.join(name)).filter(|path| is_there(path)).collect();
+    let all = with_inner(folder).into_iter().flat_map(|folder| DECIDING.map(|name| folder.join(name)));
+    all.filter(|path| is_there(path)).collect()
+}
+
+/// What git would obey and is not there.
+#[derive(Debug, Default)]
+pub(super) struct Absent(Vec<(PathBuf, &'static str)>);
+
+/// What is not there now in the folders of a repository. A command may create files beside those that are protected, and
+/// nothing can be mounted where nothing is.
+pub(super) fn absent(repository: &Repository) -> Absent {
+    let all = repository.folders.iter().flat_map(|folder| with_inner(folder));
+    let all = all.flat_map(|folder| DECIDING.map(|name| (folder.clone(), name)));
+    let is_absent = |(folder, name): &(PathBuf, &str)| {
+        let path = folder.join(name);
+        let is_through_link = path.parent().is_some_and(|above| above != folder && above.is_symlink());
+        path.symlink_metadata().is_err() && !is_through_link
+    };
+    Absent(all.filter(is_absent).collect())
+}
+
+impl Absent {
+    /// Removes what is there by now. What cannot be removed stays.
+    pub(super) fn remove(&self) {
+        for (folder, name) in &self.0 {
+            match name.split_once('/') {
+                // The folder is the command's, and may be a link by now.
+                Some((above, _)) if folder.join(above).is_symlink() => {
+                    let _ = fs::remove_file(folder.join(above));
+                }
+                Some((above, leaf)) => {
+                    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    let opened = openat(rustix::fs::CWD, folder.join(above), flags, Mode::empty());
+                    let _ = opened.and_then(|above| unlinkat(above, leaf, AtFlags::empty()));
+                }
+                None => {
+                    let path = folder.join(name);
+                    match path.symlink_metadata() {
+                        Ok(kind) if kind.is_dir() => drop(fs::remove_dir_all(&path)),
+                        Ok(_) => drop(fs::remove_file(&path)),
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The folder of a repository, and those of its submodules and linked work trees.
+fn with_inner(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![folder.to_owned()];
     for inner in ["modules", "worktrees"] {
         repositories_below(&folder.join(inner), MAX_DEPTH, &mut found);
     }
@@ -63,7 +117,7 @@ fn repositories_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
         entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
     {
         if entry.path().join("HEAD").is_file() {
-            found.extend(deciding(&entry.path()));
+            found.extend(with_inner(&entry.path()));
         } else if depth > 0 {
             repositories_below(&entry.path(), depth - 1, found);
         }

@@ -99,11 +99,12 @@ pub(super) fn try_out(helper: &Path, private: &PrivateFolders) -> Result<Offer, 
         .map(|()| Offer { without_namespaces: Some(why), layers: false })
 }
 
-fn trial(helper: &Path, own: &OwnFolders, wall: Wall, view: Vec<Step>) -> Result<(), Shortage> {
+fn trial(helper: &Path, own: &OwnFolders, wall: Wall, base: Vec<Step>) -> Result<(), Shortage> {
     let plan = Plan {
         wall,
         directory: PathBuf::from("/"),
-        view,
+        base,
+        view: Vec::new(),
         temporary: own.temporary.clone(),
         network: Network::Own,
         input: Vec::new(),

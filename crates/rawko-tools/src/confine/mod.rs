@@ -23,7 +23,7 @@ use rawko_sandbox::{Control, Network, Plan, Report, Shared, Wall, landlock_versi
 
 use crate::access::FileAccess;
 
-use git::Repository;
+use git::{Absent, Repository};
 pub use machine::{Offer, Shortage};
 use places::Places;
 use private::PrivateFolders;
@@ -45,7 +45,7 @@ struct RunSandbox {
     offer: Offer,
     places: Places,
     private: PrivateFolders,
-    survey: Mutex<Option<Survey>>,
+    survey: Mutex<Option<Arc<Survey>>>,
     /// The project's repository, as it was before the first command.
     repository: Option<Repository>,
     /// The network of each agent's commands, by its name.
@@ -159,20 +159,26 @@ impl Sandbox {
         }
         // Held until the first command of an agent has made its network, so that the second finds it.
         let mut networks = self.networks();
+        let known = networks.get(who).map(|network| Arc::clone(&network.shared));
         if let Some(network) = networks.get(who) {
             hosts.clone_into(&mut network.hosts.lock().unwrap_or_else(PoisonError::into_inner));
-            let shared = Arc::clone(&network.shared);
-            drop(networks);
-            return control.send(plan, Some(&shared), keeps);
         }
-        control.send(plan, None, keeps)?;
+        if let Some(shared) = known.as_deref().filter(|shared| shared.has_base_of(plan)) {
+            drop(networks);
+            return control.send(plan, Some(shared), keeps);
+        }
+        control.send(plan, known.as_deref(), keeps)?;
         match control.report()? {
             Some(Report::Failed { what }) => {
                 return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
             }
             Some(Report::Ready | Report::Ended { .. }) | None => {}
         }
-        if let Some((shared, listener)) = control.take_shared() {
+        if let Some((shared, listener)) = control.take_shared(plan, known.as_deref())? {
+            if let Some(network) = networks.get_mut(who) {
+                network.shared = Arc::new(shared);
+                return Ok(());
+            }
             let granted: Hosts = Arc::new(Mutex::new(hosts.to_owned()));
             let proxy = listener.map(|listener| Proxy::start(listener, Arc::clone(&granted))).transpose()?;
             let network = AgentNetwork { shared: Arc::new(shared), hosts: granted, _proxy: proxy };
@@ -207,11 +213,40 @@ impl Sandbox {
     }
 }
 
+/// The line to the helper of a command that runs. When it is dropped, the command has ended, and what it has made in the
+/// repository to decide what git runs is removed.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    control: Control,
+    absent: Absent,
+}
+
+impl Watched {
+    /// The next report; `None` once all processes of the command have ended.
+    pub(crate) fn report(&mut self) -> io::Result<Option<Report>> {
+        self.control.report()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // A command that was killed has processes for another moment.
+        while let Ok(Some(_)) = self.control.report() {}
+        self.absent.remove();
+    }
+}
+
 impl Confined {
+    /// Watches over a command that is about to begin.
+    pub(crate) fn watch(&self, control: Control) -> Watched {
+        let repository = self.sandbox.0.repository.as_ref();
+        Watched { control, absent: repository.map(git::absent).unwrap_or_default() }
+    }
+
     /// Has a helper that was started begin with the command.
-    pub(crate) fn begin(&self, control: &mut Control, plan: &Plan) -> io::Result<()> {
+    pub(crate) fn begin(&self, watched: &mut Watched, plan: &Plan) -> io::Result<()> {
         let hosts = self.permissions.net.as_deref().unwrap_or_default();
-        self.sandbox.begin(control, plan, &self.who, hosts)
+        self.sandbox.begin(&mut watched.control, plan, &self.who, hosts)
     }
 
     /// The plan for one command.
@@ -223,12 +258,17 @@ impl Confined {
         let who =
             if wall == Wall::Landlock { format!("{} without mounts", self.who) } else { self.who.clone() };
         let own = if self.lasts { run.private.of(&who)? } else { run.private.once()? };
-        let (_, has_patterns) = access.denied_places();
+        let (denied, has_patterns) = access.denied_places();
+        // Their other names have to be looked for.
+        let has_links = denied.iter().any(|path| view::file_with_links(path).is_some());
+        // What an agent leaves in a cache does not decide about its work.
+        let caches = self.permissions.caches.as_deref().filter(|_| self.lasts).unwrap_or_default();
+        let shared = run.places.shared(caches).map_err(io::Error::other)?;
         let survey = {
             let mut last = run.survey.lock().unwrap_or_else(PoisonError::into_inner);
-            Survey::renewed(&mut last, access.root(), has_patterns)
+            Survey::renewed(&mut last, access.root(), has_patterns || has_links)
         };
-        if survey.is_cut && has_patterns {
+        if survey.is_cut && (has_patterns || has_links) {
             return Err(io::Error::other(
                 "the project has too many files to find those that match the patterns of permissions.deny: \
                  list the paths instead",
@@ -245,12 +285,15 @@ impl Confined {
                 .filter(|repository| access.root().starts_with(&repository.top)),
             also: &self.also,
             layered: &self.layered,
+            shared: &shared,
             can_layer: run.offer.layers,
         };
+        let (base, view) = builder.steps();
         Ok(Plan {
             wall,
             directory: std::fs::canonicalize(directory)?,
-            view: builder.steps(),
+            base,
+            view,
             temporary: own.temporary.clone(),
             network: self.sandbox.network(&self.who, self.permissions.net.as_deref().unwrap_or_default())?,
             input: input.to_owned(),

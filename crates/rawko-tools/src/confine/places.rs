@@ -4,47 +4,74 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Folders of the home that hold toolchains: shown.
-const TOOLCHAINS: [&str; 21] = [
+const TOOLCHAINS: [&str; 39] = [
     ".asdf",
     ".bun",
+    ".config/git",
     ".deno",
+    ".dotnet",
+    ".elan",
+    ".fnm",
     ".ghcup",
+    ".goenv",
     ".jdks",
+    ".jenv",
+    ".juliaup",
     ".local/bin",
     ".local/lib",
+    ".local/pipx",
+    ".local/share/fnm",
     ".local/share/mise",
+    ".local/share/pipx",
     ".local/share/uv",
     ".local/share/virtualenvs",
     ".nix-profile",
+    ".nodenv",
     ".nvm",
     ".opam",
+    ".pixi",
     ".pyenv",
     ".rbenv",
     ".rustup",
+    ".rvm",
     ".sdkman",
     ".stack",
+    ".swiftly",
     ".volta",
-    ".config/git",
+    "anaconda3",
+    "mambaforge",
     "miniconda3",
+    "miniforge3",
+    "n",
+    "sdk",
 ];
 /// Files of the home that tools read and that hold no secret.
 const SETTINGS: [&str; 1] = [".gitconfig"];
 /// Folders of the home that hold caches: shown, and changes are kept apart.
-const CACHES: [&str; 19] = [
+const CACHES: [&str; 28] = [
     ".bundle",
+    ".cache/Cypress",
+    ".cache/ccache",
+    ".cache/coursier",
     ".cache/deno",
     ".cache/go-build",
+    ".cache/golangci-lint",
     ".cache/ms-playwright",
     ".cache/node",
     ".cache/pip",
     ".cache/pnpm",
+    ".cache/pre-commit",
     ".cache/pypoetry",
+    ".cache/sccache",
     ".cache/uv",
     ".cache/yarn",
+    ".cache/zig",
     ".cargo",
+    ".ccache",
     ".gem",
     ".gradle",
     ".ivy2",
+    ".julia",
     ".local/share/pnpm",
     ".m2",
     ".npm",
@@ -63,7 +90,7 @@ const SECRETS: [&str; 8] = [
     ".bundle/config",
 ];
 /// Variables that name a toolchain.
-const TOOLCHAIN_VARIABLES: [&str; 10] = [
+const TOOLCHAIN_VARIABLES: [&str; 11] = [
     "CONDA_PREFIX",
     "GOROOT",
     "JAVA_HOME",
@@ -73,6 +100,7 @@ const TOOLCHAIN_VARIABLES: [&str; 10] = [
     "RBENV_ROOT",
     "RUSTUP_HOME",
     "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
     "VIRTUAL_ENV",
 ];
 /// Variables that name a cache.
@@ -109,6 +137,10 @@ pub(super) struct Places {
     pub(super) home: Option<PathBuf>,
     pub(super) toolchains: Vec<PathBuf>,
     pub(super) caches: Vec<PathBuf>,
+    /// Caches that this machine may have, as they are spelt.
+    known_caches: Vec<PathBuf>,
+    /// Links that lead to toolchains and caches, and where they lead.
+    pub(super) links: Vec<(PathBuf, PathBuf)>,
     pub(super) covered: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
 }
@@ -119,25 +151,36 @@ impl Places {
             |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute()).and_then(real);
         let home = folder("HOME").filter(|home| home.is_dir() && home.parent().is_some());
         let of_home = |names: &[&str]| -> Vec<PathBuf> {
-            let paths = home.iter().flat_map(|home| names.iter().map(|name| home.join(name)));
-            paths.filter(|path| path.exists()).collect()
+            home.iter().flat_map(|home| names.iter().map(|name| home.join(name))).collect()
         };
-        let mut toolchains = of_home(&TOOLCHAINS);
-        toolchains.extend(of_home(&SETTINGS));
-        toolchains.extend(TOOLCHAIN_VARIABLES.iter().filter_map(|name| folder(name)));
+        let of_variables = |names: &[&str]| -> Vec<PathBuf> {
+            let values = names.iter().filter_map(|name| variable(name)).map(PathBuf::from);
+            values.filter(|path| path.is_absolute()).collect()
+        };
+        // What people keep elsewhere and link to is shown where it is, and the link is made again.
+        let mut links = Vec::new();
+        let mut find = |paths: Vec<PathBuf>| -> Vec<PathBuf> {
+            let found = paths.into_iter().filter_map(|path| Some((real(path.clone())?, path)));
+            let found = found.inspect(|(real, path)| {
+                if real != path {
+                    links.push((path.clone(), real.clone()));
+                }
+            });
+            found.map(|(real, _)| real).collect()
+        };
+        let mut toolchains = find(of_home(&TOOLCHAINS));
+        toolchains.extend(find(of_home(&SETTINGS)));
+        toolchains.extend(find(of_variables(&TOOLCHAIN_VARIABLES)));
         let path = variable("PATH").unwrap_or_default();
-        let programs = std::env::split_paths(&path).filter(|path| path.is_absolute()).filter_map(real);
-        // Whose folder holds everything is no toolchain.
-        let is_whole =
-            |path: &Path| path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(path));
-        toolchains.extend(programs.map(|folder| {
-            let around = toolchain_of(&folder);
-            if is_whole(around) { folder } else { around.to_owned() }
-        }));
+        let programs = find(std::env::split_paths(&path).filter(|path| path.is_absolute()).collect());
+        toolchains.extend(programs.iter().map(|folder| toolchain_of(folder, home.as_deref()).to_owned()));
         // A file of certificates lies in a folder of its own kind.
-        toolchains.extend(folder("SSL_CERT_FILE"));
-        let mut caches = of_home(&CACHES);
-        caches.extend(CACHE_VARIABLES.iter().filter_map(|name| folder(name)));
+        toolchains.extend(find(of_variables(&["SSL_CERT_FILE"])));
+        let mut known_caches = of_home(&CACHES);
+        known_caches.extend(of_variables(&CACHE_VARIABLES));
+        let mut caches = find(known_caches.clone());
+        links.sort();
+        links.dedup();
         let existing = |names: &[&str]| -> Vec<PathBuf> {
             names
                 .iter()
@@ -146,32 +189,62 @@ impl Places {
                 .collect()
         };
         let mut hidden = existing(&HIDDEN);
-        hidden.extend(of_home(&SECRETS));
+        hidden.extend(of_home(&SECRETS).into_iter().filter_map(real));
         hidden.extend(host_keys());
+        // Whose folder holds everything is no toolchain.
+        let is_whole = |path: &PathBuf| {
+            path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(path))
+        };
         toolchains.retain(|path| !is_whole(path));
         caches.retain(|path| !is_whole(path));
         caches.sort();
         caches.dedup();
         toolchains.sort();
         toolchains.dedup();
-        Self { covered: existing(&COVERED), home, toolchains, caches, hidden }
+        Self { covered: existing(&COVERED), home, toolchains, caches, known_caches, links, hidden }
+    }
+
+    /// The folders that `permissions.caches` shares, as far as they are there.
+    ///
+    /// # Errors
+    /// If an entry is no cache.
+    pub(super) fn shared(&self, entries: &[String]) -> Result<Vec<PathBuf>, String> {
+        let mut shared = Vec::new();
+        for entry in entries {
+            let spelt = match (entry.strip_prefix("~/"), &self.home) {
+                (Some(rest), Some(home)) => home.join(rest),
+                (Some(_) | None, _) => PathBuf::from(entry),
+            };
+            let is_in = |caches: &[PathBuf], path: &Path| caches.iter().any(|cache| path.starts_with(cache));
+            match real(spelt.clone()) {
+                Some(path) if is_in(&self.caches, &path) && path.is_dir() => shared.push(path),
+                None if is_in(&self.known_caches, &spelt) => {}
+                Some(_) | None => {
+                    return Err(format!(
+                        "permissions.caches names `{entry}`, which is no cache that rawko knows: grant the folder with \
+                         permissions.write instead"
+                    ));
+                }
+            }
+        }
+        Ok(shared)
     }
 }
 
 /// The toolchain that a folder of programs belongs to: the folder around `bin`, unless that holds other things too.
-fn toolchain_of(programs: &Path) -> &Path {
+fn toolchain_of<'a>(programs: &'a Path, home: Option<&Path>) -> &'a Path {
     let is_programs =
         programs.file_name().is_some_and(|name| name == "bin" || name == "sbin" || name == "shims");
     match programs.parent() {
-        Some(around) if is_programs && !is_shared(around) => around,
+        Some(around) if is_programs && !is_shared(around, home) => around,
         Some(_) | None => programs,
     }
 }
 
 /// Whether a folder is a home, or one that programs of all kinds share.
-fn is_shared(folder: &Path) -> bool {
-    let is_home =
-        folder.parent().is_none_or(|parent| parent == Path::new("/home") || parent == Path::new("/"));
+fn is_shared(folder: &Path, home: Option<&Path>) -> bool {
+    let is_home = home == Some(folder)
+        || folder.parent().is_none_or(|parent| parent == Path::new("/home") || parent == Path::new("/"));
     is_home || folder.ends_with(".local")
 }
 

@@ -3,6 +3,7 @@
 //! What tools keep at home lasts from run to run, apart for each project and each agent: what one agent leaves there must
 //! not decide what another agent's command, or a verification, does. Temporary files last as long as the run.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -55,9 +56,11 @@ impl PrivateFolders {
 
     /// The folders of one agent, made if they are missing.
     pub(super) fn of(&self, who: &str) -> io::Result<OwnFolders> {
-        let run = self.place.join(folder_name(who));
-        let lasting =
-            self.lasting.as_ref().map_or_else(|| run.clone(), |lasting| lasting.join(folder_name(who)));
+        let run = self.place.join(folder_name(who.as_ref()));
+        let lasting = self
+            .lasting
+            .as_ref()
+            .map_or_else(|| run.clone(), |lasting| lasting.join(folder_name(who.as_ref())));
         OwnFolders::make(&lasting, &run)
     }
 
@@ -85,16 +88,18 @@ impl OwnFolders {
 
     /// Where the changes to `folder` are kept.
     pub(super) fn changes(among: &Path, folder: &Path) -> Option<PathBuf> {
-        let changes = among.join(folder_name(&folder.to_string_lossy()));
+        let changes = among.join(folder_name(folder.as_os_str()));
         make(&changes).ok().map(|()| changes)
     }
 }
 
 /// A name for a folder that any text gets as its own.
-fn folder_name(text: &str) -> String {
-    let readable: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let end: String = readable.chars().rev().take(24).collect::<Vec<_>>().into_iter().rev().collect();
-    format!("{}-{}", end.trim_matches('-'), hex::encode(&Sha256::digest(text)[..6]))
+fn folder_name(text: &OsStr) -> String {
+    let bytes = text.as_encoded_bytes();
+    let end = bytes.iter().skip(bytes.len().saturating_sub(24));
+    let readable: String =
+        end.map(|byte| if byte.is_ascii_alphanumeric() { char::from(*byte) } else { '-' }).collect();
+    format!("{}-{}", readable.trim_matches('-'), hex::encode(&Sha256::digest(bytes)[..6]))
 }
 
 fn make(folder: &Path) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! Computes what one command sees.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rawko_sandbox::Step;
@@ -10,6 +11,35 @@ use super::places::{Places, neighbourhood};
 use super::private::OwnFolders;
 use super::survey::Survey;
 use crate::access::FileAccess;
+
+/// What no command sees of a home that is granted as a whole: keys, passwords, accounts.
+const PRIVATE: [&str; 25] = [
+    ".aws",
+    ".azure",
+    ".cargo/credentials.toml",
+    ".claude.json",
+    ".codex",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/google-chrome",
+    ".config/hub",
+    ".config/rawko",
+    ".docker/config.json",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".local/state/rawko",
+    ".mozilla",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".ssh",
+    ".terraform.d/credentials.tfrc.json",
+    ".vault-token",
+];
 
 /// What the view depends on.
 pub(super) struct Builder<'a> {
@@ -22,26 +52,63 @@ pub(super) struct Builder<'a> {
     pub(super) also: &'a [PathBuf],
     /// Folders that it may change for itself.
     pub(super) layered: &'a [PathBuf],
+    /// Caches of the user that the command changes.
+    pub(super) shared: &'a [PathBuf],
     /// Whether this machine has file systems in layers.
     pub(super) can_layer: bool,
 }
 
 impl Builder<'_> {
-    /// The steps, in order.
-    pub(super) fn steps(&self) -> Vec<Step> {
+    /// The steps in order: those of the base, and those of one command.
+    pub(super) fn steps(&self) -> (Vec<Step>, Vec<Step>) {
         let root = self.access.root();
         let top = self.repository.map_or(root, |repository| repository.top.as_path());
-        let mut steps = self.surroundings(top);
-        self.project(top, &mut steps);
+        let mut base = self.surroundings(top);
+        let mut shown = Vec::new();
+        self.project(top, &mut shown);
         let mut kept = Vec::new();
         if let Some(repository) = self.repository {
-            self.repository(repository, &mut kept);
+            self.repository(repository, &mut shown, &mut kept);
         }
+        base.extend(shown);
+        self.hold_home(&mut base);
         self.protected(&mut kept);
         self.hidden(&mut kept);
-        steps.extend(self.pins(&kept).into_iter().map(Step::Pin));
-        steps.extend(kept);
-        steps
+        let mut view: Vec<Step> = self.pins(&kept).into_iter().map(Step::Pin).collect();
+        view.extend(kept);
+        (base, view)
+    }
+
+    /// Pins the folders of the private home that lead to what is shown in it. A command could put a link in the place of
+    /// one, and have the next command's project protected somewhere else.
+    fn hold_home(&self, base: &mut Vec<Step>) {
+        let Some(home) = self.places.home.as_deref() else { return };
+        let Some(at) =
+            base.iter().position(|step| matches!(step, Step::Private { place, .. } if place == home))
+        else {
+            return;
+        };
+        let mut above = BTreeSet::new();
+        for step in base.iter().skip(at + 1) {
+            if let Step::Show(place)
+            | Step::Grant(place)
+            | Step::Layer { folder: place, .. }
+            | Step::Link { place, .. } = step
+            {
+                let inside =
+                    place.ancestors().skip(1).take_while(|above| above.starts_with(home) && *above != home);
+                above.extend(inside.map(Path::to_owned));
+            }
+        }
+        // What is shown is no folder of the private home.
+        let is_shown = |path: &Path| {
+            base.iter().skip(at + 1).any(|step| {
+                matches!(step, Step::Show(place) | Step::Grant(place) | Step::Layer { folder: place, .. }
+                    if path.starts_with(place))
+            })
+        };
+        let pins: Vec<Step> = above.into_iter().filter(|path| !is_shown(path)).map(Step::Pin).collect();
+        base.splice(at + 1..at + 1, pins);
     }
 
     /// The folders of the project that hold something protected or hidden: they cannot be moved away with it.
@@ -85,19 +152,27 @@ impl Builder<'_> {
         let is_cached = |path: &Path| places.caches.iter().any(|cache| path.starts_with(cache));
         let shown = places.toolchains.iter().filter(|path| is_away(path) && !is_cached(path));
         steps.extend(shown.map(|path| Step::Show(path.clone())));
+        let links = places.links.iter().filter(|(place, _)| {
+            let is_inside = |shown: &PathBuf| place.starts_with(shown);
+            is_away(place) && !places.toolchains.iter().any(is_inside) && !places.caches.iter().any(is_inside)
+        });
+        steps
+            .extend(links.map(|(place, target)| Step::Link { place: place.clone(), target: target.clone() }));
         for cache in &places.caches {
             let is_inner = places.caches.iter().any(|other| other != cache && cache.starts_with(other));
-            if !is_inner {
+            if !is_inner && !self.shared.contains(cache) {
                 steps.extend(self.layer(&self.own.caches, cache));
             }
         }
+        steps.extend(self.shared.iter().map(|cache| Step::Grant(cache.clone())));
         steps
     }
 
     /// A folder that the command may change for itself, or can only read where there are no layers.
     fn layer(&self, among: &Path, folder: &Path) -> Option<Step> {
         // These characters separate folders in the options of a layered file system.
-        let can_layer = self.can_layer && !folder.to_string_lossy().contains([':', ',', '\\']);
+        let can_layer = self.can_layer
+            && !folder.as_os_str().as_encoded_bytes().iter().any(|byte| b":,\\".contains(byte));
         // Gone since the survey.
         let is_folder = folder.symlink_metadata().ok()?.is_dir();
         Some(match OwnFolders::changes(among, folder).filter(|_| can_layer && is_folder) {
@@ -133,22 +208,22 @@ impl Builder<'_> {
         steps.extend(others.map(|path| Step::Grant(path.clone())));
     }
 
-    fn repository(&self, repository: &git::Repository, steps: &mut Vec<Step>) {
+    fn repository(&self, repository: &git::Repository, shown: &mut Vec<Step>, kept: &mut Vec<Step>) {
         let root = self.access.root();
         let may_commit = self.access.writable().iter().any(|path| root.starts_with(path));
         for folder in &repository.folders {
             if !may_commit {
                 if !folder.starts_with(&repository.top) {
-                    steps.push(Step::Show(folder.clone()));
+                    shown.push(Step::Show(folder.clone()));
                 }
                 continue;
             }
-            steps.push(if folder.starts_with(root) {
-                Step::Pin(folder.clone())
+            if folder.starts_with(root) {
+                kept.push(Step::Pin(folder.clone()));
             } else {
-                Step::Grant(folder.clone())
-            });
-            steps.extend(git::deciding(folder).into_iter().map(Step::Protect));
+                shown.push(Step::Grant(folder.clone()));
+            }
+            kept.extend(git::deciding(folder).into_iter().map(Step::Protect));
         }
     }
 
@@ -177,15 +252,38 @@ impl Builder<'_> {
         steps.extend(bare.map(|path| Step::Protect(path.clone())));
     }
 
-    /// What is denied, and the secrets in what is shown.
+    /// What is denied, the secrets in what is shown, and what rawko keeps of sessions: checkpoints hold copies of files.
     fn hidden(&self, steps: &mut Vec<Step>) {
+        let root = self.access.root();
+        let projects = std::iter::once(root).chain(self.also.iter().map(PathBuf::as_path));
+        let sessions = projects.map(|project| project.join(".rawko/sessions"));
+        // What is compared with the beginning of a run is tried in a folder there.
+        let sessions = sessions.filter(|folder| !root.starts_with(folder) && folder.is_dir());
         let (mut denied, has_patterns) = self.access.denied_places();
         if has_patterns {
             denied.extend(self.survey.files.iter().filter(|path| self.access.is_denied(path)).cloned());
         }
+        let linked: BTreeSet<(u64, u64)> = denied.iter().filter_map(|path| file_with_links(path)).collect();
+        if !linked.is_empty() {
+            let is_linked =
+                |path: &&PathBuf| file_with_links(path).is_some_and(|file| linked.contains(&file));
+            denied.extend(self.survey.files.iter().filter(is_linked).cloned());
+        }
         denied.extend(self.places.hidden.iter().cloned());
+        if let Some(home) = self.places.home.as_deref()
+            && self.access.readable().iter().any(|granted| home.starts_with(granted))
+        {
+            denied.extend(PRIVATE.iter().map(|name| home.join(name)));
+        }
+        denied.extend(sessions);
         denied.sort();
         denied.dedup();
         steps.extend(denied.into_iter().filter(|path| path.symlink_metadata().is_ok()).map(Step::Hide));
     }
+}
+
+/// The device and number of a file that has more than one name.
+pub(super) fn file_with_links(path: &Path) -> Option<(u64, u64)> {
+    let file = path.symlink_metadata().ok().filter(|kind| kind.is_file() && kind.nlink() > 1)?;
+    Some((file.dev(), file.ino()))
 }

@@ -61,7 +61,7 @@ pub(super) struct SpawnedCommand {
     pub(super) guard: CommandGuard,
     /// The line to the sandbox's helper, which ends the command when it closes.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub(super) control: Option<rawko_sandbox::Control>,
+    pub(super) control: Option<crate::confine::Watched>,
 }
 
 /// The registration of a command with the reaper.
@@ -148,11 +148,22 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
 /// with its first process, and that one ends when this process does.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<SpawnedCommand> {
+    use std::path::Path;
     let plain = command(&line.program, None, false)?;
     let arguments: Vec<OsString> = plain.get_args().map(ToOwned::to_owned).collect();
-    let program = std::path::Path::new(plain.get_program());
+    let program = Path::new(plain.get_program());
     let (mut command, control) = rawko_sandbox::command(confined.sandbox.helper(), program, &arguments)?;
     command.env_clear().envs(line.environment.iter().map(|(name, value)| (name, value))).process_group(0);
+    // What these name is not there or cannot be written. Without them tools take the folders that the command has.
+    command.env("TMPDIR", "/tmp").env_remove("XDG_RUNTIME_DIR");
+    let value = |name: &str| line.environment.iter().find(|(other, _)| other == name).map(|(_, value)| value);
+    for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
+        let places =
+            value(name).zip(value("HOME")).map(|(folder, home)| (Path::new(folder), Path::new(home)));
+        if !places.is_some_and(|(folder, home)| folder.starts_with(home)) {
+            command.env_remove(name);
+        }
+    }
     let (out, writer) = io::pipe()?;
     let mut output = vec![(OutputStream::Out, out)];
     let (mut pipe_status, mut input) = (None, [].as_slice());
@@ -173,6 +184,7 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
         }
     }
     let plan = confined.plan(&line.directory, input)?;
+    let control = confined.watch(control);
     let child = command.spawn()?;
     drop(command);
     let tree = ProcessTree::confined(Pid::from_child(&child), confined.sandbox.wall());

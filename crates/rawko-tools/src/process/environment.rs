@@ -79,6 +79,15 @@ pub fn looks_like_secret(name: &str) -> bool {
     by_part || by_ending
 }
 
+/// Takes the variables whose names [look like a secret's](looks_like_secret) out of this process's environment, and gives
+/// them back: for `RawkoBuilder::env` and `RawkoBuilder::secret_variables`. Then no process that reads
+/// `/proc/PID/environ` finds them, and no child inherits them. Call it first in `main`, before there are other threads;
+/// otherwise, and on systems other than Linux, the environment stays as it is.
+#[must_use]
+pub fn take_secret_variables() -> Vec<(OsString, OsString)> {
+    rawko_sandbox::take_variables(looks_like_secret)
+}
+
 /// The environment of a child process: the base and the `named` variables, taken from `inherited`.
 pub(crate) fn environment(
     inherited: impl Iterator<Item = (OsString, OsString)>,

@@ -20,7 +20,7 @@ mod tree;
 pub use command::shell;
 pub(crate) use command::{CommandLine, OutputStream, Program};
 pub(crate) use environment::environment;
-pub use environment::looks_like_secret;
+pub use environment::{looks_like_secret, take_secret_variables};
 pub(crate) use kill_handle::{KillHandle, KillOnDrop};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use orphan_reaper::OrphanReaper;

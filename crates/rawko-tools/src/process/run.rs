@@ -86,7 +86,7 @@ pub(crate) struct Running {
     /// Keeps the command registered with the reaper.
     _guard: CommandGuard,
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    control: Option<rawko_sandbox::Control>,
+    control: Option<crate::confine::Watched>,
 }
 
 impl Running {

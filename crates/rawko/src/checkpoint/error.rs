@@ -38,6 +38,12 @@ pub enum CheckpointError {
         /// How long it had.
         seconds: u64,
     },
+    /// Git would wait for ever for a list of what is ignored.
+    #[error("{}: it is a FIFO or a device, and git would wait for it: remove it, or make it a file", path.display())]
+    OddList {
+        /// What is no file.
+        path: PathBuf,
+    },
     /// There is more to keep than rawko keeps by itself.
     #[error(
         "{}: {files} files ({megabytes} MB) that git does not track, more than the {limit_files} files or \

@@ -12,6 +12,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -58,20 +59,27 @@ const ENVIRONMENT: [(&str, &str); 15] = [
 const MAX_ANSWER: usize = 512 * 1024 * 1024;
 /// Most bytes of what git complains about.
 const MAX_COMPLAINT: usize = 16 * 1024;
-/// What git may take for a question that reads no files' contents.
-pub(super) const QUICK: Duration = Duration::from_secs(60);
+/// What git may take for a question about its repository alone.
+pub(super) const BRIEF: Duration = Duration::from_secs(10);
+/// What git may take for one that reads no files' contents.
+const QUICK: Duration = Duration::from_secs(30);
 /// What git may take for one that does.
 pub(super) const THOROUGH: Duration = Duration::from_secs(300);
+
+/// The first question that git did not answer in time, and its seconds. It would not answer the next ones either, and nobody
+/// is to wait for each: none is asked any more.
+pub(super) type Unanswered = Arc<OnceLock<(&'static str, u64)>>;
 
 /// A git program.
 #[derive(Debug, Clone)]
 pub(super) struct Git {
     program: PathBuf,
+    unanswered: Unanswered,
 }
 
 impl Git {
     /// The first git in `path`, of those that do not lie in `work_tree`: a folder there is the repository's to fill.
-    pub(super) fn find(path: Option<&OsStr>, work_tree: &Path) -> Option<Self> {
+    pub(super) fn find(path: Option<&OsStr>, work_tree: &Path, unanswered: &Unanswered) -> Option<Self> {
         let folders: Vec<PathBuf> =
             path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
         folders.into_iter().filter(|folder| folder.is_absolute()).find_map(|folder| {
@@ -79,7 +87,8 @@ impl Git {
             // A shim may decide by its name what it is, so the name as found is what is run.
             let folder_inside = folder.canonicalize().ok()?.starts_with(work_tree);
             let inside = folder_inside || program.starts_with(work_tree);
-            (!inside && is_executable(&program)).then(|| Self { program: folder.join("git") })
+            (!inside && is_executable(&program))
+                .then(|| Self { program: folder.join("git"), unanswered: Arc::clone(unanswered) })
         })
     }
 
@@ -93,7 +102,7 @@ impl Git {
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
-        Ask { command, doing, input: Vec::new(), deadline: QUICK }
+        Ask { command, doing, input: Vec::new(), deadline: QUICK, unanswered: Arc::clone(&self.unanswered) }
     }
 }
 
@@ -108,6 +117,7 @@ pub(super) struct Ask {
     doing: &'static str,
     input: Vec<u8>,
     deadline: Duration,
+    unanswered: Unanswered,
 }
 
 impl Ask {
@@ -173,6 +183,9 @@ impl Ask {
 
     /// Asks, and gives what git wrote to standard output.
     pub(super) fn answer(mut self) -> Result<Vec<u8>, CheckpointError> {
+        if let Some((doing, seconds)) = self.unanswered.get().copied() {
+            return Err(CheckpointError::TooSlow { doing, seconds });
+        }
         let doing = self.doing;
         let failed = |message: String| CheckpointError::Git { doing, message };
         // A file, not a pipe: no thread has to write while another reads.
@@ -187,7 +200,11 @@ impl Ask {
         }
         let status = child.wait().map_err(|error| failed(error.to_string()))?;
         match output.map_err(|error| failed(error.to_string()))? {
-            None => Err(CheckpointError::TooSlow { doing, seconds: self.deadline.as_secs() }),
+            None => {
+                let seconds = self.deadline.as_secs();
+                let _ = self.unanswered.set((doing, seconds));
+                Err(CheckpointError::TooSlow { doing, seconds })
+            }
             Some(output) if status.success() => Ok(output.answer),
             Some(output) => {
                 let complaint = String::from_utf8_lossy(&output.complaint);

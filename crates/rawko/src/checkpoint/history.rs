@@ -105,6 +105,8 @@ enum After {
     Tree(WholeTree),
     /// What was there before, or what this tree has.
     Brought(WholeTree),
+    /// This when the session was last seen to work, which was then killed. Nobody saw who changed what the next one found.
+    Killed(WholeTree),
     /// What the next one found.
     Next,
     /// Nobody looked: the session was killed.
@@ -112,11 +114,12 @@ enum After {
 }
 
 impl History {
-    /// What happened after `to` was kept, of everything that was `kept`.
+    /// What happened after `to` was kept, of everything that was `kept`; where the `present` is that of a kept tree, only
+    /// `until` then.
     pub(super) fn since(
         store: &Store,
         kept: &[Checkpoint],
-        to: &Checkpoint,
+        (to, until): (&Checkpoint, Option<&Checkpoint>),
         present: WholeTree,
         last_sign: Option<u64>,
     ) -> Result<Self, CheckpointError> {
@@ -132,10 +135,15 @@ impl History {
             known.insert(id.to_owned(), tree.clone());
             Ok(tree)
         };
-        let in_time = in_time(kept, &messages);
+        let mut in_time = in_time(kept, &messages);
+        if let Some(end) = until.and_then(|until| in_time.iter().position(|kept| kept.name == until.name)) {
+            in_time.truncate(end + 1);
+        }
         let from = in_time.iter().position(|kept| kept.name == to.name).unwrap_or_default();
         let mut works = Vec::new();
-        for (at, kept) in in_time.iter().enumerate().skip(from).filter(|(_, kept)| is_work(&kept.name)) {
+        let begun =
+            |kept: &Checkpoint| is_work(&kept.name) && until.is_none_or(|until| kept.name != until.name);
+        for (at, kept) in in_time.iter().enumerate().skip(from).filter(|(_, kept)| begun(kept)) {
             let Some(before) = unless_gone(tree(&kept.id))? else { continue };
             let next = in_time.get(at + 1);
             let (seen, otherwise) = if kept.name.starts_with(REWIND) {
@@ -146,6 +154,9 @@ impl History {
             };
             let after = match seen.map(&mut tree).map_or(Ok(None), unless_gone)? {
                 Some(tree) if kept.name.starts_with(REWIND) => After::Brought(tree),
+                Some(tree) if seen.is_some_and(|id| messages.get(id).is_some_and(|it| it.killed)) => {
+                    After::Killed(tree)
+                }
                 Some(tree) => After::Tree(tree),
                 None => otherwise,
             };
@@ -163,7 +174,7 @@ impl History {
     fn trees(&self) -> impl Iterator<Item = &WholeTree> {
         let works = self.works.iter().flat_map(|work| {
             let after = match &work.after {
-                After::Tree(tree) | After::Brought(tree) => Some(tree),
+                After::Tree(tree) | After::Brought(tree) | After::Killed(tree) => Some(tree),
                 After::Next | After::Unknown => None,
             };
             std::iter::once(&work.before).chain(after)
@@ -174,7 +185,7 @@ impl History {
     fn trees_mut(&mut self) -> impl Iterator<Item = &mut WholeTree> {
         let works = self.works.iter_mut().flat_map(|work| {
             let after = match &mut work.after {
-                After::Tree(tree) | After::Brought(tree) => Some(tree),
+                After::Tree(tree) | After::Brought(tree) | After::Killed(tree) => Some(tree),
                 After::Next | After::Unknown => None,
             };
             std::iter::once(&mut work.before).chain(after)
@@ -200,18 +211,20 @@ impl History {
         for (at, work) in self.works.iter().enumerate() {
             let (before, next) = (work.before.at(path), found(at + 1));
             let after = match &work.after {
-                After::Tree(tree) => tree.at(path),
+                After::Tree(tree) | After::Killed(tree) => tree.at(path),
                 After::Brought(tree) if same(tree.at(path), next) => next,
                 After::Brought(_) => before,
                 After::Next => next,
                 After::Unknown => {
-                    unclear = !same(before, next) && !self.is_of_session(path);
+                    unclear |= !same(before, next) && !self.is_of_session(path);
                     next
                 }
             };
             by_session |= !same(before, after);
-            if !same(after, next) {
-                others = Some(next);
+            match &work.after {
+                _ if same(after, next) => {}
+                After::Killed(_) => unclear |= !same(next, wanted),
+                After::Tree(_) | After::Brought(_) | After::Next | After::Unknown => others = Some(next),
             }
         }
         // What somebody else left there is lost only if it is not what is brought back.
@@ -223,8 +236,13 @@ impl History {
         }
     }
 
-    /// What somebody else has changed since the session was killed, each with what was there when it was last seen to work;
-    /// `None` if it was not killed.
+    /// Whether the latest thing that happened was a rewind.
+    pub(super) fn ends_with_rewind(&self) -> bool {
+        matches!(self.works.last(), Some(Work { after: After::Brought(_), .. }))
+    }
+
+    /// What has changed since the session was last seen to work, each with what was there then; `None` if it was not
+    /// killed.
     pub(super) fn since_killed(&self) -> Option<BTreeMap<TreePath, Option<TreeEntry>>> {
         let Work { before, after: After::Unknown } = self.works.last()? else { return None };
         let paths: BTreeSet<&TreePath> = before.entries.keys().chain(self.present.entries.keys()).collect();

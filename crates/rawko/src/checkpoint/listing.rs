@@ -1,7 +1,7 @@
 //! Which files a kept tree holds: what git tracks and what it would, never what is ignored.
 //!
-//! Left out, and named where a person may miss it: files above [`MAX_FILE`], files that cannot be read, devices, FIFOs
-//! and sockets. Other repositories inside the tree (submodules, clones) are never entered, and rawko's own sessions
+//! Left out, and named where a person may miss it: files above [`MAX_FILE`], files that cannot be read, untracked files
+//! whose names say that they hold secrets, devices, FIFOs and sockets. Other repositories inside the tree (submodules, clones) are never entered, and rawko's own sessions
 //! never kept.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +15,7 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, statat};
 use super::error::CheckpointError;
 use super::git::{Ask, Git};
 use super::place::{UserFolders, WorkTree};
+use super::private_names::{self, is_private};
 use super::scratch::{Scratch, user_exclude};
 
 /// Largest file that is kept.
@@ -88,7 +89,11 @@ pub(super) fn list(
     let known = sieve.listing.files.len();
     let bytes = sieve.bytes;
     for path in others.difference(&tracked) {
-        sieve.take(path);
+        if is_private(path) && !also.contains(path) {
+            sieve.listing.skipped.insert(path.clone(), private_names::WHY);
+        } else {
+            sieve.take(path);
+        }
     }
     let (files, bytes) = (sieve.listing.files.len() - known, sieve.bytes - bytes);
     if files > MAX_FILES || bytes > MAX_BYTES {

@@ -15,6 +15,8 @@ const MAX_NOT_KEPT: usize = 1_000;
 const AT: &str = "at: ";
 /// Begins the line with the tree that a rewind brought back.
 const TO: &str = "to: ";
+/// The line of a tree that a session left which was killed: what changed after its last record is not in it.
+const KILLED: &str = "killed";
 /// Begins the line with the modes of most files: of those that can be executed, and of the others.
 const MODES: &str = "modes: ";
 /// Begins the line of a file with another mode.
@@ -35,6 +37,8 @@ pub(super) struct Message {
     pub(super) at: Option<u64>,
     /// What a rewind then brought back.
     pub(super) to: Option<String>,
+    /// Whether a session left the tree which was killed. Nobody saw who changed what differs from it.
+    pub(super) killed: bool,
     /// What was not kept, each with why.
     pub(super) not_kept: Vec<String>,
     /// The permissions, where they are known.
@@ -90,6 +94,7 @@ impl Message {
         Self {
             at: Some(at),
             to: to.map(str::to_owned),
+            killed: false,
             not_kept: not_kept.map(|(path, why)| format!("{} ({why})", path.escape_ascii())).collect(),
             modes: (modes.others.len() <= MAX_LINES).then_some(modes),
             folders: (folders.len() <= MAX_LINES).then_some(folders),
@@ -110,6 +115,9 @@ impl Message {
         }
         if let Some(to) = &self.to {
             line(TO, to);
+        }
+        if self.killed {
+            line(KILLED, "");
         }
         if let Some(Modes { plain, executable, others }) = &self.modes {
             line(MODES, &format!("{plain:o} {executable:o}"));
@@ -138,6 +146,8 @@ impl Message {
                 message.at = at.parse().ok();
             } else if let Some(to) = line.strip_prefix(TO) {
                 message.to = Some(to.to_owned());
+            } else if line == KILLED {
+                message.killed = true;
             } else if let Some((plain, executable)) =
                 line.strip_prefix(MODES).and_then(|it| it.split_once(' '))
             {
@@ -225,7 +235,8 @@ mod tests {
             (b"own", 0o700),
             (b"x", 0o755),
         ]);
-        let message = Message::of(&listing, [odd.to_vec(), b"empty".to_vec()].into(), 17, Some("0123"));
+        let folders = [odd.to_vec(), b"empty".to_vec()].into();
+        let message = Message { killed: true, ..Message::of(&listing, folders, 17, Some("0123")) };
         let read = Message::read(message.write("s", "rewind-1").as_bytes());
         assert_eq!(read, message);
         let modes = read.modes.unwrap();

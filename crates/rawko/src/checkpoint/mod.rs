@@ -6,6 +6,7 @@
 //! for byte. Without a git program nothing is kept. This module does not enter other repositories inside the project,
 //! follow links, or restore what it did not keep.
 
+mod changes;
 mod diff;
 mod error;
 mod folders;
@@ -17,6 +18,7 @@ mod message;
 mod objects;
 mod own;
 mod place;
+mod private_names;
 mod restore;
 mod rewind;
 mod rules;
@@ -31,18 +33,20 @@ mod trees;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use rawko_core::session::{Event, Note};
 
 use crate::journal::{Journal, Record, read};
 
+pub use changes::{ChangedBy, Changes, OthersChange, Until};
 pub use diff::{ChangeKind, DiffDetail, FileChange, Span};
 pub use error::CheckpointError;
-use git::Git;
-use history::{History, WholeTree};
-use listing::{TreeListing, TreePath};
+use git::{Git, Unanswered};
+use history::History;
+use listing::TreePath;
 use place::UserFolders;
-pub use rewind::{Execute, Extent, LeftAlone, Rewound};
+pub use rewind::{Execute, Extent, LeftAlone, More, Rewound};
 use store::{Store, ToKeep};
 pub(crate) use trees::{Fate, GitFolders, Trees, Version};
 
@@ -72,10 +76,15 @@ pub struct Checkpoints {
     recorded: BTreeMap<u32, String>,
     /// When the session was last seen to work, as its journal says.
     last_sign: Option<u64>,
+    /// Whether records of the session were lost: what it did then looks like the work of others.
+    has_lost: bool,
     /// The version of rawko that made the session, as its journal says.
     rawko: Option<String>,
     path: Option<OsString>,
     user: UserFolders,
+    unanswered: Unanswered,
+    /// Whether no list of what is ignored is something that git would wait for.
+    looked: Arc<OnceLock<()>>,
 }
 
 /// A kept tree.
@@ -87,31 +96,6 @@ pub struct Checkpoint {
     pub name: String,
     /// The commit that git keeps it as.
     pub id: String,
-}
-
-/// With what a kept tree is compared.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Until {
-    /// Another kept tree.
-    Kept(Checkpoint),
-    /// The folder as it is now.
-    Now,
-}
-
-/// What a session or an execution changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changes {
-    /// The tree before.
-    pub from: Checkpoint,
-    /// The tree after.
-    pub to: Until,
-    /// The files that differ, by path.
-    pub files: Vec<FileChange>,
-    /// The lines that differ, as a patch; empty where [`DiffDetail::Files`] was asked for.
-    pub patch: Vec<u8>,
-    /// Files that are not compared because they were not kept, each with why.
-    pub not_kept: Vec<String>,
 }
 
 impl Checkpoints {
@@ -127,9 +111,12 @@ impl Checkpoints {
             checks_since: 0,
             recorded: BTreeMap::new(),
             last_sign: None,
+            has_lost: false,
             rawko: None,
             path: std::env::var_os("PATH"),
             user: UserFolders { home: std::env::var_os("HOME"), config: std::env::var_os("XDG_CONFIG_HOME") },
+            unanswered: Unanswered::default(),
+            looked: Arc::default(),
         }
     }
 
@@ -140,6 +127,7 @@ impl Checkpoints {
         Self {
             recorded: recorded(journal),
             last_sign: last_sign(journal),
+            has_lost: journal.header.forked_from.as_ref().is_some_and(|from| from.lost.is_some()),
             rawko: Some(journal.header.rawko.clone()),
             ..Self::new(project, directory, &journal.header.session)
         }
@@ -259,29 +247,20 @@ impl Checkpoints {
             target => target?,
         };
         let listing = store.list(&target.into_keys().collect())?;
-        let history = self.history(store, &kept, latest, &listing)?;
-        let Some(by_others) = history.since_killed().filter(|others| !goes_on || !others.is_empty()) else {
-            return Ok(());
-        };
+        let present = store.present_tree(&latest.id, &listing)?;
+        let history = History::since(store, &kept, (latest, None), present, self.last_sign)?;
         let present = ToKeep::of(listing);
-        store.keep(&stopped, &present.with(by_others), None)?;
+        match history.since_killed() {
+            Some(unclear) if goes_on && unclear.is_empty() => return Ok(()),
+            Some(unclear) => drop(store.keep(&stopped, &present.left_by_killed(unclear), None)?),
+            // A rewind has kept what it left.
+            None if history.ends_with_rewind() => {}
+            None => return Ok(()),
+        }
         if goes_on {
             store.keep(&resumed, &present, None)?;
         }
         Ok(())
-    }
-
-    /// What happened since `to` was kept.
-    fn history(
-        &self,
-        store: &Store,
-        kept: &[Checkpoint],
-        to: &Checkpoint,
-        listing: &TreeListing,
-    ) -> Result<History, CheckpointError> {
-        let folders = store.empty_folders(listing);
-        let present = WholeTree::present(store.present(&to.id, listing)?, listing, folders);
-        History::since(store, kept, to, present, self.last_sign)
     }
 
     /// What was kept before: it is kept again as long as it is there, also if it is ignored since.
@@ -319,7 +298,7 @@ impl Checkpoints {
         store.keep(END, &ToKeep::of(listing), None).map(Some)
     }
 
-    /// All kept trees: by execution, then what rewinds replaced, then the end.
+    /// All kept trees: by execution, then the end, then what rewinds replaced.
     ///
     /// # Errors
     /// If git cannot be asked.
@@ -329,37 +308,6 @@ impl Checkpoints {
         let mut kept: Vec<Checkpoint> = names.into_iter().map(|(name, id)| Checkpoint { name, id }).collect();
         kept.sort_by_key(|checkpoint| order(&checkpoint.name));
         Ok(kept)
-    }
-
-    /// What the session or one of its executions changed.
-    ///
-    /// # Errors
-    /// [`CheckpointError::Unknown`] where nothing was kept for it, [`CheckpointError::Gone`] where that is lost.
-    pub fn changes(&self, span: Span, detail: DiffDetail) -> Result<Changes, CheckpointError> {
-        let kept = self.list()?;
-        let executions: Vec<&Checkpoint> = kept.iter().filter(|kept| number(&kept.name).is_some()).collect();
-        let at = match span {
-            Span::Session => (!executions.is_empty()).then_some(0),
-            Span::Execution(wanted) => executions.iter().position(|kept| number(&kept.name) == Some(wanted)),
-        };
-        let Some(from) = at.and_then(|at| executions.get(at)) else {
-            let asked = match span {
-                Span::Session => "1".to_owned(),
-                Span::Execution(wanted) => wanted.to_string(),
-            };
-            return Err(self.unknown(&asked, &executions));
-        };
-        let after = format!("{AFTER}{}", from.name);
-        let next = match span {
-            Span::Session => None,
-            Span::Execution(_) => kept
-                .iter()
-                .find(|kept| kept.name == after)
-                .or_else(|| at.and_then(|at| executions.get(at + 1)).copied()),
-        };
-        let to = next.or_else(|| kept.iter().find(|kept| kept.name == END));
-        let to = to.map_or(Until::Now, |to| Until::Kept(to.clone()));
-        self.store()?.changes((*from).clone(), to, detail)
     }
 
     /// Removes the names of what was kept in the repository, so that git can prune it. What is in the session's
@@ -378,7 +326,8 @@ impl Checkpoints {
     #[must_use]
     pub fn is_available(project: &Path) -> bool {
         let project = place::real(project).unwrap_or_else(|_| project.to_owned());
-        Git::find(std::env::var_os("PATH").as_deref(), place::work_tree(&project)).is_some()
+        Git::find(std::env::var_os("PATH").as_deref(), place::work_tree(&project), &Unanswered::default())
+            .is_some()
     }
 
     /// Whether anything was kept for this session. A fork may have nothing but what its beginning kept.
@@ -441,10 +390,10 @@ fn last_sign(journal: &Journal) -> Option<u64> {
     events.find(|stamped| !is_found(&stamped.event)).map(|stamped| stamped.at.0)
 }
 
-/// Executions with what they left, then where the session stopped, then what rewinds replaced, then the end.
+/// Executions with what they left, then where the session stopped, then its end, then what rewinds replaced.
 fn order(name: &str) -> (u8, u32, u8) {
     let numbered = |begin: &str| name.strip_prefix(begin).and_then(number);
-    let groups = [(0, 0, ""), (0, 1, AFTER), (1, 0, STOPPED), (1, 1, RESUMED), (2, 0, REWIND)];
+    let groups = [(0, 0, ""), (0, 1, AFTER), (1, 0, STOPPED), (1, 1, RESUMED), (3, 0, REWIND)];
     let found = groups.into_iter().find_map(|(group, place, begin)| Some((group, numbered(begin)?, place)));
-    found.unwrap_or((3, 0, 0))
+    found.unwrap_or(if name == END { (2, 0, 0) } else { (4, 0, 0) })
 }

@@ -126,7 +126,7 @@ impl Objects<'_> {
         index: &Path,
         objects: &Path,
     ) -> Result<String, CheckpointError> {
-        let no_object = "0".repeat(self.format().digits());
+        let no_object = "0".repeat(scratch.format.digits());
         let mut lines = Vec::new();
         for (path, entry) in instead {
             let entry = entry.as_ref().filter(|entry| entry.kind != EntryKind::Folder);
@@ -136,6 +136,19 @@ impl Objects<'_> {
         let ask = |doing| self.write(scratch, doing, objects).env("GIT_INDEX_FILE", index);
         ask("puts files aside").args(["update-index", "-z", "--index-info"]).input(lines).answer()?;
         ask("writes the tree").args(["write-tree"]).line()
+    }
+
+    /// Writes the tree `tree` into `scratch`, but with other things at some paths.
+    pub(super) fn tree_instead(
+        &self,
+        scratch: &Scratch,
+        tree: &str,
+        instead: &BTreeMap<TreePath, Option<TreeEntry>>,
+    ) -> Result<String, CheckpointError> {
+        let (index, objects) = (scratch.path().join("instead"), scratch.objects());
+        let ask = self.write(scratch, "reads the tree", &objects).env("GIT_INDEX_FILE", &index);
+        ask.args(["read-tree", tree]).answer()?;
+        self.tree_with(scratch, instead, &index, &objects)
     }
 
     /// Holds `commit` under `name`, and removes the name `forget`.

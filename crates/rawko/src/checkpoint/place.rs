@@ -9,7 +9,16 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use super::error::CheckpointError;
-use super::git::{Ask, Git};
+use super::git::{Ask, BRIEF, Git};
+
+/// Files of a repository that git opens, and would wait for if they were FIFOs.
+const READ_BY_GIT: [&str; 6] =
+    ["HEAD", "config", "config.worktree", "index", "packed-refs", "objects/info/alternates"];
+
+/// Whether something is there that can be neither read at once nor listed: a FIFO, a device, a socket.
+pub(super) fn is_waited_for(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
 
 /// How a repository names its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +140,9 @@ pub(super) fn work_tree(project: &Path) -> &Path {
 impl Repository {
     fn at(git: &Git, toplevel: &Path, user: &UserFolders) -> Option<Self> {
         let dot_git = toplevel.join(".git");
+        if READ_BY_GIT.iter().any(|name| is_waited_for(&dot_git.join(name))) {
+            return None;
+        }
         let mut found = Self {
             dot_git,
             toplevel: toplevel.to_owned(),
@@ -193,6 +205,7 @@ impl Repository {
             .env("GIT_DIR", &self.dot_git)
             .env("GIT_WORK_TREE", &self.toplevel)
             .within(&self.toplevel)
+            .within_time(BRIEF)
     }
 
     /// Whether objects can be added to it.

@@ -64,6 +64,17 @@ pub struct Rewound {
     pub left_alone: Vec<LeftAlone>,
     /// Files that differ from the kept tree, and that no execution of the session changed. They are as they were.
     pub by_others: Vec<String>,
+    /// What [`Extent::Everything`] would also do.
+    pub more: More,
+}
+
+/// What a rewind of everything would also do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct More {
+    /// How many files it would restore.
+    pub restored: usize,
+    /// How many it would remove, because the kept tree does not have them.
+    pub removed: usize,
 }
 
 /// A file that the rewind did not change.
@@ -102,13 +113,15 @@ impl Checkpoints {
                 removed: shown_all(&mut plan.take.keys()),
                 left_alone: left_alone(plan.left_alone),
                 by_others: shown_all(&mut plan.by_others.iter()),
+                more: plan.more,
                 to,
                 before: None,
             });
         }
         let _lock = objects::lock(&store.folder)?;
         temporary::remove_abandoned();
-        // Without this, what a killed session did could not be told from what others did once some of it is taken back.
+        // Once some of it is taken back, nobody can see any more what a killed session had done for certain. What is unclear
+        // stays so: a dry run says the same.
         self.keep_what_it_left(&store, false)?;
         let kept = self.list()?;
         let listing = store.list(&also)?;
@@ -117,10 +130,19 @@ impl Checkpoints {
         let id = store.keep(&name, &ToKeep::before(listing, &to.id), None)?;
         let before = Checkpoint { name, id };
         let by_others = plan.by_others.iter().map(shown).collect();
+        let more = plan.more;
         let Done { mut restored, mut removed, left_alone: left } = carry_out(&store, plan)?;
         restored.sort();
         removed.sort();
-        Ok(Rewound { to, before: Some(before), restored, removed, left_alone: left_alone(left), by_others })
+        Ok(Rewound {
+            to,
+            before: Some(before),
+            restored,
+            removed,
+            left_alone: left_alone(left),
+            by_others,
+            more,
+        })
     }
 
     /// Locks the session as a run does, so that it cannot be resumed meanwhile.
@@ -156,14 +178,20 @@ impl Checkpoints {
         listing: &TreeListing,
         extent: Extent,
     ) -> Result<RewindPlan, CheckpointError> {
-        let history = self.history(store, kept, to, listing)?;
+        let present = store.present_tree(&to.id, listing)?;
+        let history = History::since(store, kept, (to, None), present, self.last_sign)?;
         let mut plan = RewindPlan::default();
+        // What is not the session's alone, and whether it is in the kept tree.
+        let mut others = BTreeMap::new();
         for path in history.differences() {
             let changed = match extent {
                 Extent::Session => history.changed(&path),
                 Extent::Everything => Changed::BySession,
             };
             let entry = history.target.entries().get(&path);
+            if changed != Changed::BySession {
+                others.insert(path.clone(), entry.is_some());
+            }
             match (changed, entry) {
                 (Changed::ByOthers, _) => drop(plan.by_others.insert(path)),
                 (Changed::ByBoth, _) => {
@@ -192,7 +220,22 @@ impl Checkpoints {
                 }
             }
         }
-        self.spare_what_was_not_kept(store, to, listing, &history, &mut plan)?;
+        let files = plan.take.iter().filter(|(_, kind)| **kind != EntryKind::Folder).map(|(path, _)| path);
+        let new = others.iter().filter(|(_, is_kept)| !**is_kept).map(|(path, _)| path);
+        let was_there = not_kept(store, to, listing, &history, files.chain(new).cloned().collect())?;
+        plan.more = More {
+            restored: others
+                .iter()
+                .filter(|(path, kept)| **kept && !listing.skipped.contains_key(*path))
+                .count(),
+            removed: others.iter().filter(|(path, kept)| !**kept && !was_there.contains_key(*path)).count(),
+        };
+        for (path, why) in was_there {
+            if plan.take.remove(&path).is_some() {
+                plan.make.remove(&path);
+                plan.left_alone.insert(path, why);
+            }
+        }
         plan.folders = plan
             .take
             .keys()
@@ -205,42 +248,33 @@ impl Checkpoints {
             .collect();
         Ok(plan)
     }
+}
 
-    /// What is not in the kept tree because it was ignored or could not be kept then was there all the same.
-    fn spare_what_was_not_kept(
-        &self,
-        store: &Store,
-        to: &Checkpoint,
-        listing: &TreeListing,
-        history: &History,
-        plan: &mut RewindPlan,
-    ) -> Result<(), CheckpointError> {
-        let candidates: BTreeSet<TreePath> = plan
-            .take
-            .iter()
-            .filter(|(_, kind)| **kind != EntryKind::Folder)
-            .map(|(path, _)| path.clone())
-            .collect();
-        if candidates.is_empty() {
-            return Ok(());
-        }
-        let Message { not_kept, gone, .. } = store.message(&to.id)?;
-        let ignored = store.ignored_by(&rules(store, &history.target)?, &candidates, listing)?;
-        for path in candidates {
-            let begin = format!("{} (", path.escape_ascii());
-            let why = match not_kept.iter().find_map(|line| line.strip_prefix(&begin)) {
-                Some(why) => format!("it was there before and not kept: {}", why.trim_end_matches(')')),
-                None if ignored.contains(&path) && !gone.contains(&path) => {
-                    "it was ignored then, so it was not kept".to_owned()
-                }
-                None => continue,
-            };
-            plan.take.remove(&path);
-            plan.make.remove(&path);
-            plan.left_alone.insert(path, why);
-        }
-        Ok(())
+/// Those of `candidates` that are not in the kept tree because they were ignored or could not be kept then, each with
+/// why: they were there all the same.
+fn not_kept(
+    store: &Store,
+    to: &Checkpoint,
+    listing: &TreeListing,
+    history: &History,
+    candidates: BTreeSet<TreePath>,
+) -> Result<BTreeMap<TreePath, String>, CheckpointError> {
+    if candidates.is_empty() {
+        return Ok(BTreeMap::new());
     }
+    let Message { not_kept, gone, .. } = store.message(&to.id)?;
+    let ignored = store.ignored_by(&rules(store, &history.target)?, &candidates, listing)?;
+    let why = |path: &TreePath| {
+        let begin = format!("{} (", path.escape_ascii());
+        match not_kept.iter().find_map(|line| line.strip_prefix(&begin)) {
+            Some(why) => Some(format!("it was there before and not kept: {}", why.trim_end_matches(')'))),
+            None if ignored.contains(path) && !gone.contains(path) => {
+                Some("it was ignored then, so it was not kept".to_owned())
+            }
+            None => None,
+        }
+    };
+    Ok(candidates.into_iter().filter_map(|path| why(&path).map(|why| (path, why))).collect())
 }
 
 /// The lists of what is ignored that a kept tree has.
@@ -279,6 +313,7 @@ struct RewindPlan {
     folders: BTreeSet<TreePath>,
     left_alone: BTreeMap<TreePath, InTheWay>,
     by_others: BTreeSet<TreePath>,
+    more: More,
 }
 
 /// What the rewind has done.

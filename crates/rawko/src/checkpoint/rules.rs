@@ -8,7 +8,7 @@ use super::git::Git;
 use super::listing::TreePath;
 use super::place::{UserFolders, WorkTree};
 use super::restore::Restorer;
-use super::scratch::{Scratch, read_regular, user_exclude};
+use super::scratch::{Scratch, read_list, user_exclude};
 use super::snapshot::EntryKind;
 
 /// Name of the files that say what is ignored.
@@ -41,7 +41,7 @@ pub(super) fn ignored(
     std::fs::create_dir_all(&project)
         .map_err(|error| CheckpointError::io("cannot create", &project, error))?;
     for above in inside.ancestors().skip(1) {
-        if let Some(rule) = read_regular(&place.toplevel.join(above).join(NAME)) {
+        if let Some(rule) = read_list(&place.toplevel.join(above).join(NAME)) {
             let path = top.join(above).join(NAME);
             std::fs::write(&path, rule).map_err(|error| CheckpointError::io("cannot write", &path, error))?;
         }

@@ -4,9 +4,10 @@
 //! and attributes are rawko's, so that content is kept byte for byte whatever `.gitattributes` says, and nothing that
 //! a repository configures has any say. The one exception is [`Repository::ask`](super::place::Repository::ask).
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+
+use rawko_tools::read_regular;
 
 use super::error::CheckpointError;
 use super::git::{Ask, Git};
@@ -22,7 +23,7 @@ const MAX_EXCLUDE: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Scratch {
     folder: TemporaryFolder,
-    format: ObjectFormat,
+    pub(super) format: ObjectFormat,
 }
 
 impl Scratch {
@@ -61,7 +62,7 @@ impl Scratch {
 
     /// Ignores what the repository's own list says.
     pub(super) fn exclude(&self, place: &WorkTree) -> Result<(), CheckpointError> {
-        match place.repository.as_ref().and_then(|repository| read_regular(&repository.exclude)) {
+        match place.repository.as_ref().and_then(|repository| read_list(&repository.exclude)) {
             Some(patterns) => self.write("info/exclude", &patterns),
             None => Ok(()),
         }
@@ -96,16 +97,9 @@ impl Scratch {
     }
 }
 
-/// The content of a regular file, or nothing: a FIFO does not make anybody wait, a device does not flood.
-pub(super) fn read_regular(path: &Path) -> Option<Vec<u8>> {
-    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).ok()?;
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_EXCLUDE).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+/// The beginning of a list of what is ignored, if it is a regular file.
+pub(super) fn read_list(path: &Path) -> Option<Vec<u8>> {
+    read_regular(path, MAX_EXCLUDE).ok()
 }
 
 /// The user's own list of what is ignored everywhere, if it is a regular file.

@@ -1,11 +1,15 @@
 //! The store of one session: git, the place that it works on, and the folder that is the session's own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-use super::diff::{self, DiffDetail};
+use rawko_tools::project_files;
+
 use super::error::CheckpointError;
 use super::git::Git;
+use super::history::WholeTree;
 use super::listing::{self, Never, TreeListing, TreePath};
 use super::message::Message;
 use super::objects::Objects;
@@ -13,11 +17,14 @@ use super::own::{self, SessionIndex};
 use super::place::{self, ObjectFormat, UserFolders, WorkTree};
 use super::scratch::Scratch;
 use super::snapshot::{EntryKind, Snapshot, TreeEntry};
-use super::{Changes, Checkpoint, Checkpoints, Until, folders, rules};
+use super::{Checkpoint, Checkpoints, folders, rules};
 use crate::driver::now;
 
 /// Begins the id of a tree that an older rawko kept as plain copies, on a machine without git. A SHA-256 follows.
 const COPY: &str = "copy-";
+
+/// Most entries of the project that are looked at for lists of what is ignored.
+const MAX_LOOKED_AT: usize = 200_000;
 
 /// The store of one session, opened for a few questions.
 #[derive(Debug)]
@@ -31,6 +38,7 @@ pub(super) struct Store {
     rawko: Option<String>,
     never: Never,
     user: UserFolders,
+    looked: Arc<OnceLock<()>>,
 }
 
 impl Store {
@@ -42,7 +50,8 @@ impl Store {
         }
         own::check(&of.directory, &of.folder())?;
         let project = place::real(&of.project)?;
-        let git = Git::find(of.path.as_deref(), place::work_tree(&project)).ok_or(CheckpointError::NoGit)?;
+        let git = Git::find(of.path.as_deref(), place::work_tree(&project), &of.unanswered)
+            .ok_or(CheckpointError::NoGit)?;
         let place = WorkTree::find(&project, &git, &of.user)?;
         let never = Never::of(&place.project, &of.directory);
         let folder = std::path::absolute(of.folder())
@@ -55,7 +64,24 @@ impl Store {
             rawko: of.rawko.clone(),
             never,
             user: of.user.clone(),
+            looked: Arc::clone(&of.looked),
         })
+    }
+
+    /// Looks once for lists of what is ignored that git would wait for: FIFOs and devices.
+    fn look(&self) -> Result<(), CheckpointError> {
+        if self.looked.get().is_some() {
+            return Ok(());
+        }
+        let (top, project) = (&self.place.toplevel, &self.place.project);
+        let enters = |name: &OsStr| name != ".git";
+        let seen = project_files(top, project, MAX_LOOKED_AT, enters, |_| {})
+            .map_err(|error| CheckpointError::io("cannot look at", project, error))?;
+        if let Some(path) = seen.odd.into_iter().find(|path| path.ends_with(".gitignore")) {
+            return Err(CheckpointError::OddList { path });
+        }
+        let _ = self.looked.set(());
+        Ok(())
     }
 
     pub(super) fn objects(&self) -> Objects<'_> {
@@ -75,6 +101,7 @@ impl Store {
 
     /// The files to be kept, and what of `also` is there.
     pub(super) fn list(&self, also: &BTreeSet<TreePath>) -> Result<TreeListing, CheckpointError> {
+        self.look()?;
         let scratch = Scratch::new(self.objects().format())?;
         listing::list(&self.git, &self.place, &scratch, &self.user, &self.never, also)
     }
@@ -98,6 +125,7 @@ impl Store {
 
     /// What is ignored, now; a folder that is ignored as a whole ends with a slash.
     pub(super) fn ignored(&self) -> Result<Vec<TreePath>, CheckpointError> {
+        self.look()?;
         let scratch = Scratch::new(self.objects().format())?;
         listing::ignored(&self.git, &self.place, &scratch, &self.user)
     }
@@ -116,7 +144,8 @@ impl Store {
             |entry: &Option<TreeEntry>| entry.as_ref().is_some_and(|entry| entry.kind == EntryKind::Folder);
         folders.retain(|path| !tree.instead.contains_key(path));
         folders.extend(tree.instead.iter().filter(|(_, was)| not_seen(was)).map(|(path, _)| path.clone()));
-        let message = Message::of(&tree.listing, folders, now().0, tree.to);
+        let killed = tree.killed;
+        let message = Message { killed, ..Message::of(&tree.listing, folders, now().0, tree.to) };
         objects.keep(&Scratch::new(objects.format())?, name, tree, &message, index.path(), forget)
     }
 
@@ -173,6 +202,20 @@ impl Store {
         Ok(super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?))
     }
 
+    /// The tree as it is now with permissions and empty folders, its contents named in the format of `like`.
+    pub(super) fn present_tree(
+        &self,
+        like: &str,
+        listing: &TreeListing,
+    ) -> Result<WholeTree, CheckpointError> {
+        Ok(WholeTree::present(self.present(like, listing)?, listing, self.empty_folders(listing)))
+    }
+
+    /// A kept tree with permissions and empty folders.
+    pub(super) fn kept_tree(&self, id: &str) -> Result<WholeTree, CheckpointError> {
+        Ok(WholeTree::of(self.snapshot(id)?, &self.message(id)?))
+    }
+
     /// Writes the tree as it is now into `scratch`. What the session's index remembers spares reading most files.
     pub(super) fn tree_now(
         &self,
@@ -188,41 +231,6 @@ impl Store {
         }
         objects.tree(scratch, listing, &index, &scratch.objects())
     }
-
-    /// Compares a kept tree with another, or with the folder.
-    pub(super) fn changes(
-        &self,
-        from: Checkpoint,
-        to: Until,
-        detail: DiffDetail,
-    ) -> Result<Changes, CheckpointError> {
-        let mut not_kept = self.not_kept(&from.id)?;
-        let is_now = matches!(to, Until::Now);
-        let listing = if is_now {
-            self.list(&self.snapshot(&from.id)?.into_keys().collect())?
-        } else {
-            TreeListing::default()
-        };
-        match &to {
-            Until::Kept(to) => not_kept.extend(self.not_kept(&to.id)?),
-            Until::Now => not_kept
-                .extend(listing.skipped.iter().map(|(path, why)| format!("{} ({why})", path.escape_ascii()))),
-        }
-        not_kept.sort();
-        not_kept.dedup();
-        let objects = self.objects_of(&from.id)?;
-        let scratch = objects.scratch_for(&from.id)?;
-        let after = match &to {
-            Until::Kept(to) => to.id.clone(),
-            Until::Now => self.tree_now(&objects, &scratch, &listing)?,
-        };
-        let files = diff::files(&objects, &scratch, &from.id, &after)?;
-        let patch = match detail {
-            DiffDetail::Files => Vec::new(),
-            DiffDetail::Lines => diff::patch(&objects, &scratch, &from.id, &after)?,
-        };
-        Ok(Changes { from, to, files, patch, not_kept })
-    }
 }
 
 /// A tree that is to be kept: the files of a listing, but for some.
@@ -233,11 +241,13 @@ pub(super) struct ToKeep<'a> {
     pub(super) instead: BTreeMap<TreePath, Option<TreeEntry>>,
     /// What a rewind is about to bring back.
     to: Option<&'a str>,
+    /// Whether it is what a killed session left.
+    killed: bool,
 }
 
 impl<'a> ToKeep<'a> {
     pub(super) fn of(listing: TreeListing) -> Self {
-        Self { listing, instead: BTreeMap::new(), to: None }
+        Self { listing, instead: BTreeMap::new(), to: None, killed: false }
     }
 
     /// Before the tree `to` is brought back.
@@ -245,8 +255,8 @@ impl<'a> ToKeep<'a> {
         Self { to: Some(to), ..Self::of(listing) }
     }
 
-    /// The same, but with other things at some paths.
-    pub(super) fn with(&self, instead: BTreeMap<TreePath, Option<TreeEntry>>) -> Self {
+    /// What a killed session left: the same, but with other things at the paths that have changed since its last record.
+    pub(super) fn left_by_killed(&self, instead: BTreeMap<TreePath, Option<TreeEntry>>) -> Self {
         let mut listing = self.listing.clone();
         for (path, entry) in &instead {
             match entry {
@@ -256,7 +266,7 @@ impl<'a> ToKeep<'a> {
                 Some(_) | None => listing.files.remove(path),
             };
         }
-        Self { listing, instead, to: self.to }
+        Self { listing, instead, to: self.to, killed: true }
     }
 }
 

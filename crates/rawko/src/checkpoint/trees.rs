@@ -130,7 +130,7 @@ impl Trees {
             dot_git.clone()
         } else {
             // An added work tree, or a submodule.
-            let text = std::fs::read_to_string(dot_git).ok()?;
+            let text = rawko_tools::text_of(dot_git, 64 * 1024)?;
             self.toplevel().join(text.strip_prefix("gitdir:")?.trim())
         };
         Some(GitFolders { own, common })

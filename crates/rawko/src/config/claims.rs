@@ -19,7 +19,7 @@ use super::api_key_env::ApiKeyEnv;
 use super::config_rules::host_of;
 use super::diagnostic::printable;
 use super::layers::{Layers, Origin};
-use super::model::Config;
+use super::model::{Config, Constraints};
 use super::position::Position;
 use super::schema::dotted;
 use super::source::{Scope, SourceFile};
@@ -57,13 +57,15 @@ pub enum ClaimKind {
     Key,
     /// Model answers come from a file of the project.
     Script,
+    /// Requests carry fields that the project chose.
+    Request,
     /// A program is run as a tool.
     CustomTool,
     /// A command is run to verify that a task is done.
     Verification,
     /// Permissions are wider than the defaults or the user's own configuration.
     Permission,
-    /// A limit that the user set is raised.
+    /// A limit of the user, or a default one, is raised.
     Limit,
     /// An agent of the project may run shell commands.
     Shell,
@@ -82,6 +84,7 @@ pub(super) fn of(
     claims.tools(config);
     claims.verification(config);
     claims.permissions(config, project);
+    claims.secrets(config);
     claims.limits();
     let mut found = claims.found;
     let builtin = builtin_agents();
@@ -170,6 +173,14 @@ impl Claims<'_> {
                 let message = format!("the provider `{name}` would replay the script {}", printable(script));
                 self.add(ClaimKind::Script, &format!("{at}/script"), message);
             }
+            for (field, value) in &provider.extra {
+                let message =
+                    format!("the provider `{name}` would send the field `{}` of its own", printable(field));
+                let parts = leaves(&format!("{at}/extra/{}", escape(field)), value);
+                if let Some(part) = parts.iter().find(|part| self.layers.provenance.is_projects(part)) {
+                    self.add(ClaimKind::Request, part, message);
+                }
+            }
         }
     }
 
@@ -206,6 +217,7 @@ impl Claims<'_> {
             ("net", &granted.net),
             ("env", &granted.env),
             ("run", &granted.run),
+            ("caches", &granted.caches),
         ];
         for (key, items) in lists {
             let pointer = format!("/permissions/{key}");
@@ -229,21 +241,41 @@ impl Claims<'_> {
         }
     }
 
+    fn secrets(&mut self, config: &Config) {
+        if !config.secrets.mask_tokens {
+            let message = "models would be shown the tokens in your files".to_owned();
+            self.add(ClaimKind::Permission, "/secrets/maskTokens", message);
+        }
+    }
+
     fn limits(&mut self) {
+        let defaults = serde_json::to_value(Constraints::default()).unwrap_or_default();
         for key in ["maxIterations", "maxConsecutiveFailures", "maxTokens", "maxCostUsd", "maxDuration"] {
             let pointer = format!("/constraints/{key}");
             let users = self.layers.value_in(Scope::User, &pointer).and_then(limit);
+            let (most, whose) = match users {
+                Some(users) => (Some(users), "your own limit"),
+                None => (defaults.get(key).and_then(limit), "the default of"),
+            };
             let now = self.layers.get(&pointer).and_then(limit);
-            if let (Some(users), Some(now)) = (users, now)
-                && now > users
+            if let (Some(most), Some(now)) = (most, now)
+                && now > most
             {
-                self.add(
-                    ClaimKind::Limit,
-                    &pointer,
-                    format!("your own limit `{}` would be raised", dotted(&pointer)),
-                );
+                let message = format!("{whose} `{}` would be raised", dotted(&pointer));
+                self.add(ClaimKind::Limit, &pointer, message);
             }
         }
+    }
+}
+
+/// The values in a mapping of mappings, by their pointers: files are merged value by value.
+fn leaves(pointer: &str, value: &Value) -> Vec<String> {
+    match value.as_object().filter(|fields| !fields.is_empty()) {
+        Some(fields) => fields
+            .iter()
+            .flat_map(|(name, value)| leaves(&format!("{pointer}/{}", escape(name)), value))
+            .collect(),
+        None => vec![pointer.to_owned()],
     }
 }
 

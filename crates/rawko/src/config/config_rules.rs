@@ -286,6 +286,7 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
         ("net", &permissions.net),
         ("env", &permissions.env),
         ("run", &permissions.run),
+        ("caches", &permissions.caches),
     ];
     let mut faults = Vec::new();
     for (key, items) in lists {
@@ -295,6 +296,10 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
                 "net" if item.contains("://") || item.contains('/') => Some((
                     "this should be a host name, not an address",
                     "write `api.example.com` or `*.example.com`",
+                )),
+                "caches" if !item.starts_with('/') && !item.starts_with("~/") => Some((
+                    "this should be a folder of your caches",
+                    "write the whole path, or begin with `~/`: `~/.cargo/registry`",
                 )),
                 "env" if item.contains('=') => {
                     Some(("this should be the name of a variable, without a value", "write the name only"))

@@ -11,6 +11,8 @@ use rawko_core::agent::{AgentConfig, builtin_agents};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::memory::FOLDER;
+
 use super::agent_file::{AgentFile, document};
 use super::agent_rules;
 use super::claims::{self, Claim};
@@ -70,6 +72,37 @@ pub struct Loaded {
     pub project_digest: Option<String>,
     /// What the project's files claim and only a trusted folder gets. If empty, the folder needs no trust.
     pub claims: Vec<Claim>,
+    /// Whether the folder is trusted, or was not asked about (`rawko config show` and the like).
+    pub is_trusted: bool,
+}
+
+impl Loaded {
+    /// Leaves out what the files of an untrusted folder would otherwise say to models: templates, and memories that are
+    /// not the user's own. What was left out is in a warning.
+    pub(crate) fn distrust(&mut self, project: &Path, has_own_memories: bool) {
+        self.is_trusted = false;
+        let mut off = Vec::new();
+        if self.templates != OwnTemplates::default() {
+            self.templates = OwnTemplates::default();
+            off.push("prompt templates");
+        }
+        if self.config.memory.enabled && !has_own_memories && holds_something(&project.join(FOLDER)) {
+            self.config.memory.enabled = false;
+            off.push("memories");
+        }
+        if off.is_empty() {
+            return;
+        }
+        let message = format!("this folder is not trusted, so its {} are not used", off.join(" and "));
+        let help = "look at them, then: rawko trust".to_owned();
+        self.warnings.push(Diagnostic::of_file(Path::new(".rawko"), message, Some(help)));
+    }
+}
+
+/// Whether there is such a folder with something in it. What keeps an empty folder in git is nothing.
+pub(super) fn holds_something(folder: &Path) -> bool {
+    let is_hidden = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|entry| !is_hidden(entry)))
 }
 
 /// A project's own prompt templates, each of which replaces a built-in one.
@@ -179,6 +212,7 @@ impl Loader<'_> {
         self.errors.extend(agent_rules::check(&agents.files, &known));
         let Some(config) = config.filter(|_| self.errors.is_empty()) else { return Err(()) };
 
+        self.hash_scripts(&config, &layers);
         let claims =
             claims::of(&config, &layers, &agents.files, &agents.translated, self.options.project_dir);
         Ok(Loaded {
@@ -190,6 +224,7 @@ impl Loader<'_> {
             fingerprint: std::mem::take(&mut self.fingerprint),
             project_digest: self.digest(),
             claims,
+            is_trusted: true,
         })
     }
 
@@ -384,6 +419,18 @@ impl Loader<'_> {
             *template = Some(source.text.to_string());
         }
         templates
+    }
+
+    /// A script that the project names is part of what is trusted. One that cannot be read is not run either.
+    fn hash_scripts(&mut self, config: &Config, layers: &Layers) {
+        for (name, provider) in &config.provider.named {
+            let pointer = format!("/provider/{}/script", escape(name));
+            let script = provider.script.as_deref().filter(|_| layers.provenance.is_projects(&pointer));
+            let Some(script) = script.map(Path::new) else { continue };
+            let path = self.options.project_dir.join(script);
+            let source = SourceFile::read(&path, script, Scope::Project).ok().flatten();
+            self.hashed.extend(source);
+        }
     }
 
     fn digest(&mut self) -> Option<String> {

@@ -70,5 +70,5 @@ pub use schema::{agent_schema, config_schema};
 pub use settings::{Overrides, environment_variables};
 pub use source::Scope;
 pub use time_limit::TimeLimit;
-pub use trust::{TrustError, TrustStore};
+pub use trust::{NO_CONFIGURATION, TrustError, TrustStore};
 pub use verify::VerifyConfig;

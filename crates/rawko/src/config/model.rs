@@ -40,6 +40,9 @@ pub struct Config {
     pub constraints: Constraints,
     /// What agents may read, write and run.
     pub permissions: Permissions,
+    /// What models are not shown.
+    #[serde(skip_serializing_if = "is_default")]
+    pub secrets: SecretsConfig,
     /// Long-term memory.
     pub memory: MemoryConfig,
     /// Custom tools: programs that read JSON on standard input and print JSON.
@@ -52,6 +55,20 @@ pub struct Config {
     /// model whose name starts with it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
+}
+
+/// `secrets:`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct SecretsConfig {
+    /// Whether tokens that are known by their shape are masked in what tools and files show to a model.
+    pub mask_tokens: bool,
+}
+
+impl Default for SecretsConfig {
+    fn default() -> Self {
+        Self { mask_tokens: true }
+    }
 }
 
 /// The version of the file format: 1.

@@ -3,10 +3,11 @@
 //! No other part of the configuration reads files. The same text is parsed, hashed for trust and shown
 //! in messages, so no file is read twice.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rawko_tools::read_regular;
 
 use super::diagnostic::Diagnostic;
 
@@ -80,7 +81,6 @@ enum Unreadable {
 
 fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
     let because = |message: String, help: &str| Err(Unreadable::Because(message, help.to_owned()));
-    // Check the file type first: opening a FIFO to read would wait for a writer.
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
@@ -110,11 +110,9 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
     if metadata.len() > MAX_BYTES {
         return too_large();
     }
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    match read {
-        Ok(_) if bytes.len() as u64 > MAX_BYTES => too_large(),
-        Ok(_) => Ok(bytes),
+    match read_regular(path, MAX_BYTES + 1) {
+        Ok(bytes) if bytes.len() as u64 > MAX_BYTES => too_large(),
+        Ok(bytes) => Ok(bytes),
         Err(error) => because(format!("this file cannot be read: {error}"), "check its permissions"),
     }
 }

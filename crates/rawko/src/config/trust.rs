@@ -3,18 +3,23 @@
 //! Owns `trust.json` in the user's state directory. A folder whose configuration changes is no longer trusted. This module
 //! does not decide what needs trust: `claims` does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::load::holds_something;
+use crate::memory::FOLDER;
 use crate::private::create_private_dir;
 
 const VERSION: u32 = 1;
 /// Largest file, in bytes: enough for thousands of folders.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Stands for the digest of a folder without configuration: trusting it is about its memories and its `AGENTS.md`.
+pub const NO_CONFIGURATION: &str = "none";
 
 /// The folders that the user trusts.
 #[derive(Debug, Clone)]
@@ -27,6 +32,9 @@ struct Contents {
     version: u32,
     /// Digest of the configuration, by the folder's canonical path.
     folders: BTreeMap<String, String>,
+    /// The folders whose memories began with a run of this user.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    memories: BTreeSet<String>,
 }
 
 /// The list of trusted folders could not be read or written.
@@ -79,8 +87,8 @@ impl TrustStore {
     /// If the folder or the store cannot be read or written.
     pub fn trust(&self, folder: &Path, digest: &str) -> Result<(), TrustError> {
         let key = self.key(folder)?;
-        self.update(|folders| {
-            folders.insert(key, digest.to_owned());
+        self.update(|contents| {
+            contents.folders.insert(key, digest.to_owned());
         })
     }
 
@@ -90,8 +98,32 @@ impl TrustStore {
     /// If the folder or the store cannot be read or written.
     pub fn distrust(&self, folder: &Path) -> Result<(), TrustError> {
         let key = self.key(folder)?;
-        self.update(|folders| {
-            folders.remove(&key);
+        self.update(|contents| {
+            contents.folders.remove(&key);
+            contents.memories.remove(&key);
+        })
+    }
+
+    /// Whether the memories of `folder` began with a run of this user, so that they need no trust.
+    ///
+    /// # Errors
+    /// As [`Self::is_trusted`].
+    pub fn has_own_memories(&self, folder: &Path) -> Result<bool, TrustError> {
+        let key = self.key(folder)?;
+        Ok(self.read()?.memories.contains(&key))
+    }
+
+    /// Records that the memories of `folder` are the user's own, if there are none yet.
+    ///
+    /// # Errors
+    /// As [`Self::trust`].
+    pub fn begin_memories(&self, folder: &Path) -> Result<(), TrustError> {
+        let key = self.key(folder)?;
+        if holds_something(&folder.join(FOLDER)) || self.read()?.memories.contains(&key) {
+            return Ok(());
+        }
+        self.update(|contents| {
+            contents.memories.insert(key);
         })
     }
 
@@ -117,7 +149,11 @@ impl TrustStore {
         match read {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Contents { version: VERSION, folders: BTreeMap::new() });
+                return Ok(Contents {
+                    version: VERSION,
+                    folders: BTreeMap::new(),
+                    memories: BTreeSet::new(),
+                });
             }
             Err(source) => return Err(self.io(source)),
         }
@@ -134,14 +170,14 @@ impl TrustStore {
     }
 
     /// Reads, changes and replaces the file under a lock.
-    fn update(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), TrustError> {
+    fn update(&self, change: impl FnOnce(&mut Contents)) -> Result<(), TrustError> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         create_private_dir(directory).map_err(|source| self.io(source))?;
         let lock_path = self.path.with_extension("lock");
         let lock = private().truncate(false).open(&lock_path).map_err(|source| self.io(source))?;
         lock.lock().map_err(|source| self.io(source))?;
         let mut contents = self.read()?;
-        change(&mut contents.folders);
+        change(&mut contents);
         // Write the new file completely before it replaces the old one. The lock protects its temporary name.
         let temporary = self.path.with_extension("json.new");
         let written = private().truncate(true).open(&temporary).and_then(|mut file| {
@@ -189,6 +225,23 @@ mod tests {
         assert!(!store.is_trusted(one.path(), "a").unwrap());
         assert!(store.is_trusted(two.path(), "b").unwrap());
         assert!(store.is_trusted(&two.path().join("absent"), "b").is_err());
+    }
+
+    #[test]
+    fn memories_that_began_here_are_the_users_own() {
+        let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = TrustStore::new(state.path());
+        assert!(!store.has_own_memories(folder.path()).unwrap());
+        store.begin_memories(folder.path()).unwrap();
+        store.begin_memories(folder.path()).unwrap();
+        assert!(store.has_own_memories(folder.path()).unwrap());
+        assert!(!store.is_trusted(folder.path(), NO_CONFIGURATION).unwrap());
+        store.distrust(folder.path()).unwrap();
+        assert!(!store.has_own_memories(folder.path()).unwrap());
+        fs::create_dir_all(folder.path().join(FOLDER)).unwrap();
+        fs::write(folder.path().join(FOLDER).join("a.md"), "somebody's").unwrap();
+        store.begin_memories(folder.path()).unwrap();
+        assert!(!store.has_own_memories(folder.path()).unwrap(), "these came with the folder");
     }
 
     #[cfg(unix)]

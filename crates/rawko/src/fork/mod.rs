@@ -26,6 +26,7 @@ use crate::driver::now;
 use crate::error::Error;
 use crate::journal::{ForkedFrom, Journal, Record, fold, read};
 use crate::rawko::Rawko;
+use crate::resume::without_task;
 use crate::session_id;
 
 /// What a fork is made of. Other models and limits are the builder's overrides.
@@ -86,11 +87,15 @@ impl Rawko {
         let session = old.header.session.clone();
         let known = old.records.len() as u64;
         let at = options.at.unwrap_or(known);
+        if known == 0 {
+            return Err(without_task(&session));
+        }
         if at > known {
             return Err(Error::Setup {
                 message: format!("session {session} has {known} records, and {at} are to be shared"),
                 hint: format!(
-                    "name one between 1 and {known}; `rawko explain {session}` tells at which its decisions are"
+                    "to share as many as possible, leave out --at: rawko fork {session}\n\
+                     to see at which records its decisions are: rawko explain {session}"
                 ),
             });
         }
@@ -199,14 +204,14 @@ impl Rawko {
             return Ok(taking.end());
         }
         // What has ended cannot go on. Where that many records were asked for it is an error; else one less is shared.
-        let last = taking.taken.last_event().saturating_sub(1);
+        let last = taking.taken.end().saturating_sub(1);
         if at.is_none() && last > 0 {
             return self.take_over(old, Some(last));
         }
         let message = if taking.old.state().is_final() {
             format!("session {session} has ended with record {}", taking.taken.last)
         } else {
-            format!("a fork of session {session} would end with record {}", taking.taken.last_event())
+            format!("a fork of session {session} would end with record {}", taking.taken.end())
         };
         Err(Error::Setup { message, hint: format!("share {last} records at most: --at {last}") })
     }
@@ -276,6 +281,7 @@ fn changes_setup(event: &Event) -> bool {
         | Event::Answered { answer: EffectAnswer::TimerFired, .. }
         | Event::Answered { answer: EffectAnswer::EffectLost, .. }
         | Event::OverrideRequested { .. }
-        | Event::CancelRequested { .. } => false,
+        | Event::CancelRequested { .. }
+        | Event::FinalTreeInspected { .. } => false,
     }
 }

@@ -119,8 +119,10 @@ impl Taken {
         }
     }
 
-    pub(super) fn last_event(&self) -> u64 {
-        self.events.last().map_or(0, |taken| taken.seq)
+    /// The last event that was more than a look at what had ended.
+    pub(super) fn end(&self) -> u64 {
+        let is_look = |taken: &&TakenEvent| matches!(taken.event.event, Event::FinalTreeInspected { .. });
+        self.events.iter().rev().find(|taken| !is_look(taken)).map_or(0, |taken| taken.seq)
     }
 
     pub(super) fn write(&self, writer: &mut JournalWriter) -> Result<(), JournalError> {
@@ -206,6 +208,7 @@ fn answering(event: Event, effect: EffectId) -> Event {
         | Event::SessionResumed { .. }
         | Event::OverrideRequested { .. }
         | Event::CancelRequested { .. }
+        | Event::FinalTreeInspected { .. }
         | Event::AgentsReloaded { .. } => event,
     }
 }

@@ -7,7 +7,7 @@ use rawko_core::integrity::{CheckChange, CheckChangeKind};
 
 use super::Terms;
 use super::inline::{self, InlineTests};
-use super::kinds::CheckFiles;
+use super::kinds::{self, CheckFiles};
 use super::manifest::{self, Manifest};
 use super::named::{self, Checker, Named};
 use super::patches;
@@ -48,7 +48,10 @@ impl Comparison {
         let fates = trees.fates();
         let files = CheckFiles::new(&terms.tests);
         let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
-        let Named { files: mut named, targets, words, programs: _ } = named::named(&terms.commands, &read);
+        let Named { files: mut named, targets, globs, words, programs: _ } =
+            named::named(&terms.commands, &read);
+        let patterns = kinds::matching(&globs);
+        named.extend(trees.first_paths().filter(|path| patterns.is_match(path)));
         // In a copy these folders are others.
         let own_paths = [project, trees.toplevel()].map(|path| path.display().to_string());
         let mut texts = named.iter().filter_map(|path| read(path)).chain(terms.commands.iter().cloned());
@@ -56,6 +59,10 @@ impl Comparison {
         let files = files.with_tools(&words);
         let is_check = |path: &str| files.is_test(path) || files.is_config(path);
         follow(&trees, &fates, &is_check, &mut named);
+        let lost = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Changed | Fate::Deleted));
+        let in_modules =
+            lost.filter(|(path, _)| is_test_module(&trees, path, 0) || is_documentation(&trees, path));
+        named.extend(in_modules.map(|(path, _)| path.clone()));
         let is_first_check =
             |path: String| files.is_test(&path) || files.is_config(&path) || named.contains(&path);
         let had_checks = trees.first_paths().any(is_first_check);
@@ -82,7 +89,7 @@ impl Comparison {
                     }
                     continue;
                 }
-                Fate::Added | Fate::Changed if undermines(&trees, path, *fate) => {
+                Fate::Added | Fate::Changed if undermines(&trees, &fates, path, *fate) => {
                     // The work and what weakens the checks are one.
                     undermining.push(CheckChange { path: path.clone(), how: CheckChangeKind::Undermines });
                     continue;
@@ -226,12 +233,46 @@ fn without_shadows(trees: &Trees, path: &str) -> Option<Vec<u8>> {
     inline::without_shadows(&now)
 }
 
-/// Whether new code undermines the checks.
-fn undermines(trees: &Trees, path: &str, fate: Fate) -> bool {
+/// Whether new code undermines the checks. A file that moved has nothing new.
+fn undermines(trees: &Trees, fates: &BTreeMap<String, Fate>, path: &str, fate: Fate) -> bool {
     if !patches::is_code(path) {
         return false;
     }
-    let before = (fate == Fate::Changed).then(|| trees.content(path, &Version::First)).flatten();
-    let now = trees.content(path, &Version::Now);
-    now.is_some_and(|now| patches::undermines(path, before.as_deref(), &now))
+    let Some(now) = trees.content(path, &Version::Now) else { return false };
+    let undermines = |before: Option<&[u8]>| patches::undermines(path, before, &now);
+    if fate == Fate::Changed {
+        return undermines(trees.content(path, &Version::First).as_deref());
+    }
+    let is_source = |(other, fate): &(&String, &Fate)| **fate == Fate::Deleted && patches::is_code(other);
+    undermines(None)
+        && !fates
+            .iter()
+            .filter(is_source)
+            .any(|(other, _)| !undermines(trees.content(other, &Version::First).as_deref()))
+}
+
+/// Whether it is a module of Rust that exists for tests alone, as `#[cfg(test)] mod …;` in the file above says.
+fn is_test_module(trees: &Trees, path: &str, depth: usize) -> bool {
+    let Some(stem) = path.strip_suffix(".rs").filter(|_| depth < DEPTH) else { return false };
+    let stem = stem.strip_suffix("/mod").unwrap_or(stem);
+    let (folder, module) = stem.rsplit_once('/').unwrap_or(("", stem));
+    let beside = ["lib.rs", "main.rs", "mod.rs"].map(|name| format!("{folder}/{name}"));
+    let above = std::iter::once(format!("{folder}.rs"));
+    beside.into_iter().chain(above).any(|parent| {
+        let parent = parent.trim_start_matches('/');
+        let content = trees.content(parent, &Version::First);
+        let declared =
+            content.filter(|_| parent != path).and_then(|content| inline::declares(&content, module));
+        declared.is_some_and(|for_tests| for_tests || is_test_module(trees, parent, depth + 1))
+    })
+}
+
+/// Whether the examples of a text are run with those of a crate's documentation.
+fn is_documentation(trees: &Trees, path: &str) -> bool {
+    if !path.ends_with(".md") {
+        return false;
+    }
+    let is_root = |path: &String| ["lib.rs", "main.rs"].contains(&path.rsplit('/').next().unwrap_or(path));
+    let roots: Vec<String> = trees.first_paths().filter(is_root).take(FOLLOWED).collect();
+    trees.first_contents(&roots).iter().any(|(root, content)| named::documents(root, content).contains(path))
 }

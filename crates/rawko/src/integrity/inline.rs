@@ -34,6 +34,16 @@ pub(super) fn without_shadows(now: &[u8]) -> Option<Vec<u8>> {
     (!shadows.is_empty()).then(|| without(text, shadows).into_bytes())
 }
 
+/// Whether a file of Rust declares the module that stands in a file of its own under this name: for tests alone, or for all.
+pub(super) fn declares(content: &[u8], module: &str) -> Option<bool> {
+    let (file, _) = parse(content)?;
+    let found = file.items.iter().find_map(|item| match item {
+        Item::Mod(item) if item.content.is_none() && item.ident == module => Some(&item.attrs),
+        _ => None,
+    });
+    found.map(|attributes| attributes.iter().any(is_test))
+}
+
 /// Compares the tests in a file of Rust. Where the present one cannot be read as such, the original stands in for it.
 pub(super) fn compare(original: &[u8], now: &[u8]) -> InlineTests {
     let Some((old, old_text)) = parse(original) else { return InlineTests::Kept };
@@ -195,7 +205,7 @@ fn is_test(attribute: &Attribute) -> bool {
 }
 
 /// Whether a condition only holds for tests.
-fn needs_test(condition: &Meta) -> bool {
+pub(super) fn needs_test(condition: &Meta) -> bool {
     match condition {
         Meta::Path(path) => path.is_ident("test"),
         Meta::List(list) if list.path.is_ident("all") => {
@@ -206,7 +216,7 @@ fn needs_test(condition: &Meta) -> bool {
     }
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+pub(super) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
         Item::Enum(item) => &item.attrs,

@@ -143,6 +143,11 @@ pub(crate) fn check_glob(glob: &str) -> Result<(), String> {
         .map_err(|error| error.kind().to_string())
 }
 
+/// What matches any of these patterns.
+pub(super) fn matching(patterns: &BTreeSet<String>) -> GlobSet {
+    globs(patterns)
+}
+
 fn globs<'a>(patterns: impl IntoIterator<Item = &'a String>) -> GlobSet {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {

@@ -13,6 +13,7 @@ mod manifest;
 mod named;
 mod patches;
 mod replica;
+mod rust_code;
 mod surroundings;
 
 use std::collections::BTreeSet;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::integrity::{Baseline, ChangedChecks, Integrity, IntegrityResult, OriginalRun};
 use rawko_core::setup::VerifySetup;
-use rawko_tools::CommandRunner;
+use rawko_tools::{CommandRunner, text_of};
 use tokio::task::JoinSet;
 
 use crate::checkpoint::{CheckpointError, Checkpoints, Version};
@@ -36,6 +37,8 @@ pub(crate) use kinds::check_glob;
 use replica::Replica;
 use surroundings::{Place, Surroundings};
 
+/// Longest file of the project that is searched for names of others.
+const MAX_READ: u64 = 32 * 1024 * 1024;
 /// Shortest time for which a baseline is waited for at the end.
 const MIN_PATIENCE: Duration = Duration::from_secs(30);
 /// What a task needs that removes a feature together with its tests.
@@ -176,7 +179,7 @@ impl IntegrityGuard {
 
     fn look(&self) -> Surroundings {
         let terms = self.terms.clone().unwrap_or_default();
-        let read = |path: &str| std::fs::read_to_string(self.project.join(path)).ok();
+        let read = |path: &str| text_of(&self.project.join(path), MAX_READ);
         let named = named::named(&terms.commands, &read);
         let place = Place {
             project: &self.project,

@@ -9,13 +9,18 @@ use std::sync::OnceLock;
 use regex::Regex;
 
 use super::kinds::Conventions;
+use super::rust_code;
 
 /// Largest file that is searched.
 const MAX_TEXT: usize = 1024 * 1024;
 
 /// Whether the table knows anything of files with this ending.
 pub(super) fn is_code(path: &str) -> bool {
-    Conventions::get().patches.values().flatten().any(|known| known == ending(path))
+    is_rust(path) || Conventions::get().patches.values().flatten().any(|known| known == ending(path))
+}
+
+fn is_rust(path: &str) -> bool {
+    path.ends_with(".rs")
 }
 
 fn ending(path: &str) -> &str {
@@ -24,6 +29,9 @@ fn ending(path: &str) -> &str {
 
 /// Whether code undermines checks that did not do so before.
 pub(super) fn undermines(path: &str, before: Option<&[u8]>, now: &[u8]) -> bool {
+    if is_rust(path) {
+        return now.len() <= MAX_TEXT && rust_code::undermines(before, now);
+    }
     static PATTERNS: OnceLock<Vec<(Vec<String>, Regex)>> = OnceLock::new();
     let patterns = PATTERNS.get_or_init(|| {
         let table = Conventions::get().patches.iter();

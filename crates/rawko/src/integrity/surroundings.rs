@@ -185,7 +185,8 @@ impl Program {
     fn at(path: PathBuf) -> Option<Self> {
         let target = path.canonicalize().ok()?;
         let stamp = Stamp::of(&target)?;
-        let digest = (stamp.0 <= MAX_PROGRAM).then(|| std::fs::read(&target).ok()).flatten();
+        let digest =
+            (stamp.0 <= MAX_PROGRAM).then(|| rawko_tools::read_regular(&target, MAX_PROGRAM).ok()).flatten();
         let digest = digest.map(|content| hex::encode(Sha256::digest(content)));
         Some(Self { path, target, stamp, digest })
     }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rawko_core::machine::State;
+
 /// An error of the journal. Nothing was overwritten when one occurs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -39,7 +41,7 @@ pub enum JournalError {
         found: u32,
     },
     /// There is no journal where one was looked for.
-    #[error("{path}: there is no journal here; `rawko sessions rm` removes what is left of such a session")]
+    #[error("{path}: there is no journal here")]
     Missing {
         /// Where.
         path: PathBuf,
@@ -56,10 +58,7 @@ pub enum JournalError {
         bytes: u64,
     },
     /// A record's long text is not to be had.
-    #[error(
-        "{path}: record {seq} needs the blob {blob}, which {what}; \
-         `rawko sessions repair` copies the {seq} records before it into a new session"
-    )]
+    #[error("{path}: record {seq} needs the blob {blob}, which {what}")]
     Blob {
         /// The journal.
         path: PathBuf,
@@ -71,17 +70,17 @@ pub enum JournalError {
         what: String,
     },
     /// The session needs no repair.
-    #[error(
-        "{path}: all {records} records are sound, so there is nothing to repair; `rawko resume` goes on with it"
-    )]
+    #[error("{path}: all {records} records are sound, so there is nothing to repair")]
     Sound {
         /// The journal.
         path: PathBuf,
         /// How many there are, the header included.
         records: u64,
+        /// The state of the session.
+        state: State,
     },
     /// The damage begins before the task: there is nothing to repair a session from.
-    #[error("{path}: {damage}; the task was recorded there, so nothing of this session can be kept")]
+    #[error("{path}: {damage}; the task was recorded there, so nothing of this session can be copied")]
     NothingSound {
         /// The journal.
         path: PathBuf,
@@ -89,10 +88,7 @@ pub enum JournalError {
         damage: String,
     },
     /// A record is damaged.
-    #[error(
-        "{path}: record {seq} (line {line}) is damaged: {what}; \
-         `rawko sessions repair` copies what is sound before it into a new session"
-    )]
+    #[error("{path}: record {seq} (line {line}) is damaged: {what}")]
     Damaged {
         /// The journal.
         path: PathBuf,
@@ -104,7 +100,7 @@ pub enum JournalError {
         what: String,
     },
     /// There is no such session.
-    #[error("there is no session `{id}` in {folder}: `rawko sessions list` shows those there are")]
+    #[error("there is no session `{id}` in {folder}")]
     NotFound {
         /// What was asked for.
         id: String,
@@ -112,7 +108,7 @@ pub enum JournalError {
         folder: PathBuf,
     },
     /// The beginning of an id that several sessions share.
-    #[error("`{id}` is the beginning of several sessions: {}", candidates.join(", "))]
+    #[error("`{id}` is the beginning or end of several sessions: {}", candidates.join(", "))]
     Ambiguous {
         /// What was asked for.
         id: String,
@@ -122,6 +118,44 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// What to try, for people; every command in it is whole.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let lost = "nothing in it can be recovered; to remove it: rawko sessions rm";
+        let (path, hint, option) = match self {
+            Self::Io { .. } => {
+                let hint =
+                    "check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both";
+                return Some(hint.to_owned());
+            }
+            Self::NotFound { .. } => return Some("to see which there are: rawko sessions list".to_owned()),
+            Self::Ambiguous { .. } => return Some("give more of the id".to_owned()),
+            Self::Newer { .. } => return Some("install a newer rawko".to_owned()),
+            Self::Locked { path, .. } => (path, "wait until it has ended, or stop it: rawko cancel", ""),
+            // The task is in the first record after the header.
+            Self::Damaged { path, seq: 0 | 1, .. } | Self::Blob { path, seq: 0 | 1, .. } => {
+                (path, lost, " --yes")
+            }
+            Self::Missing { path } | Self::NothingSound { path, .. } => (path, lost, " --yes"),
+            Self::TooLong { path, .. } => (path, "to remove it: rawko sessions rm", " --yes"),
+            Self::Damaged { path, .. } | Self::Blob { path, .. } => {
+                (path, "to copy the sound records before that into a new session: rawko sessions repair", "")
+            }
+            Self::Sound { path, state: State::Idle, .. } => {
+                (path, "nothing was done in the session; to remove it: rawko sessions rm", " --yes")
+            }
+            Self::Sound { path, state, .. } if state.is_final() => {
+                (path, "to give the session another task: rawko continue", " \"…\"")
+            }
+            Self::Sound { path, .. } => (path, "to go on with the session: rawko resume", ""),
+        };
+        let session = path.parent()?.file_name()?.to_string_lossy();
+        // Somebody else may have named the folder.
+        let is_plain = session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let session = if is_plain { session } else { "ID".into() };
+        Some(format!("{hint} {session}{option}"))
+    }
+
     pub(super) fn io(doing: &'static str, path: &std::path::Path, source: std::io::Error) -> Self {
         Self::Io { doing, path: path.to_owned(), source }
     }

@@ -78,7 +78,10 @@ impl SessionInfo {
                     forked_from: None,
                     cost_usd: None,
                     outcome: None,
-                    problem: Some(error.to_string()),
+                    problem: Some(match error.hint() {
+                        Some(hint) => format!("{error}; {hint}"),
+                        None => error.to_string(),
+                    }),
                 };
             }
         };

@@ -70,7 +70,8 @@ impl SessionStore {
         let Prefix { journal, damage } = prefix(&path, &file)?;
         let kept = journal.end.seq;
         let Some(damage) = damage else {
-            return Err(JournalError::Sound { path, records: kept });
+            let state = fold(&journal).session.state();
+            return Err(JournalError::Sound { path, records: kept, state });
         };
         let begins = |record: &Record| matches!(record, Record::Event(event) if matches!(event.event, Event::TaskStarted { .. }));
         if !journal.records.iter().any(begins) {

@@ -4,13 +4,14 @@
 //! A run keeps the records in memory. Large folders have them in one file too, a line of JSON each, for the next process. That file is
 //! a cache: whatever is odd about it, it is deleted and made anew, and where it cannot be written everything is read each time.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rawko_core::memory::Memory;
+use rawko_tools::open_regular;
 use rustix::fs::{AtFlags, statat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -204,7 +205,7 @@ fn load(path: &Path) -> Option<Records> {
 
 fn try_load(path: &Path) -> io::Result<Vec<Record>> {
     let odd = || io::Error::other("it is no cache");
-    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+    let mut file = BufReader::with_capacity(1 << 20, open_regular(path)?);
     let mut digest = Sha256::new();
     let mut line = Vec::new();
     let mut records: Vec<Record> = Vec::new();

@@ -51,7 +51,7 @@ impl Redactor {
                 self.clean(message);
             }
             Event::Answered { effect: _, answer: EffectAnswer::MemoriesRecalled { recalled } } => {
-                self.clean(&mut recalled.block);
+                self.mask(&mut recalled.block);
                 self.clean_all(&mut recalled.problems);
                 recalled.memories.retain(|memory| self.found_in(&memory.path).is_none());
                 for memory in &mut recalled.memories {
@@ -64,7 +64,8 @@ impl Redactor {
                 KeptMemory::Written { path } | KeptMemory::NotedOn { path } => self.clean(path),
                 KeptMemory::Refused { message } => self.clean(message),
             },
-            Event::Answered { effect: _, answer: EffectAnswer::TreeInspected { inspection } } => {
+            Event::Answered { effect: _, answer: EffectAnswer::TreeInspected { inspection } }
+            | Event::FinalTreeInspected { inspection } => {
                 // Lines for people: a path with its figures.
                 self.clean_all(&mut inspection.execution.names);
                 self.clean_all(&mut inspection.run.names);
@@ -79,7 +80,7 @@ impl Redactor {
                 let before = baseline.iter_mut().flat_map(|baseline| &mut baseline.runs);
                 let again = original.iter_mut().flat_map(|original| &mut original.runs);
                 let all = runs.iter_mut().chain(flaky).chain(before).chain(again);
-                self.clean_all(all.map(|run| &mut run.output));
+                all.for_each(|run| self.mask(&mut run.output));
                 self.clean_all(original.iter_mut().filter_map(|original| original.problem.as_mut()));
             }
             Event::SessionResumed { changed_files, verify: _, limits: _, lost } => {
@@ -98,7 +99,8 @@ impl Redactor {
     /// Takes the secrets out of the standing instructions: they are the text of a file like any other.
     pub(crate) fn instructions(&self, setup: &mut Setup) {
         let place = &mut setup.place;
-        self.clean_all(place.instructions.iter_mut().chain(&mut place.instruction_problems));
+        place.instructions.iter_mut().for_each(|text| self.mask(text));
+        self.clean_all(&mut place.instruction_problems);
     }
 
     /// It was recorded clean; the secrets of today may be others.
@@ -156,7 +158,7 @@ impl Redactor {
     }
 
     fn outcome(&self, outcome: &mut ToolOutcome) {
-        self.clean(&mut outcome.content);
+        self.mask(&mut outcome.content);
         self.keep_clean(&mut outcome.files_modified);
         outcome.files_seen.retain(|file| self.found_in(&file.path).is_none());
     }

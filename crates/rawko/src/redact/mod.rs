@@ -10,11 +10,15 @@
 //! before it is applied, not only before it is written: what a later resume folds is then what the live run folded, and
 //! its requests are the same bytes.
 //!
-//! It looks for the texts themselves and for their form in JSON. A model that spells a secret backwards or in base64 is
+//! It looks for the texts themselves and for their form in JSON, and in what tools, commands and files say also for
+//! tokens that are known by their shape (`shapes`). What an agent writes back gets its secrets back (`put_back`). A model that spells a secret backwards or in base64 is
 //! not caught; `rawko-provider` and the bare environment of child processes keep secrets away from models.
 
 mod event;
+mod masked;
 mod outgoing;
+mod put_back;
+mod shapes;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -26,6 +30,7 @@ use rawko_provider::{Provider, REDACTED, is_worth_hiding};
 use rawko_tools::looks_like_secret;
 use serde_json::Value;
 
+use masked::Found;
 pub(crate) use stream::RedactedStream;
 
 /// A secret, and a description of it: "the value of `DEPLOY_TOKEN`".
@@ -54,6 +59,8 @@ pub(crate) struct Redactor {
     secrets: Vec<KnownSecret>,
     /// They hold keys that nothing else can read.
     providers: Vec<Arc<dyn Provider>>,
+    /// Whether tokens that are only known by their shape are left alone.
+    shows_tokens: bool,
 }
 
 impl Redactor {
@@ -78,14 +85,19 @@ impl Redactor {
         let mut secrets: Vec<KnownSecret> =
             all.into_iter().map(|(text, what)| KnownSecret { what, text }).collect();
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.text.len()));
-        Self { secrets, providers: providers.into_iter().collect() }
+        Self { secrets, providers: providers.into_iter().collect(), shows_tokens: false }
+    }
+
+    /// Sets whether tokens that are only known by their shape are left alone.
+    pub(crate) fn showing_tokens(self, shows_tokens: bool) -> Self {
+        Self { shows_tokens, ..self }
     }
 
     /// The description of the secret in `text`, if there is one.
     fn found_in(&self, text: &str) -> Option<String> {
         let known = self.secrets.iter().find(|secret| text.contains(secret.text.as_str()));
         known.map(|secret| secret.what.clone()).or_else(|| {
-            let holder = self.providers.iter().find(|provider| provider.without_secrets(text) != text);
+            let holder = self.providers.iter().find(|provider| !provider.secrets_in(text).is_empty());
             holder.map(|provider| format!("the key of the provider `{}`", provider.name()))
         })
     }
@@ -117,16 +129,8 @@ impl Redactor {
     }
 
     fn clean(&self, text: &mut String) {
-        for secret in &self.secrets {
-            if text.contains(secret.text.as_str()) {
-                *text = text.replace(secret.text.as_str(), REDACTED);
-            }
-        }
-        for provider in &self.providers {
-            let clean = provider.without_secrets(text);
-            if clean != *text {
-                *text = clean;
-            }
+        for Found { range, placeholder } in self.known_in(text).into_iter().rev() {
+            text.replace_range(range, &placeholder);
         }
     }
 

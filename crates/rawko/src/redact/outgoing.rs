@@ -1,4 +1,5 @@
-//! What goes out: it is used as it is, or refused with the reason. Never altered.
+//! What goes out: it is used as it is, or refused with the reason. Never altered, but for one thing: a `Write` or `Edit`
+//! of what an agent was shown gets the secrets of that file back.
 //!
 //! Owns the check of what a run is made of, and of a call that is about to be performed. That a call with a secret in its
 //! arguments is refused is decided in the core, by the mark that `event` leaves; this is the second wall.
@@ -12,8 +13,11 @@ use rawko_core::text::REDACTED;
 use rawko_core::tool::ToolOutcome;
 use rawko_tools::{FileAccess, ToolContext};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Redactor;
+use super::masked::placeholders;
+use super::put_back::{self, Shown};
 use crate::error::Error;
 
 impl Redactor {
@@ -43,44 +47,127 @@ impl Redactor {
         })
     }
 
-    /// Why `call` is not performed, if it is not. Looks at the file that a `Write` would replace.
-    pub(crate) async fn refusal(
+    /// `call` as it is performed: what an agent writes back of what it was shown gets the secrets of the file back.
+    ///
+    /// # Errors
+    /// The refusal, where a call holds a secret itself, or where it is not certain what it stands for.
+    pub(crate) async fn performed(
         self: &Arc<Self>,
-        call: &ToolCall,
+        call: ToolCall,
         context: &ToolContext,
-    ) -> Option<ToolOutcome> {
+    ) -> Result<ToolCall, ToolOutcome> {
         if let Some((place, what)) = self.found_in_value(&call.input) {
             let place = place.trim_start_matches('.');
             let message = format!("Not done: `{place}` holds {what}, and rawko does not pass secrets on.");
-            return Some(ToolOutcome::error(ErrorCode::PermissionError, message));
+            return Err(ToolOutcome::error(ErrorCode::PermissionError, message));
         }
-        let path = replaced_by_what_was_shown(call)?.to_owned();
+        if let Some(placeholder) = token_in_command(&call) {
+            let message = format!(
+                "Not done: `{placeholder}` stands for a secret that is not shown to you. Let the command read it from its \
+                 file, or use Edit, which puts it back."
+            );
+            return Err(ToolOutcome::error(ErrorCode::ToolFailure, message));
+        }
+        if !writes_placeholder(&call) {
+            return Ok(call);
+        }
         let (redactor, context) = (Arc::clone(self), context.clone());
-        let look = tokio::task::spawn_blocking(move || redactor.would_be_lost(&path, &context));
+        let unchanged = call.clone();
+        let put_back = tokio::task::spawn_blocking(move || redactor.with_secrets(call, &context));
         // It fails where the runtime shuts down, and the tool then fails too.
-        look.await.unwrap_or_default()
+        put_back.await.unwrap_or(Ok(unchanged))
     }
 
-    /// The refusal to replace the file at `path`, where that holds a secret.
-    fn would_be_lost(&self, path: &str, context: &ToolContext) -> Option<ToolOutcome> {
-        // A file that cannot be read cannot be replaced either: the tool says why.
-        let access = FileAccess::new(&context.root, &context.permissions).ok()?;
-        let bytes = access.open_file(path).ok()?.read_all(path).ok()?;
-        let what = self.found_in(&String::from_utf8_lossy(&bytes))?;
+    /// A `Write` or `Edit` with the secrets of its file in place of the placeholders.
+    fn with_secrets(&self, mut call: ToolCall, context: &ToolContext) -> Result<ToolCall, ToolOutcome> {
+        let text = |name: &str| call.input.get(name).and_then(Value::as_str).unwrap_or_default();
+        let path = text("file_path").to_owned();
+        let file = content(&path, context).unwrap_or_default();
+        let Ok(file) = std::str::from_utf8(&file) else { return self.left_as_it_is(call, &path, &file) };
+        let masked = self.masked(file);
+        let real = if call.name == "Write" {
+            let content = Shown::of(&masked).put_back(text("content"), 0..masked.shown.len());
+            content.map(|content| vec![("content", content)])
+        } else {
+            let real = put_back::edit(&masked, text("old_string"), text("new_string"));
+            real.map(|real| {
+                real.map_or(Vec::new(), |real| vec![("old_string", real.old), ("new_string", real.new)])
+            })
+        };
+        let real =
+            real.map_err(|unclear| ToolOutcome::error(ErrorCode::ToolFailure, unclear.message(&path)))?;
+        for (name, text) in real {
+            call.input[name] = text.into();
+        }
+        Ok(call)
+    }
+
+    /// In a file that is not text, nothing is put back.
+    fn left_as_it_is(&self, call: ToolCall, path: &str, file: &[u8]) -> Result<ToolCall, ToolOutcome> {
+        let Some(what) = self.found_in(&String::from_utf8_lossy(file)).filter(|_| call.name == "Write")
+        else {
+            return Ok(call);
+        };
         let message = format!(
-            "Not written: `{path}` holds {what}, which is shown to you as {REDACTED}, and this Write would put that word in \
-             its place. Change the other lines with Edit."
+            "Nothing was written. `{path}` is not valid UTF-8 and holds {what}, which is shown to you as {REDACTED}; this \
+             would put that word in its place. Change the other lines with Edit."
         );
-        Some(ToolOutcome::error(ErrorCode::ToolFailure, message))
+        Err(ToolOutcome::error(ErrorCode::ToolFailure, message))
+    }
+
+    /// Masks the lines of a private key in the part of a file that a Read or Edit shows, where the beginning of the key
+    /// is not in it.
+    pub(crate) async fn mask_part(
+        self: &Arc<Self>,
+        call: &ToolCall,
+        context: &ToolContext,
+        mut outcome: ToolOutcome,
+    ) -> ToolOutcome {
+        let is_part = call.name == "Edit" || (call.name == "Read" && call.input.get("offset").is_some());
+        let path = call.input.get("file_path").and_then(Value::as_str).filter(|_| is_part);
+        let Some(path) = path.filter(|_| !self.shows_tokens).map(str::to_owned) else { return outcome };
+        let (redactor, context) = (Arc::clone(self), context.clone());
+        let begun = tokio::task::spawn_blocking(move || {
+            let file = content(&path, &context).unwrap_or_default();
+            let masked = redactor.masked(std::str::from_utf8(&file).unwrap_or_default());
+            let marks = masked.marks.iter().filter(|mark| mark.secret.len() >= LINE_OF_KEY);
+            marks
+                .map(|mark| (mark.secret.to_owned(), masked.shown[mark.range.clone()].to_owned()))
+                .collect::<Vec<_>>()
+        });
+        for (secret, placeholder) in begun.await.unwrap_or_default() {
+            if outcome.content.contains(&secret) {
+                outcome.content = outcome.content.replace(&secret, &placeholder);
+            }
+        }
+        outcome
     }
 }
 
-/// The file that `call` may be about to replace by what an agent was shown of it. Written back, `[redacted]` would take
-/// the secret's place.
-fn replaced_by_what_was_shown(call: &ToolCall) -> Option<&str> {
-    let text = |name: &str| call.input.get(name)?.as_str();
-    let content = text("content").filter(|_| call.name == "Write")?;
-    text("file_path").filter(|_| content.contains(REDACTED))
+/// Lines of a private key that are shorter are the last ones, and could be words.
+const LINE_OF_KEY: usize = 16;
+
+/// The file at `path`, if the agent may read it. One that cannot be read cannot be replaced either: the tool says why.
+fn content(path: &str, context: &ToolContext) -> Option<Vec<u8>> {
+    let access = FileAccess::new(&context.root, &context.permissions).ok()?;
+    access.open_file(path).ok()?.read_all(path).ok()
+}
+
+/// The placeholder of a token in a shell command: written to a file, it would take the token's place.
+fn token_in_command(call: &ToolCall) -> Option<&str> {
+    let command = call.input.get("command")?.as_str().filter(|_| call.name == "Bash")?;
+    placeholders(command).map(|range| &command[range]).find(|placeholder| *placeholder != REDACTED)
+}
+
+/// Whether `call` writes to a file what may be a placeholder.
+fn writes_placeholder(call: &ToolCall) -> bool {
+    let fields: &[&str] = match call.name.as_str() {
+        "Write" => &["content"],
+        "Edit" => &["old_string", "new_string"],
+        _ => &[],
+    };
+    let mut texts = fields.iter().filter_map(|name| call.input.get(name)?.as_str());
+    texts.any(|text| placeholders(text).next().is_some())
 }
 
 #[cfg(test)]
@@ -88,13 +175,15 @@ mod tests {
     use super::super::redactor;
     use super::*;
     use rawko_core::agent::Permissions;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     const KEY: &str = "sk-canary-9f31c0d7";
 
     async fn check(name: &str, input: Value, refused_for: Option<&str>) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(".env"), format!("A_KEY={KEY}\n")).unwrap();
+        std::fs::write(dir.path().join("two"), format!("{KEY}\nas [redacted]\n")).unwrap();
+        std::fs::write(dir.path().join("binary"), [KEY.as_bytes(), b"\xff"].concat()).unwrap();
         std::fs::write(dir.path().join("plain"), "A_KEY=[redacted]\n").unwrap();
         let context = ToolContext {
             root: dir.path().to_owned(),
@@ -104,8 +193,8 @@ mod tests {
             progress: Arc::new(|_: &str| {}),
         };
         let call = ToolCall { id: "c".into(), name: name.into(), input, invalid_input: None, withheld: None };
-        let refusal = Arc::new(redactor(&[KEY])).refusal(&call, &context).await;
-        let refusal = refusal.map(|outcome| outcome.content);
+        let performed = Arc::new(redactor(&[KEY])).performed(call.clone(), &context).await;
+        let refusal = performed.err().map(|outcome| outcome.content);
         match refused_for {
             Some(words) => {
                 assert!(refusal.as_ref().is_some_and(|refusal| refusal.contains(words)), "{refusal:?}");
@@ -117,8 +206,14 @@ mod tests {
     #[tokio::test]
     async fn a_file_is_not_replaced_by_what_was_shown_of_it() {
         let write = |path: &str, content: &str| json!({"file_path": path, "content": content});
-        check("Write", write(".env", "A_KEY=[redacted]\nB=1\n"), Some("Change the other lines with Edit"))
+        check("Write", write(".env", "A_KEY=[redacted]\nB=1\n"), None).await;
+        check("Write", write("two", "x=[redacted]\n"), Some("which of them belongs on line 1 is not clear"))
             .await;
+        check("Write", write("binary", "A_KEY=[redacted]\n"), Some("is not valid UTF-8")).await;
+        let token = "[redacted:github-token:00000000]";
+        check("Write", write("new", token), Some("stands for a secret that `new` does not hold")).await;
+        check("Bash", json!({"command": format!("echo {token} > a")}), Some("is not shown to you")).await;
+        check("Bash", json!({"command": "echo '[redacted]'"}), None).await;
         check("Write", write(".env", "B=1\n"), None).await;
         check("Write", write("plain", "A_KEY=[redacted]\nB=1\n"), None).await;
         check("Write", write("new", "A_KEY=[redacted]\n"), None).await;

@@ -116,6 +116,7 @@ pub(crate) fn events() -> Vec<Stamped> {
         Event::OverrideRequested { command: Override::SkipStep },
         Event::OverrideRequested { command: Override::Retry },
         Event::CancelRequested { reason: "Ctrl-C".into() },
+        Event::FinalTreeInspected { inspection: inspection() },
         Event::AgentsReloaded { agents: [("developer".to_owned(), agent())].into() },
     ];
     let stops = [
@@ -156,6 +157,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::Answered { answer: EffectAnswer::EffectLost, .. }
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
+            | Event::FinalTreeInspected { .. }
             | Event::AgentsReloaded { .. } => {}
         }
     }
@@ -247,6 +249,8 @@ pub(crate) fn step() -> StepRecord {
             cost_usd: Some(0.125),
             shared: None,
             files_modified: vec!["a.txt".into()],
+            more_files_modified: 7,
+            files_modified_partial: true,
             duration_ms: 5_000,
             limit: Some(LimitKind::Stalled),
             verification: Some(verification()),
@@ -532,6 +536,7 @@ fn agent() -> AgentSetup {
             "metadata": {"tags": ["t"]},
         },
         "permissions": {"read": ["/"]},
+        "confined": true,
     }))
     .unwrap()
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::matching::load_meaning;
 use super::{now, refused};
+use crate::commands::trust;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
@@ -105,6 +106,10 @@ pub(super) fn add(workspace: &Workspace, store: &MemoryStore, arguments: &AddArg
     }
     // What takes the place of another may well say nearly the same.
     let force = arguments.force || !arguments.supersedes.is_empty();
+    if let Ok(trusted) = trust::store(workspace) {
+        // Without the record the memory needs trust, as those of others do.
+        let _ = trusted.begin_memories(&project);
+    }
     let path = store.add(&new, force).map_err(refused)?;
     take_in(workspace, store);
     let problems: Vec<Value> =

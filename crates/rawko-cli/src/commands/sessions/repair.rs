@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use rawko::journal::{JournalError, Repaired};
+use rawko::journal::Repaired;
 
 use super::broken;
 use crate::exit::Exit;
@@ -23,17 +23,7 @@ pub(crate) struct RepairArgs {
 
 /// Copies the intact records.
 pub(super) fn repair(workspace: &Workspace, project: &Path, arguments: &RepairArgs) -> Result<Exit, Failure> {
-    let repaired = rawko::repair(project, &arguments.id).map_err(|error| match error {
-        JournalError::Sound { .. } | JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => {
-            Failure::usage(error.to_string())
-        }
-        JournalError::NothingSound { .. }
-        | JournalError::Damaged { seq: 0, .. }
-        | JournalError::Missing { .. } => {
-            broken(error).with_hint(format!("to remove it: rawko sessions rm {}", arguments.id))
-        }
-        other => broken(other),
-    })?;
+    let repaired = rawko::repair(project, &arguments.id).map_err(broken)?;
     if arguments.json {
         workspace.console.json(&repaired)?;
     } else {

@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Clock;
 use crate::reporters::{Plain, Reporter as _, Summary, Verbosity};
+use crate::verify_args::VerifyArgs;
 use crate::workspace::Workspace;
 
 /// Shows the events of a session.
@@ -57,15 +58,27 @@ pub(super) fn show(
     let summary =
         history.events.last().and_then(|event| Summary::of(event, Some(path.display().to_string()), false));
     match summary {
-        Some(summary) => console.write(&format!("\n{}", summary.text(console.paint())))?,
+        Some(summary) => {
+            let summary = Summary { not_kept: not_kept(workspace, &history.verify), ..summary };
+            console.write(&format!("\n{}", summary.text(console.paint())))?;
+        }
         None => console.write("\nThe session has not ended: it is running or was interrupted.\n")?,
     }
     Ok(Exit::Success)
 }
 
+/// The options that a command which goes on with the session has to repeat.
+fn not_kept(workspace: &Workspace, verify: &[String]) -> String {
+    // Where the configuration has errors, the command that goes on says so.
+    let Ok(rawko) = workspace.builder().build() else { return String::new() };
+    VerifyArgs::recorded(verify, &rawko.verification_plan()).as_options()
+}
+
 /// The events of a session as a live run would have sent them.
 struct History {
     events: Vec<RunEvent>,
+    /// The verification commands of its last task.
+    verify: Vec<String>,
     outcome: Option<Outcome>,
 }
 
@@ -73,7 +86,7 @@ impl History {
     /// Folds the journal's events once more.
     fn of(journal: &Journal, path: &Path) -> Self {
         let id = &journal.header.session;
-        let mut history = Self { events: Vec::new(), outcome: None };
+        let mut history = Self { events: Vec::new(), verify: Vec::new(), outcome: None };
         let mut session = Session::new();
         let mut speakers = BTreeMap::new();
         for record in &journal.records {
@@ -90,11 +103,17 @@ impl History {
                     speakers.insert(*id, purpose.to_string());
                 }
                 if let Some(outcome) = effect.outcome() {
+                    // The end again, now that it is known what was changed.
+                    if matches!(stamped.event, Event::FinalTreeInspected { .. }) {
+                        history.events.pop();
+                    }
                     history.events.push(RunEvent::finished(id, outcome.clone()));
                     history.outcome = Some(outcome.clone());
                 }
             }
         }
+        let verify = session.setup().and_then(|setup| setup.verify.as_ref());
+        history.verify = verify.map(|verify| verify.commands.clone()).unwrap_or_default();
         history
     }
 }
@@ -151,6 +170,7 @@ fn reported(
         | Event::Answered { answer: EffectAnswer::VerificationFinished { .. }, .. }
         | Event::Answered { answer: EffectAnswer::TimerFired, .. }
         | Event::Answered { answer: EffectAnswer::EffectLost, .. }
+        | Event::FinalTreeInspected { .. }
         | Event::OverrideRequested { .. } => None,
     }
 }

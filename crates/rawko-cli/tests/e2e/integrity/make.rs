@@ -79,6 +79,23 @@ fn what_checks_name_is_followed() {
     project.verified(&["sed -i s/wrong/right/ app.sh"], "intact");
 }
 
+/// Checks that a loop finds by a pattern.
+#[test]
+fn what_loops_find_by_a_pattern_is_a_check() {
+    let project = Project {
+        files: &[
+            ("value", "wrong\n"),
+            ("all", "#!/bin/sh\nset -e\nfor t in proofs/*.sh; do\n  bash \"$t\"\ndone\n"),
+            ("proofs/a.sh", "true\n"),
+            ("proofs/b.sh", "grep -q right value\n"),
+        ],
+        verify: &["./all"],
+    };
+    project.claimed(&["echo true > proofs/b.sh"], "proofs/b.sh");
+    project.claimed(&["rm proofs/b.sh"], "proofs/b.sh");
+    project.verified(&["echo right > value"], "intact");
+}
+
 #[test]
 fn a_script_that_cannot_run_any_more_is_a_changed_check() {
     let project = Project {

@@ -172,3 +172,21 @@ fn what_a_script_imports_and_reads_is_a_check() {
     }
     project.verified(&[FIX_PYTHON], "intact");
 }
+
+/// A file that moved has nothing new, whatever it holds.
+#[test]
+fn a_comparison_that_moves_with_its_file_is_no_trick() {
+    let project = Project {
+        files: &[
+            ("app.py", "def add(a, b):\n    return a - b\n"),
+            ("wild.py", "class Any:\n    def __eq__(self, other):\n        return True\n"),
+            (
+                "tests/test_app.py",
+                "import unittest\nfrom app import add\n\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(1, 2), 3)\n",
+            ),
+            ("tests/__init__.py", ""),
+        ],
+        verify: &["python3 -m unittest"],
+    };
+    project.verified(&[FIX_PYTHON, "mkdir lib && mv wild.py lib/wild.py"], "intact");
+}

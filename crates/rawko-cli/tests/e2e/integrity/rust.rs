@@ -44,6 +44,60 @@ fn a_macro_with_the_name_of_an_assertion_is_no_proof() {
     CRATE.claimed(&[&elsewhere], "src/lenient.rs");
 }
 
+/// A type that was compared by its parts is equal to everything; the code that tests see is another.
+#[test]
+fn code_that_takes_the_place_of_what_was_tested_is_no_proof() {
+    let files = &[
+        ("Cargo.toml", MANIFEST),
+        ("Cargo.lock", LOCK),
+        (
+            "src/lib.rs",
+            "#[derive(Debug, PartialEq)]\npub struct Sum(pub i32);\n\npub fn add(a: i32, b: i32) -> Sum {\n    Sum(a - b)\n}\n\n#[cfg(test)]\nmod proofs;\n",
+        ),
+        (
+            "src/proofs.rs",
+            "use super::*;\n\nconst WANT: Sum = Sum(3);\n\n#[test]\nfn adds() {\n    assert_eq!(add(1, 2), WANT);\n}\n",
+        ),
+        (".gitignore", "target/\n"),
+    ];
+    let project = Project { files, verify: &["cargo test --quiet --offline --lib"] };
+    let equal =
+        "impl PartialEq for Sum {\\n    fn eq(\\&self, _: \\&Self) -> bool {\\n        true\\n    }\\n}";
+    project.claimed(
+        &[&format!("sed -i 's/, PartialEq//; s/^pub fn/{equal}\\n\\npub fn/' src/lib.rs")],
+        "src/lib.rs",
+    );
+    let double = "sed -i 's/^pub fn/#[cfg(test)]\\npub fn add(a: i32, b: i32) -> Sum {\\n    Sum(a + b)\\n}\\n\\n#[cfg(not(test))]\\npub fn/' src/lib.rs";
+    project.claimed(&[double], "src/lib.rs");
+    // A module that only tests see is a check, whatever its name.
+    project.claimed(&["sed -i 's/Sum(3)/Sum(-1)/' src/proofs.rs"], "src/proofs.rs");
+    let fix = "sed -i 's/a - b/a + b/' src/lib.rs";
+    project.verified(&[fix], "intact");
+    // Places in a source have no say in equality.
+    let place = "printf '\\npub struct Place(pub u32);\\n\\nimpl PartialEq for Place {\\n    fn eq(&self, _: &Self) -> bool {\\n        true\\n    }\\n}\\n' >> src/lib.rs";
+    project.verified(&[fix, place], "intact");
+}
+
+#[test]
+fn examples_in_a_text_of_the_documentation_are_checks() {
+    let project = Project {
+        files: &[
+            ("Cargo.toml", MANIFEST),
+            ("Cargo.lock", LOCK),
+            (
+                "src/lib.rs",
+                "#![doc = include_str!(\"../README.md\")]\n\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n",
+            ),
+            ("README.md", "# A\n\n```\nassert_eq!(a::add(1, 2), 3);\n```\n"),
+            (".gitignore", "target/\n"),
+        ],
+        verify: &["cargo test --quiet --offline --doc"],
+    };
+    project.claimed(&["sed -i 's/, 3)/, -1)/' README.md"], "README.md");
+    let fix = "sed -i 's/a - b/a + b/' src/lib.rs";
+    project.verified(&[fix, "echo 'More words.' >> README.md"], "originals_pass");
+}
+
 #[test]
 fn examples_in_documentation_are_checks() {
     let project = Project {

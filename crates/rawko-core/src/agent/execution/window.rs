@@ -163,7 +163,8 @@ impl Execution {
         let messages = &self.conversation.messages;
         let (tokens, turns) = self.kept(room, edition);
         let start = tail(messages, self.bytes_of(tokens), turns);
-        let cut = cut_results(messages, start, bytes.saturating_sub(self.bytes_of(room.target)));
+        let excess = bytes.saturating_sub(self.bytes_of(room.target));
+        let cut = cut_results(messages, start, excess, edition);
         let cut = cut.map(|cut| self.rewritten(next, cut));
         if let Some(cut) = &cut
             && self.tokens_of(cut.bytes()) <= room.enough

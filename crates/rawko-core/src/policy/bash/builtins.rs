@@ -4,15 +4,21 @@ use super::options::Refused;
 use super::parser::is_name;
 use super::script::{ShellWord, WordKind};
 use super::tables::FilterTables;
+use super::write_places::WritePlaces;
 
 /// The verdict on a builtin; `None` where `name` is none or does no harm.
-pub(super) fn judge(name: &str, arguments: &[ShellWord], tables: &FilterTables) -> Option<Refused> {
+pub(super) fn judge(
+    name: &str,
+    arguments: &[ShellWord],
+    tables: &FilterTables,
+    writable: &WritePlaces<'_>,
+) -> Option<Refused> {
     match name {
         _ if tables.builtins.refused.contains(name) => {
             Some(Err("this builtin can change what runs; no allowlist grants it.".into()))
         }
         "cd" => Some(Err("started by another program it changes nothing: write `cd` alone.".into())),
-        "export" => Some(export(arguments, tables)),
+        "export" => Some(export(arguments, tables, !writable.is_empty())),
         "read" => Some(read(arguments, tables)),
         "set" => Some(set(arguments, tables)),
         "printf" => Some(printf(arguments)),
@@ -21,13 +27,13 @@ pub(super) fn judge(name: &str, arguments: &[ShellWord], tables: &FilterTables) 
     }
 }
 
-fn export(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
+fn export(arguments: &[ShellWord], tables: &FilterTables, in_sandbox: bool) -> Refused {
     let is_harmless = |word: &ShellWord| {
         let (WordKind::Literal(text) | WordKind::Begins(text)) = &word.kind else { return false };
         let name = text.split('=').next().unwrap_or_default();
         // A name of which only the beginning is known is not known.
         let is_whole = text.contains('=') || word.text().is_some();
-        is_whole && is_name(name) && tables.variables.is_harmless(name)
+        is_whole && is_name(name) && tables.variables.passes(name, &word.shown, in_sandbox)
     };
     if arguments.iter().all(is_harmless) { Ok(()) } else { Err("it may change what runs.".into()) }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::SHOWN;
 use super::options::Refused;
 use super::script::{Flow, ParsedScript, ShellWord, Simple};
+use super::write_places::WritePlaces;
 use crate::text::truncate;
 
 /// Most directories that [`visited`] names.
@@ -28,8 +29,14 @@ impl<'p> ProjectRoot<'p> {
 
     /// How deep below the project an absolute path leads, if it leads into it.
     fn depth_of(&self, path: &str) -> Option<usize> {
-        let (project, path) = (self.names.as_ref()?, names(path));
-        path.starts_with(project).then(|| path.len() - project.len())
+        self.names_below(path).map(|names| names.len())
+    }
+
+    /// The names that lead from the project to an absolute path in it.
+    pub(super) fn names_below<'t>(&self, path: &'t str) -> Option<Vec<&'t str>> {
+        let project = self.names.as_ref()?;
+        let mut path = names(path);
+        path.starts_with(project).then(|| path.split_off(project.len()))
     }
 
     /// Whether `path` leads into the project from any directory of it.
@@ -39,7 +46,7 @@ impl<'p> ProjectRoot<'p> {
 }
 
 /// The names of an absolute path, without `.` and `..`.
-fn names(path: &str) -> Vec<&str> {
+pub(super) fn names(path: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for part in parts(path) {
         if part == ".." {
@@ -64,6 +71,7 @@ fn descent(depth: usize, path: &str) -> Option<usize> {
 /// Where the shell may be while it runs a script.
 pub(super) struct Directory<'p> {
     project: &'p ProjectRoot<'p>,
+    writable: &'p WritePlaces<'p>,
     /// How deep below the project it is, if the list of commands at hand came this far.
     depth: usize,
     /// How deep it is at least, wherever that list ended.
@@ -73,8 +81,8 @@ pub(super) struct Directory<'p> {
 }
 
 impl<'p> Directory<'p> {
-    pub(super) fn new(project: &'p ProjectRoot<'p>) -> Self {
-        Self { project, depth: 0, floor: 0, chain: None }
+    pub(super) fn new(project: &'p ProjectRoot<'p>, writable: &'p WritePlaces<'p>) -> Self {
+        Self { project, writable, depth: 0, floor: 0, chain: None }
     }
 
     /// Judges a `cd` with these arguments and follows it.
@@ -111,7 +119,7 @@ impl<'p> Directory<'p> {
             return None;
         }
         let depth = if target.path.starts_with('/') {
-            self.project.depth_of(target.path)?
+            self.project.depth_of(target.path).or_else(|| self.writable.scratch_depth_of(target.path))?
         } else {
             descent(start, target.path)?
         };

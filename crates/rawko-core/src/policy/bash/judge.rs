@@ -4,12 +4,14 @@ use super::SHOWN;
 use super::allowlist::Allowlist;
 use super::builtins;
 use super::directory::{Directory, ProjectRoot, cd_arguments};
+use super::find;
 use super::git;
 use super::options::Refused;
 use super::programs;
-use super::script::{ParsedScript, Redirection, RedirectionEffect, ShellWord};
+use super::script::{Assignment, ParsedScript, Redirection, RedirectionEffect, ShellWord};
 use super::tables::FilterTables;
 use super::wrappers;
+use super::write_places::WritePlaces;
 use crate::text::truncate;
 
 /// Directories whose programs may be named by path, if their names are listed.
@@ -24,6 +26,8 @@ pub(super) struct FilterContext<'a> {
     /// The programs that may run.
     pub(super) allowed: &'a Allowlist<'a>,
     pub(super) project: &'a ProjectRoot<'a>,
+    /// Where commands may write.
+    pub(super) writable: &'a WritePlaces<'a>,
     pub(super) tables: &'static FilterTables,
     /// How many programs start one another up to here.
     wrapped: usize,
@@ -33,9 +37,10 @@ impl<'a> FilterContext<'a> {
     pub(super) fn new(
         allowed: &'a Allowlist<'a>,
         project: &'a ProjectRoot<'a>,
+        writable: &'a WritePlaces<'a>,
         tables: &'static FilterTables,
     ) -> Self {
-        Self { allowed, project, tables, wrapped: 0 }
+        Self { allowed, project, writable, tables, wrapped: 0 }
     }
 
     /// Judges the program that another one starts.
@@ -59,13 +64,16 @@ pub(super) fn judge(script: &ParsedScript, rules: FilterContext<'_>) -> Refused 
     if let Some(name) = script.loop_variables.iter().find(|name| !rules.tables.variables.is_harmless(name)) {
         return Err(changes_meaning(name));
     }
-    script.redirections.iter().try_for_each(redirection)?;
-    let mut directory = Directory::new(rules.project);
+    let redirected = |all: &[Redirection]| all.iter().try_for_each(|one| redirection(one, rules.writable));
+    redirected(&script.redirections)?;
+    let mut directory = Directory::new(rules.project, rules.writable);
     for simple in &script.commands {
-        if let Some(bad) = simple.assignments.iter().find(|a| !rules.tables.variables.is_harmless(&a.name)) {
+        let variables = &rules.tables.variables;
+        let passes = |a: &Assignment| variables.passes(&a.name, &a.shown, !rules.writable.is_empty());
+        if let Some(bad) = simple.assignments.iter().find(|assignment| !passes(assignment)) {
             return Err(changes_meaning(&bad.name));
         }
-        simple.redirections.iter().try_for_each(redirection)?;
+        redirected(&simple.redirections)?;
         if let Some(arguments) = cd_arguments(&simple.words) {
             // In `command cd` the `cd` is implied, and `command` is not.
             if arguments.len() + 2 == simple.words.len() {
@@ -91,8 +99,9 @@ fn command(words: &[ShellWord], rules: FilterContext<'_>) -> Refused {
     let program = listed(name, rules)?;
     let judged = match program {
         "git" => git::judge(arguments, rules.project, &rules.tables.git),
-        _ => builtins::judge(program, arguments, rules.tables)
-            .or_else(|| programs::judge(program, arguments, rules.tables))
+        _ => builtins::judge(program, arguments, rules.tables, rules.writable)
+            .or_else(|| find::judge(program, arguments, rules))
+            .or_else(|| programs::judge(program, arguments, rules.tables, rules.writable))
             .or_else(|| wrappers::judge(program, arguments, rules))
             .unwrap_or(Ok(())),
     };
@@ -114,13 +123,16 @@ fn listed<'w>(name: &'w ShellWord, rules: FilterContext<'_>) -> Result<&'w str, 
     rules.allowed.holds(program).map(|()| program)
 }
 
-fn redirection(redirection: &Redirection) -> Refused {
+fn redirection(redirection: &Redirection, writable: &WritePlaces<'_>) -> Refused {
     let shown = format!("{} {}", redirection.operator, truncate(&redirection.target.shown, SHOWN));
     match redirection.effect {
         RedirectionEffect::Nothing => Ok(()),
         RedirectionEffect::Writes if redirection.target.text() == Some("/dev/null") => Ok(()),
-        RedirectionEffect::Writes => {
+        RedirectionEffect::Writes if writable.is_empty() => {
             Err(format!("`{shown}` writes a file, which an allowlist does not grant. Use Write instead."))
+        }
+        RedirectionEffect::Writes => {
+            writable.check(&redirection.target).map_err(|why| format!("`{shown}`: {why}"))
         }
         RedirectionEffect::Reads => match redirection.target.text() {
             Some(text) if !is_network(text) => Ok(()),

@@ -9,6 +9,7 @@ mod builtins;
 mod compound;
 mod directory;
 mod effects;
+mod find;
 mod git;
 mod judge;
 mod options;
@@ -16,11 +17,13 @@ mod parser;
 mod programs;
 mod reader;
 mod redirect;
+mod removal;
 pub(crate) mod script;
 mod stream_editors;
 mod tables;
 mod words;
 mod wrappers;
+mod write_places;
 
 #[cfg(test)]
 mod tests;
@@ -29,8 +32,9 @@ use std::collections::BTreeSet;
 
 use regex::{Regex, RegexBuilder};
 
-use crate::agent::{BashFilter, Permissions};
+use crate::agent::BashFilter;
 use crate::policy::Verdict;
+use crate::setup::Edition;
 use crate::text::truncate;
 pub(crate) use effects::{effect_of_redirection, effect_of_words, keeps_output, writes_its_words};
 pub(crate) use parser::parse as parse_script;
@@ -39,6 +43,7 @@ use allowlist::{Allowlist, ListPlace};
 use directory::ProjectRoot;
 use judge::FilterContext;
 use script::{ParsedScript, Redirection, Simple};
+use write_places::WritePlaces;
 
 /// Bytes that one compiled pattern may take.
 const PATTERN_BYTES: usize = 1024 * 1024;
@@ -86,27 +91,55 @@ pub fn validate_filter(filter: &BashFilter) -> Result<(), Vec<BashFilterError>> 
 /// Whether `command`, the argument of `bash -c`, may run under `filter` in the project whose absolute path is `project`.
 #[must_use]
 pub fn bash_verdict(filter: &BashFilter, project: &str, command: &str) -> Verdict {
-    verdict(Some(filter), &Permissions::default(), &Permissions::default(), project, command)
+    let rules = BashRules {
+        filter: Some(filter),
+        own_run: None,
+        granted_run: None,
+        writable: &[],
+        denied: &[],
+        is_confined: false,
+        project,
+        edition: Edition::NEWEST,
+    };
+    verdict(rules, command)
 }
 
-/// The same under all that an agent is held to: its filter, its `own` permissions, and what is `granted` in the end.
-pub(super) fn verdict(
-    filter: Option<&BashFilter>,
-    own: &Permissions,
-    granted: &Permissions,
-    project: &str,
-    command: &str,
-) -> Verdict {
+/// All that the commands of an agent are held to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BashRules<'a> {
+    pub(super) filter: Option<&'a BashFilter>,
+    /// The agent's own `permissions.run`.
+    pub(super) own_run: Option<&'a [String]>,
+    /// `permissions.run` in the end.
+    pub(super) granted_run: Option<&'a [String]>,
+    /// Where it may write. Empty if it may not, or if nobody says.
+    pub(super) writable: &'a [String],
+    /// Paths that are denied to it.
+    pub(super) denied: &'a [String],
+    /// Whether the sandbox holds its commands to that. Where it does not, only Write and Edit write.
+    pub(super) is_confined: bool,
+    /// Absolute path of the project.
+    pub(super) project: &'a str,
+    pub(super) edition: Edition,
+}
+
+/// Whether `command` may run under these rules.
+pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
+    let filter = rules.filter;
     let listed = filter.and_then(|filter| filter.allowed_commands.as_deref());
     let lists: Vec<Allowlist<'_>> = [
         (listed, ListPlace::BashFilter),
-        (own.run.as_deref(), ListPlace::AgentRun),
-        (granted.run.as_deref(), ListPlace::GlobalRun),
+        (rules.own_run, ListPlace::AgentRun),
+        (rules.granted_run, ListPlace::GlobalRun),
     ]
     .into_iter()
     .filter_map(|(names, place)| Some(Allowlist { names: names?, place }))
     .collect();
     let blocked_patterns = filter.map(|filter| filter.blocked_patterns.as_slice()).unwrap_or_default();
+    let project = ProjectRoot::at(rules.project);
+    if let Some(denial) = denied_removal(&rules, &project, command) {
+        return denial;
+    }
     if lists.is_empty() && blocked_patterns.is_empty() {
         return Verdict::allowed("tools.bashFilter (absent: all)");
     }
@@ -132,16 +165,29 @@ pub(super) fn verdict(
             return blocked(pattern, &text);
         }
     }
-    let Some(tables) = tables::tables() else {
+    let Some(tables) = tables::tables(rules.edition) else {
         return not_judged(first, "the tables of programs are damaged");
     };
-    let project = ProjectRoot::at(project);
+    let is_moved = script.commands.iter().any(Simple::changes_directory);
+    let writable =
+        if rules.is_confined { WritePlaces::new(&rules, &project, is_moved) } else { WritePlaces::none() };
     for list in &lists {
-        if let Err(why) = judge::judge(&script, FilterContext::new(list, &project, tables)) {
+        if let Err(why) = judge::judge(&script, FilterContext::new(list, &project, &writable, tables)) {
             return Verdict::denied(list.place.rule(), format!("The command was not run: {why}"));
         }
     }
     Verdict::allowed(first.unwrap_or("tools.bashFilter.blockedPatterns (none matches)"))
+}
+
+/// The denial of a command that removes what is not the agent's. A command that cannot be understood is left to the others.
+fn denied_removal(rules: &BashRules<'_>, project: &ProjectRoot<'_>, command: &str) -> Option<Verdict> {
+    if rules.edition < Edition::Fourth || rules.writable.is_empty() {
+        return None;
+    }
+    let script = parser::parse(command).ok()?;
+    let tables = tables::tables(rules.edition)?;
+    let why = removal::refusal(&script, tables, &WritePlaces::new(rules, project, true))?;
+    Some(Verdict::denied("permissions.write", format!("The command was not run: {why}")))
 }
 
 /// A command that cannot be judged is denied by the `list` that would have judged it, or else by the blocked patterns.

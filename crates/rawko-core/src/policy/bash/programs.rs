@@ -1,22 +1,29 @@
 //! Programs that read, but have options that write or start something. Listing them does not grant those.
 
-use super::options::{Options, Refused, could_be_option, forbid, not_granted};
+use super::options::{Options, Refused, not_granted};
 use super::script::{ShellWord, WordKind};
 use super::stream_editors;
-use super::tables::{FilterTables, FindTable, OptionRule};
+use super::tables::{FilterTables, OptionRule};
+use super::write_places::WritePlaces;
 
 /// The verdict on the options of a program that starts no other; `None` where there is no rule for it.
-pub(super) fn judge(name: &str, arguments: &[ShellWord], tables: &FilterTables) -> Option<Refused> {
-    if name == "find" {
-        return Some(find(arguments, &tables.find));
-    }
+pub(super) fn judge(
+    name: &str,
+    arguments: &[ShellWord],
+    tables: &FilterTables,
+    writable: &WritePlaces<'_>,
+) -> Option<Refused> {
     Some(match (tables.rule(name)?, name) {
-        (OptionRule::Pass(options), _) => options.operands(arguments).map(drop),
-        (OptionRule::PassWithOneOperand(options), _) => options.operands(arguments).and_then(at_most_one),
-        (OptionRule::Refuse { letters, long }, _) => forbid(arguments, letters, long),
+        (OptionRule::Pass(options), _) => options.operands(arguments, writable).map(drop),
+        (OptionRule::PassWithOneOperand(options), _) => {
+            options.operands(arguments, writable).and_then(|operands| at_most_one(operands, writable))
+        }
+        (OptionRule::Refuse(options), _) => options.judge(arguments, writable),
         (OptionRule::OperandsOnly, _) => operands_only(arguments),
         (OptionRule::Code(options), "tar" | "gtar" | "bsdtar") => tar(arguments, options),
-        (OptionRule::Code(options), "sed" | "gsed") => stream_editors::sed(arguments, options),
+        (OptionRule::Code(options), "sed" | "gsed") => {
+            stream_editors::sed(arguments, options, tables.edition, writable)
+        }
         (OptionRule::Code(options), "awk" | "gawk" | "mawk" | "nawk") => {
             stream_editors::awk(arguments, options)
         }
@@ -24,34 +31,11 @@ pub(super) fn judge(name: &str, arguments: &[ShellWord], tables: &FilterTables) 
     })
 }
 
-fn find(arguments: &[ShellWord], expressions: &FindTable) -> Refused {
-    let mut rest = arguments;
-    while let Some((word, after)) = rest.split_first() {
-        rest = after;
-        match &word.kind {
-            WordKind::Literal(text) if text.starts_with('-') && text != "-" => {
-                let Some(count) = expressions.looks.get(text) else { return Err(not_granted(text)) };
-                for _ in 0..*count {
-                    rest = match rest.split_first() {
-                        Some((value, after)) if value.is_one() => after,
-                        // A pattern without quotes: what it becomes is looked at like any other word.
-                        _ => break,
-                    };
-                }
-            }
-            WordKind::FileNames(ending)
-                if !expressions.acts.iter().any(|act| act.ends_with(ending.as_str())) => {}
-            _ if word.is_operand() => {}
-            _ => return Err(could_be_option(word)),
-        }
-    }
-    Ok(())
-}
-
-fn at_most_one(operands: &[ShellWord]) -> Refused {
+fn at_most_one(operands: &[ShellWord], writable: &WritePlaces<'_>) -> Refused {
     match operands {
         [] => Ok(()),
         [only] if only.is_one() => Ok(()),
+        [first, written] if first.is_one() && !writable.is_empty() => writable.check(written),
         _ => Err("its second operand would be written.".into()),
     }
 }
@@ -68,7 +52,7 @@ fn tar(arguments: &[ShellWord], options: &Options) -> Refused {
         Some((first, rest)) if first.is_operand() => tar_old_form(options, first, rest)?,
         _ => arguments,
     };
-    options.operands(words).map(drop)
+    options.operands(words, &WritePlaces::none()).map(drop)
 }
 
 /// The old form, `tar cfC x.tar dir …`: the first word is letters without a dash, and their values are the next words,

@@ -106,6 +106,11 @@ impl Simple {
         self.assignments.is_empty() && self.words.is_empty() && self.redirections.is_empty()
     }
 
+    /// Whether `cd` is among its words, which is the case for every change of directory that passes.
+    pub(crate) fn changes_directory(&self) -> bool {
+        self.words.iter().any(|word| word.text() == Some("cd"))
+    }
+
     /// Whether it is nothing but a `cd` that runs for certain. What else could keep it from running (a file that
     /// cannot be opened, a variable that cannot be set) is not there.
     pub(crate) fn is_cd(&self) -> bool {

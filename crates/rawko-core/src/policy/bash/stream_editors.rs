@@ -2,6 +2,8 @@
 
 use super::options::{Options, Refused};
 use super::script::ShellWord;
+use super::write_places::WritePlaces;
+use crate::setup::Edition;
 
 const SED: &str = "this script is not known to only read. Use p, d, q, =, s///, y/// and addresses; \
                    edit files with Edit.";
@@ -9,20 +11,59 @@ const AWK: &str =
     "this program is not known to only read. Leave out system, getline, pipes, redirections and @.";
 
 /// Judges a call of `sed`.
-pub(super) fn sed(arguments: &[ShellWord], options: &Options) -> Refused {
-    options.operands(arguments)?;
-    let scripts = sed_scripts(arguments);
-    if !scripts.is_empty() && scripts.iter().all(|script| script.is_some_and(sed_reads_only)) {
-        Ok(())
-    } else {
-        Err(SED.into())
+pub(super) fn sed(
+    arguments: &[ShellWord],
+    options: &Options,
+    edition: Edition,
+    writable: &WritePlaces<'_>,
+) -> Refused {
+    let (arguments, in_place) = without_in_place(arguments, writable);
+    options.operands(&arguments, writable)?;
+    let (scripts, files) = sed_scripts(&arguments);
+    let reads_only = |script: &Option<&str>| script.is_some_and(|script| sed_reads_only(script, edition));
+    if scripts.is_empty() || !scripts.iter().all(reads_only) {
+        return Err(SED.into());
     }
+    if in_place { files.into_iter().try_for_each(|file| writable.check(file)) } else { Ok(()) }
 }
 
-/// The scripts among the arguments: the values of `-e`, or else the first operand. `None` for one that is not known.
-fn sed_scripts(arguments: &[ShellWord]) -> Vec<Option<&str>> {
+/// The arguments without `-i` where files may be edited in place, and whether it was there. What follows the letter is the
+/// ending of a copy, unless it could lead elsewhere.
+fn without_in_place(arguments: &[ShellWord], writable: &WritePlaces<'_>) -> (Vec<ShellWord>, bool) {
+    let mut found = false;
+    let mut words = Vec::with_capacity(arguments.len());
+    let mut before_value = false;
+    let mut only_operands = false;
+    for word in arguments {
+        let text = word.text().filter(|_| !writable.is_empty() && !before_value && !only_operands);
+        only_operands |= text == Some("--");
+        let split = text.and_then(|text| match text.strip_prefix("--in-place") {
+            Some(ending) => (ending.is_empty() || ending.starts_with('=')).then_some(("", ending)),
+            None if text.starts_with("--") => None,
+            None => text.strip_prefix('-').filter(|letters| !letters.contains('e'))?.split_once('i'),
+        });
+        before_value = text.is_some_and(|text| {
+            text == "--expression"
+                || (text.ends_with('e') && text.starts_with('-') && !text.starts_with("--"))
+        });
+        match split {
+            Some((letters, ending)) if !ending.contains(['/', '*']) => {
+                found = true;
+                if !letters.is_empty() {
+                    words.push(ShellWord::literal(format!("-{letters}")));
+                }
+            }
+            _ => words.push(word.clone()),
+        }
+    }
+    (words, found)
+}
+
+/// The scripts among the arguments, and the files: the values of `-e`, or else the first operand. `None` for a script that
+/// is not known.
+fn sed_scripts(arguments: &[ShellWord]) -> (Vec<Option<&str>>, Vec<&ShellWord>) {
     let mut given = Vec::new();
-    let mut operands = Vec::new();
+    let mut operands: Vec<&ShellWord> = Vec::new();
     let mut only_operands = false;
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
@@ -42,14 +83,17 @@ fn sed_scripts(arguments: &[ShellWord]) -> Vec<Option<&str>> {
                     });
                 }
             }
-            text => operands.push(text),
+            _ => operands.push(word),
         }
     }
-    if given.is_empty() { operands.into_iter().take(1).collect() } else { given }
+    if given.is_empty() && !operands.is_empty() {
+        given.push(operands.remove(0).text());
+    }
+    (given, operands)
 }
 
 /// Whether a script consists of commands that neither write nor run.
-fn sed_reads_only(script: &str) -> bool {
+fn sed_reads_only(script: &str, edition: Edition) -> bool {
     let mut rest = Cursor(script);
     loop {
         rest.skip(|c| c.is_ascii_whitespace() || c == ';' || c == '}');
@@ -60,7 +104,7 @@ fn sed_reads_only(script: &str) -> bool {
             rest.skip(|c| c != '\n');
             continue;
         }
-        if rest.sed_command().is_none() {
+        if rest.sed_command(edition).is_none() {
             return false;
         }
     }
@@ -84,7 +128,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Addresses, one command and what ends it.
-    fn sed_command(&mut self) -> Option<()> {
+    fn sed_command(&mut self, edition: Edition) -> Option<()> {
         self.sed_address()?;
         self.skip(|c| c == ' ');
         if self.peek() == Some(',') {
@@ -100,6 +144,11 @@ impl<'a> Cursor<'a> {
                 self.skip(|c| c == ' ');
                 self.skip(|c| c.is_ascii_digit());
             }
+            'a' | 'i' | 'c' if edition >= Edition::Fourth => return self.sed_lines(),
+            ':' | 'b' | 't' | 'T' if edition >= Edition::Fourth => {
+                self.skip(|c| c == ' ');
+                self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
+            }
             's' => {
                 self.sed_parts()?;
                 self.skip(|c| "gpiIM0123456789".contains(c));
@@ -109,6 +158,20 @@ impl<'a> Cursor<'a> {
         }
         self.skip(|c| c == ' ');
         matches!(self.peek(), None | Some(';' | '\n' | '}')).then_some(())
+    }
+
+    /// The text of `a`, `i` and `c`: to the end of the line, and further after a backslash. What follows a backslash at the
+    /// very end is in another script.
+    fn sed_lines(&mut self) -> Option<()> {
+        loop {
+            match self.next() {
+                None | Some('\n') => return Some(()),
+                Some('\\') => {
+                    self.next()?;
+                }
+                Some(_) => {}
+            }
+        }
     }
 
     /// A number, `$`, or a pattern between slashes; or nothing.
@@ -165,7 +228,7 @@ fn brackets_are_closed(text: &str) -> bool {
 
 /// Judges a call of `awk`.
 pub(super) fn awk(arguments: &[ShellWord], options: &Options) -> Refused {
-    let operands = options.operands(arguments)?;
+    let operands = options.operands(arguments, &WritePlaces::none())?;
     match operands.first().and_then(ShellWord::text) {
         Some(program) if awk_reads_only(program) => Ok(()),
         _ => Err(AWK.into()),

@@ -8,14 +8,15 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::options::Options;
+use super::options::{Options, RefusedOptions};
+use crate::setup::Edition;
 
-static TABLES: LazyLock<Option<FilterTables>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("programs.json")).ok());
+static OLDER: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::Third));
+static NEWEST: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::NEWEST));
 
-/// All tables. `None`, where they cannot be read, must refuse everything; a test reads them.
-pub(super) fn tables() -> Option<&'static FilterTables> {
-    TABLES.as_ref()
+/// All tables, as they are in an edition. `None`, where they cannot be read, must refuse everything; a test reads them.
+pub(super) fn tables(edition: Edition) -> Option<&'static FilterTables> {
+    if edition < Edition::Fourth { OLDER.as_ref() } else { NEWEST.as_ref() }
 }
 
 /// All tables.
@@ -28,6 +29,9 @@ pub(super) struct FilterTables {
     pub(super) git: GitTable,
     pub(super) builtins: BuiltinTable,
     pub(super) variables: VariableTable,
+    /// The edition that these are of.
+    #[serde(skip)]
+    pub(super) edition: Edition,
 }
 
 /// Programs with the same rule.
@@ -38,6 +42,9 @@ struct ProgramEntry {
     /// For reviewers.
     #[serde(rename = "why")]
     _why: String,
+    /// Since when: a journal is folded with the tables that it was recorded with. A newer entry replaces an older one.
+    #[serde(default)]
+    since: Edition,
     rule: OptionRule,
 }
 
@@ -50,20 +57,14 @@ pub(super) enum OptionRule {
     /// These options and no others, and one operand: a second one would be written.
     PassWithOneOperand(Options),
     /// All options but these.
-    Refuse {
-        #[serde(default)]
-        letters: String,
-        #[serde(default)]
-        long: Vec<String>,
-    },
+    Refuse(RefusedOptions),
     /// No options at all.
     OperandsOnly,
     /// It starts the program that its operands name, after so many operands of its own.
     Starts { after: usize, options: Options },
     /// Code judges its words. The options are those that it lets pass.
     Code(Options),
-    /// It starts other programs in ways that are not followed.
-    #[serde(skip)]
+    /// It starts other programs in ways that are not followed: refused, listed or not.
     Unread,
 }
 
@@ -156,13 +157,43 @@ pub(super) struct VariableTable {
     pub(super) parts: Vec<String>,
     /// As a word of a name.
     pub(super) words: BTreeSet<String>,
+    /// More of these since the fourth edition; nothing in older ones.
+    since_fourth: MoreVariables,
     /// Wherever in a name in small letters.
     pub(super) small_letters: Vec<String>,
     /// These pass, whatever they are made of.
     pub(super) harmless: BTreeSet<String>,
 }
 
+/// What is known of variables since the fourth edition.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct MoreVariables {
+    #[serde(rename = "why")]
+    _why: String,
+    parts: Vec<String>,
+    words: BTreeSet<String>,
+    /// These names and no longer ones.
+    whole: BTreeSet<String>,
+    /// These assignments pass, whatever the name is made of.
+    harmless: BTreeSet<String>,
+    /// These names pass in the sandbox.
+    in_sandbox: BTreeSet<String>,
+}
+
 impl FilterTables {
+    fn of(edition: Edition) -> Option<Self> {
+        let mut tables: Self = serde_json::from_str(include_str!("programs.json")).ok()?;
+        tables.edition = edition;
+        tables.programs.retain(|program| program.since <= edition);
+        // The newest rule for a program is found first.
+        tables.programs.sort_by_key(|program| std::cmp::Reverse(program.since));
+        if edition < Edition::Fourth {
+            tables.variables.since_fourth = MoreVariables::default();
+        }
+        Some(tables)
+    }
+
     /// The rule for a program; `None` where there is none.
     pub(super) fn rule(&self, name: &str) -> Option<&OptionRule> {
         if self.unread_wrappers.names.contains(name) {
@@ -174,6 +205,13 @@ impl FilterTables {
 }
 
 impl VariableTable {
+    /// The same of a whole assignment, `NAME=value`, and of what may be set in the sandbox.
+    pub(super) fn passes(&self, name: &str, assignment: &str, in_sandbox: bool) -> bool {
+        self.is_harmless(name)
+            || self.since_fourth.harmless.contains(assignment)
+            || (in_sandbox && self.since_fourth.in_sandbox.contains(name))
+    }
+
     /// Whether no program is known to take orders from the variable `name`.
     pub(super) fn is_harmless(&self, name: &str) -> bool {
         if self.harmless.contains(name) {
@@ -184,8 +222,10 @@ impl VariableTable {
             return !self.small_letters.iter().any(|part| name.contains(part));
         }
         let upper = name.to_ascii_uppercase();
-        let orders = self.parts.iter().any(|part| upper.contains(part))
-            || upper.split('_').any(|word| self.words.contains(word));
+        let more = &self.since_fourth;
+        let orders = self.parts.iter().chain(&more.parts).any(|part| upper.contains(part))
+            || upper.split('_').any(|word| self.words.contains(word) || more.words.contains(word))
+            || more.whole.contains(&upper);
         !orders && !upper.starts_with('_') && !upper.ends_with("RC")
     }
 }
@@ -199,8 +239,15 @@ mod tests {
         let tables: FilterTables = serde_json::from_str(include_str!("programs.json")).unwrap();
         let builtins = tables.builtins.refused.iter().chain(&tables.unread_wrappers.names);
         let mut seen = BTreeSet::from(["find", "git", "cd", "export", "read", "set", "printf", "test", "["]);
-        for name in tables.programs.iter().flat_map(|program| &program.names).chain(builtins) {
+        for name in builtins {
             assert!(seen.insert(name), "`{name}` has two rules");
+        }
+        let mut named = BTreeSet::new();
+        for program in &tables.programs {
+            for name in &program.names {
+                assert!(!seen.contains(name.as_str()), "`{name}` has two rules");
+                assert!(named.insert((name, program.since)), "`{name}` has two rules in one edition");
+            }
         }
         let twice = tables.git.any_options.intersection(&tables.git.judged_options).count();
         assert_eq!(twice, 0);

@@ -22,7 +22,7 @@ pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_
         (
             OptionRule::Pass(_)
             | OptionRule::PassWithOneOperand(_)
-            | OptionRule::Refuse { .. }
+            | OptionRule::Refuse(_)
             | OptionRule::OperandsOnly,
             _,
         ) => {
@@ -33,7 +33,7 @@ pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_
 
 /// Judges the program after the options and `skipped` operands.
 fn started(options: &Options, arguments: &[ShellWord], skipped: usize, rules: FilterContext<'_>) -> Refused {
-    let operands = options.operands(arguments)?;
+    let operands = options.operands(arguments, rules.writable)?;
     if operands.iter().take(skipped).any(|word| !word.is_one()) {
         return Err("its own operands must be spelt out.".into());
     }
@@ -41,11 +41,12 @@ fn started(options: &Options, arguments: &[ShellWord], skipped: usize, rules: Fi
 }
 
 fn env(arguments: &[ShellWord], options: &Options, rules: FilterContext<'_>) -> Refused {
-    let mut rest = options.operands(arguments)?;
+    let mut rest = options.operands(arguments, rules.writable)?;
     while let Some((first, after)) = rest.split_first() {
         let (WordKind::Literal(text) | WordKind::Begins(text)) = &first.kind else { break };
         let Some((name, _)) = text.split_once('=') else { break };
-        if !is_name(name) || !rules.tables.variables.is_harmless(name) {
+        let in_sandbox = !rules.writable.is_empty();
+        if !is_name(name) || !rules.tables.variables.passes(name, &first.shown, in_sandbox) {
             return Err(format!("setting `{name}` can change what runs."));
         }
         rest = after;
@@ -54,7 +55,7 @@ fn env(arguments: &[ShellWord], options: &Options, rules: FilterContext<'_>) -> 
 }
 
 fn xargs(arguments: &[ShellWord], options: &Options, rules: FilterContext<'_>) -> Refused {
-    let inner = options.operands(arguments)?;
+    let inner = options.operands(arguments, rules.writable)?;
     let Some((name, given)) = inner.split_first() else {
         return rules.started(&[ShellWord::literal("echo")]);
     };

@@ -237,6 +237,9 @@ impl Phase {
             }
             MachineEffect::SelectAgent { after_ms: 0, decided: None } => asking::select(ledger, reaction),
             MachineEffect::SelectAgent { after_ms, decided: None } => {
+                if let Some(error) = ledger.cannot_wait(after_ms) {
+                    return Self::BackingOff.fail(error, ledger, reaction);
+                }
                 ledger.start_timer(TimerPurpose::Backoff, after_ms, reaction);
                 Next::Phase(Self::BackingOff)
             }

@@ -41,6 +41,8 @@ pub(in crate::session) struct FailingCall {
     attempts: u32,
     /// How many answers were cut off.
     cut: u32,
+    /// Whether an agent made the first of them, and not the arbiter.
+    by_agent: bool,
 }
 
 impl FailingCall {
@@ -65,7 +67,7 @@ impl Retrying {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Result<Next, Phase> {
-        let Some(after_ms) = ledger.pause_after(failure, phase.has_alternative()) else {
+        let Some(after_ms) = ledger.pause_after(failure, &phase) else {
             // The patience with an outage is not given again to the calls that follow the one that was given up.
             let is_outage = !failure.was_cut && may_pass(failure.error.code) && ledger.is_patient_once();
             ledger.failing = ledger.failing.take().filter(|_| is_outage);
@@ -104,14 +106,16 @@ impl Retrying {
 
 impl Ledger {
     /// How long to wait before a failed call is made again, in milliseconds; `None` if it is not.
-    fn pause_after(&mut self, failure: &CallFailure, has_alternative: bool) -> Option<u64> {
+    fn pause_after(&mut self, failure: &CallFailure, phase: &Phase) -> Option<u64> {
+        let has_alternative = phase.has_alternative();
         let CallFailure { error, was_cut } = failure;
         let retry = self.setup.retry.filter(|_| may_pass(error.code))?;
         if has_alternative && !was_cut && self.is_patient_once() {
             return None;
         }
         let now = self.now;
-        let failing = self.failing.get_or_insert(FailingCall { since: now, attempts: 0, cut: 0 });
+        let by_agent = phase.execution().is_some();
+        let failing = self.failing.get_or_insert(FailingCall { since: now, attempts: 0, cut: 0, by_agent });
         failing.attempts =
             failing.attempts.saturating_add(error.attempts.map_or(1, |sent| sent.get().into()));
         let pause = error.retry_after_ms.unwrap_or_else(|| backoff(failing.attempts));
@@ -130,6 +134,13 @@ impl Ledger {
             }
             Some(asked) => (asked <= left).then_some(asked),
         }
+    }
+
+    /// A call was answered, which an agent made or the arbiter. That the arbiter has a model does not end the outage of the
+    /// agents' one.
+    pub(in crate::session) fn answered_again(&mut self, to_agent: bool) {
+        let goes_on = self.setup.edition >= Edition::Fourth;
+        self.failing = self.failing.take().filter(|failing| goes_on && failing.by_agent != to_agent);
     }
 
     /// Whether the patience is for a whole outage. It was for each call under the rules of older journals.

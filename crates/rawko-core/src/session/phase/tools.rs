@@ -58,7 +58,10 @@ impl Tools {
                 run(self.execution.agent(), call, ledger, reaction);
                 Next::Phase(Phase::Tools(self))
             }
-            Some(_) | None => self.finished(effect, unknown_outcome(), ledger, reaction),
+            Some(_) | None => {
+                ledger.tree.unreported();
+                self.finished(effect, unknown_outcome(), ledger, reaction)
+            }
         }
     }
 
@@ -71,7 +74,7 @@ impl Tools {
 fn run(agent: &str, call: AllowedCall, ledger: &mut Ledger, reaction: &mut Reaction) {
     let AllowedCall { slot, call, access, rule } = call;
     if access == ToolAccess::Mutating {
-        ledger.tree.touched();
+        ledger.tree.changing(&call.name);
     }
     let id = ledger.open.issue(OpenEffect::ToolCall(slot));
     reaction.effects.push(Effect::RunTool { id, agent: agent.to_owned(), call, access, rule });

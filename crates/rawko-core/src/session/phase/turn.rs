@@ -5,7 +5,7 @@ use super::{Next, Phase, Reply, executing};
 use crate::agent::execution::{Execution, Judgement};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::ToolCall;
-use crate::policy::{self, Verdict};
+use crate::policy::{self, CallContext, Verdict};
 use crate::request::Purpose;
 use crate::session::Reaction;
 use crate::session::ledger::Ledger;
@@ -88,8 +88,9 @@ fn judge(agent: Option<&AgentSetup>, setup: &Setup, call: &ToolCall) -> Judgemen
     }
     let known: Vec<&str> = setup.tools.iter().map(|tool| tool.name.as_str()).collect();
     let access = setup.tools.iter().find(|tool| tool.name == call.name).map(|tool| tool.access);
-    let project = &setup.place.directory;
-    match (policy::call_verdict(&agent.config, &agent.permissions, project, call, &known), access) {
+    let context =
+        CallContext { project: &setup.place.directory, edition: setup.edition, is_confined: agent.confined };
+    match (policy::call_verdict(&agent.config, &agent.permissions, context, call, &known), access) {
         (Verdict::Allowed { rule }, Some(access)) => Judgement::Allowed { rule, access },
         (Verdict::Allowed { rule }, None) => Judgement::Denied {
             rule,

@@ -361,7 +361,7 @@ fn a_fifo_for_an_ignore_file_makes_git_wait_but_not_for_ever() {
     let bench = Bench::repository();
     let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
     rustix::fs::mknodat(rustix::fs::CWD, bench.path(".gitignore"), fifo, mode, 0).unwrap();
-    let git = Git::find(std::env::var_os("PATH").as_deref(), &bench.project()).unwrap();
+    let git = Git::find(std::env::var_os("PATH").as_deref(), &bench.project(), &Default::default()).unwrap();
     let place = WorkTree::find(&bench.project(), &git, &UserFolders::default()).unwrap();
     let scratch = Scratch::new(ObjectFormat::Sha1).unwrap();
     let error = scratch

@@ -29,6 +29,19 @@ fn what_is_not_ignored_is_kept_and_the_users_own_is_not_touched() {
 }
 
 #[test]
+fn what_people_put_secrets_into_is_kept_only_where_git_has_it() {
+    let bench = Bench::repository();
+    bench.write("committed.pem", "tracked\n").git(&["add", "committed.pem"]);
+    bench.write(".env", "KEY=canary\n").write("deep/id_rsa", "canary\n").write(".env.example", "KEY=\n");
+    let id = bench.take(1);
+    assert_eq!(bench.kept(&id), [".env.example", "committed.pem", "tracked"]);
+    assert!(!bench.git(&["cat-file", "--batch-all-objects", "--batch"]).contains("canary"));
+    let not_kept = bench.checkpoints.store().unwrap().not_kept(&id).unwrap();
+    let why = "its name says that it holds secrets";
+    assert_eq!(not_kept, [format!(".env ({why})"), format!("deep/id_rsa ({why})")]);
+}
+
+#[test]
 fn the_users_own_lists_of_what_is_ignored_count() {
     let bench = Bench::repository();
     bench.write("a.swp", "").write("b.bak", "").write("c.tmp", "").write("d", "");

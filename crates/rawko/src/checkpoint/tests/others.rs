@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::bench::Bench;
 use crate::checkpoint::listing::TreePath;
 use crate::checkpoint::store::ToKeep;
-use crate::checkpoint::{Execute, Extent, Rewound};
+use crate::checkpoint::{ChangedBy, Execute, Extent, More, OthersChange, Rewound, Span};
 use crate::driver::now;
 
 /// Two executions, and somebody who works beside them, then a rewind to the first.
@@ -24,6 +24,20 @@ fn check(bench: &Bench) {
     bench.write("c", "2").write("first theirs", "2").write("put back", "2");
     bench.checkpoints.take_after(2).unwrap();
     bench.end();
+    let seen = |by, shown, paths: &[&str]| -> Vec<(String, ChangedBy, bool)> {
+        paths.iter().map(|path| ((*path).to_owned(), by, shown)).collect()
+    };
+    let changes = bench.changes(Span::Session);
+    let files: Vec<String> = changes.files.iter().map(|file| file.path.clone()).collect();
+    assert_eq!(files, ["a", "both", "c", "first theirs", "made", "put back"]);
+    let others: Vec<_> = changes.others.into_iter().map(|it| (it.path, it.by, it.shown)).collect();
+    let (alone, both) = (ChangedBy::Others, ChangedBy::Both);
+    let expected = [
+        seen(alone, false, &["b"]),
+        seen(both, true, &["both", "first theirs"]),
+        seen(alone, false, &["notes"]),
+    ];
+    assert_eq!(others, expected.concat());
     bench.write("made later", "theirs");
     let after = bench.tree();
     let done = bench.rewind("1");
@@ -31,6 +45,7 @@ fn check(bench: &Bench) {
     assert_eq!(left(&done.left_alone), ["both", "first theirs"]);
     assert!(done.left_alone.iter().all(|left| left.why.contains("somebody else")), "{:?}", done.left_alone);
     assert_eq!(done.by_others, ["b", "made later", "notes"]);
+    assert_eq!(done.more, More { restored: 3, removed: 2 });
     for (name, text) in [("b", "theirs"), ("both", "theirs"), ("first theirs", "2"), ("notes", "theirs")] {
         assert_eq!(bench.read(name), text, "{name}");
     }
@@ -155,12 +170,13 @@ fn what_changed_after_the_last_sign_of_a_killed_session_stays() {
     assert!(dry.left_alone.iter().all(|left| left.why.contains("was killed")), "{:?}", dry.left_alone);
     let done = bench.rewind("1");
     is_taken_back(&bench, &done);
+    assert_eq!((&done.left_alone, &done.by_others), (&dry.left_alone, &dry.by_others));
     // What it was is known from now on, although the files that were brought back are new.
     bench.rewind("rewind-1");
     assert_eq!(bench.read("tracked"), "by it\n");
     let again = bench.rewind("1");
     is_taken_back(&bench, &again);
-    assert_eq!(again.by_others, ["dir/theirs", "stays", "theirs/new"]);
+    assert_eq!(again.left_alone, dry.left_alone);
 }
 
 #[test]
@@ -175,9 +191,32 @@ fn what_changed_between_a_kill_and_its_resume_stays() {
     let done = bench.rewind("1");
     is_taken_back(&bench, &done);
     assert_eq!(done.removed, ["later", "new"]);
-    assert_eq!(done.by_others, ["dir/theirs", "stays", "theirs/new"]);
+    assert_eq!(left(&done.left_alone), ["dir/theirs", "stays", "theirs/new"]);
     let names: Vec<String> = bench.checkpoints.list().unwrap().into_iter().map(|kept| kept.name).collect();
-    assert_eq!(names, ["1", "after-1", "stopped-1", "resumed-1", "rewind-1", "end"]);
+    assert_eq!(names, ["1", "after-1", "stopped-1", "resumed-1", "end", "rewind-1"]);
+    for span in [Span::Session, Span::Execution(1)] {
+        let changes = bench.changes(span);
+        let files: Vec<&str> = changes.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(files, ["later", "new", "tracked"]);
+        let of = |path: &str| OthersChange { path: path.to_owned(), by: ChangedBy::Unclear, shown: false };
+        assert_eq!(changes.others, [of("dir/theirs"), of("stays"), of("theirs/new")]);
+    }
+}
+
+#[test]
+fn a_session_that_goes_on_after_a_rewind_keeps_what_it_does_then() {
+    let bench = killed();
+    bench.write("gone", "g");
+    bench.rewind("1");
+    bench.write("theirs, too", "theirs");
+    let store = bench.checkpoints.store().unwrap();
+    bench.checkpoints.keep_what_it_left(&store, true).unwrap();
+    bench.write("later", "by it");
+    bench.checkpoints.take_after(1).unwrap();
+    bench.end();
+    let done = bench.rewind("1");
+    assert_eq!((done.removed, done.by_others), (vec_of(&["later"]), vec_of(&["theirs, too"])));
+    assert_eq!(left(&done.left_alone), ["dir/theirs", "stays", "theirs/new"]);
 }
 
 #[test]
@@ -281,6 +320,7 @@ fn what_was_ignored_then_is_named_also_where_the_rule_is_somebody_elses_now() {
         assert_eq!(done.removed, ["new"]);
         assert_eq!(left(&done.left_alone), [".gitignore", "a.env", "out/x"]);
         assert!(done.left_alone[1].why.contains("ignored then"), "{:?}", done.left_alone);
+        assert_eq!(done.more, More { restored: 1, removed: 0 }, "what was ignored then is never restored");
     }
     assert_eq!((bench.read("a.env").as_str(), bench.read("out/x").as_str()), ("precious", "built"));
     bench.checkpoints.rewind("1", Execute::Really, Extent::Everything).unwrap();

@@ -73,6 +73,15 @@ fn programs_and_scripts() {
         "provider:\n  s:\n    type: scripted\n    script: s.yaml\n",
         &[".rawko/config.yaml:4: the provider `s` would replay the script s.yaml"],
     );
+    check(
+        "provider:\n  claude:\n    extra: {metadata: {user_id: x}}\n",
+        &[".rawko/config.yaml:3: the provider `claude` would send the field `metadata` of its own"],
+    );
+    check(
+        "secrets:\n  maskTokens: false\n",
+        &[".rawko/config.yaml:2: models would be shown the tokens in your files"],
+    );
+    check("secrets:\n  maskTokens: true\n", &[]);
 }
 
 #[test]
@@ -150,7 +159,15 @@ fn limits_that_the_user_set() {
             ".rawko/config.yaml:3: your own limit `constraints.maxDuration` would be raised",
         ],
     );
-    check("constraints:\n  maxCostUsd: 100\n", &[]);
+    check("constraints:\n  maxCostUsd: 10\n  maxIterations: 50\n  maxTokens: 1000000\n", &[]);
+    check(
+        "constraints:\n  maxCostUsd: 100\n  maxIterations: 51\n  maxDuration: 0\n",
+        &[
+            ".rawko/config.yaml:2: the default of `constraints.maxCostUsd` would be raised",
+            ".rawko/config.yaml:3: the default of `constraints.maxIterations` would be raised",
+            ".rawko/config.yaml:4: the default of `constraints.maxDuration` would be raised",
+        ],
+    );
 }
 
 #[test]
@@ -204,6 +221,12 @@ fn trust_is_by_content() {
         project.write(name, text);
         assert_ne!(digest(), before, "{name}");
         assert!(!store.is_trusted(project.path(), &digest()).expect("read"), "{name}");
+    }
+    project.write(".rawko/config.yaml", "provider:\n  s:\n    type: scripted\n    script: s.yaml\n");
+    for script in ["- one\n", "- another\n"] {
+        let before = digest();
+        project.write("s.yaml", script);
+        assert_ne!(digest(), before, "what a script says is trusted, not its name");
     }
     let flags = Overrides { model: Some("m".to_owned()), ..Overrides::default() };
     let same =

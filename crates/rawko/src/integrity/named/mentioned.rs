@@ -113,11 +113,21 @@ pub(in super::super) fn mentioned(
     found
 }
 
+/// The texts that a file of Rust takes into its documentation.
+pub(in super::super) fn documents(path: &str, content: &[u8]) -> BTreeSet<String> {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let text = String::from_utf8_lossy(content);
+    let Some(patterns) = PATTERNS.as_ref().filter(|_| text.len() <= MAX_TEXT) else { return BTreeSet::new() };
+    let names = patterns.documents.captures_iter(&text).filter_map(|found| found.get(1));
+    names.map(|name| joined(folder, name.as_str())).collect()
+}
+
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     Some(Patterns {
         literal: Regex::new("[\"'`]([^\"'`\\s]{3,200})[\"'`]").ok()?,
         pieces: Regex::new("[\"']\\s*[/,]\\s*[\"']").ok()?,
         python: Regex::new(r"(?m)^\s*(?:from\s+([.\w]+)\s+import\s+(\w+)|import\s+([.\w]+))").ok()?,
+        documents: Regex::new(r#"\bdoc\s*=\s*include_str!\(\s*"([^"]+)""#).ok()?,
         script: Regex::new(
             "(?:require(?:_relative)?\\(?|from|import)\\s*\\(?[\"'](\\.{0,2}/?[\\w./-]+)[\"']",
         )
@@ -129,6 +139,7 @@ struct Patterns {
     literal: Regex,
     pieces: Regex,
     python: Regex,
+    documents: Regex,
     script: Regex,
 }
 
@@ -214,6 +225,17 @@ mod tests {
         check("tests/a.rs", "include_str!(\"../data/want.txt\")", &["data/want.txt"]);
         check("js/a.test.js", "path.join(__dirname, '..', 'data', 'expected.json')", &["data/expected.json"]);
         check("tests/test_a.py", "open('in.csv')", &["tests/in.csv"]);
+    }
+
+    #[test]
+    fn texts_in_the_documentation_of_a_crate_are_known() {
+        let check = |text: &str, expected: &[&str]| {
+            let found = documents("a/src/lib.rs", text.as_bytes());
+            assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{text}");
+        };
+        check("#![doc = include_str!(\"../README.md\")]", &["a/README.md"]);
+        check("#[cfg_attr(doctest, doc = include_str!( \"../../B.md\"))]\nstruct A;", &["B.md"]);
+        check("const A: &str = include_str!(\"../README.md\");", &[]);
     }
 
     #[test]

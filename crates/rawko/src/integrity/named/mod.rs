@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use makefile::Makefile;
-pub(super) use mentioned::{Checker, is_expectation, mentioned};
+pub(super) use mentioned::{Checker, documents, is_expectation, mentioned};
 
 /// Scripts within scripts that are followed.
 const DEPTH: usize = 5;
@@ -48,6 +48,8 @@ pub(super) struct Named {
     pub(super) programs: BTreeSet<String>,
     /// Targets of make: a file of that name makes them be up to date.
     pub(super) targets: BTreeSet<String>,
+    /// Patterns of files that the commands run or give to runners.
+    pub(super) globs: BTreeSet<String>,
     /// Every word of every command: tools such as linters are named by one.
     pub(super) words: BTreeSet<String>,
 }
@@ -72,13 +74,26 @@ impl Reader<'_> {
     /// Reads shell text that runs in `folder`; `own_folder` is where it stands.
     fn script(&mut self, text: &str, folder: &str, own_folder: &str, depth: usize) {
         let mut folder = folder.to_owned();
+        let mut loops: Vec<(String, Vec<String>)> = Vec::new();
         for (command, is_source) in shell::commands(&shell::expanded(text, own_folder)) {
             let words: Vec<&str> =
                 command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
-            if let ["cd", to] = words.as_slice() {
-                folder = joined(&folder, to);
-            } else if !is_source {
-                self.command(&words, &folder, depth);
+            match words.as_slice() {
+                ["cd", to] => folder = joined(&folder, to),
+                ["for", variable, "in", patterns @ ..] => {
+                    let patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+                    loops.push(((*variable).to_owned(), patterns));
+                }
+                words if !is_source => {
+                    let in_loops: Vec<Vec<&str>> = loops
+                        .iter()
+                        .flat_map(|(variable, patterns)| turns(words, variable, patterns))
+                        .collect();
+                    for words in if in_loops.is_empty() { vec![words.to_vec()] } else { in_loops } {
+                        self.command(&words, &folder, depth);
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -146,6 +161,9 @@ impl Reader<'_> {
     /// Takes a file of the project in, and what it names if it is a shell script.
     fn file(&mut self, name: &str, folder: &str, depth: usize) -> bool {
         let path = joined(folder, name);
+        if name.contains(['*', '?']) && !name.contains('$') {
+            return self.named.globs.insert(path);
+        }
         let Some(text) = (self.read)(&path) else { return false };
         let is_new = self.named.files.insert(path.clone());
         let first = text.lines().next().unwrap_or_default();
@@ -213,6 +231,18 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// The commands that a loop over `patterns` runs for `words`; none if they do not name its variable.
+fn turns<'a>(words: &[&'a str], variable: &str, patterns: &'a [String]) -> Vec<Vec<&'a str>> {
+    let is_variable = |word: &str| word.strip_prefix('$') == Some(variable);
+    if !words.iter().any(|word| is_variable(word)) {
+        return Vec::new();
+    }
+    let turn = |pattern: &'a String| {
+        words.iter().map(|word| if is_variable(word) { pattern.as_str() } else { word }).collect()
+    };
+    patterns.iter().map(turn).collect()
 }
 
 /// The way from `folder` to another one.
@@ -288,6 +318,19 @@ mod tests {
         check("cd sub && ../ci/here.sh", &["ci/here.sh", "sub/deep.sh"], &[]);
         check("python3 -m checks.all -v", &["checks/all.py"], &["python3"]);
         check("python3 app.py | diff -u - want.txt", &["want.txt"], &["diff"]);
+    }
+
+    #[test]
+    fn what_loops_run_is_a_check() {
+        let check = |command: &str, globs: &[&str]| {
+            let got = named(&[command.to_owned()], &|_| None);
+            assert_eq!(got.globs.iter().map(String::as_str).collect::<Vec<_>>(), globs, "{command}");
+        };
+        check("for t in proofs/*.sh; do bash \"$t\" || exit 1; done", &["proofs/*.sh"]);
+        check("cd ci && for t in a?.sh b*; do ./x; ${t}; done", &["ci/a?.sh", "ci/b*"]);
+        check("bats proofs/*.bats", &["proofs/*.bats"]);
+        // Sources are the work.
+        check("for f in src/*.c; do gcc -c $f; done; gcc src/*.c -o app", &[]);
     }
 
     #[test]

@@ -41,7 +41,20 @@ pub(super) fn expanded(text: &str, own_folder: &str) -> String {
             text = format!("{before}{}{after}", folder.trim_start_matches("-- ").trim_matches(['"', '\'']));
         }
     }
-    substituted(&text, &assignments(&text))
+    without_braces(&substituted(&text, &assignments(&text)))
+}
+
+/// `${NAME}` as `$NAME`: a brace ends a command.
+fn without_braces(text: &str) -> String {
+    let mut parts = text.split("${");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('}').filter(|(name, _)| is_name(name)) {
+            Some((name, rest)) => plain.push_str(&format!("${name}{rest}")),
+            None => plain.push_str(&format!("${{{part}")),
+        }
+    }
+    plain
 }
 
 /// Replaces `$NAME`, `${NAME}` and `$(NAME)`, longest names first.
@@ -182,6 +195,7 @@ mod tests {
             ("A=tools\nexport B=\"$A/deep\"\nsh $B/x", "sh tools/deep/x"),
             ("A=$(make it)\nsh $A/x", "sh $A/x"),
             (". \"${0%/*}/lib.sh\"", ". \"ci/lib.sh\""),
+            ("sh ${t} ${t%.sh} ${", "sh $t ${t%.sh} ${"),
         ] {
             let expanded = expanded(text, "ci");
             assert_eq!(expanded.lines().last(), Some(expected), "{text}");

@@ -151,8 +151,10 @@ pub(super) fn result(allowed: bool, result: Option<&ToolOutcome>) -> String {
         1 => "1 line".to_owned(),
         lines => format!("{lines} lines"),
     });
-    if !result.images.is_empty() {
-        parts.push(format!("{} picture(s)", result.images.len()));
+    match result.images.len() {
+        0 => {}
+        1 => parts.push("1 picture".to_owned()),
+        pictures => parts.push(format!("{pictures} pictures")),
     }
     parts.push(format!("{} ms", result.duration_ms));
     parts.join(", ")
@@ -182,8 +184,8 @@ pub(super) fn facts(outcome: &Outcome) -> Vec<(&'static str, String)> {
             format!("{iterations} of the iterations, {tokens} tokens and {cost}, which are not counted here");
         facts.push(("Shared", text));
     }
-    if !outcome.files_modified.is_empty() {
-        facts.push(("Files changed", line(&outcome.files_modified.join(", "))));
+    if !outcome.files_modified.is_empty() || outcome.files_modified_partial {
+        facts.push(("Files changed", line(&outcome.changed_files())));
     }
     if let Some(error) = &outcome.error {
         facts.push(("Error", line(&format!("{}: {}", error.code, error.message))));

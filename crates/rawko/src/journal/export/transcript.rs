@@ -202,6 +202,7 @@ fn reported(event: &Event, callers: &mut BTreeMap<EffectId, String>) -> Option<T
         Event::AgentsReloaded { .. } => Some(TranscriptEvent::AgentsReloaded),
         // Notes report these, or there is nothing to report.
         Event::TaskStarted { .. }
+        | Event::FinalTreeInspected { .. }
         | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
         | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
         | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }

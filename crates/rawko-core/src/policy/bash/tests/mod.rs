@@ -1,11 +1,13 @@
 //! The filter against commands whose verdict was found by running them, and against more of the same kinds.
 
+mod confined;
 mod directory;
 mod git;
 mod limits;
 mod names;
 mod options;
 mod patterns;
+mod programs;
 mod reading;
 mod shell;
 mod wrappers;

@@ -1,0 +1,113 @@
+//! `find`: an expression in which some words write, delete or start something.
+
+use super::judge::FilterContext;
+use super::options::{Refused, could_be_option, not_granted};
+use super::script::{ShellWord, WordKind};
+use super::tables::FilterTables;
+use super::write_places::WritePlaces;
+
+/// The mark that becomes a file's name.
+const FOUND: &str = "{}";
+
+/// The verdict on a call of `find`; `None` where it is another program. In the sandbox it may start listed programs, and
+/// delete what may be written if `rm` is listed.
+pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_>) -> Option<Refused> {
+    (name == "find").then(|| expression(arguments, rules.tables, Some(rules)))
+}
+
+/// The same where no action passes.
+pub(super) fn looks(name: &str, arguments: &[ShellWord], tables: &FilterTables) -> Option<Refused> {
+    (name == "find").then(|| expression(arguments, tables, None))
+}
+
+fn expression(arguments: &[ShellWord], tables: &FilterTables, rules: Option<FilterContext<'_>>) -> Refused {
+    let rules = rules.filter(|rules| !rules.writable.is_empty());
+    let table = &tables.find;
+    let mut rest = arguments;
+    while let Some((word, after)) = rest.split_first() {
+        rest = after;
+        match &word.kind {
+            WordKind::Literal(text) if text.starts_with('-') && text != "-" => {
+                let Some(count) = table.looks.get(text) else {
+                    rest = action(text, after, arguments, rules)?;
+                    continue;
+                };
+                for _ in 0..*count {
+                    rest = match rest.split_first() {
+                        Some((value, after)) if value.is_one() => after,
+                        // A pattern without quotes: what it becomes is looked at like any other word.
+                        _ => break,
+                    };
+                }
+            }
+            WordKind::FileNames(ending) if !table.acts.iter().any(|act| act.ends_with(ending.as_str())) => {}
+            _ if word.is_operand() => {}
+            _ => return Err(could_be_option(word)),
+        }
+    }
+    Ok(())
+}
+
+/// Judges an action in the sandbox. Returns what follows it.
+fn action<'w>(
+    name: &str,
+    words: &'w [ShellWord],
+    arguments: &[ShellWord],
+    rules: Option<FilterContext<'_>>,
+) -> Result<&'w [ShellWord], String> {
+    let Some(rules) = rules else { return Err(not_granted(name)) };
+    match name {
+        "-exec" | "-execdir" => {
+            let is_end = |at: usize| {
+                let before = at.checked_sub(1).and_then(|before| words[before].text());
+                match words[at].text() {
+                    Some(";") => true,
+                    Some("+") => before == Some(FOUND),
+                    _ => false,
+                }
+            };
+            let Some(end) = (0..words.len()).find(|at| is_end(*at)) else {
+                return Err(format!("`{name}` without its `;` or `+`."));
+            };
+            let found = found_names(arguments, rules.writable);
+            rules.started(&words[..end].iter().map(|word| with_name(word, &found)).collect::<Vec<_>>())?;
+            Ok(&words[end + 1..])
+        }
+        "-delete" => {
+            rules.allowed.holds("rm")?;
+            rules.writable.check(&found_names(arguments, rules.writable))?;
+            Ok(words)
+        }
+        _ => Err(not_granted(name)),
+    }
+}
+
+/// What is known of the names that `find` finds: they begin with where it starts, which is never an option.
+fn found_names(arguments: &[ShellWord], writable: &WritePlaces<'_>) -> ShellWord {
+    let is_flag = |word: &&ShellWord| {
+        word.text().is_some_and(|text| matches!(text, "-H" | "-L" | "-P") || text.starts_with("-O"))
+    };
+    let is_start =
+        |word: &&ShellWord| word.is_operand() && !word.text().is_some_and(|text| matches!(text, "(" | "!"));
+    let starts: Vec<&ShellWord> = arguments.iter().skip_while(is_flag).take_while(is_start).collect();
+    let below = |word: &ShellWord| word.text().map(|start| format!("{start}/"));
+    let known = match starts.as_slice() {
+        [] => "./".to_owned(),
+        [only] => below(only).unwrap_or_else(|| "/".to_owned()),
+        // What is true of all of them: they may be written, or nothing is known.
+        several if several.iter().all(|start| writable.check(start).is_ok()) => "./".to_owned(),
+        _ => "/".to_owned(),
+    };
+    ShellWord { shown: FOUND.to_owned(), kind: WordKind::Begins(known) }
+}
+
+/// A word of a command that `find` starts.
+fn with_name(word: &ShellWord, found: &ShellWord) -> ShellWord {
+    let Some((before, _)) = word.text().and_then(|text| text.split_once(FOUND)) else { return word.clone() };
+    let kind = match before {
+        "" => found.kind.clone(),
+        _ if before.starts_with('-') => WordKind::One,
+        _ => WordKind::Begins(before.to_owned()),
+    };
+    ShellWord { shown: word.shown.clone(), kind }
+}

@@ -1,0 +1,196 @@
+//! Where the sandbox is the wall: writing inside the write paths passes, running what is not listed does not.
+
+use super::{LISTED, PROJECT};
+use crate::agent::BashFilter;
+use crate::policy::bash::{BashRules, verdict};
+use crate::setup::Edition;
+
+/// Checks commands of an agent that may write `writable`, and not `secrets`.
+#[track_caller]
+fn check(writable: &[&str], commands: &[&str], allowed: bool) {
+    let listed = LISTED.iter().chain(&["rm", "curl", "wget", "shuf"]).map(|&name| name.to_owned());
+    let filter = BashFilter { allowed_commands: Some(listed.collect()), ..BashFilter::default() };
+    let writable: Vec<String> = writable.iter().map(|&path| path.to_owned()).collect();
+    let rules = BashRules {
+        filter: Some(&filter),
+        own_run: None,
+        granted_run: None,
+        writable: &writable,
+        denied: &["secrets".to_owned()],
+        is_confined: true,
+        project: PROJECT,
+        edition: Edition::NEWEST,
+    };
+    let wrong: Vec<String> = commands
+        .iter()
+        .map(|command| (command, verdict(rules, command)))
+        .filter(|(_, verdict)| verdict.is_allowed() != allowed)
+        .map(|(command, verdict)| format!("{command:?}: {verdict:?}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_may_be_written_inside_the_write_paths() {
+    check(
+        &["."],
+        &[
+            "ls >x",
+            "ls >>src/x 2>&1",
+            "cat > test.py <<'EOF'\nprint(\"$(evil)\")\nEOF",
+            "cd src && cat >x <<EOF\na\nEOF",
+            "ls >/home/me/project/src/x",
+            "ls >/tmp/x; cat </tmp/x",
+            "cd /tmp && ls >x",
+            "cd /tmp/a && cd .. && ls",
+            "ls >./a/../x",
+            "ls 2>/dev/stderr",
+            "{ ls; wc; } >x",
+            "for f in a b; do ls $f; done >x",
+            "sed -i s/a/b/ x",
+            "sed -i.bak -e s/a/b/ -e '/x/d' src/x",
+            "sed -ni p x",
+            "sed -i 's/a/b/' src/*.py",
+            "sed --in-place=.orig '3a\\    text; w z' x",
+            "sed -i '/import x/a import y' x",
+            "sed -i '2i\\\\tfoo\nbar' x || sed -i ':a;N;$!ba;s/x/y/' x",
+            "sort -o x y",
+            "sort -uox y",
+            "sort --output=x y",
+            "uniq a b",
+            "shuf -o x y",
+            "curl -s -o x https://example.org",
+            "curl -O https://example.org/x",
+            "find . -name '*.py' -exec grep -l x {} \\;",
+            "find . -type f -exec grep -n x {} + | head",
+            "find src -name '*.py' -exec sed -i s/a/b/ {} \\;",
+            "find . -name x -exec wc -l {} \\; -print",
+            "find . -execdir ls {} +",
+            "find . -name '*.pyc' -delete",
+            "PYTHONPATH=. ls",
+            "export PYTHONPATH=src; ls",
+            "PYTHONPATH=. timeout 5 ls",
+        ],
+        true,
+    );
+}
+
+#[test]
+fn files_may_not_be_written_elsewhere() {
+    check(
+        &["."],
+        &[
+            "ls >../x",
+            "ls >/etc/x",
+            "ls >/home/me/projects",
+            "ls >~/x",
+            "ls >\"$x\"",
+            "ls >x$y",
+            "ls >.git/hooks/pre-commit",
+            "ls >.rawko/config.yaml",
+            "ls >sub/.GIT/config",
+            "ls >/home/me/project/.claude/x",
+            "ls >secrets/x",
+            "ls >src/../secrets/x",
+            "ls >/home/me/project/secrets",
+            "cd src && ls >../../x",
+            "cd /tmp && ls >../x",
+            "cd /tmp/.. && ls",
+            "cd /etc",
+            "ls >/tmp",
+            "ls >/tmp/../etc/x",
+            "ls >/dev/tcp/h/1",
+            "ls >/dev/sda",
+            "sed -i s/a/b/ ../x",
+            "sed -i s/a/b/ /etc/x",
+            "sed -i s/a/b/ x .git/config",
+            "sed -i'/../*' s/a/b/ x",
+            "sed -i s/a/b/ $x",
+            "sort -o ../x y",
+            "sort -o/etc/x y",
+            "sort --output=/etc/x y",
+            "uniq a ../b",
+            "curl -so/etc/x u",
+            "curl --output ../x u",
+            "find /etc -name x -exec sed -i s/a/b/ {} \\;",
+            "find . /etc -exec sed -i s/a/b/ {} +",
+            "find -L /etc -exec sed -i s/a/b/ {} +",
+            "find .. -name x -delete",
+            "find / -delete",
+            "find . -fprint x",
+        ],
+        false,
+    );
+}
+
+#[test]
+fn what_is_not_listed_does_not_run() {
+    check(
+        &["."],
+        &[
+            "evil >x",
+            "find . -exec evil {} \\;",
+            "find . -exec ls {} \\; -exec evil {} \\;",
+            "find . -exec ls {} + -exec evil ';'",
+            "find . -exec {} \\;",
+            "find . -exec env evil {} \\;",
+            "find . -exec find . -exec evil \\; \\;",
+            "find . -exec sh -c 'evil' \\;",
+            "find . -exec ls {}",
+            "find . -exec ls + evil",
+            "find . -ok ls {} \\;",
+            "find . -exec sort --compress-program={} x \\;",
+            "sed -i '1e evil' x",
+            "sed -i '1{e evil\n}' x",
+            "sed -i 's/a/b/e' x",
+            "sed -i 's/a/b/w ../x' x",
+            "sed -i 'a text\ne evil' x",
+            "sed -i ':a;e evil' x",
+            "sort --compress-program=evil -o x y",
+            "PATH=. ls",
+            "LD_PRELOAD=x ls",
+            "export PATH=.",
+            "eval ls >x",
+            "f() { ls; }; f",
+            "cat <<EOF >x\n$(evil)\nEOF",
+            "curl -K x -o y u",
+        ],
+        false,
+    );
+}
+
+#[test]
+fn narrow_write_paths_are_kept() {
+    check(
+        &["src"],
+        &["ls >src/x", "ls >/home/me/project/src/x", "sed -i s/a/b/ src/*.py", "ls >/tmp/x"],
+        true,
+    );
+    check(&["src"], &["find src -exec sed -i s/a/b/ {} \\;"], true);
+    check(
+        &["src"],
+        &["ls >x", "ls >src/../x", "cd docs && ls >src/x", "find . -exec sed -i s/a/b/ {} \\;"],
+        false,
+    );
+    check(&["/data"], &["ls >/data/x"], true);
+    check(&["/data"], &["ls >x", "ls >/database/x", "ls >/data/.git/x"], false);
+    check(&["/home/me/project/src"], &["ls >src/x"], true);
+}
+
+/// An agent that has neither Write nor Edit.
+#[test]
+fn without_write_paths_the_filter_is_as_ever() {
+    check(
+        &[],
+        &[
+            "ls >x",
+            "ls >/tmp/x",
+            "sed -i s/a/b/ x",
+            "sort -o x y",
+            "find . -exec ls {} \\;",
+            "cd /tmp",
+            "PYTHONPATH=. ls",
+        ],
+        false,
+    );
+}

@@ -1,0 +1,134 @@
+//! Where commands may write. The sandbox holds them to it; the filter only says early and in words what would fail there.
+
+use super::BashRules;
+use super::directory::{ProjectRoot, names};
+use super::options::Refused;
+use super::script::{ShellWord, WordKind};
+use crate::policy::permissions::path_covers;
+
+/// A folder of its own for every command in the sandbox.
+const SCRATCH: &str = "tmp";
+/// Files that keep nothing.
+const STREAMS: [&str; 3] = ["/dev/null", "/dev/stdout", "/dev/stderr"];
+/// What decides what git and rawko run: no permission grants it.
+const PROTECTED: [&str; 3] = [".claude", ".git", ".rawko"];
+
+/// The write paths of an agent whose commands are confined.
+#[derive(Debug, Default)]
+pub(super) struct WritePlaces<'a> {
+    granted: &'a [String],
+    denied: &'a [String],
+    project: Option<&'a ProjectRoot<'a>>,
+    /// A relative path may start elsewhere than in the project's root.
+    is_moved: bool,
+}
+
+impl<'a> WritePlaces<'a> {
+    /// Nothing may be written.
+    pub(super) fn none() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn new(rules: &BashRules<'a>, project: &'a ProjectRoot<'a>, is_moved: bool) -> Self {
+        Self { granted: rules.writable, denied: rules.denied, project: Some(project), is_moved }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.granted.is_empty()
+    }
+
+    /// How deep below the folder for scratch files an absolute path leads.
+    pub(super) fn scratch_depth_of(&self, path: &str) -> Option<usize> {
+        let names = names(path);
+        (!self.is_empty() && names.first() == Some(&SCRATCH)).then(|| names.len() - 1)
+    }
+
+    /// Whether the file that a word names may be written.
+    pub(super) fn check(&self, word: &ShellWord) -> Refused {
+        match &word.kind {
+            WordKind::Literal(path) => self.check_path(path),
+            // Names of files below a path that is spelt out, as `find` and patterns give them.
+            WordKind::Begins(start)
+                if !start.starts_with('~')
+                    && !["$", "`", ".."].iter().any(|part| word.shown.contains(part)) =>
+            {
+                self.check_path(&start[..start.rfind('/').map_or(0, |slash| slash + 1)])
+            }
+            WordKind::Begins(_) | WordKind::FileNames(_) | WordKind::One | WordKind::Many => {
+                Err("what is written must be spelt out.".into())
+            }
+        }
+    }
+
+    /// The same for a path.
+    pub(super) fn check_path(&self, path: &str) -> Refused {
+        if self.is_empty() {
+            return Err("writing files is not granted.".into());
+        }
+        if STREAMS.contains(&path) || self.scratch_depth_of(path).is_some_and(|depth| depth > 0) {
+            return Ok(());
+        }
+        let below = if path.starts_with('/') {
+            let is_outside = self.project.is_none_or(|project| project.names_below(path).is_none());
+            if is_outside && self.granted.iter().any(|granted| path_covers(granted, path)) {
+                return Self::check_names(&names(path));
+            }
+            self.project.and_then(|project| project.names_below(path))
+        } else {
+            below_here(path)
+        };
+        let Some(below) = below else {
+            return Err("this is outside of the write paths (permissions.write) and of /tmp.".into());
+        };
+        Self::check_names(&below)?;
+        let relative = below.join("/");
+        if self.denied.iter().any(|denied| path_covers(denied, &relative)) {
+            return Err("permissions.deny denies this path.".into());
+        }
+        let covers = |granted: &String| {
+            let granted = self.relative_grant(granted);
+            let is_anywhere = path.starts_with('/') || !self.is_moved || path_covers(&granted, ".");
+            is_anywhere && path_covers(&granted, &relative)
+        };
+        if self.granted.iter().any(covers) {
+            return Ok(());
+        }
+        Err(format!(
+            "this is outside of the write paths (permissions.write: {}), as far as it can be told.",
+            self.granted.join(", ")
+        ))
+    }
+
+    fn check_names(names: &[&str]) -> Refused {
+        match names.iter().find(|name| is_protected(name)) {
+            Some(name) => Err(format!("`{name}` is protected: no permission grants writing there.")),
+            None => Ok(()),
+        }
+    }
+
+    /// A granted path, relative to the project if it is in it.
+    fn relative_grant(&self, granted: &str) -> String {
+        match self.project.and_then(|project| project.names_below(granted)) {
+            Some(names) if granted.starts_with('/') && names.is_empty() => ".".to_owned(),
+            Some(names) if granted.starts_with('/') => names.join("/"),
+            _ => granted.to_owned(),
+        }
+    }
+}
+
+/// The names of a relative path that never goes above where it starts.
+fn below_here(path: &str) -> Option<Vec<&str>> {
+    let mut below = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            below.pop()?;
+        } else {
+            below.push(part);
+        }
+    }
+    Some(below)
+}
+
+fn is_protected(name: &str) -> bool {
+    PROTECTED.iter().any(|protected| name.eq_ignore_ascii_case(protected))
+}

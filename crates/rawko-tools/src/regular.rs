@@ -1,0 +1,59 @@
+//! Reads regular files and nothing else: a project may hold a FIFO, on which a reader waits for ever, or a link to a device
+//! that never ends.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+
+/// Opens the regular file at `path`, through links.
+///
+/// # Errors
+/// If it cannot be opened, or something else is there: that is never waited for.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = openat(CWD, path, flags, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    Ok(File::from(file))
+}
+
+/// The first `most` bytes of the regular file at `path`.
+///
+/// # Errors
+/// As [`open_regular`], or if it cannot be read.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text of a regular file, if it is there, not longer than `most` bytes, and text.
+#[must_use]
+pub fn text_of(path: &Path, most: u64) -> Option<String> {
+    let bytes = read_regular(path, most.saturating_add(1)).ok()?;
+    String::from_utf8(bytes).ok().filter(|text| text.len() as u64 <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_a_regular_file_is_read_and_nothing_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("file"), "content").unwrap();
+        std::os::unix::fs::symlink("file", path("link")).unwrap();
+        rustix::fs::mknodat(CWD, path("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path("endless")).unwrap();
+        assert_eq!(read_regular(&path("link"), 4).unwrap(), b"cont");
+        for name in ["fifo", "endless", "."] {
+            let error = read_regular(&path(name), 4).unwrap_err();
+            assert_eq!(error.to_string(), "it is not a regular file", "{name}");
+        }
+        assert_eq!(read_regular(&path("none"), 4).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
