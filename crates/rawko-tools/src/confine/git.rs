@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use crate::regular::text_of;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
 /// Longest file that names a folder.
 const LONGEST_NAME: u64 = 64 * 1024;
