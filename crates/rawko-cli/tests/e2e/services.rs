@@ -114,7 +114,7 @@ fn a_server_that_does_not_count_is_counted_by_estimate_and_says_so() {
     assert!(prompts.abs_diff(sent as u64 / 4) < 10, "{prompts} tokens for {sent} bytes");
     let (status, explained, _) = ended.trial.rawko(&["explain", "last", "1"]);
     assert_eq!(status, Some(0));
-    assert!(explained.contains("1 model call(s), about "), "{explained}");
+    assert!(explained.contains("1 model call, about "), "{explained}");
 
     let ended = Trial::new(ModelServer::sequence(answers())).wire(Wire::OpenAi).output("text").run("Do it.");
     assert!(ended.stdout.contains("not all were counted by a server"), "{}", ended.stdout);

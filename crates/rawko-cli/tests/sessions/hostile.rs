@@ -41,6 +41,22 @@ const FOLDERS: &[(&str, i32, &str)] = &[
     ("rm .git/HEAD; mkfifo .git/HEAD", 0, ""),
     ("rm -f .git/info/exclude; mkdir -p .git/info; mkfifo .git/info/exclude", 0, ""),
     ("rm -r .git; mkfifo .git", 0, ""),
+    (
+        "mkdir .rawko; touch ../c; ln -s ../../c .rawko/config.yaml",
+        2,
+        "this is a link that leads out of the project",
+    ),
+    (
+        "mkdir .rawko ../a; echo '{name: x}' > ../a/x.yaml; ln -s ../../a .rawko/agents",
+        2,
+        "this is a link that leads out",
+    ),
+    (
+        "mkdir -p .rawko/prompts; touch ../p; ln -s ../../../p .rawko/prompts/arbiter-select.md",
+        2,
+        "this is a link that leads out",
+    ),
+    ("mkdir .rawko; touch c; ln -s ../c .rawko/config.yaml", 0, ""),
     ("touch \"$(printf 'a\\nb\\033[2J\\377')\"; mkdir \"$(printf 'd\\n\\377')\"", 0, ""),
 ];
 

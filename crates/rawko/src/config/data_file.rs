@@ -13,7 +13,7 @@ use super::source::{Scope, SourceFile};
 /// # Errors
 /// If the file does not exist, cannot be read or is not YAML.
 pub fn read_data_file(path: &Path) -> Result<Value, ConfigErrors> {
-    let source = match SourceFile::read(path, path, Scope::User) {
+    let source = match SourceFile::read(path, path, Scope::User, None) {
         Ok(Some(source)) => source,
         Ok(None) => {
             return Err(ConfigErrors::new(vec![Diagnostic::of_file(path, "there is no such file", None)]));

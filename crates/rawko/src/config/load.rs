@@ -295,7 +295,8 @@ impl Loader<'_> {
     /// Reads the file at `path`, if it exists. Returns `Err` if it exists and cannot be read.
     fn read(&mut self, path: &Path, name: &Path, scope: Scope) -> Result<Option<SourceFile>, ()> {
         self.fingerprint.note(path);
-        let source = SourceFile::read(path, name, scope).map_err(|error| self.errors.push(*error))?;
+        let within = (scope == Scope::Project).then_some(self.options.project_dir);
+        let source = SourceFile::read(path, name, scope, within).map_err(|error| self.errors.push(*error))?;
         if scope == Scope::Project {
             self.hashed.extend(source.clone());
         }
@@ -381,7 +382,8 @@ impl Loader<'_> {
         for path in list(&directory, name, &["md"]).ok().flatten().unwrap_or_default() {
             let shown = name.join(path.file_name().unwrap_or_default());
             self.fingerprint.note(&path);
-            let source = match SourceFile::read(&path, &shown, Scope::Project) {
+            let source = match SourceFile::read(&path, &shown, Scope::Project, Some(self.options.project_dir))
+            {
                 Ok(Some(source)) => source,
                 Ok(None) => continue,
                 Err(unreadable) => {

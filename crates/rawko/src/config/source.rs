@@ -39,9 +39,15 @@ pub(super) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Reads `path`, shown as `name`. Returns `None` if there is no such file.
-    pub(super) fn read(path: &Path, name: &Path, scope: Scope) -> Result<Option<Self>, Box<Diagnostic>> {
-        let bytes = match read_bounded(path) {
+    /// Reads `path`, shown as `name`. Returns `None` if there is no such file. A link that leads out of the folder `within`
+    /// is not followed: trust is given to what is in the project.
+    pub(super) fn read(
+        path: &Path,
+        name: &Path,
+        scope: Scope,
+        within: Option<&Path>,
+    ) -> Result<Option<Self>, Box<Diagnostic>> {
+        let bytes = match read_bounded(path, within) {
             Ok(bytes) => bytes,
             Err(Unreadable::Absent) => return Ok(None),
             Err(Unreadable::Because(message, help)) => {
@@ -79,7 +85,7 @@ enum Unreadable {
     Because(String, String),
 }
 
-fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
+fn read_bounded(path: &Path, within: Option<&Path>) -> Result<Vec<u8>, Unreadable> {
     let because = |message: String, help: &str| Err(Unreadable::Because(message, help.to_owned()));
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -92,6 +98,16 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(Unreadable::Absent),
         Err(error) => return because(format!("this file cannot be read: {error}"), "check its permissions"),
     };
+    let leads_out = |folder: &Path| match (path.canonicalize(), folder.canonicalize()) {
+        (Ok(real), Ok(folder)) => !real.starts_with(folder),
+        (Err(_), _) | (_, Err(_)) => false,
+    };
+    if within.is_some_and(leads_out) {
+        return because(
+            "this is a link that leads out of the project".to_owned(),
+            "put the file itself there",
+        );
+    }
     if metadata.is_dir() {
         return because(
             "this is a directory, but should be a file".to_owned(),
