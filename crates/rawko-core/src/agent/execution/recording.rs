@@ -45,7 +45,7 @@ impl Execution {
             match self.edition {
                 Edition::First => self.record_in_first_edition(command, outcome),
                 Edition::Second | Edition::Third | Edition::Fourth => {
-                    self.record_command(command, call, outcome)
+                    self.record_command(command, call, outcome);
                 }
             }
         }
