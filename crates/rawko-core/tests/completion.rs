@@ -8,7 +8,7 @@ mod session_support;
 use rawko_core::ErrorCode;
 use rawko_core::agent::AgentRole;
 use rawko_core::message::StopReason;
-use rawko_core::session::Status;
+use rawko_core::session::{Effect, Status};
 use rawko_core::setup::{ArbiterMode, Edition, Setup};
 use rawko_core::tool::ToolOutcome;
 use serde_json::{Value, json};
@@ -95,6 +95,62 @@ fn a_red_check_to_the_end_fails_the_run_and_is_named() {
         outcome.summary
     );
     assert!(outcome.summary.contains("Last report: success it was"), "{}", outcome.summary);
+}
+
+#[test]
+fn what_was_red_before_the_last_change_is_named_in_the_summary() {
+    let mut bench = Bench::start(team(ArbiterMode::Llm));
+    bench.select("developer");
+    write(&mut bench, "a.py");
+    bash(&mut bench, "pytest -q", 1, "1 failed");
+    write(&mut bench, "b.py");
+    bench.report("success");
+    bench.decide(complete());
+    let outcome = bench.outcome.unwrap();
+    assert_eq!(outcome.status, Status::Claimed);
+    let words = "The last check was red: `pytest -q` exited with 1; files were written since, and no check has passed";
+    assert!(outcome.summary.contains(words), "{}", outcome.summary);
+}
+
+#[test]
+fn a_rejection_that_was_not_judged_again_is_named_in_the_summary() {
+    let mut bench = Bench::start(team(ArbiterMode::Llm));
+    bench.select("developer");
+    write(&mut bench, "a.py");
+    bench.report("success");
+    bench.select("reviewer");
+    verdict(
+        &mut bench,
+        json!({"verdict": "rejected", "summary": "no", "findings": [{"text": "it loses data"}]}),
+    );
+    bench.select("developer");
+    write(&mut bench, "NOTES.txt");
+    bench.report("success");
+    bench.decide(complete());
+    let outcome = bench.outcome.unwrap();
+    let words = "reviewer rejected the work; it was changed since, and reviewer did not judge it again.";
+    assert!(outcome.summary.contains(words), "{}", outcome.summary);
+}
+
+/// A pass of the same command on the same tree may be luck.
+#[test]
+fn a_verification_command_that_an_agent_saw_fail_is_marked() {
+    for (command, expected) in [("pytest -q", true), ("pytest tests", false)] {
+        let mut setup = team(ArbiterMode::Llm);
+        setup.verify =
+            serde_json::from_value(json!({"commands": ["pytest -q"], "timeoutMs": 1_000})).unwrap();
+        let mut bench = Bench::start(setup);
+        bench.select("developer");
+        write(&mut bench, "a.py");
+        bash(&mut bench, command, 1, "1 failed");
+        bench.report("success");
+        bench.decide(complete());
+        let seen = bench.open.iter().find_map(|effect| match effect {
+            Effect::Verify { seen_red, .. } => Some(*seen_red),
+            _ => None,
+        });
+        assert_eq!(seen, Some(expected), "{command}");
+    }
 }
 
 #[test]

@@ -156,6 +156,23 @@ fn a_counter_in_a_file() {
     });
 }
 
+/// Each turn another failure, by chance.
+#[test]
+fn a_check_that_fails_by_chance() {
+    let outputs: [fn(u32) -> String; 3] = [
+        |turn| format!("FAIL: cannot open /tmp/{}", words(turn * 7_919)),
+        |turn| format!("FAIL: {} {}", words(turn * 7_919), words(turn * 104_729)),
+        |turn| format!("=== {} failed in 0.1s ===\n{}", turn * 7_919 % 97 + 1, words(turn)),
+    ];
+    let writes = ["echo $RANDOM > n.txt", "cp a.txt b.txt", "head -c 9 /dev/urandom > n"];
+    for (output, write) in outputs.into_iter().flat_map(|output| writes.map(|write| (output, write))) {
+        check_ends(|turn| match turn % 2 {
+            0 => bash(write, 0, ""),
+            _ => bash("make test", 2, &output(turn)),
+        });
+    }
+}
+
 #[test]
 fn blanks_in_a_file() {
     check_ends(|turn| write("a.rs", &format!("fn main() {{}}{}", "\n".repeat(turn as usize))));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use rawko_core::facts::Verification;
+use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::session::EffectAnswer;
 
 use crate::integrity::Terms;
@@ -53,29 +53,31 @@ impl Performer {
     }
 
     /// Runs the verification commands.
-    pub(crate) async fn verify(&self, terms: &Terms) -> EffectAnswer {
+    pub(crate) async fn verify(&self, terms: &Terms, seen_red: bool) -> EffectAnswer {
         // A job that an agent left running could write while the commands run.
         self.interrupt();
         let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
-        let verification = self.prove(terms).await;
+        let verification = self.prove(terms, seen_red).await;
         EffectAnswer::VerificationFinished { verification }
     }
 
     /// Commands that change the tree (a lock file that was out of date) are run a second time, on the tree that they
     /// made: what they say then holds for it, unless they never leave it alone. Commands that pass are held against the
-    /// checks of the beginning.
-    async fn prove(&self, terms: &Terms) -> Verification {
+    /// checks of the beginning. Commands that pass although an agent saw them fail on this tree are run once more.
+    async fn prove(&self, terms: &Terms, seen_red: bool) -> Verification {
         self.guard.remove_bytecode().await;
         let mut verification = self.run_on(self.tree().await, terms).await;
         if verification.passed() && verification.tree_changed {
             verification = self.run_on(self.tree().await, terms).await;
         }
-        if self.seen.contradicts(&verification) {
+        if self.seen.contradicts(&verification) || (seen_red && verification.passed()) {
             // What failed on the very same tree before may have passed by luck.
             let again = self.run_on(self.tree().await, terms).await;
             self.seen.remember(&again);
             verification = Verification { flaky: verification.runs, ..again };
         }
+        verification.nothing_ran =
+            verification.passed() && verification.runs.iter().all(CommandRun::ran_no_test);
         if verification.passed() && verification.doubt().is_none() {
             verification = self.guard.judge(terms, verification).await;
             // Judging takes time, in which something that outlived the agents may have written.
@@ -107,7 +109,6 @@ impl Performer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rawko_core::facts::CommandRun;
 
     fn ended(tree: &str, exit_code: i32) -> Verification {
         let run = CommandRun { exit_code: Some(exit_code), ..CommandRun::default() };

@@ -27,12 +27,14 @@ impl ExecutionSummary {
         self.facts.as_ref().map_or(&[], |facts| &facts.commands)
     }
 
-    /// The checks after which nothing was written, the newest first.
-    pub(super) fn fresh_checks(&self) -> impl Iterator<Item = &CommandFact> {
-        let facts = self.facts.as_ref();
-        let commands =
-            facts.into_iter().flat_map(|facts| facts.commands.iter().rev().map(move |fact| (facts, fact)));
-        commands.filter(|(facts, fact)| fact.is_check && !facts.is_stale(fact)).map(|(_, fact)| fact)
+    /// The most that commands after this one may have done to files in the same execution.
+    pub(super) fn followed_by(&self, fact: &CommandFact) -> CommandEffect {
+        let is_stale = self.facts.as_ref().is_some_and(|facts| facts.is_stale(fact));
+        match (fact.before_last_write, is_stale) {
+            (true, _) => CommandEffect::Writes,
+            (false, true) => CommandEffect::Unknown,
+            (false, false) => CommandEffect::Reads,
+        }
     }
 
     /// The tools that the policy denied it.

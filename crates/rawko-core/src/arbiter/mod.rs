@@ -37,6 +37,7 @@ pub use input::{
     RecordedFacts, RecoveryAction, RecoveryOption, Repetition, RunFacts, SelectAgentInput, TokenCounts,
     ToolLists, VerificationFacts,
 };
+pub(crate) use objection::unanswered_rejection;
 pub use objection::{Objection, RedCheck};
 pub use prompt::{Prompt, Templates};
 pub(crate) use prompt::{execution as execution_text, one_line, plan as plan_text};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::execution_record::ExecutionRecord;
 use super::input::{ExecutionSummary, RunFacts};
 use crate::agent::{Finding, Verdict};
-use crate::facts::{self, CommandResult};
+use crate::facts::{self, CommandEffect, CommandFact, CommandResult};
 use crate::setup::Edition;
 
 /// Findings that are named.
@@ -43,6 +43,8 @@ pub struct RedCheck {
     pub exit_code: Option<i32>,
     /// What its runner printed about the result.
     pub summary: Option<String>,
+    /// The most that may have been done to files since.
+    pub followed_by: CommandEffect,
 }
 
 impl Objection {
@@ -65,8 +67,12 @@ impl Objection {
         let verified = verify.iter().copied().chain(record.passed_verification());
         let covered: BTreeSet<String> = verified.flat_map(|command| runners(command, edition)).collect();
         let (red, excused) = red_check(record, edition)?;
-        let is_covered = runners(&red.command, edition).is_subset(&covered);
-        (!excused && !is_covered).then_some(Self::RedCheck(red))
+        let is_covered = match red_runners(&red.command, edition) {
+            Some(runners) => runners.is_subset(&covered),
+            None => !covered.is_empty(),
+        };
+        let may_stand = red.followed_by < CommandEffect::Writes;
+        (may_stand && !excused && !is_covered).then_some(Self::RedCheck(red))
     }
 }
 
@@ -103,11 +109,31 @@ impl std::fmt::Display for RedCheck {
             Some(code) => write!(f, "the last check was red: `{command}` exited with {code}")?,
             None => write!(f, "the last check was red: `{command}` did not end by itself")?,
         }
-        match &self.summary {
-            Some(summary) => write!(f, " ({summary})"),
-            None => Ok(()),
+        if let Some(summary) = &self.summary {
+            write!(f, " ({summary})")?;
         }
+        f.write_str(match self.followed_by {
+            CommandEffect::Reads => "",
+            CommandEffect::Unknown => "; something may have been written since, but no check has passed",
+            CommandEffect::Writes => "; files were written since, and no check has passed after that",
+        })
     }
+}
+
+/// The last agent whose rejection was followed by a change, but by no other verdict of its own, in executions of which
+/// the newest comes last.
+#[must_use]
+pub(crate) fn unanswered_rejection(history: &[ExecutionSummary]) -> Option<&str> {
+    let mut heard: BTreeSet<&str> = BTreeSet::new();
+    let mut changed = false;
+    for entry in history.iter().rev() {
+        let is_last = entry.verdict().is_some() && heard.insert(&entry.agent);
+        if is_last && changed && entry.verdict() == Some(Verdict::Rejected) {
+            return Some(&entry.agent);
+        }
+        changed |= entry.wrote();
+    }
+    None
 }
 
 fn did_nothing(entry: &ExecutionSummary) -> bool {
@@ -142,37 +168,82 @@ fn verdict_against(record: &ExecutionRecord<'_>) -> Option<Objection> {
     None
 }
 
-/// The newest red check after the last change, where no later run of the same runner was green; and whether it is
-/// excused: nothing was changed, and the agent that ran it approves, because running it was its task.
+/// The newest red check that no later one takes back, and whether it is excused: nothing was changed, and the agent that
+/// ran it approves, because running it was its task. Earlier editions look only at what ran after the last change.
 fn red_check(record: &ExecutionRecord<'_>, edition: Edition) -> Option<(RedCheck, bool)> {
-    let mut heard: BTreeSet<String> = BTreeSet::new();
+    let by_runner = edition < Edition::Fourth;
+    let mut greens = Greens { edition, ..Greens::default() };
+    let mut since = CommandEffect::Reads;
     for entry in record.newest_first() {
-        for fact in entry.fresh_checks() {
-            let result = fact.result();
-            if matches!(result, CommandResult::NotRun | CommandResult::Unknown) {
+        for fact in entry.commands().iter().rev() {
+            let followed_by = since.max(entry.followed_by(fact));
+            if by_runner && (!fact.is_check || followed_by != CommandEffect::Reads) {
                 continue;
             }
-            let runners = runners(&fact.command, edition);
-            if runners.is_subset(&heard) {
-                continue;
-            }
-            heard.extend(runners);
-            if result == CommandResult::Failed {
-                let red = RedCheck {
-                    agent: entry.agent.clone(),
-                    command: fact.command.clone(),
-                    exit_code: fact.own_exit_code(),
-                    summary: fact.summary.as_ref().map(|summary| summary.line.clone()),
-                };
-                let excused = !record.wrote() && entry.verdict() == Some(Verdict::Approved);
-                return Some((red, excused));
+            match fact.result() {
+                CommandResult::Passed => greens.add(fact),
+                CommandResult::Failed if fact.is_check && !greens.take_back(fact) => {
+                    let red = RedCheck {
+                        agent: entry.agent.clone(),
+                        command: fact.command.clone(),
+                        exit_code: fact.own_exit_code(),
+                        summary: fact.summary.as_ref().map(|summary| summary.line.clone()),
+                        followed_by,
+                    };
+                    let excused = !record.wrote() && entry.verdict() == Some(Verdict::Approved);
+                    return Some((red, excused));
+                }
+                CommandResult::Failed | CommandResult::NotRun | CommandResult::Unknown => {}
             }
         }
         if entry.wrote() {
+            since = CommandEffect::Writes;
+        }
+        if by_runner && entry.wrote() {
             break;
         }
     }
     None
+}
+
+/// The commands that passed after the one that is looked at.
+#[derive(Default)]
+struct Greens<'a> {
+    edition: Edition,
+    facts: Vec<&'a CommandFact>,
+}
+
+impl<'a> Greens<'a> {
+    fn add(&mut self, fact: &'a CommandFact) {
+        self.facts.push(fact);
+    }
+
+    /// Whether they take a red check back: the same check, or checks of all its runners that ran no fewer tests.
+    fn take_back(&self, red: &CommandFact) -> bool {
+        let checks = || self.facts.iter().filter(|fact| fact.is_check);
+        if self.edition < Edition::Fourth {
+            let heard: BTreeSet<String> =
+                checks().flat_map(|fact| runners(&fact.command, self.edition)).collect();
+            return runners(&red.command, self.edition).is_subset(&heard);
+        }
+        if self.facts.iter().any(|fact| facts::are_same_checks(&fact.command, &red.command)) {
+            return true;
+        }
+        let executed = |fact: &CommandFact| Some(fact.summary.as_ref()?.counts?.executed);
+        // One that ran no test says nothing.
+        let ran = || checks().filter(|fact| executed(fact) != Some(0));
+        let enough = executed(red).is_none_or(|tests| ran().any(|fact| executed(fact) >= Some(tests)));
+        let heard: BTreeSet<String> = ran().flat_map(|fact| runners(&fact.command, self.edition)).collect();
+        let has_runners =
+            red_runners(&red.command, self.edition).map_or(!heard.is_empty(), |own| own.is_subset(&heard));
+        enough && has_runners
+    }
+}
+
+/// The runners in a red check; `None` where only its output shows that it is one.
+fn red_runners(command: &str, edition: Edition) -> Option<BTreeSet<String>> {
+    let is_hidden = edition >= Edition::Fourth && facts::runners_of(command).is_empty();
+    (!is_hidden).then(|| runners(command, edition))
 }
 
 /// The runners in a command, each with its subcommand; never empty.
@@ -249,6 +320,93 @@ mod tests {
         let old =
             Objection::of(&dev(&[("uv run pytest", 1), ("uv run ruff check .", 0)]), &[], Edition::Second);
         assert_eq!(old, None);
+    }
+
+    /// One execution that changed a file and ran these, each with its exit status and how many tests ran.
+    fn counted(commands: &[(&str, i32, Option<u64>)]) -> Vec<ExecutionSummary> {
+        let fact = |(command, code, executed): &(&str, i32, Option<u64>)| {
+            let mut fact = json!({"command": command, "exitCode": code, "isCheck": !command.contains("<<")});
+            if let Some(executed) = executed {
+                let counts = json!({"executed": executed, "failed": code, "skipped": 0});
+                fact["summary"] = json!({"line": "l", "failed": *code != 0, "counts": counts});
+                fact["isCheck"] = json!(!command.contains("<<") || *code != 0);
+            }
+            fact
+        };
+        let commands: Vec<Value> = commands.iter().map(fact).collect();
+        let facts = json!({"turns": 1, "commands": commands});
+        let output = json!({"summary": "said", "filesModified": ["a.py"]});
+        vec![execution("d", json!({"iteration": 1, "output": output, "facts": facts}))]
+    }
+
+    #[test]
+    fn a_green_run_of_fewer_tests_takes_nothing_back() {
+        let red = ("pytest -q", 1, Some(5));
+        let words = Some("the last check was red: `pytest -q` exited with 1 (l)");
+        check(&counted(&[red, ("pytest tests/one.py", 0, Some(2))]), &[], words);
+        check(&counted(&[red, ("pytest -k nosuch", 0, Some(0))]), &[], words);
+        check(&counted(&[red, ("pytest tests > log", 0, None)]), &[], words);
+        check(&counted(&[red, ("pytest -v tests", 0, Some(5))]), &[], None);
+        check(&counted(&[red, ("timeout 9 pytest -q > log", 0, None)]), &[], None);
+        let uncounted = ("pytest -q", 1, None);
+        check(&counted(&[uncounted, ("pytest tests", 0, None)]), &[], None);
+        check(
+            &counted(&[uncounted, ("pytest -k nosuch", 0, Some(0))]),
+            &[],
+            Some("the last check was red: `pytest -q` exited with 1"),
+        );
+        // As it was in older journals.
+        let narrow = counted(&[red, ("pytest tests/one.py", 0, Some(2))]);
+        assert_eq!(Objection::of(&narrow, &[], Edition::Third), None);
+    }
+
+    /// Only what it printed shows that a runner was in it.
+    #[test]
+    fn a_red_check_in_a_script_is_taken_back_by_any_runner_or_itself() {
+        let red = ("bash <<X", 1, Some(3));
+        let words = Some("the last check was red: `bash <<X` exited with 1 (l)");
+        check(&counted(&[red]), &[], words);
+        check(&counted(&[red]), &["make test"], None);
+        check(&counted(&[red, ("bash <<X", 0, Some(3))]), &[], None);
+        check(&counted(&[red, ("pytest", 0, Some(3))]), &[], None);
+        check(&counted(&[red, ("pytest", 0, Some(2))]), &[], words);
+    }
+
+    #[test]
+    fn a_red_check_before_a_possible_write_stands_and_before_a_write_is_named() {
+        let history = |flag: &str| {
+            let mut history = counted(&[("pytest -q", 1, None)]);
+            let fact = &mut history[0].facts.as_mut().unwrap().commands[0];
+            match flag {
+                "possible" => fact.before_possible_write = true,
+                _ => fact.before_last_write = true,
+            }
+            history
+        };
+        let said = |history: &[ExecutionSummary], edition| {
+            RedCheck::of(history, edition).map(|red| red.to_string()).unwrap_or_default()
+        };
+        let red = "the last check was red: `pytest -q` exited with 1; ";
+        let possible = format!("{red}something may have been written since, but no check has passed");
+        check(&history("possible"), &[], Some(&possible));
+        check(&history("sure"), &[], None);
+        let sure = format!("{red}files were written since, and no check has passed after that");
+        assert_eq!(said(&history("sure"), Edition::Fourth), sure);
+        assert_eq!(said(&history("sure"), Edition::Third), "");
+        assert_eq!(Objection::of(&history("possible"), &[], Edition::Third), None);
+    }
+
+    #[test]
+    fn a_rejection_that_only_a_change_followed_is_found() {
+        let dev = |n| ran("d", n, true, None, &[]);
+        let judged = |agent: &str, n, verdict| ran(agent, n, false, Some(verdict), &[]);
+        let rejected = || vec![dev(1), judged("r", 2, "rejected")];
+        assert_eq!(unanswered_rejection(&rejected()), None, "it stands");
+        assert_eq!(unanswered_rejection(&[rejected(), vec![dev(3)]].concat()), Some("r"));
+        let answered = [rejected(), vec![dev(3), judged("r", 4, "approved")]].concat();
+        assert_eq!(unanswered_rejection(&answered), None);
+        let by_another = [rejected(), vec![dev(3), judged("t", 4, "approved")]].concat();
+        assert_eq!(unanswered_rejection(&by_another), Some("r"));
     }
 
     #[test]

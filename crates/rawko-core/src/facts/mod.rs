@@ -15,7 +15,7 @@ use crate::integrity::{Baseline, Doubt, DoubtReason, Integrity, IntegrityResult,
 pub use command::{CommandEffect, CommandFact, CommandResult, OwnStatus};
 pub(crate) use earlier::{is_check, names_written_files, runner};
 pub use shell::ends_with_pipe;
-pub(crate) use shell::{Examined, examine, runners_of};
+pub(crate) use shell::{Examined, are_same_checks, examine, runners_of};
 pub use test_report::{RunnerSummary, TestCounts, parse_test_counts, summarize};
 
 /// The tool name under which a failed verification is reported.
@@ -90,6 +90,12 @@ impl CommandRun {
     pub fn passed(&self) -> bool {
         self.exit_code == Some(0)
     }
+
+    /// Whether it is a test runner that passed without running a test. A command that counts none may check anything.
+    #[must_use]
+    pub fn ran_no_test(&self) -> bool {
+        self.passed() && self.counts.is_some_and(|counts| counts.executed == 0)
+    }
 }
 
 /// The results of the verification commands, and the tree they ran on.
@@ -104,6 +110,9 @@ pub struct Verification {
     /// Whether the commands themselves changed the tree: then the results prove nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tree_changed: bool,
+    /// Whether the commands are test runners that found no test, so that they prove nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nothing_ran: bool,
     /// Whether the tree changed after the commands had passed, so that they prove nothing about it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
@@ -137,6 +146,12 @@ impl Verification {
             return doubt(
                 DoubtReason::TreeChanged,
                 "the checks passed, but they change the tree on each run",
+            );
+        }
+        if self.nothing_ran {
+            return doubt(
+                DoubtReason::NothingToRun,
+                "the checks passed, but no test was run: the test runner found none, or skipped them all",
             );
         }
         if self.tree.is_none() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::command::{CommandEffect, OwnStatus};
-use super::runners::{basename, started};
+use super::runners::{Started, basename, started};
 use super::statuses::own_status;
 use crate::policy::script::{ParsedScript, Pipeline, ShellWord, Simple};
 use crate::policy::{effect_of_redirection, effect_of_words, keeps_output, parse_script, writes_its_words};
@@ -54,6 +54,14 @@ pub(crate) fn examine(command: &str, exit_code: Option<i32>, pipe_status: &[i32]
 /// The runners of the checks in a command, each with its subcommand; empty where there is none.
 pub(crate) fn runners_of(command: &str) -> BTreeSet<String> {
     Script::read(command, 0).map(|script| script.runners()).unwrap_or_default()
+}
+
+/// Whether two commands run the same checks with the same arguments, whatever stands around these. Commands without known
+/// checks are the same if their texts are.
+pub(crate) fn are_same_checks(one: &str, other: &str) -> bool {
+    let checks = |command: &str| Script::read(command, 0).map(|script| script.checks()).unwrap_or_default();
+    let known = checks(one);
+    one == other || (!known.is_empty() && known == checks(other))
 }
 
 /// Whether the last pipeline of a command has several members: then the command's exit status is not that of all of them.
@@ -123,6 +131,22 @@ impl Script {
             None => started(&simple.words).iter().find_map(|program| program.runner()).into_iter().collect(),
         });
         runners.collect()
+    }
+
+    /// The words of the programs that are checks.
+    fn checks(&self) -> BTreeSet<Vec<String>> {
+        let parts = self.parts.iter().zip(&self.parsed.commands);
+        let checks = parts.flat_map(|(part, simple)| match &part.nested {
+            Some(nested) => nested.checks(),
+            None => {
+                let started = started(&simple.words);
+                let check = started.iter().find(|program| program.is_check());
+                let words =
+                    |program: &Started<'_>| program.words.iter().map(|word| word.shown.clone()).collect();
+                check.map(words).into_iter().collect()
+            }
+        });
+        checks.collect()
     }
 
     fn after_check(&self) -> CommandEffect {
@@ -307,6 +331,20 @@ mod tests {
         ] {
             let runners: Vec<String> = runners_of(command).into_iter().collect();
             assert_eq!(runners.join(", "), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_check_is_the_same_whatever_stands_around_it() {
+        for (one, other, expected) in [
+            ("pytest -q", "cd x && timeout 5 pytest -q 2>&1 | tail -3", true),
+            ("uv run pytest tests", "python -m pytest tests > log", true),
+            ("pytest -q", "pytest -q tests/one.py", false),
+            ("ruff check . && pytest", "pytest", false),
+            ("bash <<X", "bash <<X", true),
+            ("ls", "cat a", false),
+        ] {
+            assert_eq!(are_same_checks(one, other), expected, "{one} / {other}");
         }
     }
 

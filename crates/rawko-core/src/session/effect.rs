@@ -114,6 +114,9 @@ pub enum Effect {
         /// What the run may do to its checks.
         #[serde(default, skip_serializing_if = "ChangedChecks::is_default")]
         changed_checks: ChangedChecks,
+        /// Whether an agent saw one of them fail after the last change: a pass may then be luck.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        seen_red: bool,
     },
     /// Wait; answered by `TimerFired`.
     StartTimer {

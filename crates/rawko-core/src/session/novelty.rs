@@ -5,7 +5,9 @@
 //! no new text, nor does a word that is written once more. Text that was there before is not new when it comes back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
+use regex::{Captures, Regex};
 use serde_json::Value;
 
 use super::loop_detector::{Fingerprint, print, without_figures};
@@ -61,6 +63,8 @@ struct CheckRecord {
     /// Writes and changes before its last run.
     writes: u32,
     changes: u32,
+    /// Whether it has ever passed.
+    has_passed: bool,
 }
 
 /// What a command is, as far as it matters here, and how it went.
@@ -132,6 +136,7 @@ impl Novelty {
         let wrote = if ran.writes_text { self.wrote(&call.input) } else { News::Nothing };
         self.writes += u32::from(ran.writes && !ran.writes_text);
         let output = output(command, &outcome.content);
+        let output = if self.edition >= Edition::Fourth { without_chance(&output) } else { output };
         let (checked, alike) =
             if ran.is_check { self.checked(command, &ran, &output) } else { (News::Nothing, None) };
         (wrote.max(checked).max(self.learned(&output)), alike)
@@ -170,7 +175,9 @@ impl Novelty {
         new
     }
 
-    /// A check gave this result. It counts as a change only if something was written since its last run.
+    /// A check gave this result. Another one counts as a change only if new text was written since its last run, or if
+    /// something was written and it passes for the first time: what differs may be there by chance. Under earlier
+    /// editions any write is enough.
     fn checked(&mut self, command: &str, ran: &Ran, output: &str) -> (News, Option<u32>) {
         let failed = ran.failed;
         let exit = format!("{:?}", ran.exit_code);
@@ -181,10 +188,14 @@ impl Novelty {
             alike: u32::from(failed),
             writes: self.writes,
             changes: self.changes,
+            has_passed: !failed,
         };
         let key = fingerprint(&words(command));
         let before = self.checks.insert(key, now);
         let Some(before) = before else { return (News::Learned, failed.then_some(1)) };
+        if let Some(record) = self.checks.get_mut(&key) {
+            record.has_passed |= before.has_passed;
+        }
         if before.result == now.result {
             let alike = before.alike + u32::from(failed && before.changes != now.changes);
             if let Some(record) = self.checks.get_mut(&key) {
@@ -193,7 +204,12 @@ impl Novelty {
             let figures = before.exact != now.exact && before.writes != now.writes;
             return (if figures { News::Learned } else { News::Nothing }, failed.then_some(alike));
         }
-        let news = if before.writes == now.writes { News::Nothing } else { News::Changed };
+        let is_progress = before.changes != now.changes || (!failed && !before.has_passed);
+        let news = match before.writes == now.writes {
+            true => News::Nothing,
+            false if is_progress || self.edition < Edition::Fourth => News::Changed,
+            false => News::Learned,
+        };
         (news, failed.then_some(1))
     }
 
@@ -210,6 +226,36 @@ fn output(command: &str, content: &str) -> String {
     let added = |line: &str| (line.starts_with('[') && line.ends_with(']')) || line == "(no output)";
     let lines = content.lines().filter(|line| !added(line) && !command.contains(line.trim()));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Names that chance gives to temporary files, addresses and the like.
+static CHANCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let folders = "(?:/tmp|/var/tmp|/dev/shm|/private/tmp)/";
+    Regex::new(&format!(r"(?<folder>{folders})[^\s/:;,'\x22`()<>]+|\b0x[0-9A-Fa-f]+\b|\b[0-9A-Za-z]{{8,}}\b"))
+        .ok()
+});
+
+/// A text without what is there by chance.
+fn without_chance(text: &str) -> String {
+    let Some(chance) = CHANCE.as_ref() else { return text.to_owned() };
+    let masked = chance.replace_all(text, |found: &Captures<'_>| {
+        let word = &found[0];
+        match found.name("folder") {
+            Some(folder) => format!("{}#", folder.as_str()),
+            None if word.starts_with("0x") || is_random(word) => "#".to_owned(),
+            None => word.to_owned(),
+        }
+    });
+    masked.into_owned()
+}
+
+/// Whether a word of letters and figures looks as if it was drawn by lot: all kinds are in it, as in `Xa9kQ2LmT1`, or it
+/// is a hexadecimal number.
+fn is_random(word: &str) -> bool {
+    let has = |kind: fn(char) -> bool| word.contains(kind);
+    let has_figure = has(|c| c.is_ascii_digit());
+    let has_both_cases = has(|c| c.is_ascii_lowercase()) && has(|c| c.is_ascii_uppercase());
+    has_figure && (has_both_cases || word.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
 /// The words of a text, without blanks and figures. A sign is a word.
@@ -355,11 +401,44 @@ mod tests {
         };
         assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "a failed"), (News::Learned, Some(1)));
         assert_eq!(run("mv a.py b.py", &[], ""), (News::Nothing, None), "no text, but a write");
-        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (News::Changed, Some(1)));
+        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (News::Learned, Some(1)));
         assert_eq!(run("sed -i s/one/two/ a.py", &[], ""), (News::Changed, None));
         assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (News::Nothing, Some(2)));
         assert_eq!(run("mv b.py c.py", &[], ""), (News::Nothing, None));
         assert_eq!(run("uv run pytest -q | tail -5", &[0, 0], "b failed"), (News::Changed, None), "green");
+    }
+
+    #[test]
+    fn another_failure_without_new_text_is_no_change() {
+        use News::{Changed, Learned};
+        for (edition, expected) in
+            [(Edition::Third, [Changed; 4]), (Edition::Fourth, [Learned, Learned, Changed, Learned])]
+        {
+            let mut novelty = Novelty::new(edition);
+            bash(&mut novelty, "make test", 1, "no rule");
+            let news = [(1, "ka lo"), (1, "mi"), (0, "nu"), (1, "pe")].map(|(exit, output)| {
+                bash(&mut novelty, "mv a b", 0, "");
+                bash(&mut novelty, "make test", exit, output).0
+            });
+            assert_eq!(news, expected, "{edition:?}");
+        }
+    }
+
+    #[test]
+    fn what_chance_made_is_no_other_result() {
+        let same = |one: &str, other: &str| without_chance(one) == without_chance(other);
+        assert!(same("cannot open /tmp/Xa9kQ2LmTb", "cannot open /tmp/qQQkTTmbzz"));
+        assert!(same("<Object at 0x7f3a12>", "<Object at 0x7f99bb>"));
+        assert!(same("token Zk29aLq0Pd", "token aP93KKq01x"));
+        assert!(same("commit 8f14e45f", "commit c9f0f895"));
+        assert!(!same("/tmp/project/src/one.py:3", "/tmp/project/src/two.py:3"));
+        assert!(!same("FAILED test_addition", "FAILED test_division"));
+        assert!(!same("getUserName is not defined", "setUserName is not defined"));
+        let mut novelty = Novelty::new(Edition::NEWEST);
+        bash(&mut novelty, "make test", 1, "cannot open /tmp/Xa9kQ2LmTb");
+        write(&mut novelty, "a", "new words here");
+        let again = bash(&mut novelty, "make test", 1, "cannot open /tmp/qQQkTTmbzz");
+        assert_eq!(again, (News::Nothing, Some(2)));
     }
 
     #[test]

@@ -275,7 +275,7 @@ impl Ledger {
         };
         let summary = match (status, &context.last_decision, &error) {
             (Status::Verified | Status::Claimed, Some(decision), _) => {
-                format!("{}{}", decision.reason(), self.red_at_the_end())
+                format!("{}{}", decision.reason(), self.against_the_end())
             }
             (Status::Verified | Status::Claimed, None, _) => String::new(),
             (Status::Cancelled, ..) => "Cancelled.".to_owned(),

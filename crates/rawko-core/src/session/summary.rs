@@ -3,6 +3,8 @@
 
 use super::ledger::Ledger;
 use super::tree::Freshness;
+use crate::arbiter::RedCheck;
+use crate::facts::{CommandEffect, Verification};
 use crate::machine::StepStatus;
 use crate::setup::Edition;
 use crate::text::truncate;
@@ -43,9 +45,17 @@ impl Ledger {
         format!("{}.", message.trim_end())
     }
 
-    /// For a run that ends as done although its last check was red.
-    pub(super) fn red_at_the_end(&self) -> String {
-        self.last_check().map(|sentence| format!(" {sentence}")).unwrap_or_default()
+    /// For a run that ends as done although its last check was red, or although an agent rejected the work and did not
+    /// judge it again. One sentence each.
+    pub(super) fn against_the_end(&self) -> String {
+        let is_verified = self.tree.fresh().is_some_and(Verification::passed);
+        // What passed after a change is newer than the check.
+        let red = self.red_check().filter(|red| !is_verified || red.followed_by == CommandEffect::Reads);
+        let rejected = self.unanswered_rejection().map(|agent| {
+            format!("{agent} rejected the work; it was changed since, and {agent} did not judge it again.")
+        });
+        let sentences = [red.map(|red| as_sentence(&red)), rejected];
+        sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
     }
 
     fn attempts(&self) -> Option<String> {
@@ -56,10 +66,7 @@ impl Ledger {
     }
 
     fn last_check(&self) -> Option<String> {
-        let words = self.red_check()?.to_string();
-        let mut letters = words.chars();
-        let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
-        Some(format!("{first}{}.", letters.as_str()))
+        self.red_check().map(|red| as_sentence(&red))
     }
 
     fn plan_progress(&self) -> Option<String> {
@@ -97,4 +104,11 @@ impl Ledger {
         let output = self.machine.context().history.iter().rev().find_map(|entry| entry.output.as_deref())?;
         Some(format!("Last report: {}", truncate(output, REPORT_CHARS)))
     }
+}
+
+fn as_sentence(red: &RedCheck) -> String {
+    let words = red.to_string();
+    let mut letters = words.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
 }

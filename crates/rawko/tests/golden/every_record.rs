@@ -225,6 +225,7 @@ pub(crate) fn step() -> StepRecord {
         timeout_ms: 900_000,
         tests: vec!["checks/**".into()],
         changed_checks: ChangedChecks::Allow,
+        seen_red: false,
     });
     for purpose in [
         TimerPurpose::Backoff,
@@ -440,6 +441,7 @@ fn verification() -> Verification {
     };
     Verification {
         stale: false,
+        nothing_ran: false,
         runs: vec![run.clone()],
         tree: Some("abc123".into()),
         tree_changed: true,

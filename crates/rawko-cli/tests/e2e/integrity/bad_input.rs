@@ -27,6 +27,18 @@ fn checks_that_pass_every_second_time_are_never_verified() {
     assert_eq!(finish["status"], "limited", "{finish:#}");
 }
 
+/// The agent saw the very command fail after its last change, and rawko sees it pass.
+#[test]
+fn a_check_that_the_agent_saw_fail_is_run_once_more() {
+    let flaky = "n=$(cat ../count 2>/dev/null || echo 0); echo $((n + 1)) > ../count; test $n -ge 1";
+    let test = format!("test:\n\t@{}\n", flaky.replace('$', "$$"));
+    let server = developer([bash("echo 2 > a"), bash("make test")]);
+    let trial = Trial::new(server).file("a", "1\n").file("Makefile", &test);
+    let trial = trial.user_config("/verify", json!(["make test"]));
+    let finish = trial.args(&["--max-iterations", "1"]).run("Do it.").finish();
+    assert_eq!(finish["verification"]["flaky"][0]["exitCode"], 0, "{finish:#}");
+}
+
 #[track_caller]
 fn check(verify: &str, timeout: &str, status: &str, words: &str) {
     let trial = Trial::new(developer([bash("echo 2 > a")])).file("a", "1\n");
@@ -60,7 +72,12 @@ fn without_checks_or_git_it_is_a_claim() {
         files: &[("app.py", "\n"), ("tests/__init__.py", "")],
         verify: &["python3 -m unittest discover"],
     };
-    none.verified(&["echo 'a = 1' > app.py"], "intact");
+    let finish = none.run(&["echo 'a = 1' > app.py"]).finish();
+    assert_eq!(
+        (&finish["status"], &finish["doubt"]["reason"]),
+        (&json!("claimed"), &json!("nothing_to_run")),
+        "{finish:#}"
+    );
     let server = developer([bash("echo 2 > a")]);
     let trial = Trial::without_git(server).file("a", "1\n").user_config("/verify", json!(["true"]));
     let finish = trial.run("Do it.").finish();

@@ -62,15 +62,20 @@ impl Execution {
         self.facts.may_have_written |= examined.effect != CommandEffect::Reads;
         // What only reads may show the summary of another run.
         let is_about_itself = examined.is_check || examined.effect != CommandEffect::Reads;
+        let summary = is_about_itself.then(|| facts::summarize(&outcome.content)).flatten();
+        // A runner inside a script of another language shows only in its output. What such output says is believed
+        // where it speaks of failures.
+        let shows_failures =
+            self.edition >= Edition::Fourth && summary.as_ref().is_some_and(|summary| summary.failed);
         self.facts.commands.push(CommandFact {
             command: truncate(command, COMMAND_CHARS),
             exit_code: outcome.exit_code,
-            is_check: examined.is_check,
+            is_check: examined.is_check || shows_failures,
             before_last_write: examined.after_check == CommandEffect::Writes && examined.is_check,
             before_possible_write: examined.after_check == CommandEffect::Unknown && examined.is_check,
             pipe_status: outcome.pipe_status.clone(),
             own_status: if in_background { Some(OwnStatus::Hidden) } else { examined.own_status },
-            summary: is_about_itself.then(|| facts::summarize(&outcome.content)).flatten(),
+            summary,
             effect: Some(examined.effect),
         });
         self.drop_old_commands();
@@ -189,6 +194,22 @@ mod tests {
         let summary = work.facts.commands[1].summary.as_ref().unwrap();
         assert_eq!((summary.counts.unwrap().executed, summary.failed), (2, true));
         assert!(!work.facts.may_have_written);
+    }
+
+    #[test]
+    fn a_runner_inside_a_script_is_a_check_where_it_shows_failures() {
+        let script = "python3 -c 'import subprocess; subprocess.run([\"pytest\"])'";
+        let heredoc = "bash <<X\npytest\nX";
+        for (edition, expected) in [(Edition::Third, ["-", "-"]), (Edition::Fourth, ["C-", "C-"])] {
+            let mut work = execution(edition);
+            run(&mut work, heredoc, 1, &[], "=== 1 failed in 0.1s ===");
+            run(&mut work, script, 0, &[], "=== 1 failed in 0.1s ===");
+            run(&mut work, "python3 -c 'print(1)'", 0, &[], "=== 1 passed in 0.1s ===");
+            let shown = shown(&work);
+            let mark = |fact: &String| fact.split(['~', ' ']).next().unwrap().to_owned();
+            let marks: Vec<String> = shown.iter().map(mark).collect();
+            assert_eq!(marks, [expected[0], expected[1], "+"], "{edition:?}");
+        }
     }
 
     #[test]

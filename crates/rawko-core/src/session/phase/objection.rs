@@ -1,9 +1,9 @@
 //! A COMPLETE against the record (`docs/spec/arbiter.md`, "What the decision rests on"): it counts as a failed
 //! verification, whoever decided it.
 
-use crate::arbiter::{Objection, RedCheck, SELECT_HISTORY, recent_history};
+use crate::arbiter::{Objection, RedCheck, SELECT_HISTORY, recent_history, unanswered_rejection};
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::facts::RECORD;
+use crate::facts::{self, CommandEffect, RECORD};
 use crate::session::ledger::Ledger;
 use crate::setup::Edition;
 
@@ -32,6 +32,24 @@ impl Ledger {
         }
         let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
         RedCheck::of(&history, self.setup.edition)
+    }
+
+    /// Whether an agent saw one of the verification commands fail, and nothing is known to have been written since.
+    pub(in crate::session) fn has_seen_red(&self, commands: &[String]) -> bool {
+        let is_of_now = |red: &RedCheck| {
+            red.followed_by == CommandEffect::Reads
+                && commands.iter().any(|command| facts::are_same_checks(command, &red.command))
+        };
+        self.setup.edition >= Edition::Fourth && self.red_check().as_ref().is_some_and(is_of_now)
+    }
+
+    /// The agent whose rejection was followed by a change and by no other verdict of its own.
+    pub(in crate::session) fn unanswered_rejection(&self) -> Option<String> {
+        if self.setup.edition < Edition::Fourth {
+            return None;
+        }
+        let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
+        unanswered_rejection(&history).map(str::to_owned)
     }
 
     /// How often in a row, up to now, this agent's executions have failed.

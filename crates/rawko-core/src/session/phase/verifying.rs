@@ -49,8 +49,9 @@ impl Verifying {
         else {
             return Next::Machine(decided(self.point, self.decision));
         };
+        let seen_red = ledger.has_seen_red(&commands);
         let id = ledger.open.issue(OpenEffect::Verification);
-        reaction.effects.push(Effect::Verify { id, commands, timeout_ms, tests, changed_checks });
+        reaction.effects.push(Effect::Verify { id, commands, timeout_ms, tests, changed_checks, seen_red });
         Next::Phase(Phase::Verifying(self))
     }
 
