@@ -430,7 +430,7 @@ impl Loader<'_> {
             let script = provider.script.as_deref().filter(|_| layers.provenance.is_projects(&pointer));
             let Some(script) = script.map(Path::new) else { continue };
             let path = self.options.project_dir.join(script);
-            let source = SourceFile::read(&path, script, Scope::Project).ok().flatten();
+            let source = SourceFile::read(&path, script, Scope::Project, None).ok().flatten();
             self.hashed.extend(source);
         }
     }
