@@ -153,12 +153,15 @@ impl From<rawko::Error> for Failure {
     }
 }
 
+/// What to do where the sessions' folder is not to be read or written.
+pub(crate) const CHECK_ACCESS: &str =
+    "check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both";
+
 /// Adds a hint to a journal error, with the session that it is about.
 fn of_journal(error: &JournalError, message: String) -> Failure {
     match error {
         JournalError::NotFound { .. } | JournalError::Ambiguous { .. } => Failure::usage(message),
-        JournalError::Io { .. } => Failure::new(Exit::Failed, message)
-            .with_hint("check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both"),
+        JournalError::Io { .. } => Failure::new(Exit::Failed, message).with_hint(CHECK_ACCESS),
         _ => {
             let failure = Failure::new(Exit::Failed, message);
             match session_of(error).and_then(|session| remedy(&session, error)) {
@@ -195,6 +198,7 @@ fn remedy(session: &str, error: &JournalError) -> Option<String> {
         JournalError::Damaged { .. } | JournalError::Blob { .. } => {
             format!("copy its intact records into a new session: rawko sessions repair {session}")
         }
+        JournalError::Io { .. } => CHECK_ACCESS.to_owned(),
         _ => return None,
     })
 }

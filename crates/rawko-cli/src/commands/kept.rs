@@ -1,21 +1,24 @@
 //! What `diff` and `rewind` have in common: the kept trees of a session, what they are called, and what goes wrong.
 
 use rawko::checkpoint::{CheckpointError, Checkpoints};
-use rawko::journal::{SessionStore, read};
+use rawko::journal::{Journal, SessionStore, read};
 
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{CHECK_ACCESS, Failure};
 use crate::output::clean_line;
 use crate::workspace::Workspace;
 
-/// The checkpoints of the session that `id` means, and its whole id.
-pub(super) fn checkpoints(workspace: &Workspace, id: &str) -> Result<(String, Checkpoints), Failure> {
+/// The checkpoints of the session that `id` means, its whole id, and its journal.
+pub(super) fn checkpoints(
+    workspace: &Workspace,
+    id: &str,
+) -> Result<(String, Checkpoints, Journal), Failure> {
     let folder = workspace.project()?;
     let store = SessionStore::of_project(&folder);
     let path = store.find(id).map_err(|error| Failure::usage(error.to_string()))?;
     let journal = read(&path).map_err(rawko::Error::from)?;
     let checkpoints = Checkpoints::of_journal(&folder, &path, &journal);
-    Ok((clean_line(&journal.header.session), checkpoints))
+    Ok((clean_line(&journal.header.session), checkpoints, journal))
 }
 
 /// Which state of the files a checkpoint is.
@@ -38,6 +41,7 @@ impl From<CheckpointError> for Failure {
             CheckpointError::BadSession { .. } => Self::usage(message),
             CheckpointError::Git { .. } | CheckpointError::TooSlow { .. } => Self::new(Exit::Failed, message)
                 .with_hint("`rawko doctor` checks git; the checkpoints are not affected"),
+            CheckpointError::Io { .. } => Self::new(Exit::Failed, message).with_hint(CHECK_ACCESS),
             // The other messages already say what to try.
             _ => Self::new(Exit::Failed, message),
         }

@@ -42,7 +42,7 @@ pub(crate) struct RewindArgs {
 
 /// Rewinds the files.
 pub(crate) fn run(workspace: &Workspace, arguments: &RewindArgs) -> Result<Exit, Failure> {
-    let (session, checkpoints) = kept::checkpoints(workspace, &arguments.id)?;
+    let (session, checkpoints, _) = kept::checkpoints(workspace, &arguments.id)?;
     let Some(to) = &arguments.to else {
         return list(workspace, &checkpoints, arguments.json);
     };
