@@ -67,6 +67,7 @@ impl Exit {
             | ErrorCode::ToolFailure
             | ErrorCode::ValidationError
             | ErrorCode::PermissionError
+            | ErrorCode::JournalIncomplete
             | ErrorCode::Unknown => Self::Failed,
         }
     }

@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use rawko::RunEvent;
-use rawko_core::Usage;
 use rawko_core::session::{Note, Outcome, Status};
+use rawko_core::{ErrorCode, ErrorInfo, Usage};
 
 /// The figures of a running session.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub(crate) struct RunningTotals {
     usage: Usage,
     cost_usd: Option<f64>,
     files_modified: Vec<String>,
+    /// Whether the journal has an end.
+    has_end: bool,
 }
 
 impl Default for RunningTotals {
@@ -26,6 +28,7 @@ impl Default for RunningTotals {
             usage: Usage::default(),
             cost_usd: Some(0.0),
             files_modified: Vec::new(),
+            has_end: false,
         }
     }
 }
@@ -35,6 +38,8 @@ impl RunningTotals {
     pub(crate) fn take(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Note(Note::AgentStarted { iteration, .. }) => self.iterations = *iteration,
+            // What is told of has been written.
+            RunEvent::Note(Note::StateChanged { to, .. }) => self.has_end = to.is_final(),
             RunEvent::Note(Note::TokensUsed { total, cost_usd, .. }) => {
                 (self.usage, self.cost_usd) = (*total, *cost_usd);
             }
@@ -51,9 +56,15 @@ impl RunningTotals {
 
     /// The outcome of a run that is ended at once, because of a second `signal`.
     pub(crate) fn abandoned(self, signal: &str) -> Outcome {
+        let (summary, error) = if self.has_end {
+            (format!("Stopped at once by a second {signal}; the journal has the end of the run."), None)
+        } else {
+            let summary = format!("Stopped at once by a second {signal}; the journal has no end.");
+            (summary.clone(), Some(ErrorInfo::new(ErrorCode::JournalIncomplete, summary)))
+        };
         Outcome {
             status: Status::Cancelled,
-            summary: format!("Stopped at once by a second {signal}; the journal has no end."),
+            summary,
             iterations: self.iterations,
             usage: self.usage,
             cost_usd: self.cost_usd,
@@ -65,7 +76,7 @@ impl RunningTotals {
             limit: None,
             doubt: None,
             verification: None,
-            error: None,
+            error,
             earlier_tasks: Vec::new(),
         }
     }
@@ -73,6 +84,7 @@ impl RunningTotals {
 
 #[cfg(test)]
 mod tests {
+    use rawko_core::machine::State;
     use rawko_core::session::EffectId;
     use rawko_core::tool::ToolOutcome;
 
@@ -106,7 +118,16 @@ mod tests {
         ] {
             so_far.take(&event);
         }
+        let mut with_end = so_far.clone();
+        with_end.take(&RunEvent::Note(Note::StateChanged {
+            from: State::Executing,
+            to: State::Cancelled,
+            iteration: 3,
+        }));
+        let end = with_end.abandoned("SIGINT");
+        assert!(end.error.is_none() && end.summary.contains("has the end"), "{}", end.summary);
         let end = so_far.abandoned("SIGINT");
+        assert_eq!(end.error.map(|error| error.code), Some(ErrorCode::JournalIncomplete));
         assert_eq!(end.status, Status::Cancelled);
         assert_eq!((end.iterations, end.usage, end.cost_usd), (3, total, Some(0.25)));
         assert_eq!(end.files_modified, ["a.txt", "b.txt"]);

@@ -38,6 +38,8 @@ pub enum ErrorCode {
     InvalidRequest,
     /// The provider does not serve this model (any more).
     ModelUnavailable,
+    /// The journal could not be written to its end: the session can be resumed. No journal has this code.
+    JournalIncomplete,
     /// The kind is unknown. A code that a newer version wrote is read as this too.
     #[serde(other)]
     Unknown,
@@ -62,6 +64,7 @@ impl ErrorCode {
             | Self::Stalled
             | Self::InvalidRequest
             | Self::ModelUnavailable
+            | Self::JournalIncomplete
             | Self::Unknown => false,
         }
     }
@@ -85,6 +88,7 @@ impl ErrorCode {
             | Self::BudgetExceeded
             | Self::Stalled
             | Self::InvalidRequest
+            | Self::JournalIncomplete
             | Self::Unknown => false,
         }
     }
@@ -107,6 +111,7 @@ impl ErrorCode {
             Self::Stalled => "stalled",
             Self::InvalidRequest => "invalid_request",
             Self::ModelUnavailable => "model_unavailable",
+            Self::JournalIncomplete => "journal_incomplete",
             Self::Unknown => "unknown",
         }
     }

@@ -12,8 +12,8 @@ use rawko_core::cost::Price;
 use rawko_core::machine::Decision;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
 use rawko_core::session::{
-    DecisionPoint, DecisionSource, Effect, EffectAnswer, EffectId, Event, LimitKind, Note, Outcome, Override,
-    Session, Stamped, Status, TimerPurpose,
+    DecisionPoint, DecisionSource, Effect, EffectAnswer, EffectId, EndedTask, Event, LimitKind, Note,
+    Outcome, Override, Session, Stamped, Status, TimerPurpose,
 };
 use rawko_core::setup::{Edition, Setup};
 use rawko_core::tool::ToolOutcome;
@@ -274,6 +274,47 @@ fn what_a_fork_shares_is_of_the_task_that_it_goes_on_with() {
         fork.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
         let outcome = fork.outcome.unwrap();
         assert_eq!((outcome.iterations, outcome.shared.unwrap().iterations), (1, iterations), "{edition:?}");
+    }
+}
+
+#[test]
+fn a_task_that_ended_within_the_shared_part_costs_a_fork_nothing() {
+    for (edition, cost) in [(Edition::NEWEST, Some(0.0)), (Edition::Third, Some(PRICE.cost(&used(30, 30))))] {
+        let edit = |setup: &mut Setup| setup.edition = edition;
+        let mut old = Bench::start(setup(edit));
+        old.select("developer");
+        old.report();
+        old.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
+        let first = old.outcome.take().unwrap();
+        old.give(Event::TaskContinued {
+            task: "and more".into(),
+            setup: Box::new(setup(edit)),
+            changed_files: Vec::new(),
+            lost: rawko_core::session::Lost::default(),
+            ended: vec![EndedTask::of("make it work", &first)],
+        });
+        old.select("developer");
+        let mut fork = old.fork();
+        fork.report();
+        fork.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
+        let outcome = fork.outcome.unwrap();
+        assert_eq!(
+            (outcome.usage, outcome.shared.unwrap().usage),
+            (used(20, 20), used(10, 10)),
+            "{edition:?}"
+        );
+        assert_eq!(outcome.earlier_tasks[0].cost_usd, cost, "{edition:?}");
+    }
+}
+
+#[test]
+fn what_an_abandoned_call_used_is_an_estimate() {
+    for edition in [Edition::NEWEST, Edition::Third] {
+        let mut bench = Bench::start(setup(|setup| setup.edition = edition));
+        bench.select("developer");
+        bench.give(Event::CancelRequested { reason: "enough".into() });
+        assert_eq!(bench.last_used().1.estimated, edition == Edition::NEWEST);
+        assert!(bench.last_used().1.input_tokens > 0);
     }
 }
 

@@ -180,7 +180,11 @@ impl Driver {
             Ok(outcome) => RunEvent::finished(&self.id, outcome.clone()),
             Err(error) => {
                 // The end cannot be journaled, but the event streams still report it.
-                let error = ErrorInfo::new(ErrorCode::Unknown, error.to_string());
+                let code = match error {
+                    Error::Journal(_) => ErrorCode::JournalIncomplete,
+                    _ => ErrorCode::Unknown,
+                };
+                let error = ErrorInfo::new(code, error.to_string());
                 RunEvent::finished(&self.id, self.session.broken_off(now(), error))
             }
         };

@@ -143,6 +143,8 @@ fn why_not(error: &JournalError) -> String {
     match error {
         JournalError::Locked { pid: Some(pid), .. } => format!("is running (process {pid})"),
         JournalError::Locked { pid: None, .. } => "is running".to_owned(),
+        // It may well be readable, in a folder that is not to be written.
+        JournalError::Io { .. } => format!("cannot be opened: {error}"),
         other => format!("cannot be read: {other}"),
     }
 }

@@ -68,9 +68,9 @@ impl Rawko {
         let checkpoints = Checkpoints::new(self.project(), directory, &id)
             .after(start.earlier_executions())
             .holding_checks_since(start.checks_since());
-        if start.goes_on() {
+        if !matches!(start, Start::New(_)) {
             // Else what somebody has changed meanwhile is taken for the session's.
-            let _ = checkpoints.resume();
+            let _ = checkpoints.resume(start.goes_on());
         }
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
         let data = || user_data_dir(self.builder.environment.as_ref());

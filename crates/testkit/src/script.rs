@@ -74,7 +74,7 @@ fn refusal(error: ScriptedError) -> ErrorResponse {
         | ErrorCode::ValidationError
         | ErrorCode::ConfigError
         | ErrorCode::Stalled => (400, "invalid_request_error"),
-        ErrorCode::Unknown => (500, "api_error"),
+        ErrorCode::JournalIncomplete | ErrorCode::Unknown => (500, "api_error"),
     };
     let message = if error.message.is_empty() { format!("scripted {}", error.code) } else { error.message };
     let wait = error.retry_after_ms.map(|ms| ("retry-after-ms".to_owned(), ms.to_string()));

@@ -3,8 +3,11 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::Args;
-use rawko::checkpoint::{ChangeKind, ChangedBy, Changes, DiffDetail, FileChange, OthersChange, Span, Until};
-use rawko::journal::fold;
+use rawko::checkpoint::{
+    ChangeKind, ChangedBy, Changes, CheckpointError, DiffDetail, FileChange, OthersChange, Span, Until,
+};
+use rawko::journal::{Journal, Record, fold};
+use rawko_core::session::{EffectAnswer, Event};
 use serde_json::json;
 
 use crate::commands::kept;
@@ -35,8 +38,15 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
     let (session, checkpoints, journal) = kept::checkpoints(workspace, &arguments.id)?;
     let span = arguments.execution.map_or(Span::Session, Span::Execution);
     let lines = !arguments.stat && !arguments.json;
-    let changes = checkpoints.changes(span, if lines { DiffDetail::Lines } else { DiffDetail::Files })?;
     let console = &workspace.console;
+    let changes = match checkpoints.changes(span, if lines { DiffDetail::Lines } else { DiffDetail::Files }) {
+        Err(CheckpointError::Unknown { kept, .. })
+            if kept.is_empty() && span == Span::Session && !lacks_checkpoints(&journal) =>
+        {
+            return unchanged(workspace, &session, arguments.json);
+        }
+        changes => changes?,
+    };
     if arguments.json {
         let to = match &changes.to {
             Until::Kept(kept) => json!(kept),
@@ -68,6 +78,28 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
         patch(&changes.patch, console.paint())?;
     } else {
         console.write(&stat(&changes.files, console.paint()))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Whether a checkpoint could not be taken, so that the session may have changed something unseen.
+fn lacks_checkpoints(journal: &Journal) -> bool {
+    journal.records.iter().any(|record| match record {
+        Record::Event(stamped) => {
+            matches!(&stamped.event, Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. })
+        }
+        Record::Step(_) => false,
+    })
+}
+
+/// Answers for a session that has begun nothing that could change a file.
+fn unchanged(workspace: &Workspace, session: &str, as_json: bool) -> Result<Exit, Failure> {
+    let console = &workspace.console;
+    if as_json {
+        console.json(&json!({"session": session, "from": null, "to": null, "files": [], "notKept": []}))?;
+    } else {
+        let notice = format!("{session}: 0 files differ: it has changed nothing\n");
+        let _ = console.write_error(&console.error_paint().faint(&notice));
     }
     Ok(Exit::Success)
 }

@@ -4,7 +4,7 @@ use rawko::checkpoint::{CheckpointError, Checkpoints};
 use rawko::journal::{Journal, SessionStore, read};
 
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{CHECK_ACCESS, Failure};
 use crate::output::clean_line;
 use crate::workspace::Workspace;
 
@@ -46,6 +46,7 @@ impl From<CheckpointError> for Failure {
             CheckpointError::BadSession { .. } => Self::usage(message),
             CheckpointError::Git { .. } | CheckpointError::TooSlow { .. } => Self::new(Exit::Failed, message)
                 .with_hint("`rawko doctor` checks git; the checkpoints are not affected"),
+            CheckpointError::Io { .. } => Self::new(Exit::Failed, message).with_hint(CHECK_ACCESS),
             // The other messages already say what to try.
             _ => Self::new(Exit::Failed, message),
         }

@@ -4,10 +4,12 @@ use std::io::Read as _;
 
 use clap::Args;
 use rawko::Run;
+use rawko_core::text::truncate;
 
 use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::clean_line;
 use crate::reporters::Verbosity;
 use crate::run_args::SharedRunArgs;
 use crate::workspace::Workspace;
@@ -89,5 +91,14 @@ pub(crate) fn task(words: &[String]) -> Result<String, Failure> {
         }
         words => words.join(" "),
     };
-    if text.trim().is_empty() { Err(no_task()) } else { Ok(text) }
+    if text.trim().is_empty() {
+        return Err(no_task());
+    }
+    if !text.contains(char::is_alphanumeric) {
+        // The hints of rawko have three dots in place of a task.
+        let shown = truncate(&clean_line(text.trim()), 20);
+        return Err(Failure::usage(format!("the task `{shown}` has no word"))
+            .with_hint("say in a sentence what to do, in place of the dots of a hint"));
+    }
+    Ok(text)
 }

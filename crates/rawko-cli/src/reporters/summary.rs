@@ -126,13 +126,17 @@ impl Summary {
                 format!("review the change (`git diff`) and commit it\n{}", self.to_continue())
             }
             Status::Claimed if doubt == Some(DoubtReason::TreeChanged) => {
-                "let git ignore the files that the checks create, so that they leave the tree unchanged"
-                    .to_owned()
+                format!(
+                    "let git ignore the files that the checks create, so that they leave the tree unchanged\n{}",
+                    self.to_continue()
+                )
             }
             Status::Claimed if doubt == Some(DoubtReason::ChecksChanged) => {
-                "read the change of the checks (`git diff`). If the task is about them, run it with \
-                 --allow-changed-checks"
-                    .to_owned()
+                format!(
+                    "read the change of the checks (`git diff`). If the task is about them, give \
+                     --allow-changed-checks to the command below\n{}",
+                    self.to_continue()
+                )
             }
             Status::Claimed if wrote => {
                 format!(
@@ -151,14 +155,14 @@ impl Summary {
             Status::Cancelled if wrote => {
                 format!(
                     "the changes so far are in the folder: review them with `git diff`\n{}",
-                    self.to_continue()
+                    self.to_go_on()
                 )
             }
             Status::Cancelled => {
                 format!(
                     "no file was written with Write or Edit; check with `git status` whether a command changed \
                      something\n{}",
-                    self.to_continue()
+                    self.to_go_on()
                 )
             }
             Status::Failed => {
@@ -167,11 +171,23 @@ impl Summary {
                 let on = if self.outcome.can_be_taken_up() {
                     format!("then go on where it stopped: rawko resume {session}{}", self.not_kept)
                 } else {
-                    self.to_continue()
+                    self.to_go_on()
                 };
                 format!("{advice}\n{on}\nto see what was tried: rawko sessions show {session}")
             }
         }
+    }
+
+    /// The command that goes on with a run that was cut off: a session without an end is resumed.
+    fn to_go_on(&self) -> String {
+        let error = self.outcome.error.as_ref();
+        if error.is_some_and(|error| error.code == ErrorCode::JournalIncomplete) {
+            return clean_line(&format!(
+                "to go on where it stopped: rawko resume {}{}",
+                self.session, self.not_kept
+            ));
+        }
+        self.to_continue()
     }
 
     /// The command for another task in the same session.
@@ -297,6 +313,11 @@ fn advice(error: Option<&ErrorInfo>, session: &str) -> String {
         }
         ErrorCode::Timeout => {
             "give it more time (limits.timeout of the agent, timeouts of the provider)".to_owned()
+        }
+        ErrorCode::JournalIncomplete => {
+            "the session has no end, because its journal could not be written: make room on the disk, or \
+             see who may write there"
+                .to_owned()
         }
         ErrorCode::ToolFailure
         | ErrorCode::ValidationError

@@ -106,8 +106,10 @@ fn a_run_that_changes_nothing_keeps_nothing() {
     ended.exits(0);
     assert_eq!(ended.trial.git(&["for-each-ref"]), "");
     let (code, out, err) = ended.trial.rawko(&["diff"]);
-    assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
-    assert!(err.contains("it changed nothing"), "{err}");
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    assert!(err.contains("0 files differ"), "{err}");
+    let told: Value = serde_json::from_str(&ok(&ended, &["diff", "--json"])).unwrap();
+    assert_eq!((&told["from"], &told["files"]), (&Value::Null, &json!([])));
 }
 
 #[test]

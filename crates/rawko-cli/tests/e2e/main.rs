@@ -15,6 +15,7 @@ mod context_window;
 mod continuing;
 mod cut_off;
 mod durable;
+mod endings;
 mod evaluation;
 mod forks;
 mod hybrid;

@@ -255,6 +255,22 @@ impl Trial {
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
+    /// The same where no file may be longer than a few hundred kilobytes, as if the disk were full.
+    pub(crate) fn ask_with_short_files(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        self.write_user_config();
+        let asking = self.asking();
+        let mut shell = self.command("sh");
+        shell.args(["-c", r#"trap "" XFSZ; ulimit -f 600; exec "$0" "$@""#]).arg(asking.get_program());
+        for (name, value) in asking.get_envs() {
+            if let Some(value) = value {
+                shell.env(name, value);
+            }
+        }
+        let output = shell.args(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
     fn write_user_config(&self) {
         let config = self.folder.path().join("home/config/rawko/config.yaml");
         std::fs::create_dir_all(config.parent().unwrap()).unwrap();

@@ -18,7 +18,10 @@ pub fn category_of(code: ErrorCode) -> ErrorCategory {
         ErrorCode::ValidationError | ErrorCode::ConfigError => ErrorCategory::ValidationError,
         ErrorCode::Timeout => ErrorCategory::Timeout,
         ErrorCode::PermissionError => ErrorCategory::PermissionError,
-        ErrorCode::BudgetExceeded | ErrorCode::Stalled | ErrorCode::Unknown => ErrorCategory::Unknown,
+        ErrorCode::BudgetExceeded
+        | ErrorCode::Stalled
+        | ErrorCode::JournalIncomplete
+        | ErrorCode::Unknown => ErrorCategory::Unknown,
     }
 }
 

@@ -104,8 +104,10 @@ impl Run {
         let context = self.ledger.machine.context();
         let outcome = self.ledger.outcome(from);
         let carried = std::mem::take(&mut self.ledger.carried);
+        let is_shared = self.ledger.is_shared();
+        let ended = ended.iter().map(|task| if is_shared { task.shared() } else { task.clone() });
         let carried = CarriedOver {
-            ended: ended.to_vec(),
+            ended: ended.collect(),
             ..carried.after(&context.task, &outcome, context.iteration_count)
         };
         let iteration = context.iteration_count;

@@ -153,6 +153,11 @@ impl EndedTask {
             duration_ms: outcome.duration_ms,
         }
     }
+
+    /// The same task in a fork that shares all of it: another session was charged for it.
+    pub(super) fn shared(&self) -> Self {
+        Self { usage: Usage::default(), cost_usd: Some(0.0), ..self.clone() }
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -217,12 +222,13 @@ impl Outcome {
 impl Ledger {
     /// The outcome of a run that cannot continue because of `error`.
     pub(super) fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
+        let own = self.own_calls();
         Outcome {
             status: Status::Failed,
             summary: error.message.clone(),
             iterations: self.own_iterations(),
-            usage: self.spend.own.usage,
-            cost_usd: self.spend.own.cost_usd(),
+            usage: own.usage,
+            cost_usd: own.cost_usd(),
             shared: self.shared_part(),
             files_modified: self.tree.files(),
             more_files_modified: self.more_files(),
@@ -294,12 +300,13 @@ impl Ledger {
             (Status::Failed, _, None) => "Failed.".to_owned(),
         };
         let keeps_error = matches!(status, Status::Failed | Status::Limited);
+        let own = self.own_calls();
         Outcome {
             status,
             summary,
             iterations: self.own_iterations(),
-            usage: self.spend.own.usage,
-            cost_usd: self.spend.own.cost_usd(),
+            usage: own.usage,
+            cost_usd: own.cost_usd(),
             shared: self.shared_part(),
             files_modified: self.tree.files(),
             more_files_modified: self.more_files(),

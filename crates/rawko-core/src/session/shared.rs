@@ -73,10 +73,24 @@ impl Ledger {
         };
     }
 
+    /// Whether everything until now is shared. Older journals count a task that ends there as the fork's own.
+    pub(super) fn is_shared(&self) -> bool {
+        self.setup.edition >= Edition::Fourth && self.shared.events_left > 0
+    }
+
+    /// What the session's own model calls have used in this task.
+    pub(super) fn own_calls(&self) -> CallTotal {
+        if self.is_shared() { CallTotal::default() } else { self.spend.own }
+    }
+
     /// What is shared, if anything was done or used in it.
     pub(super) fn shared_part(&self) -> Option<Shared> {
-        let SharedPart { iterations, used, .. } = &self.shared;
-        let shared = Shared { iterations: *iterations, usage: used.usage, cost_usd: used.cost_usd() };
+        let (iterations, used) = if self.is_shared() {
+            (self.own_iterations(), self.spend.own)
+        } else {
+            (self.shared.iterations, self.shared.used)
+        };
+        let shared = Shared { iterations, usage: used.usage, cost_usd: used.cost_usd() };
         (shared.iterations > 0 || shared.usage != Usage::default()).then_some(shared)
     }
 

@@ -268,12 +268,15 @@ impl History {
 }
 
 /// Whether a tree was kept because something was about to change it; else because that was over.
-fn is_work(name: &str) -> bool {
+pub(super) fn is_work(name: &str) -> bool {
     number(name).is_some() || name.starts_with(REWIND) || name.starts_with(RESUMED)
 }
 
 /// What was kept, in the order in which it was.
-fn in_time<'a>(kept: &'a [Checkpoint], messages: &BTreeMap<String, Message>) -> Vec<&'a Checkpoint> {
+pub(super) fn in_time<'a>(
+    kept: &'a [Checkpoint],
+    messages: &BTreeMap<String, Message>,
+) -> Vec<&'a Checkpoint> {
     let at = |kept: &Checkpoint| messages.get(&kept.id).and_then(|message| message.at).unwrap_or_default();
     let mut in_time: Vec<&Checkpoint> = kept.iter().collect();
     in_time.sort_by_key(|kept| (at(kept), order(&kept.name)));

@@ -3,7 +3,7 @@
 //! Owns the name of a tree as it is, which shows whether it changed between two looks, and how differences are put in
 //! figures. Nothing is kept here, and no line of a patch is made: this is done once for every execution.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rawko_core::facts::{DiffStat, TreeInspection};
@@ -12,9 +12,11 @@ use rawko_core::text::truncate;
 use super::Checkpoints;
 use super::diff::{self, ChangeKind, FileChange};
 use super::error::CheckpointError;
+use super::gaps::Gaps;
 use super::listing::TreeListing;
 use super::objects::Objects;
 use super::scratch::Scratch;
+use super::snapshot;
 use super::store::Store;
 
 /// Files that are named with their figures.
@@ -45,7 +47,8 @@ impl Checkpoints {
     /// [`CheckpointError::Unknown`] where nothing was kept for it, [`CheckpointError::Gone`] where that is lost.
     pub fn inspect(&self, iteration: u32) -> Result<TreeInspection, CheckpointError> {
         let store = self.store()?;
-        let kept = self.of_this_task(store.names()?);
+        let names = store.names()?;
+        let kept = self.of_this_task(names.clone());
         let Some(before) = kept.get(&iteration) else {
             return Err(CheckpointError::Unknown {
                 session: self.session.clone(),
@@ -55,9 +58,11 @@ impl Checkpoints {
         };
         let listing = store.list(&BTreeSet::new())?;
         let present = Present::of(&store, &listing)?;
-        let execution = present.since(before)?;
-        let run = match kept.values().next() {
-            Some(first) if first != before => Some(present.since(first)?),
+        let execution = present.changed_by_session(before, &iteration.to_string(), &names)?;
+        let run = match kept.iter().next() {
+            Some((number, first)) if first != before => {
+                Some(present.changed_by_session(first, &number.to_string(), &names)?)
+            }
             Some(_) | None => None,
         };
         let paths =
@@ -90,6 +95,29 @@ impl<'a> Present<'a> {
         let scratch = Scratch::new(objects.format())?;
         let tree = store.tree_now(&objects, &scratch, listing)?;
         Ok(Self { store, objects, scratch, tree })
+    }
+
+    /// What is different from the tree `id`, which was kept under `name`, without what somebody else changed since.
+    fn changed_by_session(
+        &self,
+        id: &str,
+        name: &str,
+        names: &BTreeMap<String, String>,
+    ) -> Result<Vec<FileChange>, CheckpointError> {
+        let mut files = self.since(id)?;
+        let gaps = Gaps::since(self.store, names, name, &self.tree)?;
+        if files.is_empty() || gaps.is_empty() {
+            return Ok(files);
+        }
+        let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &self.tree];
+        let now = self.objects.read(&self.scratch, "reads the tree").args(list).answer()?;
+        let (began, now) = (self.store.snapshot(id)?, snapshot::parse(&now));
+        let is_by_others = |path: &str| gaps.explain(&began, &now, path.as_bytes());
+        files.retain(|file| {
+            let mut paths = std::iter::once(&file.path).chain(&file.from);
+            !paths.all(|path| is_by_others(path))
+        });
+        Ok(files)
     }
 
     /// What is different from the kept tree `id`.

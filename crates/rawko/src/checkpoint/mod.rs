@@ -10,6 +10,7 @@ mod changes;
 mod diff;
 mod error;
 mod folders;
+mod gaps;
 mod git;
 mod history;
 mod inspect;
@@ -165,12 +166,7 @@ impl Checkpoints {
         let _lock = objects::lock(&store.folder)?;
         let listing = store.list(&self.known(&store)?)?;
         let names = store.names()?;
-        let last = names.keys().filter_map(|name| number(name)).filter(|number| *number < iteration).max();
-        let after = last.map(|last| format!("{AFTER}{last}")).filter(|after| !names.contains_key(after));
-        if let (Some(after), Some(end)) = (after, names.get(END)) {
-            // The session ended within an execution.
-            store.objects().name(&after, end, None)?;
-        }
+        name_end(&store, &names, iteration)?;
         // The session goes on, so the tree at its end is not known yet.
         store.keep(&iteration.to_string(), &ToKeep::of(listing), Some(END))
     }
@@ -209,12 +205,12 @@ impl Checkpoints {
         store.keep(name, &ToKeep::of(listing), None).map(drop)
     }
 
-    /// Keeps, before a session goes on that stopped in an execution, what that left and what is there now: what is between
-    /// the two is not the session's.
+    /// Keeps, before a session goes on that stopped in an execution, what that left and, if the execution `goes_on`, what
+    /// is there now: what is between the two is not the session's.
     ///
     /// # Errors
     /// As [`Checkpoints::take`]. Without it, such changes are taken for those of the execution that goes on.
-    pub(crate) fn resume(&self) -> Result<(), CheckpointError> {
+    pub(crate) fn resume(&self, goes_on: bool) -> Result<(), CheckpointError> {
         let Ok(journal) = read(&self.directory.join("journal.jsonl")) else { return Ok(()) };
         let of_journal =
             Self { recorded: recorded(&journal), last_sign: last_sign(&journal), ..self.clone() };
@@ -223,7 +219,7 @@ impl Checkpoints {
         }
         let store = of_journal.store()?;
         let _lock = objects::lock(&store.folder)?;
-        of_journal.keep_what_it_left(&store, true)
+        of_journal.keep_what_it_left(&store, goes_on)
     }
 
     /// Keeps the tree that a session left which stopped in an execution, as far as that is known, and the present one if it
@@ -294,6 +290,7 @@ impl Checkpoints {
         }
         let store = self.store()?;
         let _lock = objects::lock(&store.folder)?;
+        name_end(&store, &store.names()?, u32::MAX)?;
         let listing = store.list(&self.known(&store)?)?;
         store.keep(END, &ToKeep::of(listing), None).map(Some)
     }
@@ -351,6 +348,17 @@ impl Checkpoints {
             asked: asked.to_owned(),
             kept: kept.iter().map(|kept| kept.name.clone()).collect(),
         }
+    }
+}
+
+/// Names the tree at the session's last end, if that was within an execution before `iteration`, as the one that the
+/// execution left: the end is about to be forgotten.
+fn name_end(store: &Store, names: &BTreeMap<String, String>, iteration: u32) -> Result<(), CheckpointError> {
+    let last = names.keys().filter_map(|name| number(name)).filter(|number| *number < iteration).max();
+    let after = last.map(|last| format!("{AFTER}{last}")).filter(|after| !names.contains_key(after));
+    match (after, names.get(END)) {
+        (Some(after), Some(end)) => store.objects().name(&after, end, None),
+        _ => Ok(()),
     }
 }
 

@@ -171,19 +171,25 @@ impl Store {
 
     /// What was recorded beside the kept trees, by their ids; of those that are still there.
     pub(super) fn messages(&self, kept: &[Checkpoint]) -> Result<BTreeMap<String, Message>, CheckpointError> {
+        let commits = self.commits(kept)?.into_iter();
+        Ok(commits.map(|(id, commit)| (id, Message::read(&commit))).collect())
+    }
+
+    /// The commits of the kept trees, by their ids; of those that are still there.
+    pub(super) fn commits(&self, kept: &[Checkpoint]) -> Result<BTreeMap<String, Vec<u8>>, CheckpointError> {
         let ids: BTreeSet<&str> = kept.iter().map(|kept| kept.id.as_str()).collect();
         // Trees may be named in two ways, and one question is about one of them.
         let (short, long): (Vec<&str>, Vec<&str>) = ids
             .into_iter()
             .filter(|id| ObjectFormat::of_id(id).is_some())
             .partition(|id| ObjectFormat::of_id(id) == Some(ObjectFormat::Sha1));
-        let mut messages = BTreeMap::new();
+        let mut commits = BTreeMap::new();
         for ids in [short, long] {
             for (id, commit) in ids.iter().zip(self.objects().those_there(&ids)?) {
-                messages.extend(commit.map(|commit| ((*id).to_owned(), Message::read(&commit))));
+                commits.extend(commit.map(|commit| ((*id).to_owned(), commit)));
             }
         }
-        Ok(messages)
+        Ok(commits)
     }
 
     /// Names the content of a kept tree.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Checkpoints;
 use super::error::CheckpointError;
+use super::gaps::Gaps;
 use super::restore::Restorer;
 use super::scratch::Scratch;
 use super::snapshot::{Snapshot, TreeEntry};
@@ -24,6 +25,8 @@ pub(crate) struct Trees {
     /// The tree that the task began with, where that is another one.
     began: Option<Snapshot>,
     now: Snapshot,
+    /// What somebody else changed in the task.
+    gaps: Gaps,
     name: String,
     /// Whether the repository around has no say in the project.
     is_alone: bool,
@@ -61,8 +64,8 @@ impl Checkpoints {
         let store = self.store()?;
         let names = store.names()?;
         let kept = super::kept_after(self.checks_since, names.clone());
-        let kept_now = self.of_this_task(names);
-        let (Some(id), Some(began)) = (kept.values().next(), kept_now.values().next()) else {
+        let kept_now = self.of_this_task(names.clone());
+        let (Some(id), Some((number, began))) = (kept.values().next(), kept_now.iter().next()) else {
             return Ok(None);
         };
         let first = store.snapshot(id)?;
@@ -73,9 +76,10 @@ impl Checkpoints {
         let tree = store.tree_now(&objects, &scratch, &listing)?;
         let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &tree];
         let now = super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?);
+        let gaps = Gaps::since(&store, &names, &number.to_string(), &tree)?;
         let first_tree = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
         let name = objects.read(&scratch, "names the first tree").args(first_tree).line()?;
-        Ok(Some(Trees { store, scratch, first, began, now, name, is_alone: listing.stands_alone }))
+        Ok(Some(Trees { store, scratch, first, began, now, gaps, name, is_alone: listing.stands_alone }))
     }
 
     /// Where the session's directory keeps what surrounded the project before the first change of the task that the checks
@@ -141,13 +145,16 @@ impl Trees {
         &self.name
     }
 
-    /// Whether no file differs from the tree that the task began with, except those that are `passed_over`.
+    /// Whether the session changed no file since the task began, except those that are `passed_over`. What somebody else
+    /// changed while no execution was under way is not the session's.
     pub(crate) fn is_as_the_task_began(&self, passed_over: &dyn Fn(&str) -> bool) -> bool {
         let began = self.began.as_ref().unwrap_or(&self.first);
         let mut paths = began.keys().chain(self.now.keys());
         paths.all(|path| {
             let is_passed_over = || std::str::from_utf8(path).is_ok_and(passed_over);
-            began.get(path) == self.now.get(path) || is_passed_over()
+            began.get(path) == self.now.get(path)
+                || self.gaps.explain(began, &self.now, path)
+                || is_passed_over()
         })
     }
 

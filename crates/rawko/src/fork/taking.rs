@@ -100,6 +100,12 @@ impl Taking {
         {
             *shared_events = events;
         }
+        // A task that ended within the shared records has cost the fork nothing, which its end says.
+        let mut session = Session::new();
+        for taken in &mut self.taken.events {
+            let reaction = session.apply(&taken.event);
+            taken.step = StepRecord::of(&reaction.effects, &reaction.notes);
+        }
         self.taken
     }
 }

@@ -114,7 +114,9 @@ impl SessionStore {
 
     fn create_at(&self, directory: &Path, header: &JournalHeader) -> Result<JournalWriter, JournalError> {
         self.refuse_link()?;
-        let writer = JournalWriter::create(directory, header)?;
+        create_private_dir(&self.folder)
+            .map_err(|error| JournalError::io("cannot create", &self.folder, error))?;
+        // First, so that no session is ever seen by git.
         let ignore = self.folder.join(".gitignore");
         // One that is empty was begun by a process that was killed.
         if !std::fs::symlink_metadata(&ignore).is_ok_and(|found| found.len() > 0) {
@@ -122,7 +124,7 @@ impl SessionStore {
                 .write_all(b"*\n")
                 .map_err(|error| JournalError::io("cannot write", &ignore, error))?;
         }
-        Ok(writer)
+        JournalWriter::create(directory, header)
     }
 
     /// A repository can bring a link along: nothing is written, and nothing removed, where it leads.
@@ -249,6 +251,17 @@ mod tests {
         let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn git_ignores_a_session_before_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SessionStore::at(dir.path().join("sessions"));
+        std::fs::create_dir(store.folder()).unwrap();
+        // Nothing can be made in its place.
+        std::fs::write(store.folder().join("one"), "").unwrap();
+        assert!(store.create(&header("one")).is_err());
+        assert_eq!(names(&store), [".gitignore", "one"]);
     }
 
     #[test]

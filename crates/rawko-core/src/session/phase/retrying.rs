@@ -173,6 +173,7 @@ fn may_pass(code: ErrorCode) -> bool {
         | ErrorCode::Stalled
         | ErrorCode::InvalidRequest
         | ErrorCode::ModelUnavailable
+        | ErrorCode::JournalIncomplete
         | ErrorCode::Unknown => false,
     }
 }

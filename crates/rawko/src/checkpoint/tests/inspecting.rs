@@ -48,6 +48,28 @@ fn in_a_folder() {
     check(&Bench::plain());
 }
 
+/// What somebody changes while no execution is under way is not the run's.
+#[test]
+fn what_others_change_between_executions_is_not_counted() {
+    let bench = Bench::repository();
+    bench.take(1);
+    bench.write("both", "it\n").write("by_it", "it\n");
+    bench.checkpoints.take_after(1).unwrap();
+    bench.write("both", "somebody\n").write("by_others", "somebody\n");
+    assert_eq!(bench.checkpoints.inspect(1).unwrap().files, ["both", "by_it"]);
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    bench.take(2);
+    bench.write("later", "it\n");
+    let seen = bench.checkpoints.inspect(2).unwrap();
+    assert_eq!(
+        (seen.files.join(" "), seen.execution_files.join(" ")),
+        ("both by_it later".into(), "later".into())
+    );
+    assert_eq!((seen.run.files, seen.execution.files), (3, 1));
+    bench.write("by_others", "it too\n");
+    assert_eq!(bench.checkpoints.inspect(2).unwrap().files, ["both", "by_it", "by_others", "later"]);
+}
+
 /// What somebody begins to ignore has not been removed.
 #[test]
 fn what_is_ignored_since_is_not_gone() {
