@@ -30,6 +30,8 @@ pub struct CommandRunner {
     named: Vec<String>,
     /// A folder whose programs are found before any other.
     programs: Option<PathBuf>,
+    /// Whether test runners are asked to name each test.
+    names_tests: bool,
     reaper: OrphanReaper,
     confined: Option<Confined>,
 }
@@ -38,7 +40,8 @@ impl CommandRunner {
     /// Runs commands in `root`. They get the variables `named`, except those whose names indicate a secret.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, named: Vec<String>) -> Self {
-        Self { root: root.into(), named, programs: None, reaper: OrphanReaper::default(), confined: None }
+        let (root, reaper) = (root.into(), OrphanReaper::default());
+        Self { root, named, programs: None, names_tests: false, reaper, confined: None }
     }
 
     /// The same, in a sandbox: the commands may write the directory that they run in, and nothing else.
@@ -77,6 +80,12 @@ impl CommandRunner {
         Self { programs: Some(programs), confined, ..self.clone() }
     }
 
+    /// The same, with a Go that names each test: it only does if it is asked to, and what is not named is not counted.
+    #[must_use]
+    pub fn naming_tests(&self) -> Self {
+        Self { names_tests: true, ..self.clone() }
+    }
+
     /// Runs commands in order, up to the first that fails. Each may take `timeout`.
     pub async fn run_all(&self, commands: &[String], timeout: Duration) -> Vec<CommandRun> {
         let mut runs: Vec<CommandRun> = Vec::new();
@@ -91,6 +100,12 @@ impl CommandRunner {
 
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut variables = environment(std::env::vars_os(), &self.named);
+        if self.names_tests {
+            match variables.iter_mut().find(|(name, _)| name == "GOFLAGS") {
+                Some((_, flags)) => flags.push(" -v"),
+                None => variables.push(("GOFLAGS".into(), "-v".into())),
+            }
+        }
         let Some(programs) = &self.programs else { return variables };
         for (name, value) in &mut variables {
             if name == "PATH" {
