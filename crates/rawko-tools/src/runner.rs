@@ -31,6 +31,8 @@ pub struct CommandRunner {
     named: Vec<String>,
     /// A folder whose programs are found before any other.
     programs: Option<PathBuf>,
+    /// Whether test runners are asked to name each test.
+    names_tests: bool,
     reaper: OrphanReaper,
     /// The sandbox, if there is one; or why no command runs.
     confined: Result<Option<Confined>, String>,
@@ -40,7 +42,8 @@ impl CommandRunner {
     /// Runs commands in `root`. They get the variables `named`, except those whose names indicate a secret.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, named: Vec<String>) -> Self {
-        Self { root: root.into(), named, programs: None, reaper: OrphanReaper::default(), confined: Ok(None) }
+        let (root, reaper) = (root.into(), OrphanReaper::default());
+        Self { root, named, programs: None, names_tests: false, reaper, confined: Ok(None) }
     }
 
     /// The same, confined like this: in a sandbox the commands may write the directory that they run in, and nothing else.
@@ -106,6 +109,12 @@ impl CommandRunner {
         }
     }
 
+    /// The same, with a Go that names each test: it only does if it is asked to, and what is not named is not counted.
+    #[must_use]
+    pub fn naming_tests(&self) -> Self {
+        Self { names_tests: true, ..self.clone() }
+    }
+
     /// Runs commands in order, up to the first that fails. Each may take `timeout`.
     pub async fn run_all(&self, commands: &[String], timeout: Duration) -> Vec<CommandRun> {
         let mut runs: Vec<CommandRun> = Vec::new();
@@ -120,6 +129,12 @@ impl CommandRunner {
 
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut variables = environment(std::env::vars_os(), &self.named);
+        if self.names_tests {
+            match variables.iter_mut().find(|(name, _)| name == "GOFLAGS") {
+                Some((_, flags)) => flags.push(" -v"),
+                None => variables.push(("GOFLAGS".into(), "-v".into())),
+            }
+        }
         let Some(programs) = &self.programs else { return variables };
         for (name, value) in &mut variables {
             if name == "PATH" {

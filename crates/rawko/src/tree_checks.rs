@@ -65,7 +65,7 @@ impl Performer {
     /// made: what they say then holds for it, unless they never leave it alone. Commands that pass are held against the
     /// checks of the beginning. Commands that pass although an agent saw them fail on this tree are run once more.
     async fn prove(&self, terms: &Terms, seen_red: bool) -> Verification {
-        self.guard.remove_bytecode().await;
+        self.guard.commands_begin().await;
         let mut verification = self.run_on(self.tree().await, terms).await;
         if verification.passed() && verification.tree_changed {
             verification = self.run_on(self.tree().await, terms).await;

@@ -42,14 +42,16 @@ impl Comparison {
         trees: Trees,
         terms: &Terms,
         project: &Path,
-        before: &Surroundings,
-        now: &Surroundings,
+        (before, now): (&Surroundings, &Surroundings),
+        commands_began: Option<i128>,
     ) -> Self {
         let fates = trees.fates();
         let files = CheckFiles::new(&terms.tests);
         let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
-        let Named { files: mut named, targets, globs, words, programs: _ } =
-            named::named(&terms.commands, &read);
+        let packages: Vec<String> =
+            trees.first_paths().filter(|path| path.ends_with("package.json")).collect();
+        let Named { files: mut named, targets, missing, globs, words, programs: _ } =
+            named::named(&terms.commands, &packages, &read);
         let patterns = kinds::matching(&globs);
         named.extend(trees.first_paths().filter(|path| patterns.is_match(path)));
         // In a copy these folders are others.
@@ -68,6 +70,8 @@ impl Comparison {
         let had_checks = trees.first_paths().any(is_first_check);
         let dependencies_changed =
             fates.iter().any(|(path, fate)| *fate != Fate::Same && files.is_lock(path));
+        let newcomers = Newcomers::new(&fates, &named, &words, &|path| is_first_check(path.to_owned()));
+        let missing = kinds::matching(&missing);
         let mut versions = BTreeMap::new();
         let (mut changed, mut added, mut undermining) = (Vec::new(), Vec::new(), Vec::new());
         for (path, fate) in &fates {
@@ -75,10 +79,21 @@ impl Comparison {
             let is_check = is_config || files.is_test(path);
             let how = match fate {
                 Fate::Same => continue,
+                // It need not have been made from the source beside it, and is made anew.
+                Fate::Added | Fate::Changed if kinds::is_bytecode(path) => {
+                    versions.insert(path.clone(), Version::Neither);
+                    added.push(CheckChange { path: path.clone(), how: CheckChangeKind::Added });
+                    continue;
+                }
                 Fate::Deleted if is_check => CheckChangeKind::Deleted,
                 Fate::Changed if is_check => CheckChangeKind::Changed,
-                Fate::Added if is_target(&targets, path) => CheckChangeKind::Added,
-                Fate::Added if is_config || files.shadows(path) || configures_a_runner(&trees, path) => {
+                Fate::Added if is_target(&targets, path) || missing.is_match(path) => CheckChangeKind::Added,
+                Fate::Added
+                    if is_config
+                        || files.shadows(path)
+                        || newcomers.come_before(path)
+                        || configures_a_runner(&trees, path) =>
+                {
                     CheckChangeKind::Added
                 }
                 // A new test is no changed check.
@@ -95,7 +110,7 @@ impl Comparison {
                     continue;
                 }
                 Fate::Changed => {
-                    if let Some(content) = with_original_checks(&trees, path) {
+                    if let Some(content) = with_original_checks(&trees, &fates, path) {
                         versions.insert(path.clone(), Version::Content(content));
                         changed.push(CheckChange { path: path.clone(), how: CheckChangeKind::Changed });
                     }
@@ -114,7 +129,7 @@ impl Comparison {
             versions.insert(path.clone(), Version::First);
             changed.push(CheckChange { path: path.clone(), how });
         }
-        let mut differences = before.differences(now, dependencies_changed);
+        let mut differences = before.differences(now, dependencies_changed, commands_began);
         differences.lasting.extend(undermining);
         Self {
             trees,
@@ -143,13 +158,13 @@ fn follow(
     named: &mut BTreeSet<String>,
 ) {
     let was_there = |path: &str| fates.get(path).is_some_and(|fate| *fate != Fate::Added);
-    let may_be_meant = |(path, fate): (&String, &Fate)| {
-        matches!(fate, Fate::Changed | Fate::Deleted) && !is_check(path) && !named.contains(path)
-    };
+    let may_be_meant =
+        |(path, fate): (&String, &Fate)| *fate != Fate::Same && !is_check(path) && !named.contains(path);
     if !fates.iter().any(may_be_meant) {
         return;
     }
-    let tests = fates.keys().filter(|path| was_there(path) && is_check(path) && !named.contains(*path));
+    let may_name = |path: &str| is_check(path) || manifest::is_manifest(path);
+    let tests = fates.keys().filter(|path| was_there(path) && may_name(path) && !named.contains(*path));
     let tests: Vec<String> = tests.take(FOLLOWED).cloned().collect();
     let mut open: Vec<String> = named.iter().cloned().collect();
     for depth in 0..DEPTH {
@@ -172,6 +187,41 @@ fn follow(
     }
 }
 
+/// Which new files would be found before a check, or before a module that a check imports.
+struct Newcomers<'a> {
+    /// The checks of the beginning, by the names that they are found by.
+    modules: BTreeSet<&'a str>,
+    /// Where Python looks for modules first.
+    folders: BTreeSet<String>,
+}
+
+impl<'a> Newcomers<'a> {
+    fn new(
+        fates: &'a BTreeMap<String, Fate>,
+        named: &BTreeSet<String>,
+        words: &BTreeSet<String>,
+        is_first_check: &dyn Fn(&str) -> bool,
+    ) -> Self {
+        let first = fates.iter().filter(|(path, fate)| **fate != Fate::Added && is_first_check(path));
+        let folder = |path: &String| path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        let scripts = named.iter().filter(|path| path.ends_with(".py")).map(folder);
+        let searched = words.iter().filter_map(|word| word.strip_prefix("PYTHONPATH="));
+        let searched = searched
+            .flat_map(|folders| folders.split(':'))
+            .map(|folder| folder.trim_matches(['.', '/', '"', '\'']));
+        Self {
+            modules: first.filter_map(|(path, _)| kinds::module(path)).collect(),
+            folders: scripts.chain(searched.map(str::to_owned)).collect(),
+        }
+    }
+
+    fn come_before(&self, path: &str) -> bool {
+        let Some(module) = kinds::module(path) else { return false };
+        let folder = module.rsplit_once('/').map_or("", |(folder, _)| folder);
+        self.modules.contains(module) || (self.folders.contains(folder) && kinds::is_standard_module(path))
+    }
+}
+
 /// Whether a new file makes a target of make be up to date.
 fn is_target(targets: &BTreeSet<String>, path: &str) -> bool {
     let rest = |target: &String| path.strip_prefix(target.as_str());
@@ -186,6 +236,10 @@ pub(super) fn is_own(path: &str) -> bool {
 /// Whether a new manifest has a say in how tests run.
 fn configures_a_runner(trees: &Trees, path: &str) -> bool {
     let now = || trees.content(path, &Version::Now);
+    if let Some(folder) = path.strip_suffix("go.mod").filter(|folder| folder.ends_with('/')) {
+        // A module of its own: `./...` of the one around it does not reach its tests any more.
+        return trees.first_paths().any(|path| path.starts_with(folder) && path.ends_with("_test.go"));
+    }
     manifest::is_manifest(path) && now().is_some_and(|content| manifest::configures_a_runner(path, &content))
 }
 
@@ -208,7 +262,7 @@ fn loses_checks(trees: &Trees, fates: &BTreeMap<String, Fate>, path: &str) -> bo
 }
 
 /// A file that is work and checks in one, with the original checks; `None` if those are as they were.
-fn with_original_checks(trees: &Trees, path: &str) -> Option<Vec<u8>> {
+fn with_original_checks(trees: &Trees, fates: &BTreeMap<String, Fate>, path: &str) -> Option<Vec<u8>> {
     let is_rust = path.ends_with(".rs");
     if !is_rust && !manifest::is_manifest(path) {
         return None;
@@ -216,15 +270,38 @@ fn with_original_checks(trees: &Trees, path: &str) -> Option<Vec<u8>> {
     let first = trees.content(path, &Version::First)?;
     let now = trees.content(path, &Version::Now)?;
     if is_rust {
-        return match inline::compare(&first, &now) {
+        let has_tests = |module: &String| is_tested_module(trees, fates, path, module);
+        let lost: Vec<String> = inline::lost_modules(&first, &now).into_iter().filter(has_tests).collect();
+        let own = match inline::compare(&first, &now) {
             InlineTests::Kept => None,
             InlineTests::Changed(content) => Some(content),
+        };
+        return if lost.is_empty() {
+            own
+        } else {
+            Some(inline::with_modules(&first, &own.unwrap_or(now), &lost))
         };
     }
     match manifest::compare(path, &first, &now) {
         Manifest::SameChecks | Manifest::Other => None,
         Manifest::Changed(content) => Some(content),
     }
+}
+
+/// Whether a module that `parent` declared had tests, and is still there.
+fn is_tested_module(trees: &Trees, fates: &BTreeMap<String, Fate>, parent: &str, module: &str) -> bool {
+    let (folder, name) = parent.rsplit_once('/').map_or(("", parent), |(folder, name)| (folder, name));
+    let own = name.trim_end_matches(".rs");
+    let stems = [format!("{folder}/{module}"), format!("{folder}/{own}/{module}")];
+    let is_its = |path: &str| {
+        let rests = stems.iter().filter_map(|stem| path.strip_prefix(stem.trim_start_matches('/')));
+        path.ends_with(".rs") && rests.into_iter().any(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    let is_there = |fate: &Fate| matches!(fate, Fate::Same | Fate::Changed);
+    let files =
+        fates.iter().filter(|(path, fate)| is_there(fate) && is_its(path)).map(|(path, _)| path.clone());
+    let files: Vec<String> = files.take(FOLLOWED).collect();
+    trees.first_contents(&files).iter().any(|(_, content)| inline::has_tests(content))
 }
 
 /// A new file of Rust without what takes the place of assertions; `None` if there is nothing of that.

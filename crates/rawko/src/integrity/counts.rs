@@ -3,8 +3,8 @@
 use rawko_core::facts::CommandRun;
 use rawko_core::integrity::{Baseline, CheckChange, CheckChangeKind};
 
-/// What the counts of commands that passed say against them.
-pub(super) fn miscounted(baseline: Option<&Baseline>, runs: &[CommandRun]) -> Vec<CheckChange> {
+/// What the counts of commands that passed say against them. `asked`: their runners were asked to name each test.
+pub(super) fn miscounted(baseline: Option<&Baseline>, runs: &[CommandRun], asked: bool) -> Vec<CheckChange> {
     let before = |run: &CommandRun| baseline?.runs.iter().find(|before| before.command == run.command);
     let how = |run: &CommandRun| {
         if run.counts.is_some_and(|now| now.failed > 0) {
@@ -20,11 +20,24 @@ pub(super) fn miscounted(baseline: Option<&Baseline>, runs: &[CommandRun]) -> Ve
             }
             (_, Some(_)) => None,
             // A runner that printed a summary before does so always, unless it did not come to its end.
+            (_, None) if !asked && names_no_tests(run) => None,
             (before, None) => (before.executed > 0).then_some(CheckChangeKind::FewerTests),
         }
     };
     let changes = runs.iter().filter(|run| run.passed());
     changes.filter_map(|run| Some(CheckChange { path: run.command.clone(), how: how(run)? })).collect()
+}
+
+/// The commands whose tests were counted in the baseline, and are not in `runs` because nobody asked for their names.
+pub(super) fn uncounted(baseline: Option<&Baseline>, runs: &[CommandRun]) -> Vec<CheckChange> {
+    let all = miscounted(baseline, runs, true);
+    let known = miscounted(baseline, runs, false);
+    all.into_iter().filter(|change| !known.contains(change)).collect()
+}
+
+/// Whether it has the summary of a Go that names no test.
+fn names_no_tests(run: &CommandRun) -> bool {
+    run.counts.is_none() && run.output.lines().any(|line| line.starts_with("ok  \t"))
 }
 
 #[cfg(test)]
@@ -43,7 +56,7 @@ mod tests {
             ..CommandRun::default()
         };
         let baseline = before.map(|before| Baseline { runs: vec![run(before, false)], tree: "t".to_owned() });
-        let got = miscounted(baseline.as_ref(), &[run(now, true)]);
+        let got = miscounted(baseline.as_ref(), &[run(now, true)], false);
         assert_eq!(got.first().map(|change| change.how), expected, "{before:?} {now:?}");
     }
 
@@ -60,6 +73,31 @@ mod tests {
         check(None, None, None);
         check(Some(None), None, None);
         check(Some(None), Some((3, 0, 0)), None);
+    }
+
+    /// Go names its tests only where it is asked to.
+    #[test]
+    fn tests_that_are_not_named_are_uncounted() {
+        let run = |counts: Option<TestCounts>, output: &str| CommandRun {
+            command: "go test ./...".to_owned(),
+            exit_code: Some(0),
+            output: output.to_owned(),
+            counts,
+            ..CommandRun::default()
+        };
+        let counts = Some(TestCounts { executed: 2, failed: 0, skipped: 0 });
+        let baseline = Baseline { runs: vec![run(counts, "")], tree: "t".to_owned() };
+        for (now, expected) in [
+            (run(None, "ok  \texample.com/a\t0.1s\n"), 1),
+            (run(None, "nothing\n"), 0),
+            (run(counts, "ok  \texample.com/a\t0.1s\n"), 0),
+        ] {
+            assert_eq!(uncounted(Some(&baseline), &[now]).len(), expected);
+        }
+        let now = [run(None, "ok  \texample.com/a\t0.1s\n")];
+        assert_eq!(miscounted(Some(&baseline), &now, false), []);
+        assert_eq!(miscounted(Some(&baseline), &now, true).len(), 1);
+        assert!(uncounted(None, &now).is_empty());
     }
 
     /// The first test program of a workspace failed, so that the ignored tests of the second one appear only now.

@@ -60,6 +60,11 @@ pub(super) fn compare(original: &[u8], now: &[u8]) -> InlineTests {
     let known = shadows(&old.items);
     let shadows = shadows(&new.items).into_iter().filter(|item| !known.contains(item)).map(range);
     let mut removed: Vec<Range<usize>> = shadows.collect();
+    if !old_tests.is_empty() || !old_examples.is_empty() {
+        // A condition on the whole file takes its tests out.
+        let conditions = conditions(&new.attrs).into_iter().filter(|new| !old.attrs.contains(new));
+        removed.extend(conditions.map(|attribute| attribute.span().byte_range()));
+    }
     if !is_weakened && lost.is_empty() && removed.is_empty() {
         return InlineTests::Kept;
     }
@@ -76,6 +81,50 @@ pub(super) fn compare(original: &[u8], now: &[u8]) -> InlineTests {
         added.push_str(&example.on_an_item_of_its_own(at));
     }
     InlineTests::Changed((without(new_text, removed) + &added).into_bytes())
+}
+
+/// Modules in files of their own that a file declared, and does not declare any more, or elsewhere, or under another
+/// condition.
+pub(super) fn lost_modules(original: &[u8], now: &[u8]) -> Vec<String> {
+    let (Some((old, _)), Some((new, _))) = (parse(original), parse(now)) else { return Vec::new() };
+    let declarations = |file: &File| -> Vec<(String, Vec<Attribute>)> {
+        let modules = file.items.iter().filter_map(|item| match item {
+            Item::Mod(item) if item.content.is_none() => Some(item),
+            _ => None,
+        });
+        modules
+            .map(|item| (item.ident.to_string(), conditions(&item.attrs).into_iter().cloned().collect()))
+            .collect()
+    };
+    let present = declarations(&new);
+    let lost = declarations(&old).into_iter().filter(|declared| !present.contains(declared));
+    lost.map(|(name, _)| name).collect()
+}
+
+/// The code with the original declarations of these modules.
+pub(super) fn with_modules(original: &[u8], now: &[u8], names: &[String]) -> Vec<u8> {
+    let (Some((old, old_text)), Some((new, new_text))) = (parse(original), parse(now)) else {
+        return now.to_vec();
+    };
+    let declarations = |file: &File| -> Vec<Range<usize>> {
+        let is_meant = |item: &&Item| matches!(item, Item::Mod(item) if item.content.is_none() && names.iter().any(|name| item.ident == name));
+        file.items.iter().filter(is_meant).map(range).collect()
+    };
+    let mut text = without(new_text, declarations(&new));
+    for range in declarations(&old) {
+        text.push('\n');
+        text.push_str(old_text.get(range).unwrap_or_default());
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+/// The attributes that decide whether something is compiled, and where it is found.
+fn conditions(attributes: &[Attribute]) -> Vec<&Attribute> {
+    let decides = |attribute: &&Attribute| {
+        ["cfg", "cfg_attr", "path"].iter().any(|known| attribute.path().is_ident(known))
+    };
+    attributes.iter().filter(decides).collect()
 }
 
 /// The text without these parts.
@@ -316,9 +365,32 @@ mod tests {
         assert_eq!(compare(own.as_bytes(), own.replace("a - b", "a + b").as_bytes()), InlineTests::Kept);
     }
 
+    #[test]
+    fn conditions_on_a_whole_file_are_taken_out() {
+        check(&format!("#![cfg(any())]\n{FIRST}"), Some(&format!("\n{FIRST}")));
+        check(&format!("#![allow(dead_code)]\n{FIRST}"), None);
+    }
+
+    #[test]
+    fn modules_that_are_not_compiled_any_more_are_lost() {
+        let first = b"#[cfg(unix)]\nmod a;\nmod math;\npub use math::add;\n";
+        for (now, lost) in [
+            ("mod math; #[cfg(unix)] mod a;", &[][..]),
+            ("#[cfg(unix)] mod a; #[allow(unused)] pub mod math;", &[]),
+            ("#[cfg(unix)] mod a; mod arith;", &["math"]),
+            ("#[cfg(unix)] mod a; #[path = \"arith.rs\"] mod math;", &["math"]),
+            ("#[cfg(any())] mod a; mod math;", &["a"]),
+        ] {
+            assert_eq!(lost_modules(first, now.as_bytes()), lost, "{now}");
+        }
+        let now = b"mod arith;\n#[path = \"arith.rs\"]\nmod math;\n";
+        assert_eq!(with_modules(first, now, &["math".to_owned()]), b"mod arith;\n\n\nmod math;\n");
+    }
+
     proptest::proptest! {
         #[test]
         fn any_text_is_compared_without_harm(original in "\\PC{0,60}", now in "\\PC{0,60}") {
+            let _ = with_modules(original.as_bytes(), now.as_bytes(), &lost_modules(original.as_bytes(), now.as_bytes()));
             let _ = compare(original.as_bytes(), now.as_bytes());
         }
     }

@@ -12,6 +12,11 @@ use serde::Deserialize;
 const RUNNERS: &[&str] = &["unittest", "pytest", "_pytest", "doctest", "sitecustomize", "usercustomize"];
 /// Where Python keeps what it compiled: no check, whatever its name.
 const COMPILED: &str = "__pycache__/";
+/// Endings of files that are found by the names of modules.
+const MODULES: &[&str] = &[
+    ".py", ".pyc", ".so", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".json", ".node",
+    ".rb",
+];
 
 /// The table of conventions.
 #[derive(Debug, Deserialize)]
@@ -23,6 +28,8 @@ pub(super) struct Conventions {
     config: Vec<String>,
     /// Modules that Python's runners import: one of that name in the project comes before them.
     modules: Vec<String>,
+    /// Headers of C's own: one of that name in the project may come before them.
+    headers: Vec<String>,
     /// Folders that builds and test runs write to.
     outputs: Vec<String>,
     /// Folders that builds write to, and that may hold checks all the same.
@@ -112,6 +119,9 @@ impl CheckFiles {
     /// the runner's own name in any folder.
     pub(super) fn shadows(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
+        if Conventions::get().headers.iter().any(|known| known == name) {
+            return true;
+        }
         // A name without an ending may be a link to a folder.
         let is_code =
             [".py", ".pyc", ".so"].iter().any(|ending| name.ends_with(ending)) || !name.contains('.');
@@ -131,6 +141,32 @@ impl CheckFiles {
     pub(super) fn is_lock(&self, path: &str) -> bool {
         self.locks.is_match(path)
     }
+}
+
+/// Whether Python compiled it.
+pub(super) fn is_bytecode(path: &str) -> bool {
+    path.contains(COMPILED)
+}
+
+/// The name that a file of code is found by: `a/b` for `a/b.js`, `a/b/index.js` and `a/b`.
+pub(super) fn module(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = match MODULES.iter().find_map(|ending| path.strip_suffix(ending)) {
+        // `a.cpython-311.so`
+        Some(stem) if path.ends_with(".so") => {
+            stem.get(..path.len() - name.len() + name.find('.').unwrap_or_default())?
+        }
+        Some(stem) => stem,
+        None if name.contains('.') => return None,
+        None => path,
+    };
+    Some(["/__init__", "/index"].iter().find_map(|end| stem.strip_suffix(end)).unwrap_or(stem))
+}
+
+/// Whether a file would be found instead of a module that Python's runners import, if its folder is searched.
+pub(super) fn is_standard_module(path: &str) -> bool {
+    let name = module(path).and_then(|module| module.rsplit('/').next());
+    name.is_some_and(|name| Conventions::get().modules.iter().any(|known| known == name))
 }
 
 /// Whether `glob` can be read; the error is for the user.
@@ -256,9 +292,28 @@ mod tests {
             ("app.py", false),
             ("json/data.txt", false),
             ("types.ts", false),
+            ("include/assert.h", true),
+            ("include/asserts.h", false),
         ] {
             assert_eq!(files.shadows(path), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn files_are_found_by_the_names_of_modules() {
+        for (path, expected) in [
+            ("a/b.js", Some("a/b")),
+            ("a/b/index.ts", Some("a/b")),
+            ("a/b/__init__.py", Some("a/b")),
+            ("a/b", Some("a/b")),
+            ("a/b.cpython-311-x86_64-linux-gnu.so", Some("a/b")),
+            ("b.so", Some("b")),
+            ("a/b.txt", None),
+        ] {
+            assert_eq!(module(path), expected, "{path}");
+        }
+        assert!(is_standard_module("scripts/json.py") && is_standard_module("src/difflib/__init__.py"));
+        assert!(!is_standard_module("scripts/app.py"));
     }
 
     #[test]

@@ -41,7 +41,6 @@ const PACKAGE: &[&str] = &[
     "types",
     "typings",
     "exports",
-    "imports",
     "browser",
     "bin",
     "private",
@@ -56,6 +55,11 @@ const PACKAGE: &[&str] = &[
     "sideEffects",
     "publishConfig",
 ];
+
+/// Names of `package.json` that modules are imported by.
+const IMPORTS: &str = "imports";
+/// The table of `Cargo.toml` that turns tests on and off.
+const FEATURES: &str = "features";
 
 /// Tables of `Cargo.toml` that are part of the work.
 const CARGO: &[&str] = &[
@@ -79,7 +83,6 @@ const CARGO: &[&str] = &[
     "dev-dependencies",
     "build-dependencies",
     "target",
-    "features",
     "badges",
     "workspace.dependencies",
     "workspace.package",
@@ -141,8 +144,21 @@ fn package(original: &str, now: &str) -> Manifest {
         of.iter().filter(|(key, _)| !is_work(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
     };
     let mut merged = checks(&original);
-    if merged == checks(&now) {
+    let mut present = checks(&now);
+    // What is new is work; the names that were there mean what they meant.
+    let imports =
+        |of: &Map<String, Value>| of.get(IMPORTS).and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut known = imports(&now);
+    known.extend(imports(&original));
+    if known == imports(&now) {
+        merged.remove(IMPORTS);
+        present.remove(IMPORTS);
+    }
+    if merged == present {
         return Manifest::SameChecks;
+    }
+    if !known.is_empty() {
+        merged.insert(IMPORTS.to_owned(), Value::Object(known));
     }
     merged.extend(now.into_iter().filter(|(key, _)| is_work(key)));
     Manifest::Changed(Value::Object(merged).to_string().into_bytes())
@@ -152,6 +168,7 @@ fn toml(work: &[&str], original: &str, now: &str) -> Manifest {
     let (Ok(mut merged), Ok(mut now)) = (original.parse::<DocumentMut>(), now.parse::<DocumentMut>()) else {
         return Manifest::Changed(original.as_bytes().to_vec());
     };
+    keep_features(&mut merged, &now);
     let theirs: Vec<Option<Item>> = work.iter().map(|path| take(&mut now, path)).collect();
     for path in work {
         take(&mut merged, path);
@@ -165,6 +182,29 @@ fn toml(work: &[&str], original: &str, now: &str) -> Manifest {
         }
     }
     Manifest::Changed(merged.to_string().into_bytes())
+}
+
+/// A feature of a crate may turn on more than it did, and new ones are work. Those that were there keep what they turned on,
+/// so that `merged` and `now` only differ where something was taken away.
+fn keep_features(merged: &mut DocumentMut, now: &DocumentMut) {
+    let table = |of: &DocumentMut| of.get(FEATURES).and_then(Item::as_table_like).map(plain);
+    let Some(Value::Object(before)) = table(merged) else {
+        if let Some(features) = now.get(FEATURES) {
+            merged.insert(FEATURES, features.clone());
+        }
+        return;
+    };
+    let present = table(now).unwrap_or_default();
+    let turned_on = |of: Option<&Value>| of.and_then(Value::as_array).cloned().unwrap_or_default();
+    let is_kept = |(name, on): (&String, &Value)| {
+        let now = present.get(name).map(|on| turned_on(Some(on)));
+        now.is_some_and(|now| turned_on(Some(on)).iter().all(|feature| now.contains(feature)))
+    };
+    if before.iter().all(is_kept)
+        && let Some(features) = now.get(FEATURES)
+    {
+        merged.insert(FEATURES, features.clone());
+    }
 }
 
 /// The content without form: order, comments and empty tables do not matter.
@@ -273,6 +313,14 @@ mod tests {
             Some(r#"{"dependencies":{"a":"1"},"jest":{"bail":1},"scripts":{"test":"jest"}}"#),
         );
         check("package.json", first, "{", Some(first));
+        let first = r##"{"imports": {"#same": "./same.js"}}"##;
+        check("package.json", first, r##"{"imports": {"#same": "./same.js", "#b": "./b.js"}}"##, None);
+        check(
+            "package.json",
+            first,
+            r##"{"imports": {"#same": "./none.js", "#b": "./b.js"}}"##,
+            Some(r##"{"imports":{"#b":"./b.js","#same":"./same.js"}}"##),
+        );
     }
 
     #[test]
@@ -298,6 +346,14 @@ mod tests {
             &format!("{first}[lib]\ntest = false\n"),
             Some("[package]\nedition = \"2021\"\nname = \"a\"\nversion = \"1.0.0\"\n"),
         );
+    }
+
+    #[test]
+    fn features_of_a_crate_keep_what_they_turned_on() {
+        let first = "[features]\ndefault = [\"full\"]\nfull = []\n";
+        check("Cargo.toml", first, "[features]\ndefault = [\"full\", \"b\"]\nfull = []\nb = []\n", None);
+        check("Cargo.toml", first, "[features]\ndefault = []\nfull = []\n", Some(first));
+        check("Cargo.toml", "", first, None);
     }
 
     #[test]

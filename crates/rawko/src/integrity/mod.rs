@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::integrity::{Baseline, ChangedChecks, Integrity, IntegrityResult, OriginalRun};
@@ -31,7 +31,7 @@ use tokio::task::JoinSet;
 use crate::checkpoint::{CheckpointError, Checkpoints, Version};
 use baseline::BaselineRun;
 use comparison::Comparison;
-use counts::miscounted;
+use counts::{miscounted, uncounted};
 use kinds::CheckFiles;
 pub(crate) use kinds::check_glob;
 use replica::Replica;
@@ -78,6 +78,8 @@ pub(crate) struct IntegrityGuard {
     /// Those that the run began with, if there are any.
     terms: Option<Terms>,
     before: Mutex<Option<Arc<Surroundings>>>,
+    /// When the commands of the newest verification began, in nanoseconds.
+    commands_began: Mutex<Option<i128>>,
     /// The commands on the first tree. Ended with the guard.
     baseline: Mutex<JoinSet<Option<Baseline>>>,
 }
@@ -101,6 +103,7 @@ impl IntegrityGuard {
             runner,
             terms,
             before: Mutex::new(None),
+            commands_began: Mutex::new(None),
             baseline: Mutex::new(JoinSet::new()),
         }
     }
@@ -130,13 +133,20 @@ impl IntegrityGuard {
         // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
         let run = BaselineRun {
             checkpoints: self.checkpoints.clone(),
-            runner: self.runner.clone(),
+            runner: self.counting_runner(),
             terms,
             surroundings: self.recorded().map(|before| (*before).clone()).unwrap_or_default(),
             project: self.project.clone(),
             kept: self.kept.clone(),
         };
         self.baseline.lock().unwrap_or_else(PoisonError::into_inner).spawn(run.run());
+    }
+
+    /// Runs the commands in copies. Flags of Go that the user has set for good would be lost with those that name tests.
+    fn counting_runner(&self) -> CommandRunner {
+        let settings = self.home.as_ref().map(|home| home.join(".config/go/env"));
+        let text = settings.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        if text.contains("GOFLAGS") { self.runner.clone() } else { self.runner.naming_tests() }
     }
 
     /// Returns whether nothing was recorded before.
@@ -180,7 +190,7 @@ impl IntegrityGuard {
     fn look(&self) -> Surroundings {
         let terms = self.terms.clone().unwrap_or_default();
         let read = |path: &str| text_of(&self.project.join(path), MAX_READ);
-        let named = named::named(&terms.commands, &read);
+        let named = named::named(&terms.commands, &[], &read);
         let place = Place {
             project: &self.project,
             home: self.home.as_deref(),
@@ -188,7 +198,8 @@ impl IntegrityGuard {
             path: &self.path,
             ignored: self.checkpoints.ignored().unwrap_or_default(),
             checks: &CheckFiles::new(&terms.tests),
-            named: named.files,
+            named: named.files.into_iter().chain(named.missing).collect(),
+            words: &named.words,
         };
         Surroundings::look(&place, &named.programs)
     }
@@ -213,18 +224,23 @@ impl IntegrityGuard {
         };
         let baseline = self.baseline(terms, &verification.runs).await;
         let mut changed = comparison.changed();
-        changed.extend(miscounted(baseline.as_ref(), &verification.runs));
+        changed.extend(miscounted(baseline.as_ref(), &verification.runs, false));
+        let uncounted = uncounted(baseline.as_ref(), &verification.runs);
         // Where there were no checks, new ones cannot change how others run.
         let added = if comparison.had_checks { comparison.added.clone() } else { Vec::new() };
         let mut original = None;
         let result = match (changed.is_empty(), terms.changed_checks) {
             (true, ChangedChecks::Allow | ChangedChecks::Deny) => IntegrityResult::Intact,
-            (true, ChangedChecks::Rerun) if added.is_empty() => IntegrityResult::Intact,
+            (true, ChangedChecks::Rerun) if added.is_empty() && uncounted.is_empty() => {
+                IntegrityResult::Intact
+            }
             (false, ChangedChecks::Allow) => IntegrityResult::Allowed,
             (false, ChangedChecks::Deny) => IntegrityResult::Denied,
             (only_added, ChangedChecks::Rerun) => {
                 let run = self.run_originals(terms, comparison, baseline.as_ref()).await;
                 let result = match (run.passed(), run.runs.is_empty()) {
+                    // Nothing was changed or added: they would only have been counted.
+                    (_, true) if only_added && added.is_empty() => IntegrityResult::Intact,
                     (true, _) if only_added => IntegrityResult::Intact,
                     (true, _) => IntegrityResult::OriginalsPass,
                     (false, false) => IntegrityResult::OriginalsFail,
@@ -232,7 +248,7 @@ impl IntegrityGuard {
                 };
                 original = Some(run);
                 if only_added && result != IntegrityResult::Intact {
-                    changed = added;
+                    changed = if added.is_empty() { uncounted } else { added };
                 }
                 result
             }
@@ -249,8 +265,12 @@ impl IntegrityGuard {
         }
     }
 
-    /// Removes what Python compiled inside the project: it need not have been made from the sources beside it.
-    pub(crate) async fn remove_bytecode(&self) {
+    /// Called before the commands run. Removes what Python compiled inside the project: it need not have been made from the
+    /// sources beside it.
+    pub(crate) async fn commands_begin(&self) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        *self.commands_began.lock().unwrap_or_else(PoisonError::into_inner) =
+            since.and_then(|since| i128::try_from(since.as_nanos()).ok());
         let (checkpoints, project) = (self.checkpoints.clone(), self.project.clone());
         let _ = tokio::task::spawn_blocking(move || {
             let ignored = checkpoints.ignored().unwrap_or_default();
@@ -289,7 +309,9 @@ impl IntegrityGuard {
             return Ok(None);
         }
         let now = self.look();
-        Ok(Some(Comparison::new(trees, terms, &self.project, &*self.recorded()?, &now)))
+        let began = *self.commands_began.lock().unwrap_or_else(PoisonError::into_inner);
+        let surroundings = (&*self.recorded()?, &now);
+        Ok(Some(Comparison::new(trees, terms, &self.project, surroundings, began)))
     }
 
     /// The original checks on the new code.
@@ -325,10 +347,10 @@ impl IntegrityGuard {
             Ok(Err(error)) => return problem(format!("a copy of the project could not be made: {error}")),
             Err(error) => return problem(format!("a copy of the project could not be made: {error}")),
         };
-        let runs = replica.run(&self.runner, &terms.commands, terms.timeout).await;
+        let runs = replica.run(&self.counting_runner(), &terms.commands, terms.timeout).await;
         // Many files are removed.
         let _ = tokio::task::spawn_blocking(move || drop(replica)).await;
-        let miscounted = miscounted(baseline, &runs);
+        let miscounted = miscounted(baseline, &runs, true);
         let problem = miscounted.first().map(|change| format!("`{}` {}", change.path, change.how.words()));
         OriginalRun { runs, problem }
     }

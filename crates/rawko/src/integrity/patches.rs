@@ -79,6 +79,8 @@ mod tests {
             ("a.py", "TestCase.limit = 3", false),
             ("a.go", "func init() { os.Exit(0) }", true),
             ("a.go", "func init() { if bad { os.Exit(1) } }", false),
+            ("a.go", "func init() { if len(os.Args) == 2 { os.Exit(0) } }", false),
+            ("a.go", "func init() {\n\tsyscall.Exit(0)\n}", true),
             ("a.go", "func main() { os.Exit(0) }", false),
             ("a.txt", "def __eq__(self, other):\n    return True\n", false),
         ] {

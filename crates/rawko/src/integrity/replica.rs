@@ -18,6 +18,8 @@ use rawko_tools::temporary::{self, TemporaryFolder};
 
 /// Where builds of Rust keep what they made: using it spares building every dependency again.
 const TARGET: &str = "target";
+/// Most files and folders beside the repository that are linked.
+const MAX_NEIGHBOURS: usize = 1000;
 /// Largest ignored file that is copied; a larger one is linked.
 const MAX_COPIED: u64 = 16 * 1024 * 1024;
 
@@ -60,6 +62,8 @@ impl Replica {
             (table.is_output(name) || table.is_build(name)) && !(with_target && name == TARGET)
         };
         surround(toplevel, &root, inside, &is_left_out).map_err(wrong(&root))?;
+        // Without its neighbours, a project that needs them says so.
+        let _ = beside(toplevel, &root);
         trees.write(&project, choose)?;
         // Without a repository, commands that ask git say so.
         let _ = trees.git_folders().map(|from| repository(&from, &root.join(".git")));
@@ -141,6 +145,21 @@ fn surround(
         }
         from.push(part);
         to.push(part);
+    }
+    Ok(())
+}
+
+/// Links what lies beside the repository: tests may read `../shared`.
+fn beside(toplevel: &Path, root: &Path) -> std::io::Result<()> {
+    let (Some(from), Some(to)) = (toplevel.parent(), root.parent()) else { return Ok(()) };
+    for neighbour in std::fs::read_dir(from)?.take(MAX_NEIGHBOURS) {
+        let neighbour = neighbour?;
+        let name = neighbour.file_name();
+        if to.join(&name).symlink_metadata().is_err()
+            && !name.to_string_lossy().starts_with(temporary::VERIFY)
+        {
+            symlink(neighbour.path(), to.join(&name))?;
+        }
     }
     Ok(())
 }

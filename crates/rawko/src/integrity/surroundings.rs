@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::kinds::{CheckFiles, Conventions};
+use super::manifest;
+use super::named::is_expectation;
 
 /// Most files that are looked at; beyond, nothing is known.
 const MAX_FILES: usize = 60_000;
@@ -21,6 +23,11 @@ const MAX_FILES: usize = 60_000;
 const CARGO: [&str; 2] = ["config.toml", "config"];
 /// Where Python keeps what it compiled.
 const COMPILED: &str = "__pycache__";
+/// Most bytes of installed packages that are read, so that one that is installed anew is known to be the same.
+const MAX_CONTENT: u64 = 64 * 1024 * 1024;
+/// Endings of files that tests write.
+const WRITTEN: &[&str] =
+    &["txt", "log", "out", "xml", "html", "json", "csv", "tap", "db", "sqlite", "info", "tmp"];
 /// Largest program whose content is compared.
 const MAX_PROGRAM: u64 = 4 * 1024 * 1024;
 
@@ -59,6 +66,9 @@ pub(super) struct Surroundings {
     programs: BTreeMap<String, Program>,
     /// Installed packages: a digest of the stamps of each one's files.
     packages: BTreeMap<String, String>,
+    /// A digest of the content of each package, as far as these are not too large.
+    #[serde(default)]
+    contents: BTreeMap<String, String>,
     /// Files that git ignores and that are checks by convention.
     ignored: BTreeMap<String, Stamp>,
     /// Settings outside of the project: a digest of each one's stamps.
@@ -82,6 +92,8 @@ pub(super) struct Place<'a> {
     pub(super) checks: &'a CheckFiles,
     /// Files that the commands name.
     pub(super) named: BTreeSet<String>,
+    /// Words of the commands: a module that Python is told to run is one.
+    pub(super) words: &'a BTreeSet<String>,
 }
 
 /// What differs in the surroundings.
@@ -102,7 +114,7 @@ impl Surroundings {
         let mut found = Self { entries: place.ignored.iter().cloned().collect(), ..Self::default() };
         let names = table.programs.iter().chain(programs);
         found.programs = names.filter_map(|name| Some((name.clone(), program(name, place.path)?))).collect();
-        let mut walk = Walk { place, found: &mut found, budget: MAX_FILES };
+        let mut walk = Walk { place, found: &mut found, budget: MAX_FILES, bytes: MAX_CONTENT };
         for entry in &place.ignored {
             walk.entry(entry.trim_end_matches('/'));
         }
@@ -123,8 +135,14 @@ impl Surroundings {
         hex::encode(Sha256::digest(serde_json::to_vec(&checks).unwrap_or_default()))
     }
 
-    /// What differs in `now`. Changes of installed packages are explained by a change of the dependencies.
-    pub(super) fn differences(&self, now: &Self, dependencies_changed: bool) -> Differences {
+    /// What differs in `now`. Changes of installed packages are explained by a change of the dependencies, those of what tests
+    /// write by commands that began at `commands_began`, in nanoseconds.
+    pub(super) fn differences(
+        &self,
+        now: &Self,
+        dependencies_changed: bool,
+        commands_began: Option<i128>,
+    ) -> Differences {
         let mut differences = Differences::default();
         for (name, before) in &self.programs {
             match now.programs.get(name) {
@@ -133,6 +151,8 @@ impl Surroundings {
                     differences.shadowed.insert(name.clone(), before.path.clone());
                     differences.avoidable.push(change(name, CheckChangeKind::Shadowed));
                 }
+                // No command names it any more.
+                None if before.is_still_there() => {}
                 Some(_) => differences
                     .lasting
                     .push(change(&before.path.display().to_string(), CheckChangeKind::Changed)),
@@ -146,7 +166,17 @@ impl Surroundings {
         if self.truncated || now.truncated {
             return differences;
         }
+        let by_commands = |path: &String| {
+            let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+            let stamp = now.ignored.get(path).map(|Stamp(_, _, changed)| *changed);
+            WRITTEN.contains(&ending)
+                && !is_expectation(path)
+                && stamp.zip(commands_began).is_some_and(|(stamp, began)| stamp >= began)
+        };
         for (path, how) in changes(&self.ignored, &now.ignored) {
+            if how == CheckChangeKind::Changed && by_commands(&path) {
+                continue;
+            }
             let list = if how == CheckChangeKind::Added {
                 &mut differences.avoidable
             } else {
@@ -157,7 +187,11 @@ impl Surroundings {
         if !dependencies_changed {
             // A folder of packages that was not there before was installed by the run.
             let was_there = |path: &str| self.entries.iter().any(|entry| path.starts_with(entry.as_str()));
-            let packages = changes(&self.packages, &now.packages).filter(|(path, _)| was_there(path));
+            let is_same = |path: &str| {
+                self.contents.get(path).is_some_and(|content| now.contents.get(path) == Some(content))
+            };
+            let packages =
+                changes(&self.packages, &now.packages).filter(|(path, _)| was_there(path) && !is_same(path));
             differences.lasting.extend(packages.map(|(path, how)| change(&path, how)));
         }
         differences
@@ -211,6 +245,8 @@ struct Walk<'a> {
     place: &'a Place<'a>,
     found: &'a mut Surroundings,
     budget: usize,
+    /// Bytes that may still be read.
+    bytes: u64,
 }
 
 impl Walk<'_> {
@@ -263,8 +299,32 @@ impl Walk<'_> {
             }
             let mut digest = Sha256::new();
             self.digest(&full, &mut digest);
-            self.found.packages.insert(path, hex::encode(digest.finalize()));
+            self.found.packages.insert(path.clone(), hex::encode(digest.finalize()));
+            let mut content = Sha256::new();
+            if self.content(&full, &mut content) {
+                self.found.contents.insert(path, hex::encode(content.finalize()));
+            }
         }
+    }
+
+    /// Whether all of a package could be read.
+    fn content(&mut self, path: &Path, digest: &mut Sha256) -> bool {
+        let Ok(found) = path.symlink_metadata() else { return false };
+        digest.update(path.as_os_str().as_encoded_bytes());
+        digest.update(format!("\0{:o}\0{}\0", found.mode(), if found.is_file() { found.len() } else { 0 }));
+        if found.is_dir() {
+            return entries(path)
+                .iter()
+                .all(|name| name == COMPILED || self.content(&path.join(name), digest));
+        }
+        if found.is_symlink() {
+            return std::fs::read_link(path)
+                .map(|to| digest.update(to.as_os_str().as_encoded_bytes()))
+                .is_ok();
+        }
+        let is_affordable = found.is_file() && found.len() <= self.bytes;
+        self.bytes = self.bytes.saturating_sub(found.len());
+        is_affordable && std::fs::read(path).map(|content| digest.update(content)).is_ok()
     }
 
     fn digest(&mut self, path: &Path, digest: &mut Sha256) {
@@ -307,12 +367,14 @@ fn outside(place: &Place<'_>, programs: &BTreeMap<String, Program>) -> Vec<PathB
                 || ["sitecustomize", "usercustomize", "pytest", "_pytest", "unittest"]
                     .iter()
                     .any(|known| name.starts_with(known))
+                || (!name.contains('-') && place.words.contains(name.trim_end_matches(".py")))
         };
         paths.extend(entries(&folder).iter().filter(|name| has_a_say(name)).map(|name| folder.join(name)));
     }
     for above in place.project.ancestors().skip(1).take_while(|above| above.parent().is_some()) {
         let names = entries(above);
-        paths.extend(names.iter().filter(|name| place.checks.is_config(name)).map(|name| above.join(name)));
+        let has_a_say = |name: &&String| place.checks.is_config(name) || manifest::is_manifest(name);
+        paths.extend(names.iter().filter(has_a_say).map(|name| above.join(name)));
         paths.extend(CARGO.map(|name| above.join(".cargo").join(name)));
     }
     if let Some(cargo) = place.cargo_home {
@@ -373,9 +435,10 @@ mod tests {
         fn look(&self) -> Surroundings {
             let root = self.folder.path();
             let path = std::env::join_paths([root.join("early"), root.join("bin")]).unwrap();
-            let ignored = ["node_modules/", "build/", ".env", "target/", "proof.local", "unittest.py"]
-                .map(str::to_owned)
-                .to_vec();
+            let ignored =
+                ["node_modules/", "build/", "reports/", ".env", "target/", "proof.local", "unittest.py"]
+                    .map(str::to_owned)
+                    .to_vec();
             Surroundings::look(
                 &Place {
                     project: &root.join("p"),
@@ -385,6 +448,7 @@ mod tests {
                     ignored,
                     checks: &CheckFiles::new(&[]),
                     named: BTreeSet::from(["proof.local".to_owned()]),
+                    words: &BTreeSet::from(["green".to_owned()]),
                 },
                 &BTreeSet::new(),
             )
@@ -396,7 +460,7 @@ mod tests {
         let scene = Scene::new();
         let before = scene.look();
         change(&scene);
-        let differences = before.differences(&scene.look(), false);
+        let differences = before.differences(&scene.look(), false, None);
         let text = |changes: &[CheckChange]| -> Vec<String> {
             let root = format!("{}/", scene.folder.path().display());
             changes
@@ -423,6 +487,9 @@ mod tests {
         check(|scene| scene.write("pytest.ini", ""), &[], &["pytest.ini added"]);
         check(|scene| scene.write(".cargo/config.toml", ""), &[], &[".cargo/config.toml added"]);
         check(|scene| scene.write("cargo/config.toml", ""), &[], &["cargo/config.toml added"]);
+        check(|scene| scene.write("pyproject.toml", ""), &[], &["pyproject.toml added"]);
+        let green = "home/.local/lib/python3.11/site-packages/green";
+        check(|scene| scene.write(&format!("{green}/__main__.py"), ""), &[], &[&format!("{green} added")]);
     }
 
     #[test]
@@ -438,6 +505,24 @@ mod tests {
         let scene = Scene::new();
         let before = scene.look();
         scene.write("p/node_modules/jest/index.js", "2");
-        assert!(before.differences(&scene.look(), true).lasting.is_empty());
+        assert!(before.differences(&scene.look(), true, None).lasting.is_empty());
+    }
+
+    #[test]
+    fn a_package_that_is_installed_anew_is_the_same() {
+        check(|scene| scene.write("p/node_modules/jest/index.js", "1"), &[], &[]);
+    }
+
+    #[test]
+    fn what_tests_write_is_no_check() {
+        let scene = Scene::new();
+        scene.write("p/reports/tests/last.txt", "1");
+        scene.write("p/reports/tests/expected.txt", "1");
+        let before = scene.look();
+        scene.write("p/reports/tests/last.txt", "2");
+        let lasting = |began: Option<i128>| before.differences(&scene.look(), false, began).lasting.len();
+        assert_eq!((lasting(None), lasting(Some(0)), lasting(Some(i128::MAX))), (1, 0, 1));
+        scene.write("p/reports/tests/expected.txt", "2");
+        assert_eq!(lasting(Some(0)), 1);
     }
 }

@@ -29,6 +29,25 @@ fn a_part_of_a_repository_is_checked_in_its_place() {
     assert_eq!(finish["verification"]["baseline"]["runs"][0]["exitCode"], 1, "{finish:#}");
 }
 
+/// Tests read what lies beside the repository, by its name or through a link.
+#[test]
+fn a_copy_has_the_neighbours_of_the_project() {
+    let mut trial = Trial::new(developer([bash("echo right > value; echo '# more' >> tests/run.sh")]));
+    let test = "cat ../shared/data.txt linked/data.txt && grep -q right value\n";
+    for (path, text) in [("value", "wrong\n"), ("tests/run.sh", test)] {
+        trial = trial.file(path, text);
+    }
+    let shared = trial.project().parent().unwrap().join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    std::fs::write(shared.join("data.txt"), "3\n").unwrap();
+    std::os::unix::fs::symlink("../shared", trial.project().join("linked")).unwrap();
+    trial.git(&["add", "--all"]);
+    trial.git(&["commit", "--quiet", "-m", "first"]);
+    let finish = trial.user_config("/verify", json!(["sh tests/run.sh"])).run("Do it.").finish();
+    assert_eq!(finish["status"], "verified", "{finish:#}");
+    assert_eq!(finish["verification"]["integrity"]["result"], "originals_pass", "{finish:#}");
+}
+
 /// What an agent's own build writes is no part of the copy, and a setting that git ignores is.
 #[test]
 fn copies_have_local_settings_and_no_builds() {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Project;
 use super::python::{FIX_PYTHON, UNIT};
 use super::rust::{CRATE, LIBRARY};
-use crate::answers::bash;
+use crate::answers::{bash, developer};
 
 #[test]
 fn a_fault_that_is_mended_is_verified() {
@@ -105,4 +105,44 @@ fn a_workspace_that_stopped_at_its_first_failure_stays_verified() {
     };
     let finish = project.verified(&["sed -i 's/a - b/a + b/' a/src/lib.rs"], "intact").finish();
     assert_eq!(finish["verification"]["baseline"]["runs"][0]["exitCode"], 101, "{finish:#}");
+}
+
+/// A test writes a file that git ignores, and that was there before: rawko's own run of the commands writes it anew.
+#[test]
+fn what_tests_write_is_no_changed_check() {
+    let project = Project {
+        files: &[
+            ("value", "wrong\n"),
+            ("tests/run.sh", "#!/bin/sh\ndate +%N > tests/output/last.txt\ngrep -q right value\n"),
+            (".gitignore", "output/\n"),
+        ],
+        verify: &["tests/run.sh"],
+    };
+    let trial = project.trial(developer([bash("echo right > value")])).file("tests/output/last.txt", "1\n");
+    let finish = trial.run("Fix the fault.").finish();
+    assert_eq!(finish["status"], "verified", "{finish:#}");
+    assert_eq!(finish["verification"]["integrity"]["result"], "intact", "{finish:#}");
+}
+
+/// As `npm ci` does: the same files, written anew.
+#[test]
+fn packages_that_are_installed_anew_are_the_same() {
+    let project = Project {
+        files: &[
+            ("value", "wrong\n"),
+            ("tests/run.sh", "#!/bin/sh\n. node_modules/judge/judge.sh\njudge\n"),
+            (".gitignore", "node_modules/\n"),
+        ],
+        verify: &["tests/run.sh"],
+    };
+    let run = |command: &str| {
+        let trial = project.trial(developer([bash(command), bash("echo right > value")]));
+        let trial = trial.file("node_modules/judge/judge.sh", "judge() { grep -q right value; }\n");
+        trial.run("Fix the fault.").finish()
+    };
+    let finish = run("cp -r node_modules new; rm -r node_modules; mv new node_modules");
+    assert_eq!(finish["status"], "verified", "{finish:#}");
+    assert_eq!(finish["verification"]["integrity"]["result"], "intact", "{finish:#}");
+    let finish = run("echo 'judge() { true; }' > node_modules/judge/judge.sh");
+    assert_eq!(finish["doubt"]["reason"], "checks_changed", "{finish:#}");
 }

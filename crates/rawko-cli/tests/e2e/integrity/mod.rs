@@ -9,11 +9,13 @@ mod copies;
 mod go;
 mod honest;
 mod make;
+mod named;
 mod node;
 mod pytest;
 mod python;
 mod rust;
 mod settings;
+mod shadows;
 
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};

@@ -115,3 +115,56 @@ fn examples_in_documentation_are_checks() {
     project.claimed(&["sed -i 's/, 3)/, -1)/' src/lib.rs"], "src/lib.rs");
     project.verified(&["sed -i 's/a - b/a + b/' src/lib.rs"], "intact");
 }
+
+/// A trivial new test makes up for the number of those that are not compiled any more.
+#[test]
+fn tests_that_are_not_compiled_any_more_are_lost() {
+    let project = Project {
+        files: &[
+            ("Cargo.toml", MANIFEST),
+            ("Cargo.lock", LOCK),
+            ("src/lib.rs", "mod math;\npub use math::add;\n"),
+            ("src/math.rs", LIBRARY),
+            (".gitignore", "target/\n"),
+        ],
+        verify: &["cargo test --quiet --offline --lib"],
+    };
+    let other = "sed 's/assert_eq.*/let _ = add(0, 0);/' src/math.rs > src/arith.rs";
+    for (declared, path) in [
+        ("mod arith;\\npub use arith::add;\\n", "src/lib.rs"),
+        ("#[path = \"arith.rs\"]\\nmod math;\\npub use math::add;\\n", "src/lib.rs"),
+        ("#[cfg(any())]\\nmod math;\\nmod arith;\\npub use arith::add;\\n", "src/lib.rs"),
+    ] {
+        project.claimed(&[&format!("{other}; printf '{declared}' > src/lib.rs")], path);
+    }
+    let condition = "sed -i '1i #![cfg(any())]' src/math.rs; printf 'mod math;\\nmod arith;\\npub use arith::add;\\n' > src/lib.rs";
+    project.claimed(&[other, condition], "src/math.rs");
+    // The module gets another name.
+    let renamed = "git mv src/math.rs src/arith.rs; sed -i 's/a - b/a + b/' src/arith.rs; \
+                   printf 'mod arith;\\npub use arith::add;\\n' > src/lib.rs";
+    project.verified(&[renamed], "intact");
+}
+
+#[test]
+fn features_that_tests_need_stay_on() {
+    let project = Project {
+        files: &[
+            (
+                "Cargo.toml",
+                "[package]\nname = \"a\"\nversion = \"1.0.0\"\nedition = \"2021\"\n\n[features]\ndefault = [\"full\"]\nfull = []\n",
+            ),
+            ("Cargo.lock", LOCK),
+            ("src/lib.rs", "pub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n"),
+            (
+                "tests/it.rs",
+                "#![cfg(feature = \"full\")]\n\n#[test]\nfn adds() {\n    assert_eq!(a::add(1, 2), 3);\n}\n",
+            ),
+            (".gitignore", "target/\n"),
+        ],
+        verify: &["cargo test --quiet --offline --tests"],
+    };
+    let new_test = "printf '#[test]\\nfn one() {}\\n' > tests/new.rs";
+    project.claimed(&["sed -i 's/default = .*/default = []/' Cargo.toml", new_test], "Cargo.toml");
+    let feature = "sed -i 's/^full = .*/&\\nmore = []/' Cargo.toml";
+    project.verified(&["sed -i 's/a - b/a + b/' src/lib.rs", feature, new_test], "intact");
+}

@@ -7,6 +7,8 @@ use super::shell::{is_name, substituted};
 
 /// Makefiles, in the order in which make looks for them.
 const MAKEFILES: &[&str] = &["GNUmakefile", "makefile", "Makefile"];
+/// Variables that make sets itself.
+const CONSTANTS: &[(&str, &str)] = &[("MAKE", "make"), ("CC", "cc"), ("CXX", "g++")];
 /// Files that are included.
 const MAX_INCLUDED: usize = 50;
 
@@ -17,6 +19,8 @@ pub(super) struct Makefile {
     variables: BTreeMap<String, String>,
     /// The files that it was read from.
     pub(super) files: Vec<String>,
+    /// Files that it would include if they were there.
+    pub(super) missing: Vec<String>,
 }
 
 impl Makefile {
@@ -28,7 +32,8 @@ impl Makefile {
     ) -> Option<Self> {
         let mut names = own.into_iter().chain(MAKEFILES.iter().copied()).map(|name| joined(folder, name));
         let first = names.find(|name| read(name).is_some())?;
-        let mut makefile = Self::default();
+        let constants = CONSTANTS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let mut makefile = Self { variables: constants.collect(), ..Self::default() };
         makefile.take(first, folder, read);
         Some(makefile)
     }
@@ -37,7 +42,12 @@ impl Makefile {
         if self.files.len() >= MAX_INCLUDED || self.files.contains(&path) {
             return;
         }
-        let Some(text) = read(&path) else { return };
+        let Some(text) = read(&path) else {
+            if !path.contains('$') && self.missing.len() < MAX_INCLUDED {
+                self.missing.push(path);
+            }
+            return;
+        };
         self.files.push(path);
         for line in text.replace("\\\n", " ").lines() {
             let include =

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::joined;
+use crate::integrity::kinds::module;
 
 /// Words in the names of files that hold what is expected.
 const EXPECTATIONS: &[&str] =
@@ -56,6 +57,13 @@ const FOLDERS: &[&str] = &[
     "ci",
     "qa",
 ];
+/// Settings that name plug-ins of runners: pytest's, and those of mocha, jest and vitest.
+const PLUGINS: &str = concat!(
+    r#"\b(?:pytest_plugins|require|import|setupFiles\w*|globalSetup|globalTeardown|testEnvironment|testRunner|reporters?)["']?\s*[:=]\s*"#,
+    r#"(\[[^\]]*\]|\([^)]*\)|["'][^"']+["'])"#,
+);
+/// Files in whose texts `-p` names a plug-in.
+const OF_PYTEST: &[&str] = &["pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"];
 /// Largest text that is read.
 const MAX_TEXT: usize = 256 * 1024;
 
@@ -64,6 +72,12 @@ pub(in super::super) fn is_expectation(path: &str) -> bool {
     let name = name(path);
     let begins = |word: &str| EXPECTATIONS.iter().any(|known| word.starts_with(known));
     words(name).iter().any(|word| begins(word)) || name.ends_with(".ref")
+}
+
+/// Whether a file's name, or that of its folder, says that it belongs to checks.
+pub(super) fn belongs_to_checks(path: &str) -> bool {
+    let belongs = |word: &String| HELPERS.contains(&word.as_str()) || FOLDERS.contains(&word.as_str());
+    words(path).iter().any(belongs)
 }
 
 /// What mentions something.
@@ -109,6 +123,19 @@ pub(in super::super) fn mentioned(
             .map(|end| format!("{place}{end}"));
         found.extend(files.into_iter().filter(|file| is_helper(file, folder, of) && is_file(file)));
     }
+    // Plug-ins of a runner have a say in all tests, whatever their names.
+    let lists = patterns.plugins.captures_iter(text).filter_map(|list| list.get(1));
+    let quoted = lists.flat_map(|list| patterns.quoted.captures_iter(list.as_str()));
+    let of_pytest = patterns.option.captures_iter(text).filter(|_| OF_PYTEST.contains(&name(path)));
+    for plugin in quoted.chain(of_pytest).filter_map(|plugin| plugin.get(1)) {
+        let plugin = plugin.as_str();
+        let modules = [plugin.to_owned(), plugin.replace('.', "/")];
+        let files = modules.iter().flat_map(|module| {
+            ["", ".js", ".mjs", ".cjs", ".ts", ".py", "/__init__.py"].map(|end| format!("{module}{end}"))
+        });
+        let places = files.flat_map(|file| [joined(folder, &file), joined("", &file)]);
+        found.extend(places.filter(|file| is_file(file)));
+    }
     found.remove(path);
     found
 }
@@ -127,6 +154,9 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
         literal: Regex::new("[\"'`]([^\"'`\\s]{3,200})[\"'`]").ok()?,
         pieces: Regex::new("[\"']\\s*[/,]\\s*[\"']").ok()?,
         python: Regex::new(r"(?m)^\s*(?:from\s+([.\w]+)\s+import\s+(\w+)|import\s+([.\w]+))").ok()?,
+        plugins: Regex::new(PLUGINS).ok()?,
+        quoted: Regex::new(r#"["']([^"'\s]+)["']"#).ok()?,
+        option: Regex::new(r"(?:^|\s|\x22|')-p[ =]?([A-Za-z_][\w.]*)").ok()?,
         documents: Regex::new(r#"\bdoc\s*=\s*include_str!\(\s*"([^"]+)""#).ok()?,
         script: Regex::new(
             "(?:require(?:_relative)?\\(?|from|import)\\s*\\(?[\"'](\\.{0,2}/?[\\w./-]+)[\"']",
@@ -141,6 +171,9 @@ struct Patterns {
     python: Regex,
     documents: Regex,
     script: Regex,
+    plugins: Regex,
+    quoted: Regex,
+    option: Regex,
 }
 
 fn name(path: &str) -> &str {
@@ -186,7 +219,9 @@ fn is_helper(path: &str, folder: &str, of: Checker) -> bool {
     let belongs = |text: &str, known: &[&str]| words(text).iter().any(|word| known.contains(&word.as_str()));
     let own = path.rsplit_once('/').map_or("", |(own, _)| own);
     let is_with = own == folder || own.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    belongs(name(path), HELPERS) || (of == Checker::Script && is_with && belongs(name(folder), FOLDERS))
+    // A folder is imported by its own name, and not by that of the file in it.
+    let module = module(path).unwrap_or(path);
+    belongs(name(module), HELPERS) || (of == Checker::Script && is_with && belongs(name(folder), FOLDERS))
 }
 
 #[cfg(test)]
@@ -205,6 +240,7 @@ mod tests {
         "proofs/lib.py",
         "js/assertions.js",
         "js/app.js",
+        "ts/assertions/index.js",
         "README.md",
         "shop/checkout.py",
         "proofs/test_lib.py",
@@ -248,10 +284,28 @@ mod tests {
     }
 
     #[test]
+    fn plugins_of_runners_are_checks() {
+        let check = |path: &str, text: &str, expected: &[&str]| {
+            let found = mentioned(path, Checker::Test, text, &|path| {
+                ["support.py", "a/boot.js", "app.py", "src/main.ts"].contains(&path)
+            });
+            assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{path}: {text}");
+        };
+        check("conftest.py", "import app\npytest_plugins = ['support', 'xdist']\n", &["support.py"]);
+        check("pytest.ini", "[pytest]\naddopts = -q -p support -p no:app\n", &["support.py"]);
+        check("pyproject.toml", "addopts = \"-p support\"", &["support.py"]);
+        check("a/.mocharc.json", "{\"require\": [\"ts-node\", \"./boot.js\"]}", &["a/boot.js"]);
+        check("jest.config.js", "module.exports = { setupFilesAfterEnv: ['./a/boot'] };", &["a/boot.js"]);
+        check("vite.config.ts", "build: { entry: 'src/main.ts' }", &[]);
+        check("run.sh", "mkdir -p app", &[]);
+    }
+
+    #[test]
     fn helpers_of_checks_are_checks() {
         check("src/test_a.py", "import testutil, os\nfrom . import util", &["src/testutil.py"]);
         check("proofs/all.py", "import lib\nimport app", &["proofs/lib.py"]);
         check("js/a.test.js", "const { same } = require('./assertions')", &["js/assertions.js"]);
+        check("ts/a.test.js", "require('./assertions')", &["ts/assertions/index.js"]);
         check("js/a.test.mjs", "import { same } from './assertions.js'", &["js/assertions.js"]);
     }
 

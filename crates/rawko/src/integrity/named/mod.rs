@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use makefile::Makefile;
+use mentioned::belongs_to_checks;
 pub(super) use mentioned::{Checker, documents, is_expectation, mentioned};
 
 /// Scripts within scripts that are followed.
@@ -28,16 +29,25 @@ const INTERPRETERS: &[&str] = &[
 /// Programs whose arguments are tests.
 const RUNNERS: &[&str] =
     &["pytest", "py.test", "unittest", "jest", "vitest", "mocha", "rspec", "ava", "tap", "phpunit"];
-/// Words before the program that matters.
+/// Words before the program that matters. An interpreter or a package manager is found behind any other word, too.
 const WRAPPERS: &[&str] = &[
     "env", "time", "exec", "command", "nice", "nohup", "timeout", "npx", "if", "then", "do", "else", "while",
-    "!", "@",
+    "!", "@", "stdbuf", "setsid", "unbuffer", "sudo", "uv", "poetry", "pipenv", "bundle", "run",
 ];
+/// Options of interpreters whose argument is a file that runs before the one that matters.
+const PRELOADS: &[&str] = &["-r", "--require", "--import", "--loader", "--experimental-loader", "--rcfile"];
 /// Options whose argument is a file that configures the program, whatever it is.
 const CONFIG_OPTIONS: &[&str] =
     &["--file", "--config", "--makefile", "--manifest-path", "--rcfile", "--require"];
 /// Package managers with scripts.
 const MANAGERS: &[&str] = &["npm", "pnpm", "yarn", "bun"];
+/// Their options that name the folder of another package.
+const PREFIXES: &[&str] = &["--prefix", "-C", "--cwd", "--dir"];
+/// Their options that mean other packages of the same project.
+const WORKSPACES: &[&str] =
+    &["--workspaces", "-ws", "--workspace", "-w", "--filter", "-F", "-r", "--recursive"];
+/// Programs that print their arguments.
+const PRINTERS: &[&str] = &["echo", "printf"];
 
 /// What commands name.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -48,15 +58,22 @@ pub(super) struct Named {
     pub(super) programs: BTreeSet<String>,
     /// Targets of make: a file of that name makes them be up to date.
     pub(super) targets: BTreeSet<String>,
+    /// What the commands take in if it is there, and was not there.
+    pub(super) missing: BTreeSet<String>,
     /// Patterns of files that the commands run or give to runners.
     pub(super) globs: BTreeSet<String>,
     /// Every word of every command: tools such as linters are named by one.
     pub(super) words: BTreeSet<String>,
 }
 
-/// What `commands` name. `read` gives the text of a file of the project at its beginning.
-pub(super) fn named(commands: &[String], read: &dyn Fn(&str) -> Option<String>) -> Named {
-    let mut reader = Reader { read, named: Named::default(), followed: BTreeSet::new() };
+/// What `commands` name. `read` gives the text of a file of the project at its beginning; `packages` are the paths of the
+/// manifests of npm there.
+pub(super) fn named(
+    commands: &[String],
+    packages: &[String],
+    read: &dyn Fn(&str) -> Option<String>,
+) -> Named {
+    let mut reader = Reader { read, packages, named: Named::default(), followed: BTreeSet::new() };
     for command in commands {
         reader.script(command, "", "", 0);
     }
@@ -65,6 +82,7 @@ pub(super) fn named(commands: &[String], read: &dyn Fn(&str) -> Option<String>) 
 
 struct Reader<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
+    packages: &'a [String],
     named: Named,
     /// Targets and scripts that were followed.
     followed: BTreeSet<String>,
@@ -74,12 +92,18 @@ impl Reader<'_> {
     /// Reads shell text that runs in `folder`; `own_folder` is where it stands.
     fn script(&mut self, text: &str, folder: &str, own_folder: &str, depth: usize) {
         let mut folder = folder.to_owned();
+        let mut left: Vec<String> = Vec::new();
         let mut loops: Vec<(String, Vec<String>)> = Vec::new();
         for (command, is_source) in shell::commands(&shell::expanded(text, own_folder)) {
             let words: Vec<&str> =
                 command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
             match words.as_slice() {
                 ["cd", to] => folder = joined(&folder, to),
+                ["pushd", to, ..] => {
+                    let to = joined(&folder, to);
+                    left.push(std::mem::replace(&mut folder, to));
+                }
+                ["popd", ..] => folder = left.pop().unwrap_or(folder),
                 ["for", variable, "in", patterns @ ..] => {
                     let patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
                     loops.push(((*variable).to_owned(), patterns));
@@ -118,19 +142,6 @@ impl Reader<'_> {
         if !self.file(program, folder, depth) && !program.contains('/') {
             self.named.programs.insert((*program).to_owned());
         }
-        if INTERPRETERS.contains(program) {
-            // With these options there is no file: what is run stands in the command, or is a module.
-            let no_file: &[&str] = match *program {
-                "bash" | "sh" | "dash" | "zsh" => &["-c"],
-                "node" | "ruby" | "perl" | "lua" | "bun" => &["-e", "--eval", "-p"],
-                _ => &["-m", "-c"],
-            };
-            let file = arguments.iter().take_while(|word| !no_file.contains(*word));
-            if let Some(file) = file.into_iter().find(|word| !word.starts_with('-')) {
-                self.file(file, folder, depth);
-            }
-            self.module(arguments, folder, depth);
-        }
         let is_runner = words.iter().any(|word| RUNNERS.contains(word)) || arguments.contains(&"--test");
         for (at, word) in arguments.iter().enumerate() {
             let after_option = at.checked_sub(1).and_then(|before| arguments.get(before));
@@ -141,10 +152,63 @@ impl Reader<'_> {
                 self.file(word.split("::").next().unwrap_or(word), folder, depth);
             }
         }
-        match *program {
-            "make" | "gmake" => self.make(arguments, folder, depth),
-            manager if MANAGERS.contains(&manager) => self.package(arguments, folder, depth),
-            _ => {}
+        if matches!(*program, "." | "source") {
+            self.interpreted(program, arguments, folder, depth);
+            let missing = arguments.first().filter(|file| !is_file(file) && !file.contains('$'));
+            self.named.missing.extend(missing.map(|file| joined(folder, file)));
+        }
+        if PRINTERS.contains(program) || shell::compares(program) {
+            return;
+        }
+        // Wrappers have options and operands of their own: any word may be the program that they start.
+        let before_comment = words.iter().skip(before).take_while(|word| !word.starts_with('#'));
+        for (at, word) in before_comment.enumerate() {
+            let arguments = words.get(before + at + 1..).unwrap_or_default();
+            match word.rsplit('/').next().unwrap_or(word) {
+                "make" | "gmake" => self.make(arguments, folder, depth),
+                "go" if arguments.first() == Some(&"run") => self.go_run(arguments, folder, depth),
+                "." | "source" => {}
+                name if INTERPRETERS.contains(&name) => self.interpreted(name, arguments, folder, depth),
+                _ if belongs_to_checks(word) => drop(self.file(word, folder, depth)),
+                _ => {}
+            }
+            // A manager and an interpreter in one: `bun`.
+            if MANAGERS.contains(word) {
+                self.package(arguments, folder, depth);
+            }
+        }
+    }
+
+    /// Takes in the files that an interpreter runs.
+    fn interpreted(&mut self, program: &str, arguments: &[&str], folder: &str, depth: usize) {
+        // With these options there is no file: what is run stands in the command, or is a module.
+        let no_file: &[&str] = match program {
+            "bash" | "sh" | "dash" | "zsh" => &["-c"],
+            "node" | "ruby" | "perl" | "lua" | "bun" => &["-e", "--eval", "-p"],
+            _ => &["-m", "-c"],
+        };
+        let mut option = "";
+        for word in arguments.iter().take_while(|word| !no_file.contains(*word)) {
+            // The value of an option is no file, as a rule.
+            let is_file = !word.starts_with('-')
+                && ["", "/__main__.py", "/index.js"]
+                    .iter()
+                    .any(|end| self.file(&format!("{word}{end}"), folder, depth));
+            if is_file && !PRELOADS.contains(&option) {
+                break;
+            }
+            option = word;
+        }
+        self.module(arguments, folder, depth);
+    }
+
+    /// Takes in the files of the program that Go builds and runs. That of the whole module is the work.
+    fn go_run(&mut self, arguments: &[&str], folder: &str, depth: usize) {
+        for word in arguments.iter().skip(1).filter(|word| !word.starts_with('-')) {
+            let path = joined(folder, word);
+            if *word != "." && !self.file(word, folder, depth) {
+                self.named.globs.insert(format!("{path}/*.go"));
+            }
         }
     }
 
@@ -188,6 +252,7 @@ impl Reader<'_> {
         }
         let Some(makefile) = Makefile::read(own, folder, self.read) else { return };
         self.named.files.extend(makefile.files.iter().skip(1).cloned());
+        self.named.missing.extend(makefile.missing.iter().cloned());
         let targets = arguments.iter().filter(|word| !word.starts_with('-') && !word.contains('='));
         for target in targets {
             self.target(&makefile, target, folder, depth);
@@ -209,17 +274,36 @@ impl Reader<'_> {
     }
 
     fn package(&mut self, arguments: &[&str], folder: &str, depth: usize) {
-        let mut words = arguments.iter().filter(|word| !word.starts_with('-'));
-        let script = match words.next() {
-            Some(&("run" | "run-script" | "exec")) => words.next(),
-            other => other,
-        };
-        let Some(script) = script else { return };
+        let mut own = folder.to_owned();
+        let (mut names, mut has_others) = (Vec::new(), false);
+        let mut rest = arguments.iter();
+        while let Some(word) = rest.next() {
+            let (option, value) = word.split_once('=').unwrap_or((word, ""));
+            has_others |= WORKSPACES.contains(&option);
+            if PREFIXES.contains(&option) {
+                let value = if value.is_empty() { rest.next().copied().unwrap_or_default() } else { value };
+                own = joined(folder, value);
+            } else if !word.starts_with('-') && !matches!(*word, "run" | "run-script" | "exec") {
+                names.push(*word);
+            }
+        }
+        // Which packages of a workspace are meant is not worth finding out: all that have the script.
+        let below = |path: &&String| has_others && path.starts_with(&own);
+        let folders = self.packages.iter().filter(below).map(|path| path.trim_end_matches("package.json"));
+        let folders: Vec<String> = folders.map(|folder| joined("", folder)).collect();
+        for script in if has_others { names.as_slice() } else { names.get(..1).unwrap_or_default() } {
+            for folder in folders.iter().chain([&own]) {
+                self.package_script(script, folder, depth);
+            }
+        }
+    }
+
+    fn package_script(&mut self, script: &str, folder: &str, depth: usize) {
         let package = (self.read)(&joined(folder, "package.json"));
         let Some(package) = package.and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
             return;
         };
-        let script = if *script == "t" { "test" } else { script };
+        let script = if script == "t" { "test" } else { script };
         for name in [format!("pre{script}"), script.to_owned(), format!("post{script}")] {
             let text =
                 package.pointer("/scripts").and_then(|scripts| scripts.get(&name)).and_then(Value::as_str);
@@ -286,6 +370,12 @@ mod tests {
         ("checks/all.py", ""),
         ("run.js", ""),
         ("data.txt", ""),
+        ("app.c", ""),
+        ("proof.c", ""),
+        ("web/proof.js", ""),
+        ("web/package.json", r#"{"scripts": {"test": "node proof.js"}}"#),
+        ("rec.mk", "go:\n\t$(MAKE) -C web -f sub.mk go\n"),
+        ("web/sub.mk", "go:\n\tnode proof.js\n"),
         ("inc.mk", "LINT = sh lint.sh\ninclude ci.mk\ngo: lint\nlint:\n\t$(LINT)\n"),
         ("ci.mk", "go:\n\t./test.sh\n"),
         ("Makefile", "all: app\napp:\n\tpython3 app.py\ntest: lint\n\t@bash run.sh\nlint:\n\tsh lint.sh\n"),
@@ -301,7 +391,8 @@ mod tests {
     fn check(command: &str, files: &[&str], programs: &[&str]) {
         let read =
             |path: &str| FILES.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
-        let got = named(&[command.to_owned()], &read);
+        let packages = ["package.json".to_owned(), "web/package.json".to_owned()];
+        let got = named(&[command.to_owned()], &packages, &read);
         assert_eq!(got.files.iter().map(String::as_str).collect::<Vec<_>>(), files, "{command}");
         for program in programs {
             assert!(got.programs.contains(*program), "{command}: {program} is not in {:?}", got.programs);
@@ -321,9 +412,47 @@ mod tests {
     }
 
     #[test]
+    fn the_file_is_found_behind_wrappers_and_options() {
+        for command in [
+            "bash -euo pipefail lint.sh",
+            "stdbuf -oL bash lint.sh app.py",
+            "uv run --with x sh lint.sh",
+            "env -u FOO sh lint.sh",
+            "sh -c 'sh lint.sh'",
+            "pushd sub >/dev/null; popd; sh lint.sh",
+        ] {
+            check(command, &["lint.sh"], &[]);
+        }
+        check("pushd sub; sh deep.sh; popd; sh lint.sh", &["lint.sh", "sub/deep.sh"], &[]);
+        check("python3 -W ignore -X dev app.py data.txt", &["app.py"], &[]);
+        check("node -r ./app.py run.js data.txt", &["app.py", "run.js"], &[]);
+        check("npm --prefix web test", &["web/proof.js"], &[]);
+        check("npm test -ws", &["lint.sh", "run.js", "web/proof.js"], &[]);
+        check("cc -o t app.c proof.c && ./t", &["proof.c"], &[]);
+        check("gmake -f rec.mk go", &["rec.mk", "web/proof.js", "web/sub.mk"], &[]);
+        // What is printed or searched is not run.
+        check("echo python3 app.py", &[], &[]);
+        check("grep -q python3 app.py", &[], &[]);
+    }
+
+    #[test]
+    fn what_was_looked_for_and_missing_is_remembered() {
+        let read = |path: &str| {
+            (path == "Makefile")
+                .then(|| "-include settings.inc $(X)\ntest:\n\t. ./env.local; true\n".to_owned())
+        };
+        let got = named(&["make test; [ -f a ] && . ./a".to_owned()], &[], &read);
+        assert_eq!(
+            got.missing.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["a", "env.local", "settings.inc"]
+        );
+        assert!(got.files.is_empty(), "{got:?}");
+    }
+
+    #[test]
     fn what_loops_run_is_a_check() {
         let check = |command: &str, globs: &[&str]| {
-            let got = named(&[command.to_owned()], &|_| None);
+            let got = named(&[command.to_owned()], &[], &|_| None);
             assert_eq!(got.globs.iter().map(String::as_str).collect::<Vec<_>>(), globs, "{command}");
         };
         check("for t in proofs/*.sh; do bash \"$t\" || exit 1; done", &["proofs/*.sh"]);
@@ -331,6 +460,7 @@ mod tests {
         check("bats proofs/*.bats", &["proofs/*.bats"]);
         // Sources are the work.
         check("for f in src/*.c; do gcc -c $f; done; gcc src/*.c -o app", &[]);
+        check("cd a && go run ./cmd/check -v; go run .", &["a/cmd/check/*.go"]);
     }
 
     #[test]
@@ -359,7 +489,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_command_is_read_without_harm(command in "\\PC{0,80}") {
-            let _ = named(&[command], &|_| Some("#!/bin/sh\n./a\n".to_owned()));
+            let _ = named(&[command], &[], &|_| Some("#!/bin/sh\n./a\n".to_owned()));
         }
     }
 }

@@ -20,6 +20,11 @@ const OWN_FOLDER: &[&str] = &[
 ];
 /// Programs that compare what others printed.
 const COMPARERS: &[&str] = &["diff", "cmp", "comm", "grep", "egrep", "fgrep", "rg", "test", "[", "[["];
+/// Whether a program compares what others printed.
+pub(super) fn compares(program: &str) -> bool {
+    COMPARERS.contains(&program)
+}
+
 /// Variables that are followed.
 const MAX_VARIABLES: usize = 100;
 
