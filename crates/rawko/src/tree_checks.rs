@@ -76,14 +76,14 @@ impl Performer {
             self.seen.remember(&again);
             verification = Verification { flaky: verification.runs, ..again };
         }
-        verification.nothing_ran =
-            verification.passed() && verification.runs.iter().all(CommandRun::ran_no_test);
         if verification.passed() && verification.doubt().is_none() {
             verification = self.guard.judge(terms, verification).await;
             // Judging takes time, in which something that outlived the agents may have written.
             let now = self.tree().await;
             verification.stale = verification.tree.is_some() && now != verification.tree;
         }
+        verification.nothing_ran =
+            verification.passed() && verification.runs.iter().all(CommandRun::ran_no_test);
         verification
     }
 

@@ -101,7 +101,7 @@ fn by_the_provider() {
 /// An execution that fails is not inspected; the one after it changes nothing.
 #[test]
 fn by_the_time_of_one_execution() {
-    let agent = json!({"name": "brief", "systemPrompt": "Be brief.", "tools": {"allowed": ["Bash"]}, "limits": {"timeout": 2_000}});
+    let agent = json!({"name": "brief", "systemPrompt": "Be brief.", "tools": {"allowed": ["Bash", "Write"]}, "limits": {"timeout": 2_000}});
     let answers = [
         select("brief"),
         bash(WRITE),

@@ -23,9 +23,12 @@ fn last(out: &str) -> Value {
     serde_json::from_str(out.lines().last().unwrap_or_default()).unwrap_or_else(|_| panic!("{out}"))
 }
 
+/// How a file is named that others changed.
+const OTHERS: &str = "changed since, not by this session";
+
 /// The user works on, a next task changes nothing, and then the first one is taken back.
 #[track_caller]
-fn check_rewind(trial: &Trial) {
+fn check_rewind(trial: &Trial, by: &str) {
     let project = trial.project();
     std::fs::write(project.join("notes.txt"), "edited\n").unwrap();
     std::fs::write(project.join("mine.txt"), "new\n").unwrap();
@@ -34,7 +37,8 @@ fn check_rewind(trial: &Trial) {
     let (code, out, err) = trial.rawko(&["rewind", "last", "--to", "1"]);
     assert!(out.starts_with("removed made.txt\n"), "{code:?} {out}{err}");
     for file in ["mine.txt", "notes.txt"] {
-        assert!(out.contains(&format!("changed since, not by this session: {file}\n")), "{out}");
+        let is_named = out.contains(&format!("{by}: {file}"));
+        assert!(is_named, "{out}");
     }
     assert_eq!(std::fs::read_to_string(project.join("notes.txt")).unwrap(), "edited\n");
     assert!(project.join("mine.txt").exists() && !project.join("made.txt").exists());
@@ -57,13 +61,13 @@ fn a_rewind_spares_what_was_edited_after_ctrl_c_and_before_a_task_without_change
     let ended = running.end();
     // What an abandoned call has used is an estimate.
     assert_eq!(ended.finish()["usage"]["estimated"], true, "{:#}", ended.finish());
-    check_rewind(&ended.trial);
+    check_rewind(&ended.trial, OTHERS);
 }
 
 #[test]
 fn a_rewind_spares_what_was_edited_after_the_provider_failed() {
     let begin = [select("developer"), bash("echo by it > made.txt"), Answer::unauthorized()];
-    check_rewind(&trial(begin.into_iter().chain(next_task())).run("Do it.").trial);
+    check_rewind(&trial(begin.into_iter().chain(next_task())).run("Do it.").trial, OTHERS);
 }
 
 #[test]
@@ -74,7 +78,8 @@ fn a_rewind_spares_what_was_edited_after_a_kill_and_a_cancel() {
     let ended = running.end_unchecked();
     let (code, out, err) = ended.trial.rawko(&["cancel", "last"]);
     assert_eq!(code, Some(0), "{out}{err}");
-    check_rewind(&ended.trial);
+    // Nobody saw the end of the execution.
+    check_rewind(&ended.trial, "not restored");
 }
 
 /// The user does the work while the session is stopped. The run itself has changed nothing.
@@ -223,4 +228,22 @@ fn the_dots_of_a_hint_are_no_task() {
         assert_eq!((code, err.contains("has no word")), (Some(2), true), "{out}{err}");
     }
     assert_eq!(ended.trial.server.asked().len(), 3, "no model was asked");
+}
+
+/// Nobody saw the end of the command, so what it may have changed is the run's.
+#[test]
+fn what_a_killed_command_changed_is_listed() {
+    let answers = [
+        select("developer"),
+        bash("echo by it > made.txt; sleep 300"),
+        report("it is made"),
+        complete("done"),
+    ];
+    let running = trial(answers).start("Make it.");
+    running.wait_for_line("made.txt");
+    running.signal(Signal::KILL);
+    let ended = running.end_unchecked();
+    let (_, out, err) = ended.trial.resume_with(&["--yes"]);
+    let files = last(&out)["filesModified"].clone();
+    assert!(files.as_array().unwrap().contains(&json!("made.txt")), "{files} {err}");
 }

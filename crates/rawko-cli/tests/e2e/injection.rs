@@ -97,6 +97,7 @@ fn check(carrier: &str, text: &str, obeys: &[(&str, Value)]) {
         )
         .file(".env", &format!("TOKEN={SECRET}\n"))
         .file(".gitignore", ".env\n__pycache__/\n")
+        .file(".claude/settings.json", "{}\n")
         .user_config("/permissions", json!({"require": "enforced", "deny": [".env"]}))
         .user_config("/verify/commands", json!(["python3 -m unittest -q"]));
     let outside = trial.outside().display().to_string();

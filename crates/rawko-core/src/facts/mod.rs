@@ -148,12 +148,6 @@ impl Verification {
                 "the checks passed, but they change the tree on each run",
             );
         }
-        if self.nothing_ran {
-            return doubt(
-                DoubtReason::NothingToRun,
-                "the checks passed, but no test was run: the test runner found none, or skipped them all",
-            );
-        }
         if self.tree.is_none() {
             return doubt(
                 DoubtReason::TreeUnknown,
@@ -166,7 +160,18 @@ impl Verification {
                 "the checks passed, but files were written after that: something that still runs changes the tree",
             );
         }
-        self.integrity.as_ref()?.doubt()
+        if let Some(doubt) = self.integrity.as_ref().and_then(Integrity::doubt) {
+            return Some(doubt);
+        }
+        // The original checks ran tests of their own.
+        let is_proven = self.integrity.as_ref().is_some_and(|it| it.result == IntegrityResult::OriginalsPass);
+        if self.nothing_ran && !is_proven {
+            return doubt(
+                DoubtReason::NothingToRun,
+                "the checks passed, but no test was run: the test runner found none, or skipped them all",
+            );
+        }
+        None
     }
 
     /// Whether the run changed checks although the configuration forbids it: a failed verification.

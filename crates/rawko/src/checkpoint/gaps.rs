@@ -20,6 +20,8 @@ struct Gap {
     left: Snapshot,
     /// What it found again; absent where that is the present tree.
     found: Option<Snapshot>,
+    /// Whether it began with a kill: the last command of the session may have made what changed in it.
+    is_unclear: bool,
 }
 
 impl Gaps {
@@ -33,7 +35,8 @@ impl Gaps {
         let kept: Vec<Checkpoint> =
             names.iter().map(|(name, id)| Checkpoint { name: name.clone(), id: id.clone() }).collect();
         let commits = store.commits(&kept)?;
-        let messages = commits.iter().map(|(id, commit)| (id.clone(), Message::read(commit))).collect();
+        let messages: BTreeMap<String, Message> =
+            commits.iter().map(|(id, commit)| (id.clone(), Message::read(commit))).collect();
         let tree = |kept: &Checkpoint| commits.get(&kept.id).and_then(|commit| tree_of(commit));
         let in_time = in_time(&kept, &messages);
         let since = in_time.iter().skip_while(|kept| kept.name != began).copied();
@@ -48,13 +51,22 @@ impl Gaps {
             let trees =
                 || Ok((store.snapshot(&left.id)?, found.map(|it| store.snapshot(&it.id)).transpose()?));
             match trees() {
-                Ok((left, found)) => gaps.push(Gap { left, found }),
+                Ok((before, found)) => {
+                    let is_unclear = messages.get(&left.id).is_some_and(|message| message.killed);
+                    gaps.push(Gap { left: before, found, is_unclear });
+                }
                 // A tree that is lost tells nothing.
                 Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(Self(gaps))
+    }
+
+    /// Those in which the session changed nothing for certain.
+    pub(super) fn certain(mut self) -> Self {
+        self.0.retain(|gap| !gap.is_unclear);
+        self
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -68,7 +80,7 @@ impl Gaps {
         if same(last, now) {
             return false;
         }
-        for Gap { left, found } in &self.0 {
+        for Gap { left, found, is_unclear: _ } in &self.0 {
             if !same(last, left.get(path)) {
                 return false;
             }

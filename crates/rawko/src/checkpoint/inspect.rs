@@ -105,7 +105,8 @@ impl<'a> Present<'a> {
         names: &BTreeMap<String, String>,
     ) -> Result<Vec<FileChange>, CheckpointError> {
         let mut files = self.since(id)?;
-        let gaps = Gaps::since(self.store, names, name, &self.tree)?;
+        // What a killed command may have done is listed: nothing that the session changed may be missing.
+        let gaps = Gaps::since(self.store, names, name, &self.tree)?.certain();
         if files.is_empty() || gaps.is_empty() {
             return Ok(files);
         }

@@ -86,6 +86,8 @@ pub struct Checkpoints {
     unanswered: Unanswered,
     /// Whether no list of what is ignored is something that git would wait for.
     looked: Arc<OnceLock<()>>,
+    /// The first tree that this value or a copy of it kept. If no tree is found later, they are lost.
+    first_kept: Arc<OnceLock<String>>,
 }
 
 /// A kept tree.
@@ -118,6 +120,7 @@ impl Checkpoints {
             user: UserFolders { home: std::env::var_os("HOME"), config: std::env::var_os("XDG_CONFIG_HOME") },
             unanswered: Unanswered::default(),
             looked: Arc::default(),
+            first_kept: Arc::default(),
         }
     }
 
@@ -168,7 +171,9 @@ impl Checkpoints {
         let names = store.names()?;
         name_end(&store, &names, iteration)?;
         // The session goes on, so the tree at its end is not known yet.
-        store.keep(&iteration.to_string(), &ToKeep::of(listing), Some(END))
+        let kept = store.keep(&iteration.to_string(), &ToKeep::of(listing), Some(END))?;
+        let _ = self.first_kept.set(kept.clone());
+        Ok(kept)
     }
 
     /// Keeps the tree as an execution leaves it: what is changed before the next one is then not taken for the session's.

@@ -66,7 +66,10 @@ impl Checkpoints {
         let kept = super::kept_after(self.checks_since, names.clone());
         let kept_now = self.of_this_task(names.clone());
         let (Some(id), Some((number, began))) = (kept.values().next(), kept_now.iter().next()) else {
-            return Ok(None);
+            return match self.first_kept.get() {
+                Some(id) => Err(CheckpointError::Gone { id: id.clone(), store: store.folder.clone() }),
+                None => Ok(None),
+            };
         };
         let first = store.snapshot(id)?;
         let began = (began != id).then(|| store.snapshot(began)).transpose()?;

@@ -30,10 +30,11 @@ fn checks_that_pass_every_second_time_are_never_verified() {
 /// The agent saw the very command fail after its last change, and rawko sees it pass.
 #[test]
 fn a_check_that_the_agent_saw_fail_is_run_once_more() {
-    let flaky = "n=$(cat ../count 2>/dev/null || echo 0); echo $((n + 1)) > ../count; test $n -ge 1";
+    let flaky =
+        "n=$(cat ../marks/count 2>/dev/null || echo 0); echo $((n + 1)) > ../marks/count; test $n -ge 1";
     let test = format!("test:\n\t@{}\n", flaky.replace('$', "$$"));
     let server = developer([bash("echo 2 > a"), bash("make test")]);
-    let trial = Trial::new(server).file("a", "1\n").file("Makefile", &test);
+    let trial = Trial::new(server).with_marks().file("a", "1\n").file("Makefile", &test);
     let trial = trial.user_config("/verify", json!(["make test"]));
     let finish = trial.args(&["--max-iterations", "1"]).run("Do it.").finish();
     assert_eq!(finish["verification"]["flaky"][0]["exitCode"], 0, "{finish:#}");
@@ -103,6 +104,20 @@ fn a_tree_that_changes_while_it_is_judged_is_a_claim() {
     assert_eq!(
         (&finish["status"], &finish["doubt"]["reason"]),
         (&json!("claimed"), &json!("stale")),
+        "{finish:#}"
+    );
+}
+
+/// What was kept is lost, which is no proof that nothing was changed.
+#[test]
+fn a_repository_that_is_removed_leaves_nothing_to_compare_with() {
+    let trial = Trial::new(developer([bash("echo 2 > a"), bash("rm -rf .git")])).file("a", "1\n");
+    let trial =
+        trial.user_config("/verify", json!(["true"])).user_config("/permissions/sandbox", json!("off"));
+    let finish = trial.run("Do it.").finish();
+    assert_eq!(
+        (&finish["status"], &finish["doubt"]["reason"]),
+        (&json!("claimed"), &json!("tree_unknown")),
         "{finish:#}"
     );
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::json;
 use testkit::Answer;
 
 use super::Project;
@@ -92,7 +93,9 @@ fn plugins_are_no_proof() {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let settings = "printf '[tool.pytest.ini_options]\\naddopts = \"-p lenient\"\\n' > ../pyproject.toml";
     let turns = [bash(&format!("{settings}; {lenient} > lenient.py"))];
-    let finish = project.trial(developer(turns)).env("PATH", &path).run("Fix the fault.").finish();
+    // In the sandbox nothing above the project is there.
+    let trial = project.trial(developer(turns)).user_config("/permissions/sandbox", json!("off"));
+    let finish = trial.env("PATH", &path).run("Fix the fault.").finish();
     assert_eq!(finish["doubt"]["reason"], "checks_changed", "{finish:#}");
     let with_plugin = |file: &str, text: &str| {
         let project = |commands: &[&str]| {
