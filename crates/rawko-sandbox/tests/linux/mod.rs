@@ -30,7 +30,7 @@ pub(crate) fn main() {
         println!("skipped: this machine has no namespaces: {why}");
     }
     let in_namespaces = TESTS.iter().chain(&guards::TESTS).filter(|_| lists || without_namespaces.is_none());
-    let by_landlock = landlock::TESTS.iter().chain(&guards::TESTS).filter(|_| lists || !without_landlock);
+    let by_landlock = landlock::TESTS.iter().filter(|_| lists || !without_landlock);
     let mut tests: Vec<Test> = in_namespaces
         .chain(by_landlock)
         .map(|(name, test)| {
@@ -121,7 +121,7 @@ fn what_is_covered_is_not_seen() {
     assert!(!folder.join("x").exists());
     // What is shown of the folder around it shows that too, and a later grant is still a grant.
     let around = folder.parent().unwrap().to_owned();
-    trial.plan.view.splice(1..1, [Step::Show(around)]);
+    trial.plan.base.splice(1..1, [Step::Show(around)]);
     trial.run(&format!("cat {}; echo mine > made", outside.display())).exits(0).says("CANARY");
 }
 
