@@ -241,9 +241,9 @@ fn toolchain_of<'a>(programs: &'a Path, home: Option<&Path>) -> &'a Path {
     }
 }
 
-/// Whether a folder is a home, or one that programs of all kinds share.
+/// Whether a folder is a home or holds one, or is one that programs of all kinds share.
 fn is_shared(folder: &Path, home: Option<&Path>) -> bool {
-    let is_home = home == Some(folder)
+    let is_home = home.is_some_and(|home| home.starts_with(folder))
         || folder.parent().is_none_or(|parent| parent == Path::new("/home") || parent == Path::new("/"));
     is_home || folder.ends_with(".local")
 }

@@ -116,7 +116,9 @@ impl Replica {
         timeout: Duration,
     ) -> Vec<CommandRun> {
         // Around the project there are links, and what they lead to is in the repository.
-        let mut runner = runner.within(&self.project).seeing(&self.root).seeing(&self.toplevel);
+        // Beside the copy are links to the neighbours of the project.
+        let around = self.root.parent().unwrap_or(&self.root);
+        let mut runner = runner.within(&self.project).seeing(around).seeing(&self.toplevel);
         if let Some(target) = &self.target {
             runner = runner.layering(target);
         }
