@@ -149,7 +149,7 @@ mod tests {
         std::fs::write(killed.path().join("file"), "").unwrap();
         // As a kill does: the lock goes, the folder stays.
         std::fs::create_dir_all(killed.path().join("work/work")).unwrap();
-        std::fs::set_permissions(killed.path().join("work/work"), Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(killed.path().join("work/work"), Permissions::from_mode(0o000)).unwrap();
         let abandoned = killed.path().to_owned();
         flock(&killed.lock, FlockOperation::Unlock).unwrap();
         assert!(is_abandoned_within(&abandoned, Duration::ZERO));

@@ -67,7 +67,7 @@ impl Checkpoints {
         let kept_now = self.of_this_task(names.clone());
         let (Some(id), Some((number, began))) = (kept.values().next(), kept_now.iter().next()) else {
             return match self.first_kept.get() {
-                Some(id) => Err(CheckpointError::Gone { id: id.clone(), store: store.folder.clone() }),
+                Some(id) => Err(CheckpointError::Gone { id: id.clone(), store: store.folder }),
                 None => Ok(None),
             };
         };
