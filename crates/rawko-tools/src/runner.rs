@@ -61,13 +61,18 @@ impl CommandRunner {
         Self { confined: confinement.sandbox().map(|sandbox| sandbox.map(confined)), ..self.clone() }
     }
 
-    /// The same in another directory. What they may read in this one stays readable: the other may have links to it.
+    /// The same in another directory, a copy of this one. What they may read in this one stays readable: the other may have
+    /// links to it. They write nothing outside the copy.
     #[must_use]
     pub fn within(&self, root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         let mut inner = self.clone();
         if let Ok(Some(confined)) = &mut inner.confined {
             confined.also.push(std::mem::replace(&mut confined.root, root.clone()));
+            confined.permissions = Arc::new(Permissions {
+                write: Some(vec![".".to_owned()]),
+                ..(*confined.permissions).clone()
+            });
         }
         Self { root, ..inner }
     }
