@@ -41,6 +41,9 @@ const PRIVATE: [&str; 25] = [
     ".vault-token",
 ];
 
+/// Folders that commands have for themselves.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
 /// What the view depends on.
 pub(super) struct Builder<'a> {
     pub(super) access: &'a FileAccess,
@@ -148,6 +151,7 @@ impl Builder<'_> {
         let is_away = |path: &Path| {
             home.is_some_and(|home| path.starts_with(home))
                 || outermost.iter().any(|cover| path.starts_with(cover))
+                || TEMPORARY.iter().any(|folder| path.starts_with(folder))
         };
         let is_cached = |path: &Path| places.caches.iter().any(|cache| path.starts_with(cache));
         let shown = places.toolchains.iter().filter(|path| is_away(path) && !is_cached(path));

@@ -151,13 +151,15 @@ fn surround(
     Ok(())
 }
 
-/// Links what lies beside the repository: tests may read `../shared`.
+/// Links the folders that lie beside the repository: tests may read `../shared`. A file that commands write there, such as a
+/// log, is none of the copy's.
 fn beside(toplevel: &Path, root: &Path) -> std::io::Result<()> {
     let (Some(from), Some(to)) = (toplevel.parent(), root.parent()) else { return Ok(()) };
     for neighbour in std::fs::read_dir(from)?.take(MAX_NEIGHBOURS) {
         let neighbour = neighbour?;
         let name = neighbour.file_name();
-        if to.join(&name).symlink_metadata().is_err()
+        if neighbour.path().is_dir()
+            && to.join(&name).symlink_metadata().is_err()
             && !name.to_string_lossy().starts_with(temporary::VERIFY)
         {
             symlink(neighbour.path(), to.join(&name))?;
