@@ -105,7 +105,8 @@ fn a_baseline_is_run_once_for_a_tree() {
         UNIT.trial(testkit::ModelServer::sequence(turns().into_iter().chain(turns()))).with_marks();
     let log = trial.marks().join("baselines");
     let command = format!("case \"$PWD\" in */rawko-verify-*) echo run >> '{}';; esac", log.display());
-    trial = trial.user_config("/verify", json!([command]));
+    // In the sandbox a copy writes nothing outside itself.
+    trial = trial.user_config("/verify", json!([command])).user_config("/permissions/sandbox", json!("off"));
     let ended = trial.run("Do it.");
     ended.trial.git(&["checkout", "-q", "app.py"]);
     let (code, out, err) = ended.trial.ask(&["run", "--output", "stream-json", "Do it again."]);
