@@ -89,6 +89,21 @@ const NOT_STREAMS: [libc::c_int; 5] =
 const SENDS: [(libc::c_long, u8); 3] =
     [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
 
+/// Shared memory, semaphores and queues of System V. Where there are namespaces, the command has its own.
+const SYSTEM_V: [libc::c_long; 11] = [
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_semctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmget,
+];
+
 /// Applies the filter to this process and all below it.
 pub(super) fn apply(sockets: Sockets) -> Result<(), Box<dyn std::error::Error>> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
@@ -167,6 +182,12 @@ fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
     let datagram = u64::from(libc::SOCK_DGRAM.cast_unsigned());
     let datagram = Condition::new(1, Length::Dword, Is::MaskedEq(0xf), datagram)?;
     rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![datagram])?]);
+    // The limits of another process: without namespaces, also of those outside.
+    let another = Condition::new(0, Length::Dword, Is::Ne, 0)?;
+    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![another])?]);
+    if sockets != Sockets::Internet {
+        rules.extend(SYSTEM_V.iter().map(|call| (*call, Vec::new())));
+    }
     // Typing into a terminal.
     let equals = |value: u64| SeccompRule::new(vec![Condition::new(1, Length::Dword, Is::Eq, value)?]);
     rules.insert(libc::SYS_ioctl, vec![equals(libc::TIOCSTI)?, equals(libc::TIOCLINUX)?]);

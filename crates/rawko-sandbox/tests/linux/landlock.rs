@@ -8,12 +8,13 @@ use rawko_sandbox::{END_NOW, Network, Report, Step, Wall, landlock_version};
 
 use super::trial::Trial;
 
-pub(super) const TESTS: [(&str, fn()); 7] = [
+pub(super) const TESTS: [(&str, fn()); 8] = [
     ("landlock_holds_files", files_are_held),
     ("landlock_grants_around_what_is_hidden", what_is_shown_is_granted_around_what_is_hidden),
     ("landlock_gives_a_home_of_its_own", the_home_is_the_commands_own),
     ("landlock_holds_the_network", the_network_is_held),
     ("landlock_holds_signals_and_keys", processes_outside_are_out_of_reach),
+    ("landlock_leaves_limits_and_queues_alone", limits_and_queues_outside_stay),
     ("a_subreaper_ends_what_is_left", what_is_left_is_ended),
     ("a_subreaper_ends_with_its_parent", all_ends_with_the_parent),
 ];
@@ -22,6 +23,23 @@ fn trial() -> Trial {
     let mut trial = Trial::new();
     trial.plan.wall = Wall::Landlock;
     trial
+}
+
+fn limits_and_queues_outside_stay() {
+    let mut bystander = Command::new("sleep").arg("300").spawn().unwrap();
+    let limits = || fs::read_to_string(format!("/proc/{}/limits", bystander.id())).unwrap();
+    let before = limits();
+    let script = format!(
+        "prlimit --pid {} --nofile=3:3; prlimit --pid $PPID --nofile=0:0; ulimit -n 100; ulimit -n; \
+         python3 -S -c 'import ctypes; print(\"queue\", ctypes.CDLL(None).msgget(0x7261776c, 0o1666))'; echo here",
+        bystander.id()
+    );
+    let ended = trial().run(&script);
+    let after = limits();
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    assert_eq!(before, after);
+    ended.says("\n100\n").says("queue -1").says("here");
 }
 
 fn files_are_held() {

@@ -79,7 +79,7 @@ const CACHES: [&str; 28] = [
     "go",
 ];
 /// Files in caches that hold secrets.
-const SECRETS: [&str; 8] = [
+const SECRETS: [&str; 10] = [
     ".cargo/credentials",
     ".cargo/credentials.toml",
     ".config/git/credentials",
@@ -88,7 +88,11 @@ const SECRETS: [&str; 8] = [
     ".m2/settings-security.xml",
     ".m2/settings.xml",
     ".bundle/config",
+    ".ivy2/.credentials",
+    ".local/share/uv/credentials",
 ];
+/// The same in a folder that a variable names.
+const SECRETS_OF_VARIABLES: [&str; 3] = [".credentials", "credentials", "credentials.toml"];
 /// Variables that name a toolchain.
 const TOOLCHAIN_VARIABLES: [&str; 11] = [
     "CONDA_PREFIX",
@@ -190,6 +194,9 @@ impl Places {
         };
         let mut hidden = existing(&HIDDEN);
         hidden.extend(of_home(&SECRETS).into_iter().filter_map(real));
+        let named = of_variables(&TOOLCHAIN_VARIABLES).into_iter().chain(of_variables(&CACHE_VARIABLES));
+        let in_named = named.flat_map(|folder| SECRETS_OF_VARIABLES.map(|name| folder.join(name)));
+        hidden.extend(in_named.filter_map(real));
         hidden.extend(host_keys());
         // Whose folder holds everything is no toolchain.
         let is_whole = |path: &PathBuf| {
