@@ -154,10 +154,6 @@ impl From<rawko::Error> for Failure {
     }
 }
 
-/// What to do where the sessions' folder is not to be read or written.
-pub(crate) const CHECK_ACCESS: &str =
-    "check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both";
-
 /// Adds the hint of a journal error.
 fn of_journal(error: &JournalError, message: String) -> Failure {
     let failure = match error {

@@ -1,10 +1,10 @@
 //! What `diff` and `rewind` have in common: the kept trees of a session, what they are called, and what goes wrong.
 
 use rawko::checkpoint::{CheckpointError, Checkpoints};
-use rawko::journal::{Journal, SessionStore, read};
+use rawko::journal::{CHECK_ACCESS, Journal, SessionStore, read};
 
 use crate::exit::Exit;
-use crate::failure::{CHECK_ACCESS, Failure};
+use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::workspace::Workspace;
 

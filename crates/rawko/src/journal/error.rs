@@ -117,17 +117,17 @@ pub enum JournalError {
     },
 }
 
+/// What to do where the sessions' folder cannot be read or written, for people.
+pub const CHECK_ACCESS: &str =
+    "check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both";
+
 impl JournalError {
     /// What to try, for people; every command in it is whole.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let lost = "nothing in it can be recovered; to remove it: rawko sessions rm";
         let (path, hint, option) = match self {
-            Self::Io { .. } => {
-                let hint =
-                    "check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both";
-                return Some(hint.to_owned());
-            }
+            Self::Io { .. } => return Some(CHECK_ACCESS.to_owned()),
             Self::NotFound { .. } => return Some("to see which there are: rawko sessions list".to_owned()),
             Self::Ambiguous { .. } => return Some("give more of the id".to_owned()),
             Self::Newer { .. } => return Some("install a newer rawko".to_owned()),

@@ -36,7 +36,7 @@ mod store;
 mod tasks;
 mod writer;
 
-pub use error::JournalError;
+pub use error::{CHECK_ACCESS, JournalError};
 pub use export::{Transcript, TranscriptEntry, TranscriptEvent};
 pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
 pub(crate) use fold::{begins_execution, compare};
