@@ -72,11 +72,13 @@ pub enum Edition {
     /// What a cut off execution changed is read from the tree; a fork's times and iterations are its own. The Bash filter
     /// knows more programs that start others, and is a guide where the sandbox is the wall.
     Fourth,
+    /// A person may be asked for what was denied.
+    Fifth,
 }
 
 impl Edition {
     /// The edition of new runs.
-    pub const NEWEST: Self = Self::Fourth;
+    pub const NEWEST: Self = Self::Fifth;
 
     /// Whether it is the first, which journals do not name.
     // serde requires this signature.

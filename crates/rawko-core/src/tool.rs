@@ -60,11 +60,35 @@ pub struct ToolOutcome {
     /// The background jobs that the call started, or whose end it reports, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Box<JobChanges>>,
+    /// What the call needed and was refused, where the user could grant it. Nothing that is denied outright.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refusal>,
     /// Pictures that belong to the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Wall time the call took, in milliseconds.
     pub duration_ms: u64,
+}
+
+/// What a call needed and its permissions do not grant (`docs/spec/tools-and-permissions.md`).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Refusal {
+    /// To reach a host: `permissions.net`.
+    Host {
+        /// Its name or address, without a port.
+        host: String,
+    },
+    /// To read a path: `permissions.read`.
+    Read {
+        /// The path, absolute.
+        path: String,
+    },
+    /// To write a path: `permissions.write`.
+    Write {
+        /// The path, absolute.
+        path: String,
+    },
 }
 
 /// What a call changed about the background jobs of its agent. The end of a job that no call reports is unknown to it.
@@ -109,6 +133,7 @@ impl ToolOutcome {
             files_modified: self.files_modified.clone(),
             files_seen: self.files_seen.clone(),
             jobs: self.jobs.clone(),
+            refused: self.refused.clone(),
             images: images
                 .map(|image| Image { media_type: image.media_type.clone(), data: String::new() })
                 .collect(),

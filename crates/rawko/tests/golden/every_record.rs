@@ -17,7 +17,7 @@ use rawko_core::session::{
     KeptMemory, LimitKind, Lost, LostJob, LostWork, Note, Outcome, Override, Stamped, Status, TimerPurpose,
 };
 use rawko_core::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
-use rawko_core::tool::{JobChanges, SeenFile, ToolAccess, ToolOutcome};
+use rawko_core::tool::{JobChanges, Refusal, SeenFile, ToolAccess, ToolOutcome};
 use rawko_core::usage::Usage;
 use rawko_core::{ErrorCode, ErrorInfo, FailedWork, Timestamp};
 use serde_json::json;
@@ -493,6 +493,11 @@ fn outcome() -> ToolOutcome {
         files_modified: vec!["a.txt".into()],
         files_seen: vec![SeenFile { path: "a.txt".into(), digest: "ab".repeat(32) }],
         jobs: Some(Box::new(JobChanges { started: Some(3), ended: vec![1, 2] })),
+        refused: vec![
+            Refusal::Host { host: "example.com".into() },
+            Refusal::Read { path: "/a".into() },
+            Refusal::Write { path: "/b".into() },
+        ],
         images: vec![image()],
         duration_ms: 77,
     }

@@ -44,9 +44,7 @@ impl Execution {
         if let Some(command) = command.and_then(Value::as_str) {
             match self.edition {
                 Edition::First => self.record_in_first_edition(command, outcome),
-                Edition::Second | Edition::Third | Edition::Fourth => {
-                    self.record_command(command, call, outcome);
-                }
+                _ => self.record_command(command, call, outcome),
             }
         }
     }

@@ -12,11 +12,17 @@ use super::options::{Options, RefusedOptions};
 use crate::setup::Edition;
 
 static OLDER: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::Third));
+static FOURTH: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::Fourth));
 static NEWEST: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::NEWEST));
 
 /// All tables, as they are in an edition. `None`, where they cannot be read, must refuse everything; a test reads them.
 pub(super) fn tables(edition: Edition) -> Option<&'static FilterTables> {
-    if edition < Edition::Fourth { OLDER.as_ref() } else { NEWEST.as_ref() }
+    let tables = match edition {
+        Edition::First | Edition::Second | Edition::Third => &OLDER,
+        Edition::Fourth => &FOURTH,
+        Edition::Fifth => &NEWEST,
+    };
+    tables.as_ref()
 }
 
 /// All tables.
