@@ -28,7 +28,7 @@ impl Workspace {
         match builder.clone().build() {
             Err(error @ rawko::Error::Untrusted { .. }) => {
                 let is_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
-                if !is_asked || !self.is_trusted_now(&builder)? {
+                if !is_asked || !self.is_trusted_now()? {
                     return Err(error.into());
                 }
                 Ok(builder.build()?)
@@ -37,10 +37,11 @@ impl Workspace {
         }
     }
 
-    /// Asks, and stores a yes.
-    fn is_trusted_now(&self, builder: &RawkoBuilder) -> Result<bool, Failure> {
+    /// Asks, and stores a yes. What is shown is all that the trust is for: the options of this command may override some
+    /// of it, and the next command may not.
+    fn is_trusted_now(&self) -> Result<bool, Failure> {
         let store = trust::store(self)?;
-        let seen = builder.clone().trusted(true).build()?;
+        let seen = self.builder().trusted(true).build()?;
         let loaded = seen.config();
         let Some(digest) = &loaded.project_digest else { return Ok(false) };
         let folder = seen.project();

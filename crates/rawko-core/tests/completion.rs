@@ -320,7 +320,7 @@ fn a_run_that_fails_says_what_failed_and_how_often_it_was_tried() {
     assert_eq!(outcome.status, Status::Failed);
     assert_eq!(
         outcome.summary,
-        "Failed after 3 failure(s) in a row: Command failed with exit code 2\nno rule to make target. \
+        "Failed after 3 failures in a row: Command failed with exit code 2\nno rule to make target. \
          developer was tried 3 times in a row. Last report: failure it was"
     );
     assert_eq!(outcome.error.unwrap().attempts(), Some(3));

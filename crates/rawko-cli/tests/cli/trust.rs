@@ -64,6 +64,14 @@ fn somebody_at_a_terminal_is_asked_once() {
         assert!(shown.contains(question) && shown.contains("would replay the script script.yaml"), "{shown}");
     }
     assert!(!place.project().join(".rawko/sessions").exists(), "nothing was begun");
+    // Trust outlasts the options of this command.
+    let config = std::fs::read_to_string(place.project().join(".rawko/config.yaml")).unwrap();
+    place.write(".rawko/config.yaml", &format!("{config}verify: [make check]\n"));
+    for options in [&["do it"][..], &["--no-verify", "do it"]] {
+        let (_, shown) = at_a_terminal(&place, options, "n\n");
+        assert!(shown.contains("make check"), "{shown}");
+    }
+    place.write(".rawko/config.yaml", &config);
     let (code, shown) = at_a_terminal(&place, &["do it"], "show\ny\n");
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("--- .rawko/config.yaml\nprovider:\n  default: s\n"), "{shown}");

@@ -294,7 +294,14 @@ impl Ledger {
             (Status::Failed, _, Some(error)) => {
                 let times = context.consecutive_failures;
                 let what = self.sentence(&error.message);
-                format!("Failed after {times} failure(s) in a row: {what}{}", self.tried())
+                let failed = match times {
+                    _ if self.setup.edition < Edition::Fifth => {
+                        format!("Failed after {times} failure(s) in a row")
+                    }
+                    1 => "Failed".to_owned(),
+                    times => format!("Failed after {times} failures in a row"),
+                };
+                format!("{failed}: {what}{}", self.tried())
             }
             // A journal of an older version does not say what failed.
             (Status::Failed, _, None) => "Failed.".to_owned(),
