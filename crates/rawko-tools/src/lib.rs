@@ -42,7 +42,7 @@ pub use process::{
 };
 pub use rawko_sandbox::run_helper_if_asked;
 pub use registry::{RegistryError, ToolRegistry};
-pub use regular::{open_regular, read_regular, text_of};
+pub use regular::{open_regular, open_regular_below, read_regular, text_of};
 pub use runner::CommandRunner;
 pub use tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 pub use tracker::{Digest, FileTracker};

@@ -3,17 +3,43 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+
+/// Neither a FIFO nor a terminal is waited for.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Opens the regular file at `path`, through links.
 ///
 /// # Errors
 /// If it cannot be opened, or something else is there: that is never waited for.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = openat(CWD, path, flags, Mode::empty())?;
+    only_regular(openat(CWD, path, READ, Mode::empty())?)
+}
+
+/// Opens the regular file at `inside`, a path below `root`, if there is no link on the way: whoever can make links in `root`
+/// must not choose what is read.
+///
+/// # Errors
+/// If it cannot be opened, lies outside of `root` or behind a link, or is no regular file.
+pub fn open_regular_below(root: &Path, inside: &Path) -> io::Result<File> {
+    let outside = || io::Error::new(io::ErrorKind::InvalidInput, "the path leads out");
+    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut folder = openat(CWD, root, directory, Mode::empty())?;
+    let mut parts = inside.components().peekable();
+    while let Some(part) = parts.next() {
+        let Component::Normal(name) = part else { return Err(outside()) };
+        if parts.peek().is_none() {
+            return only_regular(openat(folder, name, READ | OFlags::NOFOLLOW, Mode::empty())?);
+        }
+        folder = openat(folder, name, directory | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    Err(outside())
+}
+
+fn only_regular(file: OwnedFd) -> io::Result<File> {
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
@@ -55,5 +81,25 @@ mod tests {
             assert_eq!(error.to_string(), "it is not a regular file", "{name}");
         }
         assert_eq!(read_regular(&path("none"), 4).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn nothing_behind_a_link_is_read_below_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("root/a")).unwrap();
+        std::fs::write(path("root/a/file"), "content").unwrap();
+        std::fs::write(path("secret"), "secret").unwrap();
+        for (link, target) in
+            [("root/link", "../secret"), ("root/a/link", "file"), ("root/b", "a"), ("top", "root")]
+        {
+            std::os::unix::fs::symlink(target, path(link)).unwrap();
+        }
+        let opens = |root: &str, inside: &str| open_regular_below(&path(root), Path::new(inside)).is_ok();
+        assert!(opens("root", "a/file") && opens("top", "a/file"));
+        for inside in ["link", "a/link", "b/file", "a", "../secret", "a/../a/file", "/etc/passwd", "", "none"]
+        {
+            assert!(!opens("root", inside), "{inside}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! dies. No policy applies: the commands come from a configuration that the user trusts.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -68,11 +68,18 @@ impl CommandRunner {
         let root = root.into();
         let mut inner = self.clone();
         if let Ok(Some(confined)) = &mut inner.confined {
-            confined.also.push(std::mem::replace(&mut confined.root, root.clone()));
-            confined.permissions = Arc::new(Permissions {
-                write: Some(vec![".".to_owned()]),
-                ..(*confined.permissions).clone()
-            });
+            let original = std::mem::replace(&mut confined.root, root.clone());
+            let mut permissions = (*confined.permissions).clone();
+            permissions.write = Some(vec![".".to_owned()]);
+            // What is denied in the original by its whole path is denied in the copy.
+            let deny = permissions.deny.get_or_insert_default();
+            let copied = |entry: &String| {
+                let inside = Path::new(entry).strip_prefix(&original).ok()?;
+                Some(root.join(inside).to_string_lossy().into_owned())
+            };
+            deny.extend(deny.iter().filter_map(copied).collect::<Vec<_>>());
+            confined.permissions = Arc::new(permissions);
+            confined.also.push(original);
         }
         Self { root, ..inner }
     }

@@ -74,12 +74,12 @@ impl Replica {
             if is_left_out(name) || avoided.iter().any(|path| holds(&path)) {
                 continue;
             }
-            let (from, to) = (original.join(path), project.join(path));
+            let to = project.join(path);
             if let Some(parent) = to.parent() {
                 std::fs::create_dir_all(parent).map_err(wrong(parent))?;
             }
             if to.symlink_metadata().is_err() {
-                take_over(&from, &to).map_err(wrong(&to))?;
+                take_over(original, Path::new(path), &to).map_err(wrong(&to))?;
             }
         }
         let target = with_target.then(|| original.join(TARGET)).filter(|target| target.is_dir());
@@ -169,41 +169,80 @@ fn beside(toplevel: &Path, root: &Path) -> std::io::Result<()> {
 }
 
 /// Brings in something that git ignores. Commands may write to files, so these are copied; folders are large.
-fn take_over(from: &Path, to: &Path) -> std::io::Result<()> {
+fn take_over(root: &Path, inside: &Path, to: &Path) -> std::io::Result<()> {
+    let from = root.join(inside);
     match from.symlink_metadata() {
-        Ok(found) if found.is_file() && found.len() <= MAX_COPIED => std::fs::copy(from, to).map(drop),
+        Ok(found) if found.is_file() && found.len() <= MAX_COPIED => copy_file(root, inside, to),
         _ => symlink(from, to),
     }
+}
+
+/// Copies a file below `root`, and nothing that a link leads to: agents make links, and may not read all that rawko can.
+fn copy_file(root: &Path, inside: &Path, to: &Path) -> std::io::Result<()> {
+    let mut from = rawko_tools::open_regular_below(root, inside)?;
+    let mode = from.metadata()?.permissions();
+    std::io::copy(&mut from, &mut std::fs::File::create(to)?)?;
+    std::fs::set_permissions(to, mode)
 }
 
 /// Makes a repository at `to` that borrows its objects. Nothing of its configuration is taken over: it could name programs.
 fn repository(from: &GitFolders, to: &Path) -> std::io::Result<()> {
     let GitFolders { own, common } = from;
     std::fs::create_dir_all(to.join("objects/info"))?;
-    copy_files(&common.join("refs"), &to.join("refs"))?;
-    for found in ["packed-refs", "shallow"]
-        .map(|name| common.join(name))
-        .into_iter()
-        .chain(["HEAD", "index"].map(|name| own.join(name)))
-    {
-        if let Some(name) = found.file_name().filter(|_| found.is_file()) {
-            std::fs::copy(&found, to.join(name))?;
+    copy_files(common, Path::new("refs"), to)?;
+    for (folder, name) in [(common, "packed-refs"), (common, "shallow"), (own, "HEAD"), (own, "index")] {
+        if folder.join(name).symlink_metadata().is_ok_and(|found| found.is_file()) {
+            copy_file(folder, Path::new(name), &to.join(name))?;
         }
     }
     std::fs::write(to.join("objects/info/alternates"), format!("{}\n", common.join("objects").display()))?;
     std::fs::write(to.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
 }
 
-fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
+/// Copies the files of the folder `inside` of `root` to the same place in `to`.
+fn copy_files(root: &Path, inside: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to.join(inside))?;
+    for entry in std::fs::read_dir(root.join(inside))? {
         let entry = entry?;
-        let kind = entry.file_type()?;
+        let (kind, inside) = (entry.file_type()?, inside.join(entry.file_name()));
         if kind.is_dir() {
-            copy_files(&entry.path(), &to.join(entry.file_name()))?;
+            copy_files(root, &inside, to)?;
         } else if kind.is_file() {
-            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+            copy_file(root, &inside, &to.join(&inside))?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_links_in_a_repository_lead_to_is_not_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("git/refs/heads")).unwrap();
+        std::fs::write(path("git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::write(path("git/refs/heads/main"), "0\n").unwrap();
+        std::fs::write(path("key"), "secret").unwrap();
+        for link in ["git/shallow", "git/packed-refs", "git/index", "git/refs/heads/other", "ignored"] {
+            symlink(path("key"), path(link)).unwrap();
+        }
+        let folders = GitFolders { own: path("git"), common: path("git") };
+        repository(&folders, &path("copy")).unwrap();
+        assert_eq!(std::fs::read_to_string(path("copy/refs/heads/main")).unwrap(), "0\n");
+        assert!(path("copy/HEAD").is_file());
+        for link in ["shallow", "packed-refs", "index", "refs/heads/other"] {
+            assert!(path("copy").join(link).symlink_metadata().is_err(), "{link}");
+        }
+        std::fs::create_dir(path("folder")).unwrap();
+        std::fs::remove_dir_all(path("git/refs")).unwrap();
+        symlink(path("folder"), path("git/refs")).unwrap();
+        std::fs::write(path("folder/key"), "secret").unwrap();
+        assert!(repository(&folders, &path("again")).is_err());
+        assert!(!path("again/refs/key").exists());
+        take_over(dir.path(), Path::new("ignored"), &path("taken")).unwrap();
+        assert!(path("taken").is_symlink());
+    }
 }
