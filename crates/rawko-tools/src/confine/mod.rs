@@ -4,6 +4,7 @@
 //! this project look like. `rawko-sandbox` makes it true.
 
 mod git;
+mod git_settings;
 mod machine;
 mod places;
 mod private;
@@ -46,6 +47,8 @@ struct RunSandbox {
     offer: Offer,
     places: Places,
     private: PrivateFolders,
+    /// The user's settings of git, as commands get them.
+    git_settings: Option<String>,
     survey: Mutex<Option<Arc<Survey>>>,
     /// The project's repository, as it was before the first command.
     repository: Option<Repository>,
@@ -112,12 +115,15 @@ impl Sandbox {
         let offer = machine::try_out(helper, &private)?;
         let places = Places::new(variable);
         let repository = std::fs::canonicalize(root).ok().and_then(|root| git::repository_of(&root));
+        let home = places.home.as_deref();
+        let git_settings = home.and_then(|home| git_settings::reduced(home, root));
         let helper = helper.to_owned();
         Ok(Self(Arc::new(RunSandbox {
             helper,
             offer,
             places,
             private,
+            git_settings,
             survey: Mutex::default(),
             repository,
             networks: Mutex::default(),
@@ -273,6 +279,8 @@ impl Confined {
         let who =
             if wall == Wall::Landlock { format!("{} without mounts", self.who) } else { self.who.clone() };
         let own = if self.lasts { run.private.of(&who)? } else { run.private.once()? };
+        // A command that puts a folder in their place has none.
+        let _ = git_settings::put(run.git_settings.as_deref(), &own.home, &own.git_settings);
         let (denied, has_patterns) = access.denied_places();
         // Their other names have to be looked for.
         let has_links = denied.iter().any(|path| view::file_with_links(path).is_some());
