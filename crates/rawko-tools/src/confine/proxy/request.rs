@@ -74,10 +74,10 @@ impl Request {
                     continue;
                 }
                 "content-length" if length.is_none() && is_digits(value) => {
-                    length = Some(value.parse().ok()?)
+                    length = Some(value.parse().ok()?);
                 }
                 "transfer-encoding" if !is_chunked && value.eq_ignore_ascii_case("chunked") => {
-                    is_chunked = true
+                    is_chunked = true;
                 }
                 "content-length" | "transfer-encoding" => return None,
                 _ => {}
