@@ -1,5 +1,6 @@
 //! What one command may see, change and reach.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -103,9 +104,11 @@ pub enum Step {
 pub enum Network {
     /// A loopback interface of its own. With Landlock alone: nothing.
     Own,
-    /// The same, and a port there at which the parent listens, if the namespaces are new. The port is in the variables
-    /// that name a proxy. With Landlock alone: this port of the machine, where the parent listens already.
+    /// The same, and a port at which the parent listens, at every address of that loopback. The variables that name a
+    /// proxy hold the address and the port. With Landlock alone: this port of the machine, where the parent listens already.
     Proxy {
+        /// The address. Commands that share a network can be told apart by it.
+        address: Ipv4Addr,
         /// The port.
         port: u16,
     },

@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rawko_core::text::keep_ends;
+use rawko_core::tool::Refusal;
 
 use crate::process::{CommandLine, HeadAndTail, KillHandle, Running};
+use crate::refusals::{Refusals, RefusedHosts};
 
 /// The most jobs at the same time in one run.
 const MAX_JOBS: usize = 8;
@@ -40,6 +42,8 @@ struct Job {
     agent: String,
     handle: KillHandle,
     news: Arc<Mutex<JobNews>>,
+    /// What the sandbox refuses to it.
+    refusals: Refusals,
 }
 
 /// What has not been reported to the job's agent yet.
@@ -57,6 +61,8 @@ pub(crate) struct JobReport {
     pub(crate) text: String,
     /// The jobs whose end it reports.
     pub(crate) ended: Vec<u32>,
+    /// What they were refused.
+    pub(crate) refused: Vec<Refusal>,
 }
 
 /// Why a job was not started, or not ended.
@@ -95,7 +101,7 @@ impl Jobs {
         let handle = KillHandle::default();
         let running = handle.start(line)?;
         let news = Arc::new(Mutex::new(JobNews { output: HeadAndTail::new(MAX_KEPT), end: None }));
-        let reported = Arc::clone(&news);
+        let (reported, refusals) = (Arc::clone(&news), running.refusals());
         // A thread of its own, because a job may outlive the runtime that its agent's call ran in. If no thread can be
         // started, dropping the closure drops the command, which kills it.
         std::thread::Builder::new()
@@ -103,7 +109,7 @@ impl Jobs {
             .spawn(move || follow(running, &reported))?;
         table.last += 1;
         let job = table.last;
-        table.jobs.insert(job, Job { agent, handle, news });
+        table.jobs.insert(job, Job { agent, handle, news, refusals });
         Ok(job)
     }
 
@@ -135,11 +141,12 @@ impl Jobs {
     pub(crate) fn report(&self, agent: &str) -> JobReport {
         let mut table = lock(&self.0);
         let own = table.jobs.iter().filter(|(_, job)| job.agent == agent);
-        let reported: Vec<(u32, JobNews)> =
-            own.map(|(number, job)| (*number, lock(&job.news).take())).collect();
-        let talkative = reported.iter().filter(|(_, news)| !news.output.is_empty()).count();
-        let (mut report, mut ended) = (String::new(), Vec::new());
-        for (number, news) in reported {
+        // The news first: what is refused until a job ends is refused before its end is known.
+        let reported: Vec<(u32, JobNews, RefusedHosts)> =
+            own.map(|(number, job)| (*number, lock(&job.news).take(), job.refusals.take())).collect();
+        let talkative = reported.iter().filter(|(_, news, _)| !news.output.is_empty()).count();
+        let (mut report, mut ended, mut refused) = (String::new(), Vec::new(), Vec::new());
+        for (number, news, hosts) in reported {
             let state = match &news.end {
                 Some(end) => end.as_str(),
                 None if news.output.is_empty() => "running, no new output",
@@ -151,12 +158,17 @@ impl Jobs {
                 let _ =
                     writeln!(report, "{}", keep_ends(news.output.text().trim_end(), MAX_REPORT / talkative));
             }
+            let denials = hosts.text();
+            if !denials.is_empty() {
+                let _ = writeln!(report, "{denials}");
+            }
+            refused.extend(hosts.refusals());
             if news.end.is_some() {
                 table.jobs.remove(&number);
                 ended.push(number);
             }
         }
-        JobReport { text: report, ended }
+        JobReport { text: report, ended, refused }
     }
 
     /// The next job gets a higher number than `last`.

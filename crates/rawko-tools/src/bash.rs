@@ -19,6 +19,7 @@ use crate::process::{
     Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
     is_recorded,
 };
+use crate::refusals::record;
 use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -113,19 +114,21 @@ impl Tool for Bash {
             }
             let mut outcome = if input.run_in_background == Some(true) {
                 // Reports on other jobs come first: they are older.
-                let JobReport { text, ended } = self.jobs.report(&context.agent);
+                let JobReport { text, ended, refused } = self.jobs.report(&context.agent);
                 let mut outcome = self.start(line, context).await;
                 outcome.content.insert_str(0, &text);
                 note_ended(&mut outcome, ended);
+                record(&mut outcome, refused);
                 return outcome;
             } else {
                 wait_for(line, context).await
             };
-            let JobReport { text, ended } = self.jobs.report(&context.agent);
+            let JobReport { text, ended, refused } = self.jobs.report(&context.agent);
             if !text.is_empty() {
                 let _ = write!(outcome.content, "\n\n{}", text.trim_end());
             }
             note_ended(&mut outcome, ended);
+            record(&mut outcome, refused);
             outcome
         })
     }
@@ -290,11 +293,13 @@ fn outcome(finished: Finished, output: &HeadAndTail, timeout: Option<Duration>) 
         let _ = write!(text, "\n[{count} background process(es) of the command were ended with it]");
     }
     let error_code = finished.cause.error_code();
-    ToolOutcome {
+    let mut outcome = ToolOutcome {
         pipe_status: finished.pipe_status,
         exit_code: finished.cause.exit_code(),
         is_error: error_code.is_some(),
         error_code,
         ..ToolOutcome::ok(text)
-    }
+    };
+    finished.refusals.take().add_to(&mut outcome);
+    outcome
 }

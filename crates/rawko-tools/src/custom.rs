@@ -126,7 +126,11 @@ fn call(name: &str, line: &CommandLine, handle: &KillHandle, watch: &dyn Fn(&str
         })
     });
     match finished {
-        Ok(finished) => output.outcome(name, finished, line.timeout.unwrap_or_default()),
+        Ok(finished) => {
+            let mut outcome = output.outcome(name, &finished, line.timeout.unwrap_or_default());
+            finished.refusals.take().add_to(&mut outcome);
+            outcome
+        }
         Err(error) => {
             let why =
                 format!("{name}: its program could not be run in `{}`: {error}.", line.directory.display());
@@ -162,7 +166,7 @@ impl Output {
         }
     }
 
-    fn outcome(&self, name: &str, finished: Finished, timeout: Duration) -> ToolOutcome {
+    fn outcome(&self, name: &str, finished: &Finished, timeout: Duration) -> ToolOutcome {
         let failed = finished.cause.error_code();
         let answer = match CommandAnswer::read(self.whole.as_deref()) {
             Ok(answer) => answer,
@@ -323,7 +327,7 @@ mod tests {
             let mut output = Output::default();
             output.push(&bytes);
             let cause = Cause::Exited { code: Some(0), signal: None };
-            let outcome = output.outcome("T", Finished { cause, leftovers: 0, pipe_status: Vec::new() }, DEFAULT_TIMEOUT);
+            let outcome = output.outcome("T", &Finished { cause, leftovers: 0, pipe_status: Vec::new(), refusals: crate::refusals::Refusals::default() }, DEFAULT_TIMEOUT);
             prop_assert!(!outcome.content.is_empty());
         }
 

@@ -21,6 +21,7 @@ mod nearest;
 mod picture;
 mod process;
 mod read;
+mod refusals;
 mod registry;
 mod regular;
 mod runner;

@@ -198,16 +198,25 @@ fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String, Op
             whole.push(bytes);
         })
     });
-    let cause = match finished {
-        Ok(finished) => finished.cause,
+    let (cause, refused) = match finished {
+        Ok(finished) => (finished.cause, finished.refusals.take().text()),
         Err(error) => {
             let place = line.directory.display();
             return (None, format!("[the shell could not be run in `{place}`: {error}]"), None);
         }
     };
     let mut text = output.text();
+    let add = |text: &mut String, note: &str| {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(note);
+    };
     let note = match cause {
         Cause::Exited { code: Some(_), .. } => {
+            if !refused.is_empty() {
+                add(&mut text, &refused);
+            }
             return (cause.exit_code(), text, parse_test_counts(&whole.text()));
         }
         Cause::Exited { code: None, .. } | Cause::Cancelled => format!("[{}]", cause.text()),
@@ -216,9 +225,9 @@ fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String, Op
             line.timeout.unwrap_or_default().as_secs_f64()
         ),
     };
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
+    add(&mut text, &note);
+    if !refused.is_empty() {
+        add(&mut text, &refused);
     }
-    text.push_str(&note);
     (None, text, None)
 }

@@ -72,8 +72,8 @@ pub(super) fn command_of(plan: &Plan, command: &[OsString]) -> StepResult<Comman
     if !plan.input.is_empty() {
         command.stdin(Stdio::from(during("passing the input", memory_file(&plan.input))?));
     }
-    if let Network::Proxy { port } = plan.network {
-        let proxy = format!("http://127.0.0.1:{port}");
+    if let Network::Proxy { address, port } = plan.network {
+        let proxy = format!("http://{address}:{port}");
         for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
             command.env(name, &proxy);
         }

@@ -12,8 +12,9 @@ pub(super) fn set_up(network: Network) -> StepResult<Option<TcpListener>> {
         during("bringing the loopback interface up", sys::loopback_up())?;
     }
     match network {
-        Network::Proxy { port } => {
-            during("listening for the proxy", TcpListener::bind((Ipv4Addr::LOCALHOST, port))).map(Some)
+        // Nothing but this namespace reaches its addresses.
+        Network::Proxy { port, .. } => {
+            during("listening for the proxy", TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))).map(Some)
         }
         Network::Own | Network::Shared => Ok(None),
     }

@@ -133,7 +133,7 @@ fn restrict_all(plan: &Plan) -> RuleResult {
         .collect();
     let rules = ruleset()?.handle_access(AccessNet::from_all(NEWEST))?;
     let mut rules = rules.scope(Scope::AbstractUnixSocket | Scope::Signal)?.create()?;
-    if let Network::Proxy { port } = plan.network {
+    if let Network::Proxy { port, .. } = plan.network {
         rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
     let rules = grant(rules, &visible::readable(plan.steps()), AccessFs::from_read(NEWEST))?;

@@ -104,11 +104,35 @@ const SYSTEM_V: [libc::c_long; 11] = [
     libc::SYS_shmget,
 ];
 
+/// The bits of a file's mode that give whoever runs it the rights of its owner or its group: outside the sandbox, where
+/// the file stays, those are the user's.
+const SET_ID: [libc::mode_t; 2] = [libc::S_ISUID, libc::S_ISGID];
+/// Calls that set a mode, and which of their arguments it is.
+const MODES: [(libc::c_long, u8); 4] =
+    [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
+/// The same in the form that newer machines do not have.
+#[cfg(target_arch = "x86_64")]
+const OLD_MODES: [(libc::c_long, u8); 3] = [(libc::SYS_chmod, 1), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_MODES: [(libc::c_long, u8); 0] = [];
+/// Since Linux 6.6, with the same number on every machine.
+const SYS_FCHMODAT2: libc::c_long = 452;
+/// Calls that may make a file, and which of their arguments are the flags and the mode. Without these flags they make none,
+/// and the mode may be anything.
+const OPENS: &[(libc::c_long, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
+/// The bit of `O_TMPFILE` that is not that of `O_DIRECTORY`.
+const MAKES_TEMPORARY: libc::c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
+
 /// Applies the filter to this process and all below it.
 pub(super) fn apply(sockets: Sockets) -> Result<(), Box<dyn std::error::Error>> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-    // Programs learn from ENOSYS that there is no clone3, and use clone, whose arguments a filter can see.
-    let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    // Programs learn from ENOSYS that there is no clone3 and no openat2, and use clone and openat, whose arguments a filter
+    // can see.
+    let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
     let refuse = |rules, errno: libc::c_int| -> Result<BpfProgram, Box<dyn std::error::Error>> {
         let action = SeccompAction::Errno(u32::try_from(errno)?);
         Ok(SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?.try_into()?)
@@ -178,6 +202,20 @@ fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
         Sockets::None => refused.clear(),
     }
     rules.insert(libc::SYS_socket, refused);
+    let masked = |argument, bits: u32| {
+        let bits = u64::from(bits);
+        Condition::new(argument, Length::Dword, Is::MaskedEq(bits), bits)
+    };
+    for (call, mode) in MODES.into_iter().chain(OLD_MODES) {
+        let any = SET_ID.iter().map(|bit| SeccompRule::new(vec![masked(mode, *bit)?]));
+        rules.insert(call, any.collect::<Result<_, _>>()?);
+    }
+    for (call, flags, mode) in OPENS {
+        let makes = [libc::O_CREAT, MAKES_TEMPORARY];
+        let pairs = makes.iter().flat_map(|flag| SET_ID.iter().map(move |bit| (flag.cast_unsigned(), *bit)));
+        let any = pairs.map(|(flag, bit)| SeccompRule::new(vec![masked(*flags, flag)?, masked(*mode, bit)?]));
+        rules.insert(*call, any.collect::<Result<_, _>>()?);
+    }
     // From a datagram socket of a pair anything can be sent to any other by its path.
     let datagram = u64::from(libc::SOCK_DGRAM.cast_unsigned());
     let datagram = Condition::new(1, Length::Dword, Is::MaskedEq(0xf), datagram)?;

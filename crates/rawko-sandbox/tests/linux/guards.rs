@@ -6,9 +6,10 @@ use std::fs;
 
 use super::trial::{Ended, Trial};
 
-pub(super) const TESTS: [(&str, fn()); 9] = [
+pub(super) const TESTS: [(&str, fn()); 10] = [
     ("refused_system_calls_are_refused_by_the_filter", refused_system_calls_are_refused_by_the_filter),
     ("namespaces_cannot_be_made", namespaces_cannot_be_made),
+    ("no_file_lends_its_owners_rights", no_file_lends_its_owners_rights),
     ("datagram_sockets_cannot_be_paired", datagram_sockets_cannot_be_paired),
     ("nothing_is_typed_into_a_terminal", nothing_is_typed_into_a_terminal),
     ("rights_are_given_up", rights_are_given_up),
@@ -90,6 +91,58 @@ fn namespaces_cannot_be_made() {
     );
     let ended = python(&Trial::new(), &program);
     assert_eq!(ended.output.trim(), "EPERM EPERM EPERM");
+}
+
+fn no_file_lends_its_owners_rights() {
+    let trial = Trial::new();
+    let (creates, temporary) = (libc::O_CREAT | libc::O_WRONLY, libc::O_TMPFILE | libc::O_WRONLY);
+    let mut program = "from ctypes import c_char_p, addressof, create_string_buffer\n\
+                       def path(name): path.kept.append(create_string_buffer(name)); return addressof(path.kept[-1])\n\
+                       path.kept = []\n\
+                       open('file', 'w').close(); fd = os.open('file', os.O_RDONLY); os.mkdir('folder')\n"
+        .to_owned();
+    let mut expected = Vec::new();
+    let mut tries = |name: &str, call: String| {
+        for mode in ["0o4755", "0o2755", "0o6777", "0o755"] {
+            let call = call.replace("MODE", mode).replace("NEW", &format!("b'{name}{mode}'"));
+            writeln!(program, "print('{name} {mode}', call({call}))").unwrap();
+            expected.push(format!("{name} {mode} {}", if mode == "0o755" { "OK" } else { "EPERM" }));
+        }
+    };
+    tries("fchmod", format!("{}, fd, MODE", libc::SYS_fchmod));
+    tries("fchmodat", format!("{}, -100, path(b'file'), MODE", libc::SYS_fchmodat));
+    tries("fchmodat of a folder", format!("{}, -100, path(b'folder'), MODE", libc::SYS_fchmodat));
+    tries("openat", format!("{}, -100, path(NEW), {creates}, MODE", libc::SYS_openat));
+    tries("a temporary file", format!("{}, -100, path(b'.'), {temporary}, MODE", libc::SYS_openat));
+    tries("mknodat", format!("{}, -100, path(NEW), MODE | 0o100000, 0", libc::SYS_mknodat));
+    #[cfg(target_arch = "x86_64")]
+    {
+        tries("chmod", format!("{}, path(b'file'), MODE", libc::SYS_chmod));
+        tries("creat", format!("{}, path(NEW), MODE", libc::SYS_creat));
+        tries("open", format!("{}, path(NEW), {creates}, MODE", libc::SYS_open));
+        tries("mknod", format!("{}, path(NEW), MODE | 0o100000, 0", libc::SYS_mknod));
+    }
+    // Before Linux 6.6 the filter still answers first.
+    writeln!(program, "print('fchmodat2', call(452, -100, path(b'file'), 0o4755, 0))").unwrap();
+    expected.push("fchmodat2 EPERM".to_owned());
+    writeln!(program, "print('openat2', call({}, 0, 0, 0, 0))", libc::SYS_openat2).unwrap();
+    expected.push("openat2 ENOSYS".to_owned());
+    // Where no file is made, the mode means nothing.
+    writeln!(program, "print('opened', call({}, -100, path(b'file'), 0, 0o4755))", libc::SYS_openat).unwrap();
+    expected.push("opened OK".to_owned());
+    let ended = python(&trial, &program).exits(0);
+    assert_eq!(ended.output.lines().collect::<Vec<_>>(), expected);
+    let script =
+        "cp /bin/true tool; chmod u+s tool; chmod 6755 tool; install -m 4755 /bin/true installed; echo here";
+    trial.run(script).says("here");
+    let is_set = |file: &std::path::Path| {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::metadata(file).unwrap().permissions().mode() & 0o6000 != 0
+    };
+    for entry in fs::read_dir(trial.project()).unwrap() {
+        let file = entry.unwrap().path();
+        assert!(!is_set(&file), "{}", file.display());
+    }
 }
 
 fn datagram_sockets_cannot_be_paired() {

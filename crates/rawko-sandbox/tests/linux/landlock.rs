@@ -126,7 +126,7 @@ fn the_network_is_held() {
     );
     let ended = trial.run(&script);
     ended.says("here").never_says("REACHED").never_says("OPENED").never_says("SENT");
-    trial.plan.network = Network::Proxy { port: port(&way) };
+    trial.plan.network = Network::Proxy { address: std::net::Ipv4Addr::LOCALHOST, port: port(&way) };
     let ended = trial.run(&script).says("here").never_says("OPENED").never_says("SENT");
     // Before version 4, nothing holds a connection to a port, so there is none.
     let reached = format!("REACHED {}\n", port(&way));

@@ -4,6 +4,7 @@
 //! this project look like. `rawko-sandbox` makes it true.
 
 mod git;
+mod git_settings;
 mod machine;
 mod places;
 mod private;
@@ -22,12 +23,13 @@ use rawko_core::agent::Permissions;
 use rawko_sandbox::{Control, Network, Plan, Report, Shared, Wall, landlock_version};
 
 use crate::access::FileAccess;
+use crate::refusals::Refusals;
 
 use git::{Absent, Repository};
 pub use machine::{Offer, Shortage};
 use places::Places;
 use private::PrivateFolders;
-use proxy::{Hosts, Proxy};
+use proxy::{Client, Clients, Proxy};
 use survey::Survey;
 
 /// The most processes that one command may have at the same time.
@@ -45,30 +47,39 @@ struct RunSandbox {
     offer: Offer,
     places: Places,
     private: PrivateFolders,
+    /// The user's settings of git, as commands get them.
+    git_settings: Option<String>,
     survey: Mutex<Option<Arc<Survey>>>,
     /// The project's repository, as it was before the first command.
     repository: Option<Repository>,
     /// The network of each agent's commands, by its name.
     networks: Mutex<BTreeMap<String, AgentNetwork>>,
-    /// The same where there are no namespaces.
-    ways: Mutex<BTreeMap<String, WayOut>>,
-}
-
-/// The way out of an agent's commands that have no network of their own.
-#[derive(Debug)]
-struct WayOut {
-    port: u16,
-    hosts: Hosts,
-    _proxy: Proxy,
+    /// The commands of each agent that run in that network.
+    clients: Mutex<BTreeMap<String, Clients>>,
 }
 
 /// The network that the commands of one agent share.
 #[derive(Debug)]
 struct AgentNetwork {
     shared: Arc<Shared>,
-    hosts: Hosts,
     /// The way out, for as long as this lives.
     _proxy: Option<Proxy>,
+}
+
+/// The way out of one command. When it is dropped, the command has ended, and its connections end.
+#[derive(Debug)]
+pub(crate) struct WayOut {
+    network: Network,
+    client: Arc<Client>,
+    clients: Clients,
+    /// Where there are no namespaces, each command has a proxy of its own.
+    _proxy: Option<Proxy>,
+}
+
+impl Drop for WayOut {
+    fn drop(&mut self) {
+        self.clients.remove(&self.client);
+    }
 }
 
 /// Who runs a command, and what they may touch.
@@ -104,16 +115,19 @@ impl Sandbox {
         let offer = machine::try_out(helper, &private)?;
         let places = Places::new(variable);
         let repository = std::fs::canonicalize(root).ok().and_then(|root| git::repository_of(&root));
+        let home = places.home.as_deref();
+        let git_settings = home.and_then(|home| git_settings::reduced(home, root));
         let helper = helper.to_owned();
         Ok(Self(Arc::new(RunSandbox {
             helper,
             offer,
             places,
             private,
+            git_settings,
             survey: Mutex::default(),
             repository,
             networks: Mutex::default(),
-            ways: Mutex::default(),
+            clients: Mutex::default(),
         })))
     }
 
@@ -151,7 +165,7 @@ impl Sandbox {
     }
 
     /// Has the helper begin, in the network of the agent's earlier commands if there were some.
-    fn begin(&self, control: &mut Control, plan: &Plan, who: &str, hosts: &[String]) -> io::Result<()> {
+    fn begin(&self, control: &mut Control, plan: &Plan, who: &str, clients: &Clients) -> io::Result<()> {
         // The next process that takes the session up waits until no helper holds it.
         let keeps = Some(self.0.private.run().lock());
         if plan.wall == Wall::Landlock {
@@ -160,9 +174,6 @@ impl Sandbox {
         // Held until the first command of an agent has made its network, so that the second finds it.
         let mut networks = self.networks();
         let known = networks.get(who).map(|network| Arc::clone(&network.shared));
-        if let Some(network) = networks.get(who) {
-            hosts.clone_into(&mut network.hosts.lock().unwrap_or_else(PoisonError::into_inner));
-        }
         if let Some(shared) = known.as_deref().filter(|shared| shared.has_base_of(plan)) {
             drop(networks);
             return control.send(plan, Some(shared), keeps);
@@ -179,33 +190,33 @@ impl Sandbox {
                 network.shared = Arc::new(shared);
                 return Ok(());
             }
-            let granted: Hosts = Arc::new(Mutex::new(hosts.to_owned()));
-            let proxy = listener.map(|listener| Proxy::start(listener, Arc::clone(&granted))).transpose()?;
-            let network = AgentNetwork { shared: Arc::new(shared), hosts: granted, _proxy: proxy };
+            let proxy = listener.map(|listener| Proxy::start(listener, clients.clone())).transpose()?;
+            let network = AgentNetwork { shared: Arc::new(shared), _proxy: proxy };
             networks.insert(who.to_owned(), network);
         }
         Ok(())
     }
 
-    /// What a command of `who` may reach, and the way there. Without namespaces, the proxy listens on the machine's own
-    /// loopback, where a command reaches its port and no other.
-    fn network(&self, who: &str, hosts: &[String]) -> io::Result<Network> {
+    /// What a command of `who` may reach, and the way there. With namespaces there always is a proxy, which says what it
+    /// refuses. Without, it listens on the machine's own loopback, where a command reaches its port and no other.
+    fn way_out(&self, who: &str, hosts: &[String]) -> io::Result<WayOut> {
         if self.wall() == Wall::Namespaces {
-            return Ok(Network::Proxy { port: proxy::PORT });
+            let mut agents = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+            let clients = agents.entry(who.to_owned()).or_default().clone();
+            let client = Client::new(proxy::next_address(), hosts);
+            clients.add(Arc::clone(&client));
+            let network = Network::Proxy { address: client.address, port: proxy::PORT };
+            return Ok(WayOut { network, client, clients, _proxy: None });
         }
+        let (client, clients) = (Client::new(Ipv4Addr::LOCALHOST, hosts), Clients::default());
         if hosts.is_empty() || landlock_version() < HOLDS_PORTS {
-            return Ok(Network::Own);
+            return Ok(WayOut { network: Network::Own, client, clients, _proxy: None });
         }
-        let mut ways = self.0.ways.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(way) = ways.get(who) {
-            hosts.clone_into(&mut way.hosts.lock().unwrap_or_else(PoisonError::into_inner));
-            return Ok(Network::Proxy { port: way.port });
-        }
+        clients.add(Arc::clone(&client));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let (port, hosts) = (listener.local_addr()?.port(), Arc::new(Mutex::new(hosts.to_owned())));
-        let _proxy = Proxy::start(listener, Arc::clone(&hosts))?;
-        ways.insert(who.to_owned(), WayOut { port, hosts, _proxy });
-        Ok(Network::Proxy { port })
+        let network = Network::Proxy { address: Ipv4Addr::LOCALHOST, port: listener.local_addr()?.port() };
+        let proxy = Proxy::start(listener, clients.clone())?;
+        Ok(WayOut { network, client, clients, _proxy: Some(proxy) })
     }
 
     fn networks(&self) -> MutexGuard<'_, BTreeMap<String, AgentNetwork>> {
@@ -219,12 +230,18 @@ impl Sandbox {
 pub(crate) struct Watched {
     control: Control,
     absent: Absent,
+    way: WayOut,
 }
 
 impl Watched {
     /// The next report; `None` once all processes of the command have ended.
     pub(crate) fn report(&mut self) -> io::Result<Option<Report>> {
         self.control.report()
+    }
+
+    /// What the command is refused.
+    pub(crate) fn refusals(&self) -> Refusals {
+        self.way.client.refusals.clone()
     }
 }
 
@@ -237,20 +254,24 @@ impl Drop for Watched {
 }
 
 impl Confined {
+    /// The way out of a command that is about to begin.
+    pub(crate) fn way_out(&self) -> io::Result<WayOut> {
+        self.sandbox.way_out(&self.who, self.permissions.net.as_deref().unwrap_or_default())
+    }
+
     /// Watches over a command that is about to begin.
-    pub(crate) fn watch(&self, control: Control) -> Watched {
+    pub(crate) fn watch(&self, control: Control, way: WayOut) -> Watched {
         let repository = self.sandbox.0.repository.as_ref();
-        Watched { control, absent: repository.map(git::absent).unwrap_or_default() }
+        Watched { control, absent: repository.map(git::absent).unwrap_or_default(), way }
     }
 
     /// Has a helper that was started begin with the command.
     pub(crate) fn begin(&self, watched: &mut Watched, plan: &Plan) -> io::Result<()> {
-        let hosts = self.permissions.net.as_deref().unwrap_or_default();
-        self.sandbox.begin(&mut watched.control, plan, &self.who, hosts)
+        self.sandbox.begin(&mut watched.control, plan, &self.who, &watched.way.clients)
     }
 
     /// The plan for one command.
-    pub(crate) fn plan(&self, directory: &Path, input: &[u8]) -> io::Result<Plan> {
+    pub(crate) fn plan(&self, directory: &Path, input: &[u8], way: &WayOut) -> io::Result<Plan> {
         let run = &self.sandbox.0;
         let access = FileAccess::new(&self.root, &self.permissions).map_err(io::Error::other)?;
         let wall = self.sandbox.wall();
@@ -258,6 +279,8 @@ impl Confined {
         let who =
             if wall == Wall::Landlock { format!("{} without mounts", self.who) } else { self.who.clone() };
         let own = if self.lasts { run.private.of(&who)? } else { run.private.once()? };
+        // A command that puts a folder in their place has none.
+        let _ = git_settings::put(run.git_settings.as_deref(), &own.home, &own.git_settings);
         let (denied, has_patterns) = access.denied_places();
         // Their other names have to be looked for.
         let has_links = denied.iter().any(|path| view::file_with_links(path).is_some());
@@ -295,7 +318,7 @@ impl Confined {
             base,
             view,
             temporary: own.temporary.clone(),
-            network: self.sandbox.network(&self.who, self.permissions.net.as_deref().unwrap_or_default())?,
+            network: way.network,
             input: input.to_owned(),
             max_processes: MAX_PROCESSES,
         })

@@ -45,8 +45,6 @@ const TOOLCHAINS: [&str; 39] = [
     "n",
     "sdk",
 ];
-/// Files of the home that tools read and that hold no secret.
-const SETTINGS: [&str; 1] = [".gitconfig"];
 /// Folders of the home that hold caches: shown, and changes are kept apart.
 const CACHES: [&str; 28] = [
     ".bundle",
@@ -79,9 +77,11 @@ const CACHES: [&str; 28] = [
     "go",
 ];
 /// Files in caches that hold secrets.
-const SECRETS: [&str; 10] = [
+const SECRETS: [&str; 11] = [
     ".cargo/credentials",
     ".cargo/credentials.toml",
+    // Commands have their own, see `git_settings`.
+    ".config/git/config",
     ".config/git/credentials",
     ".gem/credentials",
     ".gradle/gradle.properties",
@@ -173,7 +173,6 @@ impl Places {
             found.map(|(real, _)| real).collect()
         };
         let mut toolchains = find(of_home(&TOOLCHAINS));
-        toolchains.extend(find(of_home(&SETTINGS)));
         toolchains.extend(find(of_variables(&TOOLCHAIN_VARIABLES)));
         let path = variable("PATH").unwrap_or_default();
         let programs = find(std::env::split_paths(&path).filter(|path| path.is_absolute()).collect());

@@ -33,6 +33,8 @@ pub(super) struct OwnFolders {
     /// Holds a folder for each build folder; ends with the run.
     pub(super) builds: PathBuf,
     pub(super) temporary: PathBuf,
+    /// The settings of git that were put into the home.
+    pub(super) git_settings: PathBuf,
 }
 
 impl PrivateFolders {
@@ -79,6 +81,7 @@ impl OwnFolders {
             caches: lasting.join("caches"),
             builds: run.join("builds"),
             temporary: run.join("tmp"),
+            git_settings: lasting.join("git-settings"),
         };
         for folder in [&own.home, &own.caches, &own.builds, &own.temporary] {
             make(folder)?;

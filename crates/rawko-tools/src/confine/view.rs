@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use rawko_sandbox::Step;
 
 use super::git;
+use super::git_settings::NAME as GIT_SETTINGS;
 use super::places::{Places, neighbourhood};
 use super::private::OwnFolders;
 use super::survey::Survey;
 use crate::access::FileAccess;
 
 /// What no command sees of a home that is granted as a whole: keys, passwords, accounts.
-const PRIVATE: [&str; 25] = [
+const PRIVATE: [&str; 28] = [
     ".aws",
     ".azure",
+    ".cargo/credentials",
     ".cargo/credentials.toml",
     ".claude.json",
     ".codex",
@@ -23,6 +25,7 @@ const PRIVATE: [&str; 25] = [
     ".config/gh",
     ".config/google-chrome",
     ".config/hub",
+    ".config/pip",
     ".config/rawko",
     ".docker/config.json",
     ".git-credentials",
@@ -35,6 +38,7 @@ const PRIVATE: [&str; 25] = [
     ".npmrc",
     ".password-store",
     ".pgpass",
+    ".pip",
     ".pypirc",
     ".ssh",
     ".terraform.d/credentials.tfrc.json",
@@ -74,6 +78,9 @@ impl Builder<'_> {
             self.repository(repository, &mut shown, &mut kept);
         }
         base.extend(shown);
+        if let Some((place, content)) = self.settings_in_granted_home() {
+            base.push(Step::Private { place, content });
+        }
         self.hold_home(&mut base);
         self.protected(&mut kept);
         self.hidden(&mut kept);
@@ -231,6 +238,19 @@ impl Builder<'_> {
         }
     }
 
+    /// The home, if it is seen whole.
+    fn granted_home(&self) -> Option<&Path> {
+        let home = self.places.home.as_deref()?;
+        self.access.readable().iter().any(|granted| home.starts_with(granted)).then_some(home)
+    }
+
+    /// Where a home that is seen whole has settings of git, and what is seen there. What a link leads to is hidden instead.
+    fn settings_in_granted_home(&self) -> Option<(PathBuf, PathBuf)> {
+        let (place, content) = (self.granted_home()?.join(GIT_SETTINGS), self.own.home.join(GIT_SETTINGS));
+        let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|kind| kind.is_file());
+        (is_file(&place) && is_file(&content)).then_some((place, content))
+    }
+
     /// Names that no permission grants, in what is granted.
     fn protected(&self, steps: &mut Vec<Step>) {
         let root = self.access.root();
@@ -274,10 +294,11 @@ impl Builder<'_> {
             denied.extend(self.survey.files.iter().filter(is_linked).cloned());
         }
         denied.extend(self.places.hidden.iter().cloned());
-        if let Some(home) = self.places.home.as_deref()
-            && self.access.readable().iter().any(|granted| home.starts_with(granted))
-        {
+        if let Some(home) = self.granted_home() {
             denied.extend(PRIVATE.iter().map(|name| home.join(name)));
+            if self.settings_in_granted_home().is_none() {
+                denied.extend(std::fs::canonicalize(home.join(GIT_SETTINGS)));
+            }
         }
         denied.extend(sessions);
         denied.sort();

@@ -183,8 +183,9 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
             input = given;
         }
     }
-    let plan = confined.plan(&line.directory, input)?;
-    let control = confined.watch(control);
+    let way = confined.way_out()?;
+    let plan = confined.plan(&line.directory, input, &way)?;
+    let control = confined.watch(control, way);
     let child = command.spawn()?;
     drop(command);
     let tree = ProcessTree::confined(Pid::from_child(&child), confined.sandbox.wall());

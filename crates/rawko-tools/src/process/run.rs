@@ -14,6 +14,7 @@ use super::pipe_status;
 use super::registry::{self, RegistryId};
 use super::stream::{Streams, has_news};
 use super::tree::ProcessTree;
+use crate::refusals::Refusals;
 
 /// How long a process that was asked to end has before it is killed.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
@@ -69,6 +70,8 @@ pub(crate) struct Finished {
     pub(crate) leftovers: usize,
     /// The exit statuses of the members of the last pipeline, where they were recorded.
     pub(crate) pipe_status: Vec<i32>,
+    /// What the sandbox refused to it.
+    pub(crate) refusals: Refusals,
 }
 
 /// A command that runs. Dropping it kills the command.
@@ -85,6 +88,7 @@ pub(crate) struct Running {
     is_reaped: bool,
     /// Keeps the command registered with the reaper.
     _guard: CommandGuard,
+    refusals: Refusals,
     #[cfg(any(target_os = "linux", target_os = "android"))]
     control: Option<crate::confine::Watched>,
 }
@@ -98,6 +102,10 @@ impl Running {
     ) -> Self {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         let control = spawned.control;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let refusals = control.as_ref().map(crate::confine::Watched::refusals).unwrap_or_default();
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let refusals = Refusals::default();
         let SpawnedCommand { child, tree, output, pipe_status, guard, .. } = spawned;
         // A deadline beyond the range of the clock is no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -111,9 +119,15 @@ impl Running {
             deadline,
             is_reaped: false,
             _guard: guard,
+            refusals,
             #[cfg(any(target_os = "linux", target_os = "android"))]
             control,
         }
+    }
+
+    /// What the sandbox refuses to it.
+    pub(crate) fn refusals(&self) -> Refusals {
+        self.refusals.clone()
     }
 
     /// Waits until the command ends, and ends everything it started. Calls `take` with output as it arrives.
@@ -138,7 +152,7 @@ impl Running {
             WaitEnd::Cancelled => Cause::Cancelled,
         };
         let pipe_status = self.pipe_status.take().map(pipe_status::read).unwrap_or_default();
-        Ok(Finished { cause, leftovers, pipe_status })
+        Ok(Finished { cause, leftovers, pipe_status, refusals: self.refusals() })
     }
 
     /// Waits until the command has exited, timed out or been cancelled.
