@@ -4,6 +4,7 @@
 //! When either of the two dies, the kernel ends everything in the namespace. Where there are no namespaces, `subreaper`
 //! does what can be done without.
 
+mod bubblewrap;
 mod init;
 mod network;
 mod rights;
@@ -30,6 +31,9 @@ use crate::sys::{self, Side};
 /// The helper's own exit status where the sandbox could not be made. The report says why.
 const FAILED: i32 = 125;
 
+/// The argument after [`crate::HELPER`] of the first process that bubblewrap starts.
+const INSIDE: &str = "inside";
+
 /// An error of one step, with the step's name.
 pub(crate) type StepResult<T> = Result<T, String>;
 
@@ -44,13 +48,20 @@ pub(crate) fn during<T, E: std::fmt::Display>(
 /// Runs `command` (a program by its absolute path, and its arguments) as the plan on standard input says.
 pub(crate) fn run(command: Vec<OsString>) -> ! {
     let code = match own_stdin() {
-        Ok(socket) => outer(&socket, &command).unwrap_or_else(|what| {
+        Ok(socket) => begin(&socket, &command).unwrap_or_else(|what| {
             report(&socket, &Report::Failed { what });
             FAILED
         }),
         Err(_) => FAILED,
     };
     sys::exit_now(code)
+}
+
+fn begin(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
+    match command.split_first() {
+        Some((first, command)) if first == INSIDE => bubblewrap::run_inside(socket, command),
+        Some(_) | None => outer(socket, command),
+    }
 }
 
 /// Takes the socket away from standard input, where the command must not find it.
@@ -91,8 +102,10 @@ fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>, Option<
 fn outer(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
     // The last one stays open until this process ends, and the command cannot have it: it closes when the command is started.
     let (plan, shared, _kept) = during("reading the plan", read_plan(socket))?;
-    if plan.wall == Wall::Landlock {
-        return subreaper::run(&plan, socket, command);
+    match &plan.wall {
+        Wall::Namespaces => {}
+        Wall::Bubblewrap { program } => return bubblewrap::run(&plan, program, socket, command),
+        Wall::Landlock => return subreaper::run(&plan, socket, command),
     }
     let signals = during("watching signals", sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM]))?;
     let kinds = [LinkNameSpaceType::User, LinkNameSpaceType::Network, LinkNameSpaceType::Mount];

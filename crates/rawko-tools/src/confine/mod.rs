@@ -3,6 +3,7 @@
 //! Owns what a command may see and change: the view is computed here, from permissions and from what this machine and
 //! this project look like. `rawko-sandbox` makes it true.
 
+mod bubblewrap;
 mod git;
 mod machine;
 mod places;
@@ -101,7 +102,8 @@ impl Sandbox {
     ) -> Result<Self, Shortage> {
         let helper = rawko_sandbox::own_helper().ok_or_else(Shortage::no_helper)?;
         let private = PrivateFolders::new(cache, root).map_err(|error| Shortage::folders(&error))?;
-        let offer = machine::try_out(helper, &private)?;
+        let bubblewrap = variable("PATH").and_then(|path| bubblewrap::find(&path, root));
+        let offer = machine::try_out(helper, &private, bubblewrap.as_deref())?;
         let places = Places::new(variable);
         let repository = std::fs::canonicalize(root).ok().and_then(|root| git::repository_of(&root));
         let helper = helper.to_owned();
@@ -129,10 +131,16 @@ impl Sandbox {
         self.0.offer.walls()
     }
 
-    /// What this machine does not enforce, for people.
+    /// What commands do without on this machine, for people.
     #[must_use]
     pub fn lost(&self) -> Vec<String> {
         self.0.offer.lost()
+    }
+
+    /// Whether this machine enforces all permissions.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.wall() != Wall::Landlock
     }
 
     /// A folder that is held for as long as a command lives.
@@ -151,11 +159,20 @@ impl Sandbox {
     }
 
     /// Has the helper begin, in the network of the agent's earlier commands if there were some.
-    fn begin(&self, control: &mut Control, plan: &Plan, who: &str, hosts: &[String]) -> io::Result<()> {
+    fn begin(&self, watched: &mut Watched, plan: &Plan, who: &str, hosts: &[String]) -> io::Result<()> {
+        let control = &mut watched.control;
         // The next process that takes the session up waits until no helper holds it.
         let keeps = Some(self.0.private.run().lock());
         if plan.wall == Wall::Landlock {
             return control.send(plan, None, keeps);
+        }
+        if matches!(plan.wall, Wall::Bubblewrap { .. }) {
+            control.send(plan, None, keeps)?;
+            await_ready(control)?;
+            let granted: Hosts = Arc::new(Mutex::new(hosts.to_owned()));
+            watched.proxy =
+                control.take_listener().map(|listener| Proxy::start(listener, granted)).transpose()?;
+            return Ok(());
         }
         // Held until the first command of an agent has made its network, so that the second finds it.
         let mut networks = self.networks();
@@ -168,12 +185,7 @@ impl Sandbox {
             return control.send(plan, Some(shared), keeps);
         }
         control.send(plan, known.as_deref(), keeps)?;
-        match control.report()? {
-            Some(Report::Failed { what }) => {
-                return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
-            }
-            Some(Report::Ready | Report::Ended { .. }) | None => {}
-        }
+        await_ready(control)?;
         if let Some((shared, listener)) = control.take_shared(plan, known.as_deref())? {
             if let Some(network) = networks.get_mut(who) {
                 network.shared = Arc::new(shared);
@@ -190,7 +202,7 @@ impl Sandbox {
     /// What a command of `who` may reach, and the way there. Without namespaces, the proxy listens on the machine's own
     /// loopback, where a command reaches its port and no other.
     fn network(&self, who: &str, hosts: &[String]) -> io::Result<Network> {
-        if self.wall() == Wall::Namespaces {
+        if self.wall() != Wall::Landlock {
             return Ok(Network::Proxy { port: proxy::PORT });
         }
         if hosts.is_empty() || landlock_version() < HOLDS_PORTS {
@@ -213,12 +225,24 @@ impl Sandbox {
     }
 }
 
+/// Waits until the network and the base are there.
+fn await_ready(control: &mut Control) -> io::Result<()> {
+    match control.report()? {
+        Some(Report::Failed { what }) => {
+            Err(io::Error::other(format!("the sandbox could not be made: {what}")))
+        }
+        Some(Report::Ready | Report::Ended { .. }) | None => Ok(()),
+    }
+}
+
 /// The line to the helper of a command that runs. When it is dropped, the command has ended, and what it has made in the
 /// repository to decide what git runs is removed.
 #[derive(Debug)]
 pub(crate) struct Watched {
     control: Control,
     absent: Absent,
+    /// The way out of a command that has a network for itself alone.
+    proxy: Option<Proxy>,
 }
 
 impl Watched {
@@ -240,13 +264,13 @@ impl Confined {
     /// Watches over a command that is about to begin.
     pub(crate) fn watch(&self, control: Control) -> Watched {
         let repository = self.sandbox.0.repository.as_ref();
-        Watched { control, absent: repository.map(git::absent).unwrap_or_default() }
+        Watched { control, absent: repository.map(git::absent).unwrap_or_default(), proxy: None }
     }
 
     /// Has a helper that was started begin with the command.
     pub(crate) fn begin(&self, watched: &mut Watched, plan: &Plan) -> io::Result<()> {
         let hosts = self.permissions.net.as_deref().unwrap_or_default();
-        self.sandbox.begin(&mut watched.control, plan, &self.who, hosts)
+        self.sandbox.begin(watched, plan, &self.who, hosts)
     }
 
     /// The plan for one command.

@@ -187,7 +187,7 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
     let control = confined.watch(control);
     let child = command.spawn()?;
     drop(command);
-    let tree = ProcessTree::confined(Pid::from_child(&child), confined.sandbox.wall());
+    let tree = ProcessTree::confined(Pid::from_child(&child), &confined.sandbox.wall());
     let mut spawned =
         SpawnedCommand { child, tree, output, pipe_status, guard: None, control: Some(control) };
     if let Some(control) = &mut spawned.control
