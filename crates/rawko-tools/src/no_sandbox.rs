@@ -66,6 +66,12 @@ impl Sandbox {
         match self.0 {}
     }
 
+    /// How much memory one command may have.
+    #[must_use]
+    pub fn memory(&self) -> Option<u64> {
+        match self.0 {}
+    }
+
     /// A folder that is held for as long as a command lives.
     #[must_use]
     pub fn folder(&self) -> &Path {

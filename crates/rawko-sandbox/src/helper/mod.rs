@@ -98,10 +98,23 @@ fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>, Option<
     Ok((serde_json::from_slice(&plan)?, shared, kept))
 }
 
+/// What is added to the score by which the kernel chooses what to end when memory runs out: the command goes first, and
+/// rawko stays.
+const OOM_SCORE: i32 = 500;
+
+/// Raises that score for this process and all that it starts. Nothing inside can write there.
+fn go_first_when_memory_runs_out() {
+    const FILE: &str = "/proc/self/oom_score_adj";
+    let now = std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    // Where it cannot be raised, the command runs all the same.
+    let _ = std::fs::write(FILE, now.unwrap_or_default().max(OOM_SCORE).to_string());
+}
+
 /// The process outside: enters the namespaces, starts the first process inside, and waits for it.
 fn outer(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
     // The last one stays open until this process ends, and the command cannot have it: it closes when the command is started.
     let (plan, shared, _kept) = during("reading the plan", read_plan(socket))?;
+    go_first_when_memory_runs_out();
     match &plan.wall {
         Wall::Namespaces => {}
         Wall::Bubblewrap { program } => return bubblewrap::run(&plan, program, socket, command),

@@ -131,6 +131,13 @@ fn rights_are_given_up() {
     assert_eq!((field("CapInh"), field("CapAmb")), ("0".repeat(16), "0".repeat(16)));
     assert_eq!((field("NoNewPrivs").as_str(), field("Seccomp").as_str()), ("1", "2"));
     assert_eq!(ended.output.lines().rev().nth(1), Some("0"), "no core is written: {}", ended.output);
+    let score = Trial::new().run(
+        "cat /proc/self/oom_score_adj; (echo 0 > /proc/self/oom_score_adj) 2>/dev/null; \
+                                  cat /proc/self/oom_score_adj",
+    );
+    let own = fs::read_to_string("/proc/self/oom_score_adj").unwrap().trim().parse::<i32>().unwrap();
+    let raised = own.max(500).to_string();
+    assert_eq!(score.output.lines().collect::<Vec<_>>(), [raised.as_str(), raised.as_str()]);
     // A right that was given up: only with it can a process change its root.
     let ended = python(
         &Trial::new(),

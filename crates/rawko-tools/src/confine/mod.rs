@@ -4,6 +4,7 @@
 //! this project look like. `rawko-sandbox` makes it true.
 
 mod bubblewrap;
+mod cgroup;
 mod git;
 mod machine;
 mod places;
@@ -44,6 +45,8 @@ pub struct Sandbox(Arc<RunSandbox>);
 struct RunSandbox {
     helper: PathBuf,
     offer: Offer,
+    /// Where commands get control groups, if this machine lets it.
+    groups: Option<cgroup::Parent>,
     places: Places,
     private: PrivateFolders,
     survey: Mutex<Option<Arc<Survey>>>,
@@ -110,6 +113,7 @@ impl Sandbox {
         Ok(Self(Arc::new(RunSandbox {
             helper,
             offer,
+            groups: cgroup::Parent::find(),
             places,
             private,
             survey: Mutex::default(),
@@ -141,6 +145,12 @@ impl Sandbox {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.wall() != Wall::Landlock
+    }
+
+    /// How much memory one command may have with all that it starts, in MiB; `None` where nothing limits it.
+    #[must_use]
+    pub fn memory(&self) -> Option<u64> {
+        self.0.groups.as_ref().map(cgroup::Parent::memory)
     }
 
     /// A folder that is held for as long as a command lives.
@@ -243,9 +253,16 @@ pub(crate) struct Watched {
     absent: Absent,
     /// The way out of a command that has a network for itself alone.
     proxy: Option<Proxy>,
+    /// Limits what it takes, until it has ended.
+    group: Option<cgroup::Leaf>,
 }
 
 impl Watched {
+    /// How much memory, in MiB, was exceeded, if the command was ended for that.
+    pub(crate) fn exceeded(&self) -> Option<u64> {
+        self.group.as_ref()?.exceeded()
+    }
+
     /// The next report; `None` once all processes of the command have ended.
     pub(crate) fn report(&mut self) -> io::Result<Option<Report>> {
         self.control.report()
@@ -264,7 +281,13 @@ impl Confined {
     /// Watches over a command that is about to begin.
     pub(crate) fn watch(&self, control: Control) -> Watched {
         let repository = self.sandbox.0.repository.as_ref();
-        Watched { control, absent: repository.map(git::absent).unwrap_or_default(), proxy: None }
+        Watched { control, absent: repository.map(git::absent).unwrap_or_default(), proxy: None, group: None }
+    }
+
+    /// Limits what the command takes, whose helper was started and has not begun. Where that fails, it runs all the same.
+    pub(crate) fn limit(&self, watched: &mut Watched, helper: u32) {
+        let group = self.sandbox.0.groups.as_ref().and_then(|groups| groups.leaf().ok());
+        watched.group = group.filter(|group| group.add(helper).is_ok());
     }
 
     /// Has a helper that was started begin with the command.

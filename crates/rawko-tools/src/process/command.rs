@@ -184,9 +184,10 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
         }
     }
     let plan = confined.plan(&line.directory, input)?;
-    let control = confined.watch(control);
+    let mut control = confined.watch(control);
     let child = command.spawn()?;
     drop(command);
+    confined.limit(&mut control, child.id());
     let tree = ProcessTree::confined(Pid::from_child(&child), &confined.sandbox.wall());
     let mut spawned =
         SpawnedCommand { child, tree, output, pipe_status, guard: None, control: Some(control) };
