@@ -25,7 +25,9 @@ const LOST: [&str; 4] = [
     "devices_are_those_of_every_program",
 ];
 
-const TESTS: [(&str, fn()); 6] = [
+const TESTS: [(&str, fn()); 8] = [
+    ("all_ends_with_the_helper", all_ends_with_the_helper),
+    ("a_link_in_a_private_folder_leads_nowhere", a_link_in_a_private_folder_leads_nowhere),
     ("namespaces_are_new", namespaces_are_new),
     ("devices_are_few", devices_are_few),
     ("a_pin_keeps_the_rest_read_only", a_pin_keeps_the_rest_read_only),
@@ -151,4 +153,29 @@ fn nothing_is_inherited() {
     let ended = ended.says("LD_LIBRARY_PATH=/nowhere").says("here").never_says("socket:");
     assert!(matches!(ended.report, Some(Report::Ended { code: Some(0), .. })), "{:?}", ended.report);
     assert!(program().file_name() == Some(OsStr::new("bwrap")));
+}
+
+fn all_ends_with_the_helper() {
+    let trial = Trial::new();
+    let mut running = trial.start("trap '' TERM HUP; while :; do echo >> beats; sleep 0.01; done", None);
+    trial.beats(&mut running, "beats");
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    trial.falls_silent("beats");
+}
+
+/// What an earlier command has left in a temporary folder leads no mount to another place.
+fn a_link_in_a_private_folder_leads_nowhere() {
+    let mut trial = Trial::new();
+    let (place, content) = (trial.folder("place"), trial.folder("content"));
+    let inner = trial.folder("place/work/inner");
+    trial.plan.base.extend([Step::Private { place, content: content.clone() }, Step::Grant(inner)]);
+    trial.run("true").exits(0);
+    fs::remove_dir_all(content.join("work")).unwrap();
+    std::os::unix::fs::symlink("../../outside", content.join("work")).unwrap();
+    let ended = trial.run("echo RAN > ran");
+    let Some(Report::Failed { what }) = &ended.report else { panic!("{:?}", ended.report) };
+    assert!(what.contains("content/work was replaced"), "{what}");
+    assert!(!trial.project().join("ran").exists());
 }

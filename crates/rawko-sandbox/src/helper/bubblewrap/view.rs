@@ -92,7 +92,7 @@ impl View {
 
     fn add(&mut self, step: &Step, is_base: bool) -> StepResult<()> {
         match step {
-            Step::Cover(place) => self.push(place, Sight::Cover),
+            Step::Cover(place) => self.put(place, Sight::Cover)?,
             // No layers: bubblewrap makes none where it is installed with rights of its own.
             Step::Show(place) | Step::Layer { folder: place, .. } => {
                 self.put(place, Sight::Read(place.clone()))?;
@@ -286,9 +286,9 @@ mod tests {
         for argument in arguments(&plan).unwrap() {
             let text = argument.into_string().unwrap();
             if text.starts_with("--") {
-                said.push(text)
+                said.push(text);
             } else {
-                *said.last_mut().unwrap() += &format!(" {text}")
+                *said.last_mut().unwrap() += &format!(" {text}");
             }
         }
         let root = root.to_str().unwrap();
