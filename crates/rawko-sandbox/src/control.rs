@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,7 +21,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::HELPER;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, Wall};
 
 /// The signal that has the helper end everything at once. Where there are no namespaces, it must not be killed itself.
 pub const END_NOW: Signal = Signal::QUIT;
@@ -89,10 +89,14 @@ pub fn command(helper: &Path, program: &Path, arguments: &[OsString]) -> io::Res
     let (ours, theirs) = UnixStream::pair()?;
     let mut command = Command::new(helper);
     command.arg(HELPER).arg(program).args(arguments).stdin(Stdio::from(OwnedFd::from(theirs)));
-    Ok((command, Control { socket: ours, unread: Vec::new(), received: Vec::new() }))
+    Ok((command, Control::new(ours)))
 }
 
 impl Control {
+    pub(crate) fn new(socket: UnixStream) -> Self {
+        Self { socket, unread: Vec::new(), received: Vec::new() }
+    }
+
     /// Sends the plan. The command begins, in the namespaces of an earlier one if some are given. The helper `keeps` a
     /// descriptor open until all that the command started has ended.
     ///
@@ -144,6 +148,9 @@ impl Control {
         plan: &Plan,
         known: Option<&Shared>,
     ) -> io::Result<Option<(Shared, Option<TcpListener>)>> {
+        if matches!(plan.wall, Wall::Bubblewrap { .. }) {
+            return Ok(None);
+        }
         let mut received = std::mem::take(&mut self.received).into_iter();
         let Some(mount) = received.next() else { return Ok(None) };
         let (user, net) = match (received.next().zip(received.next()), known) {
@@ -155,12 +162,24 @@ impl Control {
         Ok(Some((shared, received.next().map(TcpListener::from))))
     }
 
+    /// The socket at which the parent is to listen, where nothing else came with [`Report::Ready`]: bubblewrap hands no
+    /// namespaces out.
+    pub fn take_listener(&mut self) -> Option<TcpListener> {
+        std::mem::take(&mut self.received).into_iter().next().map(TcpListener::from)
+    }
+
     fn receive(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 4096];
         let (length, descriptors) = receive_with(&self.socket, &mut buffer)?;
         self.received.extend(descriptors);
         self.unread.extend(buffer.get(..length).unwrap_or_default());
         Ok(length)
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

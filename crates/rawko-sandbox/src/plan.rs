@@ -41,11 +41,18 @@ impl Plan {
 }
 
 /// By what the operating system confines a command, besides a filter of system calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Wall {
     /// Namespaces, and Landlock where the machine has it.
     Namespaces,
+    /// The same, made by bubblewrap, where this program may not make them. Each command has its own, and layers are
+    /// read-only.
+    Bubblewrap {
+        /// The program `bwrap`, by its absolute path.
+        #[serde(with = "path_bytes")]
+        program: PathBuf,
+    },
     /// Landlock alone. Then nothing lies over a folder: what is covered or hidden cannot be read, but in a folder that
     /// is granted; what is protected in a granted folder can be written; layers are read-only; and variables that name
     /// a private place name its content instead.

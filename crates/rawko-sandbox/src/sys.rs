@@ -90,6 +90,18 @@ pub(crate) fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
     }
 }
 
+/// Has no program that this process starts inherit anything but the three standard streams.
+pub(crate) fn close_on_exec() -> io::Result<()> {
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let number = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        if let Some(number) = number.filter(|number| *number > libc::STDERR_FILENO) {
+            // SAFETY: the call changes a flag of a descriptor that is open, and no memory.
+            check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) }.into())?;
+        }
+    }
+    Ok(())
+}
+
 /// Has the command begin with no signal blocked: it would inherit what [`signal_fd`] blocks.
 pub(crate) fn with_open_signals(command: &mut Command) {
     let unblock = || {

@@ -280,7 +280,9 @@ fn outcome(finished: Finished, output: &HeadAndTail, timeout: Option<Duration>) 
     }
     // Writing to a String cannot fail.
     let _ = match finished.cause {
-        Cause::Exited { .. } | Cause::Cancelled => write!(text, "[{}]", finished.cause.text()),
+        Cause::Exited { .. } | Cause::OutOfMemory { .. } | Cause::Cancelled => {
+            write!(text, "[{}]", finished.cause.text())
+        }
         Cause::TimedOut => write!(
             text,
             "[timed out: the command did not end within {} ms and was killed with everything it started. \

@@ -190,7 +190,9 @@ impl Output {
                 let _ = write!(content, "\n[stderr]\n{}", stderr.trim_end());
             }
             let _ = match finished.cause {
-                Cause::Exited { .. } | Cause::Cancelled => write!(content, "\n[{}]", finished.cause.text()),
+                Cause::Exited { .. } | Cause::OutOfMemory { .. } | Cause::Cancelled => {
+                    write!(content, "\n[{}]", finished.cause.text())
+                }
                 Cause::TimedOut => write!(
                     content,
                     "\n[timed out: the program of {name} did not end within {} ms and was killed with everything it \

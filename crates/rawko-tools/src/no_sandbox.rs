@@ -16,6 +16,8 @@ pub struct Sandbox(Infallible);
 pub struct Offer {
     /// Why there are no namespaces.
     pub without_namespaces: Option<String>,
+    /// The bubblewrap that makes them.
+    pub bubblewrap: Option<PathBuf>,
     /// Whether changes to caches can be kept apart.
     pub layers: bool,
 }
@@ -55,6 +57,18 @@ impl Sandbox {
     /// What is not enforced.
     #[must_use]
     pub fn lost(&self) -> Vec<String> {
+        match self.0 {}
+    }
+
+    /// Whether all permissions are enforced.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        match self.0 {}
+    }
+
+    /// How much memory one command may have.
+    #[must_use]
+    pub fn memory(&self) -> Option<u64> {
         match self.0 {}
     }
 

@@ -219,7 +219,9 @@ fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String, Op
             }
             return (cause.exit_code(), text, parse_test_counts(&whole.text()));
         }
-        Cause::Exited { code: None, .. } | Cause::Cancelled => format!("[{}]", cause.text()),
+        Cause::Exited { code: None, .. } | Cause::OutOfMemory { .. } | Cause::Cancelled => {
+            format!("[{}]", cause.text())
+        }
         Cause::TimedOut => format!(
             "[timed out: the command did not end within {} s and was killed with everything it started]",
             line.timeout.unwrap_or_default().as_secs_f64()

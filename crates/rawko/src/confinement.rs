@@ -38,7 +38,7 @@ impl Rawko {
     #[must_use]
     pub fn is_confined(&self) -> bool {
         self.confinement().is_ok_and(
-            |confinement| matches!(confinement, Confinement::Sandboxed(sandbox) if sandbox.lost().is_empty()),
+            |confinement| matches!(confinement, Confinement::Sandboxed(sandbox) if sandbox.is_full()),
         )
     }
 
@@ -57,7 +57,7 @@ impl Rawko {
             return Ok(Confinement::Off);
         }
         let missing = match self.sandbox() {
-            Ok(sandbox) if is_required => sandbox.lost().join("; "),
+            Ok(sandbox) if is_required && !sandbox.is_full() => sandbox.lost().join("; "),
             Ok(_) => String::new(),
             Err(shortage) if is_required => shortage.to_string(),
             Err(shortage) => return Ok(Confinement::Refused(shortage.clone())),

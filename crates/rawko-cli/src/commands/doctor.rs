@@ -298,13 +298,18 @@ fn sandbox(rawko: &Rawko) -> DoctorFinding {
             return DoctorFinding::problem("sandbox", error.to_string(), fix);
         }
     };
+    let memory = match rawko.sandbox().map(rawko::tools::Sandbox::memory) {
+        Ok(Some(most)) => format!("; each may use {most} MiB of memory"),
+        Ok(None) | Err(_) => "; their memory is not limited".to_owned(),
+    };
     match (confinement.walls(), rawko.sandbox()) {
-        (Some(walls), _) if lost.is_empty() => {
-            DoctorFinding::ok("sandbox", format!("{FILES}, and commands are confined to the same by {walls}"))
-        }
+        (Some(walls), _) if lost.is_empty() => DoctorFinding::ok(
+            "sandbox",
+            format!("{FILES}, and commands are confined to the same by {walls}{memory}"),
+        ),
         (Some(walls), _) => DoctorFinding::warning(
             "sandbox",
-            format!("{FILES}, and commands are confined by {walls}, but {lost}"),
+            format!("{FILES}, and commands are confined by {walls}{memory}, but {lost}"),
             "if that matters, let this user make user namespaces",
         ),
         (None, Ok(_)) => DoctorFinding::warning(

@@ -346,3 +346,45 @@ fn a_resume_is_confined_as_the_run_was() {
     assert!(trial.project().join("made").exists(), "{stdout}{stderr}");
     assert!(!stdout.contains("CANARY") && !trial.outside().join("escaped").exists(), "{stdout}{stderr}");
 }
+
+/// The kernel refuses namespaces to users, and the system has a bubblewrap that may make them.
+#[test]
+fn where_only_bubblewrap_makes_namespaces_it_confines() {
+    if !is_possible() {
+        return;
+    }
+    let command = "echo mine > made; cat made ../theirs; echo x > ../theirs; touch ../x /etc/x; cat ~/.ssh/id; cat .env; \
+                   echo x > .git/hooks/pre-commit; git config core.fsmonitor x; touch .rawko/x; mv .git g; \
+                   python3 -c 'import urllib.request as u; u.urlopen(\"http://192.0.2.1/\")' 2>&1 | tail -1; \
+                   curl -s http://192.0.2.1/; echo .; (setsid sleep 300 &); echo here";
+    let trial = |server| {
+        let trial = enforced(server)
+            .with_bubblewrap_alone()
+            .user_config("/permissions/deny", json!([".env"]))
+            .user_config("/verify", json!(["grep -q mine made"]));
+        std::fs::create_dir_all(trial.outside().join("home/.ssh")).unwrap();
+        std::fs::write(trial.outside().join("home/.ssh/id"), "CANARY").unwrap();
+        std::fs::write(trial.project().join(".env"), "CANARY").unwrap();
+        trial
+    };
+    let refused = std::process::Command::new("/usr/bin/bwrap").arg("--version").output().is_err();
+    let can_see_root =
+        std::fs::metadata("/usr/bin/bwrap").is_ok_and(|_| rustix::process::geteuid().is_root());
+    if refused || !can_see_root {
+        testkit::skip("bubblewrap is not installed, or this is not root, whose programs alone are taken");
+        return;
+    }
+    let (ended, output) = tries(trial, command);
+    let started = &ended.events_of("session_started")[0];
+    assert!(started["confined"].as_str().unwrap().starts_with("bubblewrap"), "{started}");
+    assert!(started["degraded"][0].as_str().unwrap().contains("/usr/bin/bwrap makes them"), "{started}");
+    assert!(output.contains("mine") && output.contains("here"), "{output}");
+    assert!(output.contains("403"), "the proxy refuses the host: {output}");
+    assert!(crate::signals::nothing_is_left(&ended.trial));
+    let project = ended.trial.project();
+    for absent in ["../x", ".git/hooks/pre-commit", ".rawko/x", "g"] {
+        assert!(!project.join(absent).exists(), "{absent}");
+    }
+    assert!(!std::fs::read_to_string(project.join(".git/config")).unwrap().contains("fsmonitor"));
+    assert_eq!(ended.finish()["status"], "verified", "{}", ended.stdout);
+}

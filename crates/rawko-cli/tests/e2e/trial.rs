@@ -26,13 +26,23 @@ fn impatient() -> Value {
     json!({"provider": {"retry": {"patience": 0}}})
 }
 
+/// What the machine offers to confine commands.
+#[derive(Debug, Clone, Copy)]
+enum Machine {
+    Full,
+    /// No namespaces.
+    Container,
+    /// Namespaces for who has rights, as bubblewrap has.
+    Bubblewrap,
+}
+
 /// A project, a server, and how the binary is started.
 pub(crate) struct Trial {
     folder: tempfile::TempDir,
     pub(crate) server: ModelServer,
     wire: Wire,
     with_key: bool,
-    with_namespaces: bool,
+    machine: Machine,
     user_config: Value,
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
@@ -59,7 +69,7 @@ impl Trial {
             server,
             wire: Wire::Claude,
             with_key: true,
-            with_namespaces: true,
+            machine: Machine::Full,
             user_config: impatient(),
             environment: Vec::new(),
             arguments: Vec::new(),
@@ -112,7 +122,13 @@ impl Trial {
 
     /// Where the kernel makes no user namespaces, as in a typical container.
     pub(crate) fn without_namespaces(mut self) -> Self {
-        self.with_namespaces = false;
+        self.machine = Machine::Container;
+        self
+    }
+
+    /// The same, where bubblewrap has the rights to make them.
+    pub(crate) fn with_bubblewrap_alone(mut self) -> Self {
+        self.machine = Machine::Bubblewrap;
         self
     }
 
@@ -217,10 +233,17 @@ impl Trial {
     /// The binary, told where the server is.
     fn asking(&self) -> Command {
         const RAWKO: &str = env!("CARGO_BIN_EXE_rawko");
-        let mut command = self.command(if self.with_namespaces { RAWKO } else { "unshare" });
-        if !self.with_namespaces {
-            let forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
-            command.args(["--user", "--map-root-user", "sh", "-c", forbid, RAWKO]);
+        let without = match self.machine {
+            Machine::Full => None,
+            // Who has this right needs no namespace of users to make the others.
+            Machine::Container => Some("setpriv --bounding-set -sys_admin"),
+            Machine::Bubblewrap => Some(""),
+        };
+        let mut command = self.command(if without.is_some() { "unshare" } else { RAWKO });
+        if let Some(without) = without {
+            let forbid =
+                format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {without} \"$0\" \"$@\"");
+            command.args(["--user", "--map-root-user", "sh", "-c", &forbid, RAWKO]);
         }
         let (url, key) = match self.wire {
             Wire::Claude => ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),

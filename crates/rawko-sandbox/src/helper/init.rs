@@ -18,7 +18,7 @@ use rustix::process::{
 
 use super::{FAILED, StepResult, during, report, rights, view};
 use crate::control::Report;
-use crate::plan::{Network, Plan};
+use crate::plan::{Network, Plan, Wall};
 use crate::sys;
 
 /// How long a process that was asked to end has before it is killed.
@@ -46,7 +46,10 @@ fn prepare(plan: &Plan) -> StepResult<()> {
     during("tying the two processes together", set_parent_process_death_signal(Some(Signal::KILL)))?;
     // Without a terminal: `/dev/tty` is that of the session.
     during("leaving the terminal", setsid())?;
-    view::build(plan)?;
+    // Bubblewrap has built it already.
+    if plan.wall == Wall::Namespaces {
+        view::build(plan)?;
+    }
     during("entering the working directory", std::env::set_current_dir(&plan.directory))?;
     // Nothing inside may trace this process or look into its descriptors.
     during("closing this process", set_dumpable_behavior(DumpableBehavior::NotDumpable))?;

@@ -4,6 +4,7 @@
 //! When either of the two dies, the kernel ends everything in the namespace. Where there are no namespaces, `subreaper`
 //! does what can be done without.
 
+mod bubblewrap;
 mod init;
 mod network;
 mod rights;
@@ -30,6 +31,9 @@ use crate::sys::{self, Side};
 /// The helper's own exit status where the sandbox could not be made. The report says why.
 const FAILED: i32 = 125;
 
+/// The argument after [`crate::HELPER`] of the first process that bubblewrap starts.
+const INSIDE: &str = "inside";
+
 /// An error of one step, with the step's name.
 pub(crate) type StepResult<T> = Result<T, String>;
 
@@ -44,13 +48,20 @@ pub(crate) fn during<T, E: std::fmt::Display>(
 /// Runs `command` (a program by its absolute path, and its arguments) as the plan on standard input says.
 pub(crate) fn run(command: Vec<OsString>) -> ! {
     let code = match own_stdin() {
-        Ok(socket) => outer(&socket, &command).unwrap_or_else(|what| {
+        Ok(socket) => begin(&socket, &command).unwrap_or_else(|what| {
             report(&socket, &Report::Failed { what });
             FAILED
         }),
         Err(_) => FAILED,
     };
     sys::exit_now(code)
+}
+
+fn begin(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
+    match command.split_first() {
+        Some((first, command)) if first == INSIDE => bubblewrap::run_inside(socket, command),
+        Some(_) | None => outer(socket, command),
+    }
 }
 
 /// Takes the socket away from standard input, where the command must not find it.
@@ -87,12 +98,27 @@ fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>, Option<
     Ok((serde_json::from_slice(&plan)?, shared, kept))
 }
 
+/// What is added to the score by which the kernel chooses what to end when memory runs out: the command goes first, and
+/// rawko stays.
+const OOM_SCORE: i32 = 500;
+
+/// Raises that score for this process and all that it starts. Nothing inside can write there.
+fn go_first_when_memory_runs_out() {
+    const FILE: &str = "/proc/self/oom_score_adj";
+    let now = std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    // Where it cannot be raised, the command runs all the same.
+    let _ = std::fs::write(FILE, now.unwrap_or_default().max(OOM_SCORE).to_string());
+}
+
 /// The process outside: enters the namespaces, starts the first process inside, and waits for it.
 fn outer(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
     // The last one stays open until this process ends, and the command cannot have it: it closes when the command is started.
     let (plan, shared, _kept) = during("reading the plan", read_plan(socket))?;
-    if plan.wall == Wall::Landlock {
-        return subreaper::run(&plan, socket, command);
+    go_first_when_memory_runs_out();
+    match &plan.wall {
+        Wall::Namespaces => {}
+        Wall::Bubblewrap { program } => return bubblewrap::run(&plan, program, socket, command),
+        Wall::Landlock => return subreaper::run(&plan, socket, command),
     }
     let signals = during("watching signals", sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM]))?;
     let kinds = [LinkNameSpaceType::User, LinkNameSpaceType::Network, LinkNameSpaceType::Mount];

@@ -11,6 +11,11 @@ pub(super) fn set_up(network: Network) -> StepResult<Option<TcpListener>> {
     if network != Network::Shared {
         during("bringing the loopback interface up", sys::loopback_up())?;
     }
+    listen(network)
+}
+
+/// The socket at which the parent is to listen, if there is to be one.
+pub(super) fn listen(network: Network) -> StepResult<Option<TcpListener>> {
     match network {
         // Nothing but this namespace reaches its addresses.
         Network::Proxy { port, .. } => {

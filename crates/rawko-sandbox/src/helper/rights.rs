@@ -33,21 +33,21 @@ const HOLDS_PORTS: i32 = 4;
 pub(super) fn give_up(plan: &Plan) -> StepResult<()> {
     limit(Resource::Core, 0)?;
     limit(Resource::Nproc, plan.max_processes)?;
-    drop_capabilities(plan.wall)?;
+    drop_capabilities(&plan.wall)?;
     during("forbidding new rights", set_no_new_privs(true))?;
-    let status = match plan.wall {
+    let status = match &plan.wall {
         // The first version of Landlock moves no file from one folder to another, which tools do all the time, and cannot
         // be asked to.
-        Wall::Namespaces if landlock_version() < 2 => Ok(()),
-        Wall::Namespaces => restrict_writing(plan).map(drop),
+        Wall::Namespaces | Wall::Bubblewrap { .. } if landlock_version() < 2 => Ok(()),
+        Wall::Namespaces | Wall::Bubblewrap { .. } => restrict_writing(plan).map(drop),
         Wall::Landlock => restrict_all(plan).and_then(|status| match status {
             RulesetStatus::NotEnforced => Err("this kernel has no Landlock".into()),
             RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
         }),
     };
     during("restricting files", status)?;
-    let sockets = match (plan.wall, plan.network) {
-        (Wall::Namespaces, _) => Sockets::Internet,
+    let sockets = match (&plan.wall, plan.network) {
+        (Wall::Namespaces | Wall::Bubblewrap { .. }, _) => Sockets::Internet,
         (Wall::Landlock, Network::Proxy { .. }) if landlock_version() >= HOLDS_PORTS => Sockets::Tcp,
         (Wall::Landlock, _) => Sockets::None,
     };
@@ -62,11 +62,13 @@ fn limit(resource: Resource, most: u64) -> StepResult<()> {
     during("setting limits", setrlimit(resource, limit))
 }
 
-fn drop_capabilities(wall: Wall) -> StepResult<()> {
+fn drop_capabilities(wall: &Wall) -> StepResult<()> {
     let wanted = match (rustix::process::geteuid().is_root(), wall) {
         (true, Wall::Namespaces) => OF_ROOT,
         // There root is root. It may need its files' rights, and no other user.
-        (true, Wall::Landlock) => OF_ROOT.difference(CapabilitySet::SETGID | CapabilitySet::SETUID),
+        (true, Wall::Bubblewrap { .. } | Wall::Landlock) => {
+            OF_ROOT.difference(CapabilitySet::SETGID | CapabilitySet::SETUID)
+        }
         (false, _) => CapabilitySet::empty(),
     };
     let kept = wanted & during("reading capabilities", capabilities(None))?.permitted;
@@ -75,7 +77,7 @@ fn drop_capabilities(wall: Wall) -> StepResult<()> {
             // This kernel does not know the capability.
             Ok(()) | Err(rustix::io::Errno::INVAL) => {}
             // Only who has a right can drop it for good; who has none gets none, as no program gives new ones.
-            Err(rustix::io::Errno::PERM) if wall == Wall::Landlock => {}
+            Err(rustix::io::Errno::PERM) if *wall != Wall::Namespaces => {}
             Err(error) => return Err(format!("dropping capabilities: {error}")),
         }
     }

@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use super::trial::{Ended, Trial};
+use rawko_sandbox::Wall;
+
+use super::trial::{Ended, Trial, WALL};
 
 pub(super) const TESTS: [(&str, fn()); 10] = [
     ("refused_system_calls_are_refused_by_the_filter", refused_system_calls_are_refused_by_the_filter),
@@ -170,13 +172,25 @@ fn rights_are_given_up() {
     };
     let is_root = rustix::process::geteuid().is_root();
     // For files of others: chown, dac_override, fowner, fsetid, setgid, setuid.
-    let kept = if is_root { "00000000000000db" } else { "0000000000000000" };
+    let kept = match (is_root, WALL.with_borrow(|wall| *wall == Wall::Namespaces)) {
+        (true, true) => "00000000000000db",
+        // There root is root, and becomes no other user.
+        (true, false) => "000000000000001b",
+        (false, _) => "0000000000000000",
+    };
     for set in ["CapEff", "CapPrm", "CapBnd"] {
         assert_eq!(field(set), kept, "{set}");
     }
     assert_eq!((field("CapInh"), field("CapAmb")), ("0".repeat(16), "0".repeat(16)));
     assert_eq!((field("NoNewPrivs").as_str(), field("Seccomp").as_str()), ("1", "2"));
     assert_eq!(ended.output.lines().rev().nth(1), Some("0"), "no core is written: {}", ended.output);
+    let score = Trial::new().run(
+        "cat /proc/self/oom_score_adj; (echo 0 > /proc/self/oom_score_adj) 2>/dev/null; \
+                                  cat /proc/self/oom_score_adj",
+    );
+    let own = fs::read_to_string("/proc/self/oom_score_adj").unwrap().trim().parse::<i32>().unwrap();
+    let raised = own.max(500).to_string();
+    assert_eq!(score.output.lines().collect::<Vec<_>>(), [raised.as_str(), raised.as_str()]);
     // A right that was given up: only with it can a process change its root.
     let ended = python(
         &Trial::new(),

@@ -1,5 +1,6 @@
 //! One command with its plan.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{PipeReader, Read as _};
@@ -32,6 +33,11 @@ pub(super) struct Ended {
     pub(super) report: Option<Report>,
 }
 
+thread_local! {
+    /// By what the trials of this test are confined.
+    pub(super) static WALL: RefCell<Wall> = const { RefCell::new(Wall::Namespaces) };
+}
+
 impl Trial {
     /// The project is granted.
     pub(super) fn new() -> Self {
@@ -42,7 +48,7 @@ impl Trial {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         let plan = Plan {
-            wall: Wall::Namespaces,
+            wall: WALL.with_borrow(Wall::clone),
             directory: project.clone(),
             base: vec![Step::Grant(project)],
             view: Vec::new(),

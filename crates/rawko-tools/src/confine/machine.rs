@@ -13,8 +13,10 @@ use crate::process::shell;
 /// What a sandbox on this machine has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Why there are no namespaces, where Landlock has to do.
+    /// Why rawko can make no namespaces.
     pub without_namespaces: Option<String>,
+    /// The bubblewrap that makes them instead. Without, Landlock has to do.
+    pub bubblewrap: Option<PathBuf>,
     /// Whether changes to caches can be kept apart; without, caches are read-only.
     pub layers: bool,
 }
@@ -45,12 +47,18 @@ const KNOWS_SIGNALS: i32 = 6;
 
 impl Offer {
     pub(super) fn wall(&self) -> Wall {
-        if self.without_namespaces.is_some() { Wall::Landlock } else { Wall::Namespaces }
+        match (&self.without_namespaces, &self.bubblewrap) {
+            (None, _) => Wall::Namespaces,
+            (Some(_), Some(program)) => Wall::Bubblewrap { program: program.clone() },
+            (Some(_), None) => Wall::Landlock,
+        }
     }
 
     pub(super) fn walls(&self) -> String {
         let walls = match (self.wall(), landlock_version()) {
             (Wall::Landlock, _) => "Landlock",
+            (Wall::Bubblewrap { .. }, 0) => "bubblewrap",
+            (Wall::Bubblewrap { .. }, _) => "bubblewrap, Landlock",
             (Wall::Namespaces, 0) => "namespaces",
             (Wall::Namespaces, _) => "namespaces, Landlock",
         };
@@ -59,6 +67,13 @@ impl Offer {
 
     pub(super) fn lost(&self) -> Vec<String> {
         let Some(why) = &self.without_namespaces else { return Vec::new() };
+        if let Some(program) = &self.bubblewrap {
+            return vec![format!(
+                "rawko can make no namespaces itself here ({why}), so {} makes them: caches of tools are read-only for \
+                 commands, and each command has a loopback interface of its own",
+                program.display()
+            )];
+        }
         let mut lost = vec![format!(
             "namespaces cannot be made here ({why}), so commands are held by Landlock alone: in folders that they may \
              write they can also change `.git`, `.rawko` and `.claude` and read what `permissions.deny` names; hosts are \
@@ -82,21 +97,40 @@ impl Offer {
     }
 }
 
-/// Runs a command that does nothing: in namespaces, with and without layers, and then held by Landlock alone.
-pub(super) fn try_out(helper: &Path, private: &PrivateFolders) -> Result<Offer, Shortage> {
+/// Runs a command that does nothing: in namespaces, with and without layers, in those that bubblewrap makes, and then held
+/// by Landlock alone.
+pub(super) fn try_out(
+    helper: &Path,
+    private: &PrivateFolders,
+    bubblewrap: Option<&Path>,
+) -> Result<Offer, Shortage> {
     let own = private.of("a trial").map_err(|error| Shortage::folders(&error))?;
     let folder = own.home.clone();
     let layered = OwnFolders::changes(&own.caches, &folder).map(|changes| Step::Layer { folder, changes });
     let in_namespaces = |view| trial(helper, &own, Wall::Namespaces, view);
     if in_namespaces(layered.into_iter().collect()).is_ok() {
-        return Ok(Offer { without_namespaces: None, layers: true });
+        return Ok(Offer { without_namespaces: None, bubblewrap: None, layers: true });
     }
     let Err(Shortage(why)) = in_namespaces(Vec::new()) else {
-        return Ok(Offer { without_namespaces: None, layers: false });
+        return Ok(Offer { without_namespaces: None, bubblewrap: None, layers: false });
     };
-    trial(helper, &own, Wall::Landlock, Vec::new())
-        .map_err(|Shortage(landlock)| Shortage(format!("{why}; {landlock}")))
-        .map(|()| Offer { without_namespaces: Some(why), layers: false })
+    let mut whys = vec![why];
+    if let Some(program) = bubblewrap {
+        match trial(helper, &own, Wall::Bubblewrap { program: program.to_owned() }, Vec::new()) {
+            Ok(()) => {
+                let (why, bubblewrap) = (whys.swap_remove(0), Some(program.to_owned()));
+                return Ok(Offer { without_namespaces: Some(why), bubblewrap, layers: false });
+            }
+            Err(Shortage(why)) => whys.push(why),
+        }
+    }
+    match trial(helper, &own, Wall::Landlock, Vec::new()) {
+        Ok(()) => Ok(Offer { without_namespaces: Some(whys.join("; ")), bubblewrap: None, layers: false }),
+        Err(Shortage(why)) => {
+            whys.push(why);
+            Err(Shortage(whys.join("; ")))
+        }
+    }
 }
 
 fn trial(helper: &Path, own: &OwnFolders, wall: Wall, base: Vec<Step>) -> Result<(), Shortage> {

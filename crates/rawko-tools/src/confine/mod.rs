@@ -3,6 +3,8 @@
 //! Owns what a command may see and change: the view is computed here, from permissions and from what this machine and
 //! this project look like. `rawko-sandbox` makes it true.
 
+mod bubblewrap;
+mod cgroup;
 mod git;
 mod git_settings;
 mod machine;
@@ -45,6 +47,8 @@ pub struct Sandbox(Arc<RunSandbox>);
 struct RunSandbox {
     helper: PathBuf,
     offer: Offer,
+    /// Where commands get control groups, if this machine lets it.
+    groups: Option<cgroup::Parent>,
     places: Places,
     private: PrivateFolders,
     /// The user's settings of git, as commands get them.
@@ -72,8 +76,8 @@ pub(crate) struct WayOut {
     network: Network,
     client: Arc<Client>,
     clients: Clients,
-    /// Where there are no namespaces, each command has a proxy of its own.
-    _proxy: Option<Proxy>,
+    /// Where commands of an agent share no network, each has a proxy of its own.
+    proxy: Option<Proxy>,
 }
 
 impl Drop for WayOut {
@@ -112,7 +116,8 @@ impl Sandbox {
     ) -> Result<Self, Shortage> {
         let helper = rawko_sandbox::own_helper().ok_or_else(Shortage::no_helper)?;
         let private = PrivateFolders::new(cache, root).map_err(|error| Shortage::folders(&error))?;
-        let offer = machine::try_out(helper, &private)?;
+        let bubblewrap = variable("PATH").and_then(|path| bubblewrap::find(&path, root));
+        let offer = machine::try_out(helper, &private, bubblewrap.as_deref())?;
         let places = Places::new(variable);
         let repository = std::fs::canonicalize(root).ok().and_then(|root| git::repository_of(&root));
         let home = places.home.as_deref();
@@ -121,6 +126,7 @@ impl Sandbox {
         Ok(Self(Arc::new(RunSandbox {
             helper,
             offer,
+            groups: cgroup::Parent::find(),
             places,
             private,
             git_settings,
@@ -143,10 +149,22 @@ impl Sandbox {
         self.0.offer.walls()
     }
 
-    /// What this machine does not enforce, for people.
+    /// What commands do without on this machine, for people.
     #[must_use]
     pub fn lost(&self) -> Vec<String> {
         self.0.offer.lost()
+    }
+
+    /// Whether this machine enforces all permissions.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.wall() != Wall::Landlock
+    }
+
+    /// How much memory one command may have with all that it starts, in MiB; `None` where nothing limits it.
+    #[must_use]
+    pub fn memory(&self) -> Option<u64> {
+        self.0.groups.as_ref().map(cgroup::Parent::memory)
     }
 
     /// A folder that is held for as long as a command lives.
@@ -165,11 +183,20 @@ impl Sandbox {
     }
 
     /// Has the helper begin, in the network of the agent's earlier commands if there were some.
-    fn begin(&self, control: &mut Control, plan: &Plan, who: &str, clients: &Clients) -> io::Result<()> {
+    fn begin(&self, watched: &mut Watched, plan: &Plan, who: &str) -> io::Result<()> {
+        let (control, clients) = (&mut watched.control, &watched.way.clients);
         // The next process that takes the session up waits until no helper holds it.
         let keeps = Some(self.0.private.run().lock());
         if plan.wall == Wall::Landlock {
             return control.send(plan, None, keeps);
+        }
+        if matches!(plan.wall, Wall::Bubblewrap { .. }) {
+            control.send(plan, None, keeps)?;
+            await_ready(control)?;
+            let listener = control.take_listener();
+            watched.way.proxy =
+                listener.map(|listener| Proxy::start(listener, clients.clone())).transpose()?;
+            return Ok(());
         }
         // Held until the first command of an agent has made its network, so that the second finds it.
         let mut networks = self.networks();
@@ -179,12 +206,7 @@ impl Sandbox {
             return control.send(plan, Some(shared), keeps);
         }
         control.send(plan, known.as_deref(), keeps)?;
-        match control.report()? {
-            Some(Report::Failed { what }) => {
-                return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
-            }
-            Some(Report::Ready | Report::Ended { .. }) | None => {}
-        }
+        await_ready(control)?;
         if let Some((shared, listener)) = control.take_shared(plan, known.as_deref())? {
             if let Some(network) = networks.get_mut(who) {
                 network.shared = Arc::new(shared);
@@ -200,27 +222,42 @@ impl Sandbox {
     /// What a command of `who` may reach, and the way there. With namespaces there always is a proxy, which says what it
     /// refuses. Without, it listens on the machine's own loopback, where a command reaches its port and no other.
     fn way_out(&self, who: &str, hosts: &[String]) -> io::Result<WayOut> {
-        if self.wall() == Wall::Namespaces {
-            let mut agents = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
-            let clients = agents.entry(who.to_owned()).or_default().clone();
+        if self.wall() != Wall::Landlock {
+            let clients = if self.wall() == Wall::Namespaces {
+                let mut agents = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+                agents.entry(who.to_owned()).or_default().clone()
+            } else {
+                // Each command has a network of its own.
+                Clients::default()
+            };
             let client = Client::new(proxy::next_address(), hosts);
             clients.add(Arc::clone(&client));
             let network = Network::Proxy { address: client.address, port: proxy::PORT };
-            return Ok(WayOut { network, client, clients, _proxy: None });
+            return Ok(WayOut { network, client, clients, proxy: None });
         }
         let (client, clients) = (Client::new(Ipv4Addr::LOCALHOST, hosts), Clients::default());
         if hosts.is_empty() || landlock_version() < HOLDS_PORTS {
-            return Ok(WayOut { network: Network::Own, client, clients, _proxy: None });
+            return Ok(WayOut { network: Network::Own, client, clients, proxy: None });
         }
         clients.add(Arc::clone(&client));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let network = Network::Proxy { address: Ipv4Addr::LOCALHOST, port: listener.local_addr()?.port() };
         let proxy = Proxy::start(listener, clients.clone())?;
-        Ok(WayOut { network, client, clients, _proxy: Some(proxy) })
+        Ok(WayOut { network, client, clients, proxy: Some(proxy) })
     }
 
     fn networks(&self) -> MutexGuard<'_, BTreeMap<String, AgentNetwork>> {
         self.0.networks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until the network and the base are there.
+fn await_ready(control: &mut Control) -> io::Result<()> {
+    match control.report()? {
+        Some(Report::Failed { what }) => {
+            Err(io::Error::other(format!("the sandbox could not be made: {what}")))
+        }
+        Some(Report::Ready | Report::Ended { .. }) | None => Ok(()),
     }
 }
 
@@ -231,9 +268,16 @@ pub(crate) struct Watched {
     control: Control,
     absent: Absent,
     way: WayOut,
+    /// Limits what it takes, until it has ended.
+    group: Option<cgroup::Leaf>,
 }
 
 impl Watched {
+    /// How much memory, in MiB, was exceeded, if the command was ended for that.
+    pub(crate) fn exceeded(&self) -> Option<u64> {
+        self.group.as_ref()?.exceeded()
+    }
+
     /// The next report; `None` once all processes of the command have ended.
     pub(crate) fn report(&mut self) -> io::Result<Option<Report>> {
         self.control.report()
@@ -262,12 +306,18 @@ impl Confined {
     /// Watches over a command that is about to begin.
     pub(crate) fn watch(&self, control: Control, way: WayOut) -> Watched {
         let repository = self.sandbox.0.repository.as_ref();
-        Watched { control, absent: repository.map(git::absent).unwrap_or_default(), way }
+        Watched { control, absent: repository.map(git::absent).unwrap_or_default(), way, group: None }
+    }
+
+    /// Limits what the command takes, whose helper was started and has not begun. Where that fails, it runs all the same.
+    pub(crate) fn limit(&self, watched: &mut Watched, helper: u32) {
+        let group = self.sandbox.0.groups.as_ref().and_then(|groups| groups.leaf().ok());
+        watched.group = group.filter(|group| group.add(helper).is_ok());
     }
 
     /// Has a helper that was started begin with the command.
     pub(crate) fn begin(&self, watched: &mut Watched, plan: &Plan) -> io::Result<()> {
-        self.sandbox.begin(&mut watched.control, plan, &self.who, &watched.way.clients)
+        self.sandbox.begin(watched, plan, &self.who)
     }
 
     /// The plan for one command.

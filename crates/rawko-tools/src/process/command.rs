@@ -185,10 +185,11 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
     }
     let way = confined.way_out()?;
     let plan = confined.plan(&line.directory, input, &way)?;
-    let control = confined.watch(control, way);
+    let mut control = confined.watch(control, way);
     let child = command.spawn()?;
     drop(command);
-    let tree = ProcessTree::confined(Pid::from_child(&child), confined.sandbox.wall());
+    confined.limit(&mut control, child.id());
+    let tree = ProcessTree::confined(Pid::from_child(&child), &confined.sandbox.wall());
     let mut spawned =
         SpawnedCommand { child, tree, output, pipe_status, guard: None, control: Some(control) };
     if let Some(control) = &mut spawned.control

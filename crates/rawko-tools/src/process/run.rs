@@ -28,6 +28,8 @@ pub(crate) enum Cause {
     Exited { code: Option<i32>, signal: Option<i32> },
     /// It took too long.
     TimedOut,
+    /// It took more memory than this, in MiB.
+    OutOfMemory { limit: u64 },
     /// Its kill handle was used.
     Cancelled,
 }
@@ -40,6 +42,9 @@ impl Cause {
             Self::Exited { code: None, signal: Some(signal) } => format!("ended by signal {signal}"),
             Self::Exited { code: None, signal: None } => "ended by a signal".to_owned(),
             Self::TimedOut => "timed out".to_owned(),
+            Self::OutOfMemory { limit } => {
+                format!("the command used more than {limit} MiB of memory and was ended: make it use less")
+            }
             Self::Cancelled => "cancelled".to_owned(),
         }
     }
@@ -48,7 +53,7 @@ impl Cause {
     pub(crate) fn exit_code(self) -> Option<i32> {
         match self {
             Self::Exited { code, .. } => code,
-            Self::TimedOut | Self::Cancelled => None,
+            Self::TimedOut | Self::OutOfMemory { .. } | Self::Cancelled => None,
         }
     }
 
@@ -56,7 +61,7 @@ impl Cause {
     pub(crate) fn error_code(self) -> Option<ErrorCode> {
         match self {
             Self::Exited { code: Some(0), .. } => None,
-            Self::Exited { .. } | Self::Cancelled => Some(ErrorCode::ToolFailure),
+            Self::Exited { .. } | Self::OutOfMemory { .. } | Self::Cancelled => Some(ErrorCode::ToolFailure),
             Self::TimedOut => Some(ErrorCode::Timeout),
         }
     }
@@ -143,13 +148,15 @@ impl Running {
         self.streams.take(take);
         let status = self.reap()?;
         let (mut code, mut signal) = (status.code(), status.signal());
+        let mut exceeded = None;
         if let Some(end) = self.of_sandbox()? {
-            SandboxEnd { code, signal, leftovers } = end;
+            SandboxEnd { code, signal, leftovers, exceeded } = end;
         }
-        let cause = match end {
-            WaitEnd::Exited => Cause::Exited { code, signal },
-            WaitEnd::TimedOut => Cause::TimedOut,
-            WaitEnd::Cancelled => Cause::Cancelled,
+        let cause = match (end, exceeded) {
+            (WaitEnd::Exited, Some(limit)) => Cause::OutOfMemory { limit },
+            (WaitEnd::Exited, None) => Cause::Exited { code, signal },
+            (WaitEnd::TimedOut, _) => Cause::TimedOut,
+            (WaitEnd::Cancelled, _) => Cause::Cancelled,
         };
         let pipe_status = self.pipe_status.take().map(pipe_status::read).unwrap_or_default();
         Ok(Finished { cause, leftovers, pipe_status, refusals: self.refusals() })
@@ -193,11 +200,19 @@ impl Running {
                     return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
                 }
                 Report::Ended { code, signal, leftovers } => {
-                    return Ok(Some(SandboxEnd { code, signal, leftovers }));
+                    let exceeded = control.exceeded();
+                    return Ok(Some(SandboxEnd { code, signal, leftovers, exceeded }));
                 }
             }
         }
-        Ok(None)
+        // The helper was ended with the command.
+        let killed = |limit| SandboxEnd {
+            code: None,
+            signal: Some(rustix::process::Signal::KILL.as_raw()),
+            leftovers: 0,
+            exceeded: Some(limit),
+        };
+        Ok(control.exceeded().map(killed))
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -231,6 +246,8 @@ struct SandboxEnd {
     signal: Option<i32>,
     /// How many processes it left.
     leftovers: usize,
+    /// The limit on memory, in MiB, for which it was ended.
+    exceeded: Option<u64>,
 }
 
 /// Why waiting for a command ended.

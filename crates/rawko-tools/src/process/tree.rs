@@ -20,9 +20,10 @@ pub(super) struct ProcessTree {
     first: Pid,
     #[cfg(any(target_os = "linux", target_os = "android"))]
     tag: Option<super::tag::ProcessTag>,
-    /// The first process is the helper of a sandbox, which passes a request to end on and takes all with it.
+    /// The first process is the helper of a sandbox, which passes a request to end on and takes all with it. This signal
+    /// has it do so at once.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    confined: Option<rawko_sandbox::Wall>,
+    confined: Option<Signal>,
 }
 
 impl ProcessTree {
@@ -80,8 +81,10 @@ mod linux {
         }
 
         /// The tree of a command in a sandbox, whose helper is `first`.
-        pub(in super::super) fn confined(first: Pid, wall: Wall) -> Self {
-            Self { first, tag: None, confined: Some(wall) }
+        pub(in super::super) fn confined(first: Pid, wall: &Wall) -> Self {
+            // Without namespaces the helper kills, and so must not be killed.
+            let kill = if *wall == Wall::Landlock { END_NOW } else { Signal::KILL };
+            Self { first, tag: None, confined: Some(kill) }
         }
 
         pub(super) fn count(&self) -> usize {
@@ -92,8 +95,7 @@ mod linux {
         pub(in super::super) fn signal(&self, signal: Signal) -> usize {
             let members = self.members();
             let signal = match (self.confined, signal) {
-                // This helper kills, and so must not be killed.
-                (Some(Wall::Landlock), Signal::KILL) => END_NOW,
+                (Some(kill), Signal::KILL) => kill,
                 _ => signal,
             };
             members.iter().for_each(|member| send(member, signal));
