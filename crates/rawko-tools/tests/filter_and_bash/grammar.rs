@@ -113,6 +113,7 @@ const WORDS: &[&str] = &[
 const CALCULATIONS: &[&str] = &[
     "i+1",
     "i++",
+    "i<(n)",
     "++n",
     "x",
     "i*n-1",

@@ -35,6 +35,10 @@ pub(super) fn is_integer(text: &str) -> bool {
 
 /// What `text` calculates with, if it consists of integers, names and operators.
 pub(super) fn plain_arithmetic(text: &str) -> Option<Plain> {
+    // Would be a process substitution anywhere else.
+    if text.contains("<(") || text.contains(">(") {
+        return None;
+    }
     let mut plain = Plain::default();
     let mut rest = text;
     // Whether a name or number that comes now would be one word with what was before.

@@ -141,7 +141,15 @@ fn command(words: &[ShellWord], rules: FilterContext<'_>) -> Refused {
             .or_else(|| wrappers::judge(program, arguments, rules))
             .unwrap_or(Ok(())),
     };
-    judged.map_err(|why| format!("`{}`: {why}", truncate(program, SHOWN)))
+    judged.map_err(|why| {
+        let known = rules.tables.why(program).filter(|_| rules.tables.edition >= Edition::Fifth);
+        match known.filter(|_| why.contains("is not granted by listing")) {
+            Some(known) => {
+                format!("`{}`: {why} Of {program} it is known: {known}.", truncate(program, SHOWN))
+            }
+            None => format!("`{}`: {why}", truncate(program, SHOWN)),
+        }
+    })
 }
 
 /// A word of `test`. One that is an integer, as in `[ $i -lt 3 ]`, is no operator, whatever it is.

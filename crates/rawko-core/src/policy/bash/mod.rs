@@ -177,7 +177,15 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
         if rules.is_confined { WritePlaces::new(&rules, &project, is_moved) } else { WritePlaces::none() };
     for list in &lists {
         if let Err(why) = judge::judge(&script, FilterContext::new(list, &project, &writable, tables)) {
-            return Verdict::denied(list.place.rule(), format!("The command was not run: {why}"));
+            let lifted = match why.as_str() {
+                why if why.contains("To allow it") || rules.edition < Edition::Fifth => String::new(),
+                why if why.contains("(permissions.write") => {
+                    " To allow it, add the path to permissions.write of this agent and of the configuration."
+                        .into()
+                }
+                _ => list.place.lifted(),
+            };
+            return Verdict::denied(list.place.rule(), format!("The command was not run: {why}{lifted}"));
         }
     }
     Verdict::allowed(first.unwrap_or("tools.bashFilter.blockedPatterns (none matches)"))

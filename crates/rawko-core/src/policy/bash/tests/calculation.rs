@@ -117,6 +117,8 @@ fn what_could_evaluate_text_is_refused() {
             "x=1; echo $((x + \"$y\"))",
             "((PATH=1)); ls",
             "x=1; ((IFS=x))",
+            "x=1; y=2; echo $((x<(y)))",
+            "echo ${x%<(evil)}",
             "for ((PATH=0; PATH<1; PATH++)); do ls; done",
             "for ((i=0; i<$(evil); i++)); do ls; done",
             "for ((i=0; i<n; i++)); do ls; done",
@@ -200,6 +202,36 @@ fn what_could_evaluate_text_is_refused() {
         ],
         false,
     );
+}
+
+#[test]
+fn a_denial_names_what_it_calculates_with_and_the_line_that_decided() {
+    let denied = |command: &str, words: &[&str]| {
+        let filter = BashFilter {
+            allowed_commands: Some(vec!["sort".into(), "echo".into()]),
+            ..BashFilter::default()
+        };
+        let writable = vec!["src".to_owned()];
+        let rules = BashRules {
+            filter: Some(&filter),
+            own_run: None,
+            granted_run: None,
+            writable: &writable,
+            denied: &[],
+            is_confined: true,
+            project: PROJECT,
+            edition: Edition::NEWEST,
+        };
+        let message = verdict(rules, command).denial().unwrap().content;
+        for word in words {
+            assert!(message.contains(word), "{word:?} is missing in {message}");
+        }
+    };
+    let lifts = "No entry of tools.bashFilter.allowedCommands grants that; to allow it, remove the list of this agent";
+    denied("echo $((count + 1))", &["`count`", "integers", lifts]);
+    denied("sort --compress-program=x a", &["`--compress-program`", "starts a program", lifts]);
+    denied("echo a >/etc/x", &["`/etc/x` is outside", "add the path to permissions.write"]);
+    denied("ls", &["add `- ls` under tools.bashFilter.allowedCommands of this agent"]);
 }
 
 #[test]
