@@ -104,6 +104,9 @@ impl Place {
         fs::create_dir_all(self.path("top/work/.rawko")).unwrap();
         fs::write(self.path("top/work/a"), "A\n").unwrap();
         fs::write(self.path("top/work/src/b"), "w z\n").unwrap();
+        // Text that runs a program where it is calculated with, in a file and as the name of one.
+        fs::write(self.path("top/work/src/e"), "a[$(evil)]\n").unwrap();
+        fs::create_dir(self.path("top/work/a[$(evil)]")).unwrap();
         // A program of the project with a listed name: it runs only if `PATH` was changed.
         self.program(&self.path("top/work/src/ls"), "evil");
         fs::write(self.path("log"), "").unwrap();

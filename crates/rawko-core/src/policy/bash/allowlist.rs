@@ -34,6 +34,15 @@ impl ListPlace {
         }
     }
 
+    /// What would let everything pass that no entry of the list grants.
+    pub(super) fn lifted(self) -> String {
+        format!(
+            " No entry of {} grants that; to allow it, remove the list {}: then every program may run.",
+            self.rule(),
+            self.owner()
+        )
+    }
+
     fn owner(self) -> &'static str {
         match self {
             Self::BashFilter | Self::AgentRun => "of this agent",

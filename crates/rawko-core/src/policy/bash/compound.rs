@@ -1,7 +1,8 @@
 //! Compound commands: groups, conditions, loops, `case`, `[[ ]]`, functions, and lists in variables.
 
+use super::calculation::{are_integers, compared, plain_steps};
 use super::parser::{Parser, Result, is_name};
-use super::script::{CommandList, Flow, Member};
+use super::script::{CommandList, Flow, LoopVariable, Member, Plain, ShellWord};
 
 impl Parser<'_> {
     /// The command that the reserved word `word` begins.
@@ -75,8 +76,11 @@ impl Parser<'_> {
         self.accept(keyword);
         self.skip_blanks();
         if self.peek() == Some('(') {
-            self.unfollowed("`for ((`");
+            let start = self.position();
             self.skip_balanced('(', ')')?;
+            let text = self.text_since(start);
+            let inside = text.strip_prefix("((").and_then(|rest| rest.strip_suffix("))"));
+            self.unfollowed_but("`for ((`", inside.and_then(plain_steps));
             self.skip_blanks();
             self.accept(";");
             self.expect("do")?;
@@ -86,7 +90,8 @@ impl Parser<'_> {
         let Some(variable) = name.word.text().filter(|n| name.is_bare && is_name(n)) else {
             return self.fail("`for` without a name");
         };
-        self.script.loop_variables.push(variable.to_owned());
+        let name = variable.to_owned();
+        let mut words = Vec::new();
         self.skip_lines()?;
         if self.reserved() == Some("in") {
             self.accept("in");
@@ -95,9 +100,11 @@ impl Parser<'_> {
                 if matches!(self.peek(), Some(';' | '\n')) {
                     break;
                 }
-                self.word()?;
+                words.push(self.word()?.word);
             }
         }
+        let is_integer = keyword == "for" && are_integers(&words);
+        self.script.loop_variables.push(LoopVariable { name, is_integer });
         self.accept(";");
         self.expect("do")?;
         self.body("done").map(drop)
@@ -138,9 +145,13 @@ impl Parser<'_> {
 
     /// `[[ … ]]`: strings and files may be compared; arithmetic and variables by name evaluate what they are given.
     fn test(&mut self) -> Result<()> {
-        const EVALUATES: [&str; 9] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R", "=~"];
+        const COMPARES: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+        const EVALUATES: [&str; 3] = ["-v", "-R", "=~"];
         const SYMBOLS: [&str; 7] = ["&&", "||", "|", "(", ")", "<", ">"];
         self.accept("[[");
+        // The word before this one, and where `unfollowed` has the operator before it.
+        let mut before: Option<ShellWord> = None;
+        let mut operator: Option<usize> = None;
         loop {
             self.skip_lines()?;
             if self.reserved() == Some("]]") {
@@ -150,12 +161,25 @@ impl Parser<'_> {
             // `<(` runs commands here as everywhere.
             let is_process = matches!(self.peek(), Some('<' | '>')) && self.peek_at(1) == Some('(');
             if !is_process && SYMBOLS.into_iter().any(|symbol| self.accept(symbol)) {
+                (before, operator) = (None, None);
                 continue;
             }
             let word = self.word()?.word;
-            if word.text().is_some_and(|text| EVALUATES.contains(&text)) {
+            if let Some(at) = operator.take() {
+                // What stands on both sides is calculated.
+                let right = compared(&word);
+                let one = &mut self.script.unfollowed[at];
+                one.plain = one.plain.take().zip(right).map(|(left, right)| left.with(right));
+            } else if word.text().is_some_and(|text| COMPARES.contains(&text)) {
+                operator = Some(self.script.unfollowed.len());
+                self.unfollowed_but(
+                    &format!("`{}` in [[ ]]", word.shown),
+                    before.as_ref().and_then(compared),
+                );
+            } else if word.text().is_some_and(|text| EVALUATES.contains(&text)) {
                 self.unfollowed(&format!("`{}` in [[ ]]", word.shown));
             }
+            before = Some(word);
         }
     }
 
@@ -177,12 +201,17 @@ impl Parser<'_> {
 
     /// `NAME=(…)`.
     pub(super) fn array(&mut self) -> Result<()> {
-        self.unfollowed("a list in a variable");
+        let at = self.script.unfollowed.len();
+        self.unfollowed_but("a list in a variable", Some(Plain::default()));
         self.accept("(");
         loop {
             self.skip_lines()?;
             if self.accept(")") {
                 return Ok(());
+            }
+            // `[INDEX]=value` evaluates the index.
+            if self.peek() == Some('[') {
+                self.script.unfollowed[at].plain = None;
             }
             self.word()?;
         }

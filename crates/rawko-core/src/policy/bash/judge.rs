@@ -1,17 +1,23 @@
 //! The allowlist: every name that would run is listed, and no listed program gets an option by which it runs or writes more.
 
+use std::collections::BTreeSet;
+
 use super::SHOWN;
 use super::allowlist::Allowlist;
 use super::builtins;
+use super::calculation::{compared, integers};
 use super::directory::{Directory, ProjectRoot, cd_arguments};
 use super::find;
 use super::git;
 use super::options::Refused;
 use super::programs;
-use super::script::{Assignment, ParsedScript, Redirection, RedirectionEffect, ShellWord};
+use super::script::{
+    Assignment, LoopVariable, ParsedScript, Redirection, RedirectionEffect, ShellWord, Unfollowed, WordKind,
+};
 use super::tables::FilterTables;
 use super::wrappers;
 use super::write_places::WritePlaces;
+use crate::setup::Edition;
 use crate::text::truncate;
 
 /// Directories whose programs may be named by path, if their names are listed.
@@ -29,6 +35,8 @@ pub(super) struct FilterContext<'a> {
     /// Where commands may write.
     pub(super) writable: &'a WritePlaces<'a>,
     pub(super) tables: &'static FilterTables,
+    /// The variables that may be calculated with, where plain constructs pass.
+    integers: Option<&'a BTreeSet<&'a str>>,
     /// How many programs start one another up to here.
     wrapped: usize,
 }
@@ -40,7 +48,7 @@ impl<'a> FilterContext<'a> {
         writable: &'a WritePlaces<'a>,
         tables: &'static FilterTables,
     ) -> Self {
-        Self { allowed, project, writable, tables, wrapped: 0 }
+        Self { allowed, project, writable, tables, integers: None, wrapped: 0 }
     }
 
     /// Judges the program that another one starts.
@@ -55,14 +63,18 @@ impl<'a> FilterContext<'a> {
 
 /// Judges everything that a script would do.
 pub(super) fn judge(script: &ParsedScript, rules: FilterContext<'_>) -> Refused {
-    if let Some(what) = script.unfollowed.first() {
-        return Err(format!(
-            "{} is not allowed under an allowlist. Write it more plainly.",
-            truncate(what, SHOWN)
-        ));
-    }
-    if let Some(name) = script.loop_variables.iter().find(|name| !rules.tables.variables.is_harmless(name)) {
-        return Err(changes_meaning(name));
+    // Where the sandbox is the wall, plain constructs pass.
+    let passes = !rules.writable.is_empty() && rules.tables.edition >= Edition::Fifth;
+    let integers = passes.then(|| integers(script));
+    let rules = FilterContext { integers: integers.as_ref(), ..rules };
+    script.with_heredocs().try_for_each(|part| judge_part(part, rules))
+}
+
+fn judge_part(script: &ParsedScript, rules: FilterContext<'_>) -> Refused {
+    script.unfollowed.iter().try_for_each(|one| unfollowed(one, rules))?;
+    let changes = |one: &&LoopVariable| !rules.tables.variables.is_harmless(&one.name);
+    if let Some(variable) = script.loop_variables.iter().find(changes) {
+        return Err(changes_meaning(&variable.name));
     }
     let redirected = |all: &[Redirection]| all.iter().try_for_each(|one| redirection(one, rules.writable));
     redirected(&script.redirections)?;
@@ -87,6 +99,26 @@ pub(super) fn judge(script: &ParsedScript, rules: FilterContext<'_>) -> Refused 
     Ok(())
 }
 
+/// Judges a construct whose effect is not followed.
+fn unfollowed(one: &Unfollowed, rules: FilterContext<'_>) -> Refused {
+    let Some((integers, plain)) = rules.integers.zip(one.plain.as_ref()) else {
+        return Err(format!(
+            "{} is not allowed under an allowlist. Write it more plainly.",
+            truncate(&one.what, SHOWN)
+        ));
+    };
+    let variables = &rules.tables.variables;
+    let doubtful = |name: &&String| !integers.contains(name.as_str()) || !variables.is_harmless(name);
+    match plain.integers.iter().find(doubtful) {
+        None => Ok(()),
+        Some(name) => Err(format!(
+            "it calculates with `{}`, which may be no integer, and bash runs commands that stand in what it calculates \
+             with. Calculate with variables that only this command sets, to integers that are spelt out.",
+            truncate(name, SHOWN)
+        )),
+    }
+}
+
 /// `exit`, with a status that is spelt out: after `cd … ||` it is part of the change of directory.
 fn is_exit(words: &[ShellWord]) -> bool {
     let is_status = |word: &ShellWord| word.text().is_some_and(|t| t.chars().all(|c| c.is_ascii_digit()));
@@ -98,6 +130,10 @@ fn command(words: &[ShellWord], rules: FilterContext<'_>) -> Refused {
     let Some((name, arguments)) = words.split_first() else { return Ok(()) };
     let program = listed(name, rules)?;
     let judged = match program {
+        "test" | "[" if rules.integers.is_some() => {
+            let known: Vec<ShellWord> = arguments.iter().map(|word| with_integer(word, rules)).collect();
+            builtins::judge(program, &known, rules.tables, rules.writable).unwrap_or(Ok(()))
+        }
         "git" => git::judge(arguments, rules.project, &rules.tables.git),
         _ => builtins::judge(program, arguments, rules.tables, rules.writable)
             .or_else(|| find::judge(program, arguments, rules))
@@ -105,7 +141,26 @@ fn command(words: &[ShellWord], rules: FilterContext<'_>) -> Refused {
             .or_else(|| wrappers::judge(program, arguments, rules))
             .unwrap_or(Ok(())),
     };
-    judged.map_err(|why| format!("`{}`: {why}", truncate(program, SHOWN)))
+    judged.map_err(|why| {
+        let known = rules.tables.why(program).filter(|_| rules.tables.edition >= Edition::Fifth);
+        match known.filter(|_| why.contains("is not granted by listing")) {
+            Some(known) => {
+                format!("`{}`: {why} Of {program} it is known: {known}.", truncate(program, SHOWN))
+            }
+            None => format!("`{}`: {why}", truncate(program, SHOWN)),
+        }
+    })
+}
+
+/// A word of `test`. One that is an integer, as in `[ $i -lt 3 ]`, is no operator, whatever it is.
+fn with_integer(word: &ShellWord, rules: FilterContext<'_>) -> ShellWord {
+    let is_integer = |name: &String| rules.integers.is_some_and(|integers| integers.contains(name.as_str()));
+    let plain = if word.kind == WordKind::Many { compared(word) } else { None };
+    if plain.is_some_and(|plain| plain.integers.iter().all(is_integer)) {
+        ShellWord { shown: word.shown.clone(), kind: WordKind::Literal("0".to_owned()) }
+    } else {
+        word.clone()
+    }
 }
 
 /// The program that a command's first word names, if it is listed.

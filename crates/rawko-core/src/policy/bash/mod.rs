@@ -6,6 +6,7 @@
 
 mod allowlist;
 mod builtins;
+mod calculation;
 mod compound;
 mod directory;
 mod effects;
@@ -160,7 +161,10 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
         Ok(script) => script,
         Err(why) => return not_judged(first, &why),
     };
-    for text in matched_texts(&script) {
+    // Before the fifth edition no command in a here-document passed a list, and without one none was looked at.
+    let looked_at: Vec<&ParsedScript> =
+        script.with_heredocs().take(if rules.edition < Edition::Fifth { 1 } else { usize::MAX }).collect();
+    for text in looked_at.iter().flat_map(|part| matched_texts(part)) {
         if let Some(pattern) = patterns.iter().find(|p| p.is_match(&text)) {
             return blocked(pattern, &text);
         }
@@ -168,12 +172,20 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
     let Some(tables) = tables::tables(rules.edition) else {
         return not_judged(first, "the tables of programs are damaged");
     };
-    let is_moved = script.commands.iter().any(Simple::changes_directory);
+    let is_moved = script.with_heredocs().any(|part| part.commands.iter().any(Simple::changes_directory));
     let writable =
         if rules.is_confined { WritePlaces::new(&rules, &project, is_moved) } else { WritePlaces::none() };
     for list in &lists {
         if let Err(why) = judge::judge(&script, FilterContext::new(list, &project, &writable, tables)) {
-            return Verdict::denied(list.place.rule(), format!("The command was not run: {why}"));
+            let lifted = match why.as_str() {
+                why if why.contains("To allow it") || rules.edition < Edition::Fifth => String::new(),
+                why if why.contains("(permissions.write") => {
+                    " To allow it, add the path to permissions.write of this agent and of the configuration."
+                        .into()
+                }
+                _ => list.place.lifted(),
+            };
+            return Verdict::denied(list.place.rule(), format!("The command was not run: {why}{lifted}"));
         }
     }
     Verdict::allowed(first.unwrap_or("tools.bashFilter.blockedPatterns (none matches)"))
@@ -186,7 +198,10 @@ fn denied_removal(rules: &BashRules<'_>, project: &ProjectRoot<'_>, command: &st
     }
     let script = parser::parse(command).ok()?;
     let tables = tables::tables(rules.edition)?;
-    let why = removal::refusal(&script, tables, &WritePlaces::new(rules, project, true))?;
+    let places = WritePlaces::new(rules, project, true);
+    let looked_at = if rules.edition < Edition::Fifth { 1 } else { usize::MAX };
+    let mut parts = script.with_heredocs().take(looked_at);
+    let why = parts.find_map(|part| removal::refusal(part, tables, &places))?;
     Some(Verdict::denied("permissions.write", format!("The command was not run: {why}")))
 }
 
@@ -209,7 +224,9 @@ pub fn named_directories(
     command: &str,
     is_directory: &dyn Fn(&str) -> bool,
 ) -> Result<BTreeSet<String>, String> {
-    let places = directory::visited(&parser::parse(command)?, is_directory);
+    let script = parser::parse(command)?;
+    let places: BTreeSet<String> =
+        script.with_heredocs().flat_map(|part| directory::visited(part, is_directory)).collect();
     if places.len() > directory::MAX_VISITED {
         return Err("it goes to too many directories".into());
     }

@@ -6,7 +6,8 @@
 
 use super::redirect::{Heredoc, names_descriptor};
 use super::script::{
-    AndOrList, Assignment, CommandList, Flow, Joint, Member, ParsedScript, Pipeline, Simple,
+    AndOrList, Assignment, CommandList, Flow, Joint, Member, ParsedScript, Pipeline, Plain, Simple,
+    Unfollowed,
 };
 
 /// Bytes of a command.
@@ -50,6 +51,8 @@ pub(super) struct Parser<'s> {
     pub(super) flow: Flow,
     /// Inside `$( )` or `<( )`, where bash looks for the end of a here-document in another way.
     pub(super) in_substitution: bool,
+    /// Inside the text of a here-document, where another one would be read in ways that are not followed.
+    pub(super) in_heredoc: bool,
     pub(super) heredocs: Vec<Heredoc>,
     pub(super) script: &'s mut ParsedScript,
 }
@@ -58,7 +61,8 @@ impl<'s> Parser<'s> {
     fn new(text: &str, script: &'s mut ParsedScript, depth: usize) -> Self {
         let text = text.chars().collect();
         let flow = if depth == 0 { Flow::Straight } else { Flow::Unsure };
-        Self { text, at: 0, depth, flow, in_substitution: false, heredocs: Vec::new(), script }
+        let heredocs = Vec::new();
+        Self { text, at: 0, depth, flow, in_substitution: false, in_heredoc: false, heredocs, script }
     }
 
     fn whole(mut self) -> Result<()> {
@@ -78,7 +82,12 @@ impl<'s> Parser<'s> {
     }
 
     pub(super) fn unfollowed(&mut self, what: &str) {
-        self.script.unfollowed.push(what.to_owned());
+        self.unfollowed_but(what, None);
+    }
+
+    /// The same of a construct that may be plain.
+    pub(super) fn unfollowed_but(&mut self, what: &str, plain: Option<Plain>) {
+        self.script.unfollowed.push(Unfollowed { what: what.to_owned(), plain });
     }
 
     /// Goes one command deeper. [`leave`](Self::leave) comes back; an error ends the parser anyway.
@@ -288,9 +297,20 @@ impl<'s> Parser<'s> {
     /// A script inside backquotes.
     pub(super) fn inner_script(&mut self, text: &str) -> Result<()> {
         self.enter()?;
-        Parser::new(text, self.script, self.depth).whole()?;
+        let mut inner = Parser::new(text, self.script, self.depth);
+        inner.in_heredoc = self.in_heredoc;
+        inner.whole()?;
         self.leave();
         Ok(())
+    }
+
+    /// The text of a here-document in which bash expands, read as a script of its own.
+    pub(super) fn expansions_of(&mut self, text: &str) -> Result<ParsedScript> {
+        let mut script = ParsedScript::default();
+        let mut inner = Parser::new(text, &mut script, self.depth + 1);
+        inner.in_heredoc = true;
+        inner.text_with_expansions()?;
+        Ok(script)
     }
 
     fn simple(&mut self) -> Result<Member> {
@@ -317,10 +337,12 @@ impl<'s> Parser<'s> {
             }
             match spelt.assigns {
                 Some(name) if simple.words.is_empty() => {
-                    if self.peek() == Some('(') {
+                    let is_list = self.peek() == Some('(');
+                    if is_list {
                         self.array()?;
                     }
-                    simple.assignments.push(Assignment { name, shown: spelt.word.shown });
+                    let is_integer = spelt.assigns_integer && !is_list;
+                    simple.assignments.push(Assignment { name, shown: spelt.word.shown, is_integer });
                 }
                 _ if spelt.assigns_element && simple.words.is_empty() => {
                     self.unfollowed("an assignment to an element");

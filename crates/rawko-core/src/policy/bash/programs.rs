@@ -21,6 +21,7 @@ pub(super) fn judge(
         (OptionRule::Refuse(options), _) => options.judge(arguments, writable),
         (OptionRule::OperandsOnly, _) => operands_only(arguments),
         (OptionRule::Code(options), "tar" | "gtar" | "bsdtar") => tar(arguments, options),
+        (OptionRule::Code(options), "sqlite3") => sqlite(arguments, options),
         (OptionRule::Code(options), "sed" | "gsed") => {
             stream_editors::sed(arguments, options, tables.edition, writable)
         }
@@ -76,6 +77,47 @@ fn tar_old_form<'w>(
         }
     }
     Ok(rest)
+}
+
+/// A query that is spelt out, which leaves other files and programs alone. Without one it takes commands from its input.
+fn sqlite(arguments: &[ShellWord], options: &Options) -> Refused {
+    const REACHES_OUT: [&str; 7] = ["attach", "edit(", "load_extension", "vacuum", "writefile", "/*", "--"];
+    let mut rest = arguments;
+    while let [option, after @ ..] = rest
+        && !option.is_operand()
+    {
+        // `-header` and `--header` are the same.
+        let text = option.text().unwrap_or_default().trim_start_matches('-');
+        rest = after;
+        if options.long_values.iter().any(|known| known == text) {
+            rest = rest
+                .split_first()
+                .filter(|(value, _)| value.is_one())
+                .map(|(_, after)| after)
+                .ok_or("the value of an option must be one word.")?;
+        } else if !options.long_flags.iter().any(|known| known == text) {
+            return Err(not_granted(&option.shown));
+        }
+    }
+    let [database, queries @ ..] = rest else {
+        return Err("give it a database and a query.".into());
+    };
+    let query = |word: &ShellWord| {
+        let text = word.text().filter(|text| !text.trim_start().starts_with(['.', '-']))?.to_lowercase();
+        let squeezed: String =
+            text.chars().filter(|c| !c.is_whitespace() && !"\"'`[]".contains(*c)).collect();
+        (!REACHES_OUT.iter().any(|part| squeezed.contains(part))).then_some(())
+    };
+    const TELLS: [&str; 6] = [".databases", ".dump", ".fullschema", ".indexes", ".schema", ".tables"];
+    let tells = |word: &ShellWord| word.text().is_some_and(|text| TELLS.contains(&text));
+    let passes = |word: &ShellWord| tells(word) || query(word).is_some();
+    if database.is_one() && !queries.is_empty() && queries.iter().all(passes) {
+        Ok(())
+    } else {
+        Err("give it a database and queries that are spelt out, without `ATTACH`, `VACUUM`, functions that write or \
+             load, and dot commands other than `.schema`, `.tables`, `.dump`, `.indexes` and `.databases`."
+            .into())
+    }
 }
 
 fn is_plain_operand(word: &ShellWord) -> bool {

@@ -1,7 +1,8 @@
 //! Redirections and here-documents.
 
 use super::parser::{Parser, Result, is_name};
-use super::script::{Redirection, RedirectionEffect, ShellWord};
+use super::script::{Plain, Redirection, RedirectionEffect, ShellWord};
+use super::words::WordBuilder;
 
 /// A here-document whose body comes after the line.
 pub(super) struct Heredoc {
@@ -77,6 +78,7 @@ impl Parser<'_> {
         strips_tabs: bool,
     ) -> Result<Redirection> {
         match end.text() {
+            _ if self.in_heredoc => self.fail("a here-document inside a here-document"),
             Some(text) if !text.contains('\n') => {
                 self.heredocs.push(Heredoc { end: text.to_owned(), is_quoted: !is_bare, strips_tabs });
                 Ok(Redirection { operator, effect: RedirectionEffect::Nothing, target: end })
@@ -86,10 +88,12 @@ impl Parser<'_> {
     }
 
     pub(super) fn heredoc_body(&mut self, heredoc: &Heredoc) -> Result<()> {
+        let mut body = String::new();
         while self.at < self.text.len() {
             let line = if heredoc.is_quoted { self.skip_line() } else { self.skip_joined_line() };
             let bare = if heredoc.strips_tabs { line.trim_start_matches('\t') } else { &line };
             if bare == heredoc.end {
+                self.heredoc_text(&body);
                 return Ok(());
             }
             // Inside a substitution bash also takes `EOF)` and `EOF; ls)` for the end, and runs the rest.
@@ -97,7 +101,8 @@ impl Parser<'_> {
                 return self.fail("a line of a here-document that begins like its end");
             }
             if !heredoc.is_quoted {
-                self.heredoc_line(&line);
+                body.push_str(bare);
+                body.push('\n');
             }
         }
         self.fail("a here-document without its end")
@@ -117,13 +122,33 @@ impl Parser<'_> {
         }
     }
 
-    /// A line in which bash expands. Plain variables are harmless.
-    fn heredoc_line(&mut self, line: &str) {
+    /// Text in which bash expands. Plain variables are harmless; commands are read and judged like others.
+    fn heredoc_text(&mut self, body: &str) {
         let expands =
-            line.contains('`') || ["$(", "${", "$["].into_iter().any(|opening| line.contains(opening));
-        if expands {
-            self.unfollowed("an expansion in a here-document");
+            body.contains('`') || ["$(", "${", "$["].into_iter().any(|opening| body.contains(opening));
+        if !expands {
+            return;
         }
+        let inner = self.expansions_of(body).ok();
+        self.unfollowed_but("an expansion in a here-document", inner.is_some().then(Plain::default));
+        self.script.in_heredocs.extend(inner);
+    }
+
+    /// Text as between double quotes, in which quotes stand for themselves.
+    pub(super) fn text_with_expansions(&mut self) -> Result<()> {
+        let mut draft = WordBuilder::default();
+        while let Some(c) = self.peek_raw() {
+            match c {
+                '\\' => {
+                    self.next_raw();
+                    self.next_raw();
+                }
+                '$' => self.dollar(&mut draft, true)?,
+                '`' => return self.fail("a backquote in a here-document"),
+                _ => drop(self.next_raw()),
+            }
+        }
+        Ok(())
     }
 }
 

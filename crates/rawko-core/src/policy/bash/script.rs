@@ -15,11 +15,55 @@ pub(crate) struct ParsedScript {
     /// Redirections of groups, loops and the like.
     pub(crate) redirections: Vec<Redirection>,
     /// Variables that loops set.
-    pub(crate) loop_variables: Vec<String>,
+    pub(crate) loop_variables: Vec<LoopVariable>,
     /// Lists of commands joined by `&&` and `||`, to number them.
     pub(crate) lists: usize,
-    /// Constructs whose effect is not followed here, in words. No allowlist lets them pass.
-    pub(crate) unfollowed: Vec<String>,
+    /// Constructs whose effect is not followed here.
+    pub(crate) unfollowed: Vec<Unfollowed>,
+    /// What substitutions in here-documents run. It is not among the commands above: a here-document with one is unfollowed.
+    pub(crate) in_heredocs: Vec<ParsedScript>,
+}
+
+impl ParsedScript {
+    /// This script, and those in its here-documents. There are no more below: a here-document in one is not understood.
+    pub(crate) fn with_heredocs(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.in_heredocs)
+    }
+}
+
+/// A construct whose effect is not followed. An allowlist refuses it, unless it is plain and the sandbox is the wall.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unfollowed {
+    /// In words.
+    pub(crate) what: String,
+    pub(crate) plain: Option<Plain>,
+}
+
+/// A construct that runs and writes nothing but what is found elsewhere in the script, if what it calculates with are
+/// integers: bash evaluates any other text as an expression, and that can run commands.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plain {
+    /// Variables that it calculates with.
+    pub(crate) integers: Vec<String>,
+    /// Those of them that it sets.
+    pub(crate) sets: Vec<String>,
+}
+
+impl Plain {
+    /// Both of them.
+    pub(crate) fn with(mut self, other: Self) -> Self {
+        self.integers.extend(other.integers);
+        self.sets.extend(other.sets);
+        self
+    }
+}
+
+/// A variable that a loop sets.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LoopVariable {
+    pub(crate) name: String,
+    /// It is an integer every time.
+    pub(crate) is_integer: bool,
 }
 
 /// Commands one after the other.
@@ -133,6 +177,8 @@ pub(crate) struct Assignment {
     pub(crate) name: String,
     /// The whole of it, for patterns.
     pub(crate) shown: String,
+    /// Its value is an integer.
+    pub(crate) is_integer: bool,
 }
 
 /// One redirection.

@@ -45,9 +45,8 @@ pub(super) struct FilterTables {
 #[serde(deny_unknown_fields)]
 struct ProgramEntry {
     names: Vec<String>,
-    /// For reviewers.
-    #[serde(rename = "why")]
-    _why: String,
+    /// For reviewers, and for whom it refuses.
+    why: String,
     /// Since when: a journal is folded with the tables that it was recorded with. A newer entry replaces an older one.
     #[serde(default)]
     since: Edition,
@@ -205,8 +204,17 @@ impl FilterTables {
         if self.unread_wrappers.names.contains(name) {
             return Some(&OptionRule::Unread);
         }
-        let is_named = |program: &&ProgramEntry| program.names.iter().any(|other| other == name);
-        self.programs.iter().find(is_named).map(|program| &program.rule)
+        self.entry(name).map(|program| &program.rule)
+    }
+
+    /// Why a program has a rule.
+    pub(super) fn why(&self, name: &str) -> Option<&str> {
+        // Where it points to the code it is for reviewers only.
+        self.entry(name).map(|program| program.why.as_str()).filter(|why| !why.contains(".rs"))
+    }
+
+    fn entry(&self, name: &str) -> Option<&ProgramEntry> {
+        self.programs.iter().find(|program| program.names.iter().any(|other| other == name))
     }
 }
 

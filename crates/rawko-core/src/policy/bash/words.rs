@@ -1,5 +1,6 @@
 //! Reads one word: quotes, escapes, expansions, patterns.
 
+use super::calculation::{is_integer, plain_arithmetic, plain_parameter};
 use super::parser::{Parser, Result};
 use super::script::{ShellWord, WordKind};
 
@@ -18,6 +19,9 @@ pub(super) struct WordBuilder {
     /// An unquoted `{` was seen, and after it a comma or `..`: it may be several words.
     brace: bool,
     is_brace: bool,
+    /// Expansions to an integer, and all of what is not known.
+    integers: usize,
+    unknowns: usize,
 }
 
 /// How much is unknown of a word; the later the worse.
@@ -49,9 +53,27 @@ impl WordBuilder {
     /// Something comes that is not known before the command runs.
     fn unknown(&mut self, how: Unknown, shown: &str) {
         self.shown.push_str(shown);
+        self.unknowns += 1;
         let known = std::mem::take(&mut self.known);
         self.prefix.get_or_insert(known);
         self.unknown = self.unknown.max(Some(how));
+    }
+
+    /// Whether it assigns an integer to `name`: digits, or what was calculated.
+    fn assigns_integer(&self, name: &str) -> bool {
+        let value = |known: &str| {
+            let rest = known.strip_prefix(name)?;
+            Some(rest.strip_prefix('+').unwrap_or(rest).strip_prefix('=')?.to_owned())
+        };
+        match &self.prefix {
+            None => value(&self.known).is_some_and(|value| is_integer(&value)),
+            Some(prefix) => {
+                (self.integers, self.unknowns) == (1, 1)
+                    && !self.is_brace
+                    && self.known.is_empty()
+                    && value(prefix).is_some_and(|value| value.is_empty())
+            }
+        }
     }
 
     fn finish(mut self) -> ShellWord {
@@ -80,6 +102,8 @@ pub(super) struct Spelt {
     pub(super) is_bare: bool,
     /// The name it assigns to, if it has the form of an assignment.
     pub(super) assigns: Option<String>,
+    /// What it assigns is an integer.
+    pub(super) assigns_integer: bool,
     /// It has the form of an assignment to an element, whose index is evaluated.
     pub(super) assigns_element: bool,
 }
@@ -147,7 +171,8 @@ impl Parser<'_> {
         let bare = draft.quoted_from.map_or(bare, |end| bare.get(..end).unwrap_or(bare));
         let (assigns, assigns_element) = assignment(bare, &draft);
         let is_bare = draft.quoted_from.is_none();
-        Ok(Spelt { word: draft.finish(), is_bare, assigns, assigns_element })
+        let assigns_integer = assigns.as_deref().is_some_and(|name| draft.assigns_integer(name));
+        Ok(Spelt { word: draft.finish(), is_bare, assigns, assigns_integer, assigns_element })
     }
 
     fn single_quotes(&mut self, draft: &mut WordBuilder) -> Result<()> {
@@ -192,7 +217,7 @@ impl Parser<'_> {
     }
 
     /// What a `$` begins.
-    fn dollar(&mut self, draft: &mut WordBuilder, quoted: bool) -> Result<()> {
+    pub(super) fn dollar(&mut self, draft: &mut WordBuilder, quoted: bool) -> Result<()> {
         let start = self.position();
         self.next();
         let how = if quoted { Unknown::Quoted } else { Unknown::Split };
@@ -207,6 +232,7 @@ impl Parser<'_> {
             Some('(') if self.peek_at(1) == Some('(') => {
                 self.next();
                 self.arithmetic('(', ')')?;
+                draft.integers += 1;
             }
             Some('(') => {
                 self.next();
@@ -216,7 +242,12 @@ impl Parser<'_> {
                 self.unfollowed("$[…] (arithmetic)");
                 self.skip_balanced('[', ']')?;
             }
-            Some('{') => self.braced_parameter()?,
+            Some('{') => {
+                if self.braced_parameter()? {
+                    draft.unknown(Unknown::Split, &self.text_since(start));
+                    return Ok(());
+                }
+            }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 while self.peek().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
                     self.next();
@@ -239,17 +270,17 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `${NAME}`. Every other form may evaluate or run something.
-    fn braced_parameter(&mut self) -> Result<()> {
+    /// `${NAME}`. Every other form may evaluate or run something. Returns whether it may be several words even in quotes.
+    fn braced_parameter(&mut self) -> Result<bool> {
         let start = self.position();
         self.skip_balanced('{', '}')?;
         let text = self.text_since(start);
-        let name = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
-        let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let inside = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+        let plain = !inside.is_empty() && inside.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !plain {
-            self.unfollowed(&format!("${text} (an expansion with an operator)"));
+            self.unfollowed_but(&format!("${text} (an expansion with an operator)"), plain_parameter(inside));
         }
-        Ok(())
+        Ok(inside.contains('@'))
     }
 
     /// `((…))`, after its first parenthesis. Constants are harmless; a name is evaluated again, and so may run
@@ -262,7 +293,8 @@ impl Parser<'_> {
         }
         let text = self.text_since(start);
         if !text.chars().all(|c| c.is_ascii_digit() || " \t+-*/%()<>=!&|^~?:,".contains(c)) {
-            self.unfollowed("arithmetic on something that is not constant");
+            let plain = text.strip_suffix(')').and_then(plain_arithmetic);
+            self.unfollowed_but("arithmetic on something that is not constant", plain);
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! Where commands may write. The sandbox holds them to it; the filter only says early and in words what would fail there.
 
-use super::BashRules;
 use super::directory::{ProjectRoot, names};
 use super::options::Refused;
 use super::script::{ShellWord, WordKind};
+use super::{BashRules, SHOWN};
 use crate::policy::permissions::path_covers;
+use crate::setup::Edition;
+use crate::text::truncate;
 
 /// A folder of its own for every command in the sandbox.
 const SCRATCH: &str = "tmp";
@@ -21,6 +23,8 @@ pub(super) struct WritePlaces<'a> {
     project: Option<&'a ProjectRoot<'a>>,
     /// A relative path may start elsewhere than in the project's root.
     is_moved: bool,
+    /// Whether a refusal names the path: not in journals of older editions.
+    names_path: bool,
 }
 
 impl<'a> WritePlaces<'a> {
@@ -30,7 +34,8 @@ impl<'a> WritePlaces<'a> {
     }
 
     pub(super) fn new(rules: &BashRules<'a>, project: &'a ProjectRoot<'a>, is_moved: bool) -> Self {
-        Self { granted: rules.writable, denied: rules.denied, project: Some(project), is_moved }
+        let names_path = rules.edition >= Edition::Fifth;
+        Self { granted: rules.writable, denied: rules.denied, project: Some(project), is_moved, names_path }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -77,8 +82,9 @@ impl<'a> WritePlaces<'a> {
         } else {
             below_here(path)
         };
+        let this = if self.names_path { format!("`{}`", truncate(path, SHOWN)) } else { "this".to_owned() };
         let Some(below) = below else {
-            return Err("this is outside of the write paths (permissions.write) and of /tmp.".into());
+            return Err(format!("{this} is outside of the write paths (permissions.write) and of /tmp."));
         };
         Self::check_names(&below)?;
         let relative = below.join("/");
@@ -94,7 +100,7 @@ impl<'a> WritePlaces<'a> {
             return Ok(());
         }
         Err(format!(
-            "this is outside of the write paths (permissions.write: {}), as far as it can be told.",
+            "{this} is outside of the write paths (permissions.write: {}), as far as it can be told.",
             self.granted.join(", ")
         ))
     }

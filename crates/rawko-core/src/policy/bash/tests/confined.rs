@@ -7,8 +7,8 @@ use crate::setup::Edition;
 
 /// Checks commands of an agent that may write `writable`, and not `secrets`.
 #[track_caller]
-fn check(writable: &[&str], commands: &[&str], allowed: bool) {
-    let listed = LISTED.iter().chain(&["rm", "curl", "wget", "shuf"]).map(|&name| name.to_owned());
+pub(super) fn check(writable: &[&str], commands: &[&str], allowed: bool) {
+    let listed = LISTED.iter().chain(&["rm", "curl", "wget", "shuf", "seq"]).map(|&name| name.to_owned());
     let filter = BashFilter { allowed_commands: Some(listed.collect()), ..BashFilter::default() };
     let writable: Vec<String> = writable.iter().map(|&path| path.to_owned()).collect();
     let rules = BashRules {

@@ -1,5 +1,6 @@
 //! The filter against commands whose verdict was found by running them, and against more of the same kinds.
 
+mod calculation;
 mod confined;
 mod directory;
 mod git;
