@@ -1,6 +1,7 @@
 //! `Bash`: runs a shell command, and ends its whole process tree with it.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +13,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::access::leads_out;
+use crate::access::{leads_out, lexical};
 use crate::background::{JobReport, Jobs};
 use crate::call::{blocking, parse, parse_checked, spec};
+use crate::confinement::Confinement;
 use crate::process::{
     Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
     is_recorded,
@@ -198,7 +200,13 @@ fn stays_inside(
         rule: "outside of the project".to_owned(),
         message: format!("The command was not run: {why}. Stay inside the project."),
     };
+    // The sandbox gives an agent that may write a folder of its own there.
+    let has_scratch = matches!(context.confinement, Confinement::Sandboxed(_))
+        && context.permissions.write.as_ref().is_some_and(|paths| !paths.is_empty());
     for path in named_directories(command, is_directory).map_err(refusal)? {
+        if has_scratch && lexical(Path::new(&path)).starts_with("/tmp") {
+            continue;
+        }
         match leads_out(&context.root, &path) {
             Ok(None) => {}
             Ok(Some(real)) => {

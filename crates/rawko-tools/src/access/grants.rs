@@ -160,7 +160,7 @@ fn matcher(entry: &str, root: &Path) -> Result<GlobMatcher, AccessError> {
 }
 
 /// Removes `.` and `..` from an absolute path as text, without following links.
-pub(super) fn lexical(path: &Path) -> PathBuf {
+pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for part in path.components() {
         match part {

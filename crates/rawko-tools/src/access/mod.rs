@@ -22,6 +22,7 @@ use rustix::io::Errno;
 
 pub(crate) use check::{FileUse, check, leads_out};
 pub use error::AccessError;
+pub(crate) use grants::lexical;
 pub use grants::protected_name;
 use grants::{Barrier, PathGrants};
 pub(crate) use replace::WriteTarget;

@@ -62,13 +62,11 @@ pub(super) fn of(rawko: &Rawko, agent: &LoadedAgent) -> Vec<Right> {
         },
         list("net", |permissions| &permissions.net),
         list("env", |permissions| &permissions.env),
-        if granted.run.is_none() {
-            let source = "not set: bashFilter decides alone".to_owned();
-            Right { name: "run", grants: None, source }
-        } else {
-            list("run", |permissions| &permissions.run)
-        },
     ];
+    // Without it, programs are listed by the filter alone: `run: everything` beside a filter would say the opposite.
+    if granted.run.is_some() || filter.is_none() {
+        rights.push(list("run", |permissions| &permissions.run));
+    }
     if granted.deny.is_some() {
         rights.push(list("deny", |permissions| &permissions.deny));
     }

@@ -9,8 +9,9 @@ use rawko_core::agent::{AgentConfig, BashFilter, Permissions};
 use rawko_core::policy::{
     BASH, Verdict, bash_verdict, call_verdict, effective_permissions, is_control_tool, validate_filter,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{context_for, here, names, tool_call};
 use crate::exit::Exit;
@@ -19,7 +20,7 @@ use crate::lines::LineReader;
 use crate::workspace::Workspace;
 
 /// One line. Other fields are ignored, so that a list may say more for its readers.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 struct Question {
     id: Value,
     /// A command for Bash.
@@ -52,7 +53,7 @@ struct Answer<'a> {
     verdict: &'static str,
     rule: &'a str,
     /// Why it is denied, and what would allow it.
-    reason: Option<&'a str>,
+    reason: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     configured_at: Vec<String>,
 }
@@ -64,35 +65,106 @@ struct BadLine {
     error: String,
 }
 
+impl Question {
+    /// Reads a line.
+    fn read(line: &[u8]) -> Result<Self, String> {
+        let mut fields: Map<String, Value> = serde_json::from_slice(line).map_err(|error| {
+            let what = if error.is_data() { "an object" } else { "JSON" };
+            let at = if error.is_data() { String::new() } else { format!(": {error}") };
+            format!("this line is not {what}{at}; write e.g. {EXAMPLE}")
+        })?;
+        let id = fields.remove("id").ok_or_else(|| format!("`id` is missing; write e.g. {EXAMPLE}"))?;
+        Ok(Self {
+            id,
+            command: field(&mut fields, "command", "a string")?,
+            filter: field(
+                &mut fields,
+                "filter",
+                "an object with lists of strings, {\"allowedCommands\": [\"ls\"], \"blockedPatterns\": []}",
+            )?,
+            path: field(&mut fields, "path", "a string")?,
+            access: field(&mut fields, "access", "`read` or `write`")?,
+            tool: field(&mut fields, "tool", "the name of a file tool")?,
+            permissions: field(
+                &mut fields,
+                "permissions",
+                "an object with lists of strings, {\"read\": [\".\"], \"write\": [\"src\"]}",
+            )?,
+            enforced: field(&mut fields, "enforced", "true or false")?,
+        })
+    }
+
+    /// Whether the question itself brings what `rule` is about, in place of the configuration.
+    fn brings(&self, rule: &str) -> bool {
+        (rule.starts_with("tools.bashFilter") && self.filter.is_some())
+            || (rule.starts_with("permissions.") && self.permissions.is_some())
+    }
+
+    /// A reason in the words of the question, where its own filter or permissions decided.
+    fn reason(&self, verdict: &Verdict) -> Option<String> {
+        let Verdict::Denied { rule, message } = verdict else { return None };
+        if !self.brings(rule) {
+            return Some(message.clone());
+        }
+        // The policy speaks to an agent, whose own configuration it takes this for.
+        let text = message.split(" (Agent `").next().unwrap_or(message);
+        let text = text.replace(
+            "tools.bashFilter.allowedCommands of this agent",
+            "tools.bashFilter.allowedCommands (`filter.allowedCommands` of this question)",
+        );
+        let text = text.replace(
+            "under tools.bashFilter.blockedPatterns",
+            "under tools.bashFilter.blockedPatterns (`filter.blockedPatterns` of this question)",
+        );
+        Some(text)
+    }
+}
+
+/// What a line may look like.
+const EXAMPLE: &str = r#"{"id": 1, "command": "ls", "filter": {"allowedCommands": ["ls"]}}"#;
+
+/// A field of a question; absent and `null` are the same.
+fn field<T: DeserializeOwned>(
+    fields: &mut Map<String, Value>,
+    name: &str,
+    expected: &str,
+) -> Result<Option<T>, String> {
+    let Some(value) = fields.remove(name).filter(|value| !value.is_null()) else { return Ok(None) };
+    let unknown = |error: &serde_json::Error| {
+        let text = error.to_string();
+        // Which key is not known is worth saying; the rest names types of this program.
+        let key = text.strip_prefix("unknown field ").and_then(|rest| rest.split(',').next());
+        key.map(|key| format!(" {key} is not known in it.")).unwrap_or_default()
+    };
+    serde_json::from_value(value)
+        .map(Some)
+        .map_err(|error| format!("`{name}` must be {expected}.{}", unknown(&error)))
+}
+
 /// Answers every line of `file`, in order. A line that is no question gets an error, and the exit status says so at the end.
 pub(super) fn check(workspace: &Workspace, agent: Option<&str>, file: &Path) -> Result<Exit, Failure> {
     let rawko = workspace.inspect()?;
     let agent = agent.map(|name| super::agents::find(&rawko, name)).transpose()?;
     let registry = rawko.tools()?;
-    let judge = Judge { rawko: &rawko, agent, registry: &registry };
+    let judge = Judge { rawko: &rawko, agent, registry: &registry, sandbox: sandbox(&rawko) };
     let mut lines = LineReader::open(Some(file), "questions")?;
     let mut exit = Exit::Success;
     while let Some(line) = lines.next()? {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let judged = serde_json::from_slice::<Question>(line)
-            .map_err(|error| format!("no question: {error}"))
-            .and_then(|question| Ok((judge.verdict(&question)?, question)));
+        let judged = Question::read(line).and_then(|question| Ok((judge.verdict(&question)?, question)));
         match judged {
             Ok((verdict, question)) => {
-                let (verdict_word, reason) = match &verdict {
-                    Verdict::Allowed { .. } => ("allow", None),
-                    Verdict::Denied { message, .. } => ("deny", Some(message.as_str())),
-                };
                 let places =
                     |agent: &LoadedAgent| rawko.config().places_of_rule(&agent.config.name, verdict.rule());
+                let configured = agent.filter(|_| !question.brings(verdict.rule()));
                 workspace.console.json_line(&Answer {
                     id: &question.id,
-                    verdict: verdict_word,
+                    verdict: if verdict.is_allowed() { "allow" } else { "deny" },
                     rule: verdict.rule(),
-                    reason,
-                    configured_at: agent.map(places).unwrap_or_default(),
+                    reason: question.reason(&verdict),
+                    configured_at: configured.map(places).unwrap_or_default(),
                 })?;
             }
             Err(error) => {
@@ -110,6 +182,12 @@ struct Judge<'a> {
     /// The agent; without one, whoever has all tools and what a line grants.
     agent: Option<&'a LoadedAgent>,
     registry: &'a ToolRegistry,
+    /// What confines commands here, if something does.
+    sandbox: Option<Confinement>,
+}
+
+fn sandbox(rawko: &Rawko) -> Option<Confinement> {
+    rawko.confinement().ok().filter(|confinement| matches!(confinement, Confinement::Sandboxed(_)))
 }
 
 impl Judge<'_> {
@@ -167,7 +245,8 @@ impl Judge<'_> {
         if !verdict.is_allowed() || is_control_tool(tool) {
             return Ok(verdict);
         }
-        let context = context_for(self.rawko, &agent, &granted, Confinement::Off);
+        let confinement = self.sandbox.clone().filter(|_| context.is_confined).unwrap_or(Confinement::Off);
+        let context = context_for(self.rawko, &agent, &granted, confinement);
         Ok(match self.registry.check(tool, call.input, &context) {
             Ok(()) => verdict,
             Err(refusal) => Verdict::denied(refusal.rule, refusal.message),
@@ -179,4 +258,47 @@ impl Judge<'_> {
 fn anyone() -> Result<AgentConfig, String> {
     serde_json::from_value(json!({ "name": "anyone", "systemPrompt": "-" }))
         .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, words: &[&str]) {
+        let error = Question::read(line.as_bytes()).unwrap_err();
+        for word in words {
+            assert!(error.contains(word), "{word:?} is missing in {error}");
+        }
+        for word in ["struct", "enum", "sequence", "BashFilter"] {
+            assert!(!error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_question_says_what_is_wrong_in_words_of_the_file() {
+        check("{", &["not JSON", "write e.g."]);
+        check("[1]", &["not an object"]);
+        check("\"ls\"", &["not an object"]);
+        check(r#"{"command": "ls"}"#, &["`id` is missing"]);
+        check(r#"{"id": 1, "command": ["ls"]}"#, &["`command` must be a string"]);
+        check(r#"{"id": 1, "filter": "ls"}"#, &["`filter` must be an object", "allowedCommands"]);
+        check(
+            r#"{"id": 1, "filter": {"allowedCommands": "ls"}}"#,
+            &["`filter` must be an object with lists"],
+        );
+        check(r#"{"id": 1, "filter": {"allowed": []}}"#, &["`filter`", "`allowed` is not known"]);
+        check(r#"{"id": 1, "permissions": ["ls"]}"#, &["`permissions` must be"]);
+        check(r#"{"id": 1, "access": "own"}"#, &["`access` must be `read` or `write`"]);
+        check(r#"{"id": 1, "enforced": "yes"}"#, &["`enforced` must be true or false"]);
+    }
+
+    #[test]
+    fn a_denial_by_the_question_own_filter_names_it() {
+        let question = Question::read(EXAMPLE.as_bytes()).unwrap();
+        let verdict = bash_verdict(question.filter.as_ref().unwrap(), "/project", "rm x");
+        let reason = question.reason(&verdict).unwrap();
+        assert!(reason.contains("(`filter.allowedCommands` of this question)"), "{reason}");
+        assert!(!reason.to_lowercase().contains("agent"), "{reason}");
+    }
 }
