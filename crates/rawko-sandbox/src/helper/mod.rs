@@ -6,6 +6,7 @@
 
 mod init;
 mod network;
+mod placeholder;
 mod rights;
 mod seccomp;
 mod subreaper;
