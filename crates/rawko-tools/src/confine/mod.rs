@@ -4,10 +4,14 @@
 //! this project look like. `rawko-sandbox` makes it true.
 
 mod git;
+mod held;
+mod index;
 mod machine;
+mod placeholders;
 mod places;
 mod private;
 mod proxy;
+mod sha1;
 mod survey;
 mod view;
 
@@ -24,6 +28,7 @@ use rawko_sandbox::{Control, Network, Plan, Report, Shared, Wall, landlock_versi
 use crate::access::FileAccess;
 
 use git::{Absent, Repository};
+use held::HeldFolders;
 pub use machine::{Offer, Shortage};
 use places::Places;
 use private::PrivateFolders;
@@ -48,6 +53,8 @@ struct RunSandbox {
     survey: Mutex<Option<Arc<Survey>>>,
     /// The project's repository, as it was before the first command.
     repository: Option<Repository>,
+    /// What the project does not have and no command may make.
+    held: HeldFolders,
     /// The network of each agent's commands, by its name.
     networks: Mutex<BTreeMap<String, AgentNetwork>>,
     /// The same where there are no namespaces.
@@ -103,7 +110,8 @@ impl Sandbox {
         let private = PrivateFolders::new(cache, root).map_err(|error| Shortage::folders(&error))?;
         let offer = machine::try_out(helper, &private)?;
         let places = Places::new(variable);
-        let repository = std::fs::canonicalize(root).ok().and_then(|root| git::repository_of(&root));
+        let real_root = std::fs::canonicalize(root).ok();
+        let repository = real_root.as_deref().and_then(git::repository_of);
         let helper = helper.to_owned();
         Ok(Self(Arc::new(RunSandbox {
             helper,
@@ -112,6 +120,7 @@ impl Sandbox {
             private,
             survey: Mutex::default(),
             repository,
+            held: HeldFolders::of(real_root),
             networks: Mutex::default(),
             ways: Mutex::default(),
         })))
@@ -264,6 +273,8 @@ impl Confined {
         // What an agent leaves in a cache does not decide about its work.
         let caches = self.permissions.caches.as_deref().filter(|_| self.lasts).unwrap_or_default();
         let shared = run.places.shared(caches).map_err(io::Error::other)?;
+        let writes = access.writable().iter().any(|path| access.root().starts_with(path));
+        let held = if writes && wall == Wall::Namespaces { run.held.hold(access.root()) } else { Vec::new() };
         let survey = {
             let mut last = run.survey.lock().unwrap_or_else(PoisonError::into_inner);
             Survey::renewed(&mut last, access.root(), has_patterns || has_links)
@@ -279,6 +290,7 @@ impl Confined {
             places: &run.places,
             own: &own,
             survey: &survey,
+            held: &held,
             repository: run
                 .repository
                 .as_ref()
@@ -287,8 +299,9 @@ impl Confined {
             layered: &self.layered,
             shared: &shared,
             can_layer: run.offer.layers,
+            can_cover: wall == Wall::Namespaces,
         };
-        let (base, view) = builder.steps();
+        let (base, view) = builder.steps()?;
         Ok(Plan {
             wall,
             directory: std::fs::canonicalize(directory)?,
@@ -300,4 +313,22 @@ impl Confined {
             max_processes: MAX_PROCESSES,
         })
     }
+}
+
+/// The files that `permissions.deny` covers and git tracks, by their paths in the repository: its history shows them to
+/// every command.
+#[must_use]
+pub fn denied_and_tracked(root: &Path, permissions: &Permissions) -> Vec<PathBuf> {
+    let Ok(access) = FileAccess::new(root, permissions) else { return Vec::new() };
+    let (mut denied, has_patterns) = access.denied_places();
+    if denied.is_empty() {
+        return Vec::new();
+    }
+    if has_patterns {
+        let survey = Survey::renewed(&mut None, access.root(), true);
+        denied.extend(survey.files.iter().filter(|path| access.is_denied(path)).cloned());
+    }
+    let Some(repository) = git::repository_of(access.root()) else { return Vec::new() };
+    let tracked = placeholders::tracked(&denied, &repository, false).unwrap_or_default();
+    tracked.into_iter().map(|file| file.name).collect()
 }
