@@ -21,7 +21,7 @@ mod sys;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use control::{Control, END_NOW, Report, Shared, command};
-pub use plan::{Network, Plan, Step, Wall};
+pub use plan::{Network, Placeholder, PlaceholderKind, Plan, Step, Wall};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use sys::landlock_version;
 

@@ -20,7 +20,7 @@ pub struct Plan {
     /// `/dev`, `/proc`, `/run` and the temporary folders are the commands' own. Built once for all commands that share
     /// namespaces and have the same base.
     pub base: Vec<Step>,
-    /// What this command alone does not see or change of that: steps to protect, pin and hide.
+    /// What this command alone does not see or change of that: steps to protect, pin, hide and replace.
     pub view: Vec<Step>,
     /// The folder that the command sees as `/tmp` and `/var/tmp`. It must exist. Belongs to the base.
     #[serde(with = "path_bytes")]
@@ -103,6 +103,52 @@ pub enum Step {
     Pin(#[serde(with = "path_bytes")] PathBuf),
     /// Nothing can be read of this file or folder: it is empty.
     Hide(#[serde(with = "path_bytes")] PathBuf),
+    /// The same, but for what git compares with its index without reading it: in place of the file, or in the folder that
+    /// is otherwise empty, there are files of the same kinds, sizes and times. They hold nothing, and nobody can open them.
+    Placeholders {
+        /// The file or folder.
+        #[serde(with = "path_bytes")]
+        place: PathBuf,
+        /// One for a file, without a name; any number for a folder.
+        files: Vec<Placeholder>,
+    },
+    /// In place of this file, one with this content, for reading only.
+    Text {
+        /// The file.
+        #[serde(with = "path_bytes")]
+        place: PathBuf,
+        /// What it contains.
+        content: Vec<u8>,
+    },
+}
+
+/// What git sees of one file that is hidden.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Placeholder {
+    /// Where it lies in the folder.
+    #[serde(with = "path_bytes")]
+    pub name: PathBuf,
+    /// What it looks like.
+    pub kind: PlaceholderKind,
+    /// Its size.
+    pub size: u32,
+    /// When it was modified, in seconds since the epoch.
+    pub modified: u32,
+}
+
+/// The kinds of what git tracks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PlaceholderKind {
+    /// A file.
+    File,
+    /// A file that can be run.
+    Program,
+    /// A symbolic link.
+    Link,
+    /// The folder of a submodule.
+    Folder,
 }
 
 /// What a command may reach over the network.

@@ -135,8 +135,25 @@ pub(crate) fn set_mount_attributes(
     clear: u64,
     is_recursive: bool,
 ) -> io::Result<()> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
     let attributes = libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    mount_setattr(directory, path, &attributes, is_recursive)
+}
+
+/// Has the owners of files in a mount that is nowhere yet be what a user namespace maps them to.
+pub(crate) fn map_mount_ids(mount: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> io::Result<()> {
+    let userns_fd = u64::try_from(user_namespace.as_raw_fd()).map_err(io::Error::other)?;
+    let attributes =
+        libc::mount_attr { attr_set: libc::MOUNT_ATTR_IDMAP, attr_clr: 0, propagation: 0, userns_fd };
+    mount_setattr(mount, Path::new(""), &attributes, false)
+}
+
+fn mount_setattr(
+    directory: BorrowedFd<'_>,
+    path: &Path,
+    attributes: &libc::mount_attr,
+    is_recursive: bool,
+) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
     let mut flags = libc::AT_SYMLINK_NOFOLLOW;
     if is_recursive {
         flags |= libc::AT_RECURSIVE;
@@ -151,7 +168,7 @@ pub(crate) fn set_mount_attributes(
             directory.as_raw_fd(),
             path.as_ptr(),
             flags,
-            &raw const attributes,
+            std::ptr::from_ref(attributes),
             size_of::<libc::mount_attr>(),
         )
     };

@@ -265,7 +265,13 @@ async fn wait_for(line: CommandLine, context: &ToolContext) -> ToolOutcome {
             })
         });
         match finished {
-            Ok(finished) => outcome(finished, &output, line.timeout),
+            Ok(finished) => {
+                let mut outcome = outcome(finished, &output, line.timeout);
+                if line.confined.is_some() {
+                    explain_git(&mut outcome.content);
+                }
+                outcome
+            }
             Err(error) => {
                 let message =
                     format!("Bash: the shell could not be run in `{}`: {error}.", line.directory.display());
@@ -276,6 +282,34 @@ async fn wait_for(line: CommandLine, context: &ToolContext) -> ToolOutcome {
     .await;
     drop(guard);
     outcome
+}
+
+/// What git says where the sandbox holds something, and what it means.
+const GIT_IS_HELD: [(&str, &str); 2] = [
+    (
+        "could not write config file",
+        "git's configuration is read-only in the sandbox. For one call, give the setting as `git -c NAME=VALUE …`; for \
+         good, only the user can set it",
+    ),
+    (
+        "unable to unlink old",
+        "what permissions.deny names cannot be changed, so git left it as it was, and the rest may be of the other commit: \
+         `git checkout -f BRANCH` leads back",
+    ),
+];
+
+/// Says what an error of git's means that only says that a file is in use.
+fn explain_git(text: &mut String) {
+    for (said, meaning) in GIT_IS_HELD {
+        let says = |line: &str| {
+            line.contains(said)
+                && ["Device or resource busy", "Read-only file system"].iter().any(|why| line.contains(why))
+        };
+        if text.lines().any(says) {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\n[{meaning}]");
+        }
+    }
 }
 
 fn outcome(finished: Finished, output: &HeadAndTail, timeout: Option<Duration>) -> ToolOutcome {

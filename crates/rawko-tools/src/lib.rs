@@ -34,7 +34,7 @@ mod write;
 
 pub use access::{AccessError, FileAccess, OpenedFile, protected_name};
 pub use builtin::builtin_tools;
-pub use confine::{Offer, Sandbox, Shortage};
+pub use confine::{Offer, Sandbox, Shortage, denied_and_tracked};
 pub use confinement::Confinement;
 pub use custom::CommandTool;
 pub use process::{

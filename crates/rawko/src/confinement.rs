@@ -1,6 +1,8 @@
 //! How the commands of a project's runs are confined: what the configuration asks for, what the machine offers, and what
 //! is said about the difference.
 
+use std::path::PathBuf;
+
 use rawko_core::agent::{Enforcement, SandboxUse};
 use rawko_core::setup::{AgentSetup, Setup};
 use rawko_tools::{Confinement, Sandbox, Shortage};
@@ -22,6 +24,12 @@ impl Rawko {
             Sandbox::new(self.project(), cache.as_deref(), &|name| variable(name).map(Into::into))
         };
         self.sandbox.get_or_init(made).as_ref()
+    }
+
+    /// The files that the configuration denies and git tracks: its history shows them.
+    #[must_use]
+    pub fn denied_and_tracked(&self) -> Vec<PathBuf> {
+        rawko_tools::denied_and_tracked(self.project(), &self.loaded.config.permissions)
     }
 
     /// How commands are confined. The configuration and the builder decide; a sandbox that is required wins over one that

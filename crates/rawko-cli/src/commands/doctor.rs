@@ -95,6 +95,7 @@ fn examine(workspace: &Workspace) -> Vec<DoctorFinding> {
             findings.push(git(workspace.environment, rawko.project()));
             findings.push(bash());
             findings.push(sandbox(&rawko));
+            findings.extend(denied(&rawko));
         }
         Err(error) => {
             let fix = "fix these errors, then run `rawko config check`";
@@ -329,6 +330,27 @@ fn sandbox(rawko: &Rawko) -> DoctorFinding {
              as a separate user",
         ),
     }
+}
+
+/// Warns of what is denied in the tree, and can be read in the history.
+fn denied(rawko: &Rawko) -> Option<DoctorFinding> {
+    const SHOWN: usize = 3;
+    let tracked = rawko.denied_and_tracked();
+    let shown: Vec<String> = tracked.iter().take(SHOWN).map(|path| format!("`{}`", path.display())).collect();
+    let more = match tracked.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!tracked.is_empty()).then(|| {
+        DoctorFinding::warning(
+            "denied",
+            format!(
+                "permissions.deny covers files that git tracks ({}{more}): git's history shows them to every command",
+                shown.join(", ")
+            ),
+            "replace the secrets that were ever committed, and have git ignore the files",
+        )
+    })
 }
 
 fn page(findings: &[DoctorFinding], problems: usize, paint: Paint) -> String {

@@ -34,6 +34,7 @@ mod recovery;
 mod runaway;
 mod sandbox;
 mod sandbox_files;
+mod sandbox_git;
 mod sandbox_network;
 mod sandbox_tools;
 mod secrets;

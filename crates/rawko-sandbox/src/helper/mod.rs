@@ -7,6 +7,7 @@
 mod bubblewrap;
 mod init;
 mod network;
+mod placeholder;
 mod rights;
 mod seccomp;
 mod subreaper;

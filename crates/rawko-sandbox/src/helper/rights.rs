@@ -106,7 +106,9 @@ fn restrict_writing(plan: &Plan) -> RuleResult {
             | Step::Link { .. }
             | Step::Protect(_)
             | Step::Pin(_)
-            | Step::Hide(_) => None,
+            | Step::Hide(_)
+            | Step::Placeholders { .. }
+            | Step::Text { .. } => None,
         })
         .chain(fixed)
         .collect();
@@ -129,7 +131,9 @@ fn restrict_all(plan: &Plan) -> RuleResult {
             | Step::Layer { .. }
             | Step::Protect(_)
             | Step::Pin(_)
-            | Step::Hide(_) => None,
+            | Step::Hide(_)
+            | Step::Placeholders { .. }
+            | Step::Text { .. } => None,
         })
         .chain(fixed)
         .collect();

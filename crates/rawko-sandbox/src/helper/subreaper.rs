@@ -80,7 +80,13 @@ fn own_place(plan: &Plan, value: &OsStr) -> Option<PathBuf> {
         Step::Show(place) | Step::Grant(place) | Step::Layer { folder: place, .. } => {
             path.starts_with(place).then(|| path.to_owned())
         }
-        Step::Cover(_) | Step::Link { .. } | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => None,
+        Step::Cover(_)
+        | Step::Link { .. }
+        | Step::Protect(_)
+        | Step::Pin(_)
+        | Step::Hide(_)
+        | Step::Placeholders { .. }
+        | Step::Text { .. } => None,
     })
 }
 

@@ -16,7 +16,7 @@ use rustix::mount::{
     mount_change, move_mount, open_tree,
 };
 
-use super::{StepResult, during};
+use super::{StepResult, during, placeholder};
 use crate::plan::{Plan, Step};
 use crate::sys::set_mount_attributes;
 
@@ -69,7 +69,9 @@ pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
                 make_folder(place)?;
                 narrow(step)?;
             }
-            (Step::Hide(_) | Step::Protect(_), _) => narrow(step)?,
+            (Step::Hide(_) | Step::Protect(_) | Step::Placeholders { .. } | Step::Text { .. }, _) => {
+                narrow(step)?;
+            }
             (Step::Show(place), Some(held)) => {
                 read_only(&held.mount, place)?;
                 put(held)?;
@@ -95,8 +97,8 @@ pub(super) fn build(plan: &Plan) -> StepResult<()> {
         let most = plan.max_processes.max(LEAST_PID_MAX).to_string();
         during("limiting the processes", fs::write("/proc/sys/kernel/pid_max", most))?;
     }
-    during("closing /proc", set_mount_attributes(CWD, Path::new("/proc"), READ_ONLY, 0, false))?;
-    plan.view.iter().try_for_each(narrow)
+    plan.view.iter().try_for_each(narrow)?;
+    during("closing /proc", set_mount_attributes(CWD, Path::new("/proc"), READ_ONLY, 0, false))
 }
 
 /// The kernel's least `pid_max`.
@@ -114,6 +116,14 @@ fn has_own_pid_max() -> bool {
 fn narrow(step: &Step) -> StepResult<()> {
     match step {
         Step::Hide(place) => hide(place),
+        Step::Placeholders { place, files } => {
+            let made = placeholder::stand_in(place, files);
+            put_if_made(place, during(format!("hiding {}", place.display()), made)?)
+        }
+        Step::Text { place, content } => {
+            let made = placeholder::text(place, content);
+            put_if_made(place, during(format!("replacing {}", place.display()), made)?)
+        }
         Step::Pin(place) => put(take_hold(place)?),
         Step::Protect(place) => {
             let held = take_hold(place)?;
@@ -146,7 +156,13 @@ fn hold(step: &Step) -> StepResult<Option<Held>> {
             set_attributes(&mount, NO_SETUID, place)?;
             Ok(Some(Held { mount, place: place.clone() }))
         }
-        Step::Cover(_) | Step::Link { .. } | Step::Protect(_) | Step::Pin(_) | Step::Hide(_) => Ok(None),
+        Step::Cover(_)
+        | Step::Link { .. }
+        | Step::Protect(_)
+        | Step::Pin(_)
+        | Step::Hide(_)
+        | Step::Placeholders { .. }
+        | Step::Text { .. } => Ok(None),
     }
 }
 
@@ -182,7 +198,7 @@ fn layer(folder: &Path, changes: &Path) -> io::Result<OwnedFd> {
 }
 
 /// An empty file system in memory.
-fn memory(is_closed: bool) -> io::Result<OwnedFd> {
+pub(super) fn memory(is_closed: bool) -> io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(context.as_fd(), "mode", "0755")?;
     fsconfig_set_string(context.as_fd(), "size", "64k")?;
@@ -236,6 +252,13 @@ fn hide(place: &Path) -> StepResult<()> {
         Held { mount, place: place.to_owned() }
     };
     put(held)
+}
+
+/// Lays something made for the command over `place`, for reading only.
+fn put_if_made(place: &Path, made: Option<OwnedFd>) -> StepResult<()> {
+    let Some(mount) = made else { return Ok(()) };
+    read_only(&mount, place)?;
+    put(Held { mount, place: place.to_owned() })
 }
 
 /// Attaches a mount at its place, which is made where it lies in a covered folder.

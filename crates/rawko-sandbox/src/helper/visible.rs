@@ -37,11 +37,14 @@ pub(super) fn readable<'a>(view: impl Iterator<Item = &'a Step>) -> Vec<PathBuf>
 
 fn mark(step: &Step) -> Option<(&Path, Sight)> {
     match step {
-        Step::Cover(place) | Step::Hide(place) | Step::Private { place, .. } => Some((place, Sight::Hidden)),
+        Step::Cover(place)
+        | Step::Hide(place)
+        | Step::Placeholders { place, .. }
+        | Step::Private { place, .. } => Some((place, Sight::Hidden)),
         // Without a layer, a folder can only be read.
         Step::Show(place) | Step::Layer { folder: place, .. } => Some((place, Sight::Readable)),
         Step::Grant(place) => Some((place, Sight::Writable)),
-        Step::Link { .. } | Step::Protect(_) | Step::Pin(_) => None,
+        Step::Link { .. } | Step::Protect(_) | Step::Pin(_) | Step::Text { .. } => None,
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial as Test};
-use rawko_sandbox::{Network, Report, Step, Wall, landlock_version};
+use rawko_sandbox::{Network, Placeholder, PlaceholderKind, Report, Step, Wall, landlock_version};
 use trial::Trial;
 
 const NOBODY: u32 = 65_534;
@@ -49,13 +49,15 @@ pub(crate) fn main() {
     libtest_mimic::run(&arguments, tests).exit();
 }
 
-const TESTS: [(&str, fn()); 21] = [
+const TESTS: [(&str, fn()); 23] = [
     ("no_call_of_the_x32_interface", no_call_of_the_x32_interface),
     ("a_private_home_leads_where_it_did", a_private_home_leads_where_it_did),
     ("paths_are_bytes", paths_are_bytes),
     ("what_is_not_granted_is_not_written", what_is_not_granted_is_not_written),
     ("what_is_covered_is_not_seen", what_is_covered_is_not_seen),
     ("what_is_hidden_is_empty", what_is_hidden_is_empty),
+    ("placeholders_look_like_the_originals", placeholders_look_like_the_originals),
+    ("a_text_lies_over_a_file", a_text_lies_over_a_file),
     ("what_is_protected_stays", what_is_protected_stays),
     ("changes_to_a_layer_stay_apart_and_last", changes_to_a_layer_stay_apart_and_last),
     ("mounts_cannot_be_undone", mounts_cannot_be_undone),
@@ -149,6 +151,62 @@ fn what_is_hidden_is_empty() {
     trial.run(script).says("here").never_says("CANARY");
     assert_eq!(fs::read_to_string(trial.project().join(".env")).unwrap(), "CANARY");
     assert!(trial.project().join("keys/a.pem").exists());
+}
+
+fn placeholders_look_like_the_originals() {
+    let mut trial = Trial::new();
+    let (secret, folder) = (trial.project().join(".env"), trial.project().join("keys"));
+    fs::write(&secret, "CANARY").unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("other"), "CANARY").unwrap();
+    let of = |name: &str, kind, size| Placeholder { name: name.into(), kind, size, modified: 77 };
+    let files = vec![
+        of("deep/down/a", PlaceholderKind::File, 5_000_000),
+        of("run", PlaceholderKind::Program, 7),
+        of("link", PlaceholderKind::Link, 12),
+        of("sub", PlaceholderKind::Folder, 0),
+        // Leads out of the folder.
+        of("../out", PlaceholderKind::File, 1),
+        of("/tmp/out", PlaceholderKind::File, 1),
+    ];
+    let file = vec![of("", PlaceholderKind::File, 6)];
+    trial.plan.view.push(Step::Placeholders { place: secret.clone(), files: file });
+    trial.plan.view.push(Step::Placeholders { place: folder, files });
+    let script = "stat -c '%n %F %s %Y %a' .env keys/deep/down/a keys/run keys/link keys/sub; ls keys; ls -d out /tmp/out; \
+                  cat .env keys/run; echo $(tr -d '\\0' < .env)$(cat .env keys/run 2>/dev/null | wc -c) read; chmod 644 .env; cat .env; \
+                  rm -f .env; echo x > .env; touch keys/new; mv keys k; mv .env e; ./keys/run; ls /dev/shm; echo here";
+    let mut ended = trial.run(script);
+    for shown in [
+        ".env regular file 6 77 0\n",
+        "keys/deep/down/a regular file 5000000 77 0\n",
+        "keys/run regular file 7 77 100\n",
+        "keys/link symbolic link 12 77",
+        "keys/sub directory",
+        "cat: .env: Permission denied",
+        "cat: keys/run: Permission denied",
+        "\ndeep\nlink\nrun\nsub\n",
+        "cannot access '/tmp/out'",
+        "here",
+    ] {
+        ended = ended.says(shown);
+    }
+    ended.never_says("CANARY").never_says("\0");
+    assert_eq!(fs::read_to_string(secret).unwrap(), "CANARY");
+    assert!(trial.project().join("keys/other").exists() && !trial.project().join("keys/run").exists());
+}
+
+fn a_text_lies_over_a_file() {
+    let mut trial = Trial::new();
+    let list = trial.project().join("list");
+    fs::write(&list, "theirs").unwrap();
+    let content = vec![b'x'; 300_000];
+    trial.plan.view.push(Step::Text { place: list.clone(), content });
+    trial.plan.view.push(Step::Text { place: "/nowhere/at/all".into(), content: Vec::new() });
+    trial
+        .run("wc -c list; echo y > list; rm -f list; cat list | tr -d x; echo here")
+        .says("300000")
+        .says("here");
+    assert_eq!(fs::read_to_string(list).unwrap(), "theirs");
 }
 
 fn what_is_protected_stays() {

@@ -19,34 +19,30 @@ pub(super) struct Repository {
     pub(super) top: PathBuf,
     /// The folders that git writes: the repository's own, and for a linked work tree that of the main one.
     pub(super) folders: Vec<PathBuf>,
+    /// The folder that holds the index of this work tree.
+    pub(super) own: Option<PathBuf>,
 }
 
 /// The repository around `folder`, if it lies in one.
 pub(super) fn repository_of(folder: &Path) -> Option<Repository> {
     let top = folder.ancestors().find(|top| top.join(".git").symlink_metadata().is_ok())?;
-    Some(Repository { top: top.to_owned(), folders: folders_of(&top.join(".git")) })
+    let (own, shared) = folders_of(&top.join(".git")).unzip();
+    Some(Repository { top: top.to_owned(), folders: shared.into_iter().collect(), own })
 }
 
-/// The folders of a repository whose `.git` is this: the folder itself, or those of a linked work tree that know of it. A
-/// file may name any folder, so one that does not name the work tree back grants nothing.
-fn folders_of(dot_git: &Path) -> Vec<PathBuf> {
+/// The folder of the work tree whose `.git` is this, and the one that holds all: the same, or that of the main work tree,
+/// which knows of a linked one. A file may name any folder, so one that does not name the work tree back grants nothing.
+fn folders_of(dot_git: &Path) -> Option<(PathBuf, PathBuf)> {
     if dot_git.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
-        return if looks_bare(dot_git) { vec![dot_git.to_owned()] } else { Vec::new() };
+        return looks_bare(dot_git).then(|| (dot_git.to_owned(), dot_git.to_owned()));
     }
     let text = text_of(dot_git, LONGEST_NAME).unwrap_or_default();
-    let named = text
-        .strip_prefix("gitdir:")
-        .map(str::trim)
-        .and_then(|named| dot_git.parent().map(|top| top.join(named)));
-    let Some(own) = named.and_then(|named| real(&named)) else { return Vec::new() };
+    let named = text.strip_prefix("gitdir:").map(str::trim)?;
+    let own = real(&dot_git.parent()?.join(named))?;
     let back = text_of(&own.join("gitdir"), LONGEST_NAME).and_then(|back| fs::canonicalize(back.trim()).ok());
-    let common = own.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent);
-    match common {
-        Some(common) if back == fs::canonicalize(dot_git).ok() && back.is_some() && looks_bare(common) => {
-            vec![common.to_owned()]
-        }
-        Some(_) | None => Vec::new(),
-    }
+    let common = own.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent)?;
+    let is_named_back = back.is_some() && back == fs::canonicalize(dot_git).ok();
+    (is_named_back && looks_bare(common)).then(|| (own.clone(), common.to_owned()))
 }
 
 /// What must stay as it is in a folder of a repository, those of submodules included.

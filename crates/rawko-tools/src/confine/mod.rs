@@ -7,10 +7,14 @@ mod bubblewrap;
 mod cgroup;
 mod git;
 mod git_settings;
+mod held;
+mod index;
 mod machine;
+mod placeholders;
 mod places;
 mod private;
 mod proxy;
+mod sha1;
 mod survey;
 mod view;
 
@@ -28,6 +32,7 @@ use crate::access::FileAccess;
 use crate::refusals::Refusals;
 
 use git::{Absent, Repository};
+use held::HeldFolders;
 pub use machine::{Offer, Shortage};
 use places::Places;
 use private::PrivateFolders;
@@ -56,6 +61,8 @@ struct RunSandbox {
     survey: Mutex<Option<Arc<Survey>>>,
     /// The project's repository, as it was before the first command.
     repository: Option<Repository>,
+    /// What the project does not have and no command may make.
+    held: HeldFolders,
     /// The network of each agent's commands, by its name.
     networks: Mutex<BTreeMap<String, AgentNetwork>>,
     /// The commands of each agent that run in that network.
@@ -119,7 +126,8 @@ impl Sandbox {
         let bubblewrap = variable("PATH").and_then(|path| bubblewrap::find(&path, root));
         let offer = machine::try_out(helper, &private, bubblewrap.as_deref())?;
         let places = Places::new(variable);
-        let repository = std::fs::canonicalize(root).ok().and_then(|root| git::repository_of(&root));
+        let real_root = std::fs::canonicalize(root).ok();
+        let repository = real_root.as_deref().and_then(git::repository_of);
         let home = places.home.as_deref();
         let git_settings = home.and_then(|home| git_settings::reduced(home, root));
         let helper = helper.to_owned();
@@ -132,6 +140,7 @@ impl Sandbox {
             git_settings,
             survey: Mutex::default(),
             repository,
+            held: HeldFolders::of(real_root),
             networks: Mutex::default(),
             clients: Mutex::default(),
         })))
@@ -337,6 +346,8 @@ impl Confined {
         // What an agent leaves in a cache does not decide about its work.
         let caches = self.permissions.caches.as_deref().filter(|_| self.lasts).unwrap_or_default();
         let shared = run.places.shared(caches).map_err(io::Error::other)?;
+        let writes = access.writable().iter().any(|path| access.root().starts_with(path));
+        let held = if writes && wall == Wall::Namespaces { run.held.hold(access.root()) } else { Vec::new() };
         let survey = {
             let mut last = run.survey.lock().unwrap_or_else(PoisonError::into_inner);
             Survey::renewed(&mut last, access.root(), has_patterns || has_links)
@@ -352,6 +363,7 @@ impl Confined {
             places: &run.places,
             own: &own,
             survey: &survey,
+            held: &held,
             repository: run
                 .repository
                 .as_ref()
@@ -360,8 +372,9 @@ impl Confined {
             layered: &self.layered,
             shared: &shared,
             can_layer: run.offer.layers,
+            can_cover: wall == Wall::Namespaces,
         };
-        let (base, view) = builder.steps();
+        let (base, view) = builder.steps()?;
         Ok(Plan {
             wall,
             directory: std::fs::canonicalize(directory)?,
@@ -373,4 +386,22 @@ impl Confined {
             max_processes: MAX_PROCESSES,
         })
     }
+}
+
+/// The files that `permissions.deny` covers and git tracks, by their paths in the repository: its history shows them to
+/// every command.
+#[must_use]
+pub fn denied_and_tracked(root: &Path, permissions: &Permissions) -> Vec<PathBuf> {
+    let Ok(access) = FileAccess::new(root, permissions) else { return Vec::new() };
+    let (mut denied, has_patterns) = access.denied_places();
+    if denied.is_empty() {
+        return Vec::new();
+    }
+    if has_patterns {
+        let survey = Survey::renewed(&mut None, access.root(), true);
+        denied.extend(survey.files.iter().filter(|path| access.is_denied(path)).cloned());
+    }
+    let Some(repository) = git::repository_of(access.root()) else { return Vec::new() };
+    let tracked = placeholders::tracked(&denied, &repository, false).unwrap_or_default();
+    tracked.into_iter().map(|file| file.name).collect()
 }

@@ -1,16 +1,17 @@
 //! Computes what one command sees.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rawko_sandbox::Step;
 
-use super::git;
 use super::git_settings::NAME as GIT_SETTINGS;
 use super::places::{Places, neighbourhood};
 use super::private::OwnFolders;
 use super::survey::Survey;
+use super::{git, placeholders};
 use crate::access::FileAccess;
 
 /// What no command sees of a home that is granted as a whole: keys, passwords, accounts.
@@ -54,6 +55,8 @@ pub(super) struct Builder<'a> {
     pub(super) places: &'a Places,
     pub(super) own: &'a OwnFolders,
     pub(super) survey: &'a Survey,
+    /// Folders of the project that are there to be protected, and not the user's.
+    pub(super) held: &'a [PathBuf],
     pub(super) repository: Option<&'a git::Repository>,
     /// Besides what is granted.
     pub(super) also: &'a [PathBuf],
@@ -63,11 +66,16 @@ pub(super) struct Builder<'a> {
     pub(super) shared: &'a [PathBuf],
     /// Whether this machine has file systems in layers.
     pub(super) can_layer: bool,
+    /// Whether something can lie over a file.
+    pub(super) can_cover: bool,
 }
 
 impl Builder<'_> {
     /// The steps in order: those of the base, and those of one command.
-    pub(super) fn steps(&self) -> (Vec<Step>, Vec<Step>) {
+    ///
+    /// # Errors
+    /// If git cannot be kept from recording that what is hidden changed.
+    pub(super) fn steps(&self) -> io::Result<(Vec<Step>, Vec<Step>)> {
         let root = self.access.root();
         let top = self.repository.map_or(root, |repository| repository.top.as_path());
         let mut base = self.surroundings(top);
@@ -83,10 +91,11 @@ impl Builder<'_> {
         }
         self.hold_home(&mut base);
         self.protected(&mut kept);
-        self.hidden(&mut kept);
+        let repository = self.repository.filter(|_| self.can_cover);
+        kept.extend(placeholders::hide(self.hidden(), repository, self.held, self.may_commit())?);
         let mut view: Vec<Step> = self.pins(&kept).into_iter().map(Step::Pin).collect();
         view.extend(kept);
-        (base, view)
+        Ok((base, view))
     }
 
     /// Pins the folders of the private home that lead to what is shown in it. A command could put a link in the place of
@@ -126,7 +135,12 @@ impl Builder<'_> {
         let root = self.access.root();
         let mut pins = BTreeSet::new();
         for step in kept {
-            if let Step::Protect(path) | Step::Hide(path) | Step::Pin(path) = step {
+            if let Step::Protect(path)
+            | Step::Hide(path)
+            | Step::Pin(path)
+            | Step::Placeholders { place: path, .. }
+            | Step::Text { place: path, .. } = step
+            {
                 let above =
                     path.ancestors().skip(1).take_while(|above| above.starts_with(root) && *above != root);
                 pins.extend(above.map(Path::to_owned));
@@ -219,11 +233,15 @@ impl Builder<'_> {
         steps.extend(others.map(|path| Step::Grant(path.clone())));
     }
 
+    /// Whether the command may write what git writes.
+    fn may_commit(&self) -> bool {
+        self.access.writable().iter().any(|path| self.access.root().starts_with(path))
+    }
+
     fn repository(&self, repository: &git::Repository, shown: &mut Vec<Step>, kept: &mut Vec<Step>) {
         let root = self.access.root();
-        let may_commit = self.access.writable().iter().any(|path| root.starts_with(path));
         for folder in &repository.folders {
-            if !may_commit {
+            if !self.may_commit() {
                 if !folder.starts_with(&repository.top) {
                     shown.push(Step::Show(folder.clone()));
                 }
@@ -277,7 +295,7 @@ impl Builder<'_> {
     }
 
     /// What is denied, the secrets in what is shown, and what rawko keeps of sessions: checkpoints hold copies of files.
-    fn hidden(&self, steps: &mut Vec<Step>) {
+    fn hidden(&self) -> Vec<PathBuf> {
         let root = self.access.root();
         let projects = std::iter::once(root).chain(self.also.iter().map(PathBuf::as_path));
         let sessions = projects.map(|project| project.join(".rawko/sessions"));
@@ -301,9 +319,7 @@ impl Builder<'_> {
             }
         }
         denied.extend(sessions);
-        denied.sort();
-        denied.dedup();
-        steps.extend(denied.into_iter().filter(|path| path.symlink_metadata().is_ok()).map(Step::Hide));
+        denied
     }
 }
 

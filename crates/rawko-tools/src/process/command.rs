@@ -11,6 +11,8 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use super::OrphanReaper;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use super::environment;
 use super::pipe_status;
 use super::tree::ProcessTree;
 use crate::confine::Confined;
@@ -185,6 +187,9 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
     }
     let way = confined.way_out()?;
     let plan = confined.plan(&line.directory, input, &way)?;
+    if plan.view.iter().any(|step| matches!(step, rawko_sandbox::Step::Placeholders { .. })) {
+        command.envs(environment::BELIEVES_PLACEHOLDERS);
+    }
     let mut control = confined.watch(control, way);
     let child = command.spawn()?;
     drop(command);

@@ -53,6 +53,11 @@ const FIXED: [(&str, &str); 9] = [
     ("GIT_CONFIG_VALUE_1", "false"),
 ];
 
+/// Set besides where git is to take placeholders for the files whose size and time they have: of a file, only these and
+/// its kind are compared.
+pub(super) const BELIEVES_PLACEHOLDERS: [(&str, &str); 3] =
+    [("GIT_CONFIG_COUNT", "3"), ("GIT_CONFIG_KEY_2", "core.checkStat"), ("GIT_CONFIG_VALUE_2", "minimal")];
+
 /// Parts of a variable name that indicate a secret.
 const SECRET_PARTS: [&str; 12] = [
     "APIKEY",

@@ -102,7 +102,9 @@ impl View {
             Step::Link { place, target } => self.link(place, target)?,
             Step::Pin(place) => self.pin(place, is_base)?,
             Step::Protect(place) => self.protect(place),
-            Step::Hide(place) => self.hide(place),
+            // Bubblewrap mounts files of the machine, and nothing that nobody can open.
+            Step::Hide(place) | Step::Placeholders { place, .. } => self.hide(place),
+            Step::Text { .. } => {}
         }
         Ok(())
     }

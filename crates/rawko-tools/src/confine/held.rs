@@ -1,0 +1,71 @@
+//! Holds folders from which programs would take agents, hooks and settings, and that a project does not have: nothing can
+//! be mounted where nothing is, so empty ones are there for the length of a run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The folders, at the top of a project.
+const FOLDERS: [&str; 2] = [".claude", ".rawko"];
+
+/// Those that were made here. Dropping it removes them, but for what the user has put into them meanwhile.
+#[derive(Debug)]
+pub(super) struct HeldFolders {
+    /// The project. Others are copies of it, which nobody works in.
+    root: Option<PathBuf>,
+    made: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl HeldFolders {
+    pub(super) fn of(root: Option<PathBuf>) -> Self {
+        Self { root, made: Mutex::default() }
+    }
+
+    /// Makes what is missing in the project at `root`; all that were made in it.
+    pub(super) fn hold(&self, root: &Path) -> Vec<PathBuf> {
+        if self.root.as_deref() != Some(root) {
+            return Vec::new();
+        }
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whatever is there already is not for this to remove.
+        made.extend(
+            FOLDERS.map(|name| root.join(name)).into_iter().filter(|path| fs::create_dir(path).is_ok()),
+        );
+        made.iter().cloned().collect()
+    }
+}
+
+impl Drop for HeldFolders {
+    fn drop(&mut self) {
+        for folder in self.made.get_mut().unwrap_or_else(PoisonError::into_inner).iter() {
+            // Fails where something is in it.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn what_is_empty_is_removed_and_the_rest_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir(root.join(".rawko")).unwrap();
+        let held = HeldFolders::of(Some(root.to_owned()));
+        assert_eq!(held.hold(Path::new("/nowhere")), Vec::<PathBuf>::new());
+        assert_eq!(held.hold(root), [root.join(".claude")]);
+        assert_eq!(held.hold(root), [root.join(".claude")]);
+        drop(held);
+        assert!(root.join(".rawko").exists() && !root.join(".claude").exists());
+        let held = HeldFolders::of(Some(root.to_owned()));
+        held.hold(root);
+        fs::write(root.join(".claude/settings.json"), "theirs").unwrap();
+        drop(held);
+        assert!(root.join(".claude/settings.json").exists());
+    }
+}
