@@ -84,7 +84,7 @@ const LOOKING: &[&[&str]] = &[
     &["sessions", "show", ESCAPES],
     &["tools", "check", "--agent", ESCAPES, "--", ESCAPES],
     &["config", "show", "--config", ESCAPES],
-    &["-C", ESCAPES, "doctor"],
+    &["-C", ESCAPES, "agents", "list"],
     &[ESCAPES],
 ];
 
