@@ -26,6 +26,14 @@ fn impatient() -> Value {
     json!({"provider": {"retry": {"patience": 0}}})
 }
 
+/// Names another place of the binary, for tests that are run by a user who cannot see this one.
+pub(crate) const BINARY: &str = "RAWKO_E2E_BINARY";
+
+/// The binary.
+fn rawko() -> String {
+    std::env::var(BINARY).unwrap_or_else(|_| env!("CARGO_BIN_EXE_rawko").to_owned())
+}
+
 /// A project, a server, and how the binary is started.
 pub(crate) struct Trial {
     folder: tempfile::TempDir,
@@ -186,7 +194,7 @@ impl Trial {
 
     /// Runs another command of rawko in the project: its exit status, standard output and standard error.
     pub(crate) fn rawko(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let output = self.command(env!("CARGO_BIN_EXE_rawko")).args(arguments).output().unwrap();
+        let output = self.command(&rawko()).args(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
@@ -216,11 +224,11 @@ impl Trial {
 
     /// The binary, told where the server is.
     fn asking(&self) -> Command {
-        const RAWKO: &str = env!("CARGO_BIN_EXE_rawko");
-        let mut command = self.command(if self.with_namespaces { RAWKO } else { "unshare" });
+        let rawko = rawko();
+        let mut command = self.command(if self.with_namespaces { &rawko } else { "unshare" });
         if !self.with_namespaces {
             let forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
-            command.args(["--user", "--map-root-user", "sh", "-c", forbid, RAWKO]);
+            command.args(["--user", "--map-root-user", "sh", "-c", forbid, &rawko]);
         }
         let (url, key) = match self.wire {
             Wire::Claude => ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
