@@ -1,7 +1,7 @@
 //! The process's environment: variables and the user's directories. The only place that reads them.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rawko::config::{user_cache_dir, user_config_dir, user_data_dir, user_state_dir};
 
@@ -41,9 +41,13 @@ impl ProcessEnv {
         std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
     }
 
-    /// The program with this name in `PATH`, if there is one.
-    pub(crate) fn program(self, name: &str) -> Option<PathBuf> {
-        self.search_path().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+    /// The first program with this name in `PATH` that does not lie in the project: what lies there is the project's own.
+    pub(crate) fn program_outside(self, name: &str, project: &Path) -> Option<PathBuf> {
+        let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+        let folders = self.search_path().into_iter().filter(|folder| folder.is_absolute());
+        folders.map(|folder| folder.join(name)).find(|program| {
+            program.is_file() && program.canonicalize().is_ok_and(|real| !real.starts_with(&project))
+        })
     }
 
     /// The user's home folder.

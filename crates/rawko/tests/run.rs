@@ -270,6 +270,51 @@ async fn custom_tools_are_offered_validated_and_run() {
     assert!(results[1].0.contains("question") && results[1].1, "{results:?}");
 }
 
+/// A tool that panics with a secret in its words, before and while it works.
+struct PanickingTool(ToolSpec);
+
+const CANARY: &str = "sk-canary-panic-2c8f51";
+
+impl Tool for PanickingTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run<'a>(&'a self, input: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+        assert!(input["question"] != "early", "no answer with the key {CANARY}");
+        Box::pin(async move { panic!("no answer with the key {CANARY}") })
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_with_a_secret_tells_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = ToolSpec {
+        name: "Answer".into(),
+        description: "Breaks.".into(),
+        input_schema: json!({"type": "object"}),
+        access: ToolAccess::ReadOnly,
+    };
+    let replies = json!([
+        select("developer"),
+        tool("developer", "Answer", json!({"question": "early"})),
+        tool("developer", "Answer", json!({"question": "late"})),
+        report("developer"),
+        complete(),
+    ]);
+    let (outcome, told) =
+        run(builder(dir.path(), replies).tool(Arc::new(PanickingTool(spec))).secret(CANARY)).await;
+    assert_eq!(outcome.status, Status::Claimed, "{outcome:?}");
+    let broke = told.iter().filter(
+        |event| matches!(event, RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool == "Answer" && outcome.is_error),
+    );
+    assert_eq!(broke.count(), 2, "{told:?}");
+    assert!(!serde_json::to_string(&told).unwrap().contains(CANARY), "{told:?}");
+    let store = SessionStore::of_project(dir.path());
+    let journal = std::fs::read_to_string(store.find("last").unwrap()).unwrap();
+    assert!(!journal.contains(CANARY), "{journal}");
+}
+
 #[tokio::test]
 async fn a_script_that_runs_dry_ends_as_failed_and_says_who_asked() {
     let dir = tempfile::tempdir().unwrap();

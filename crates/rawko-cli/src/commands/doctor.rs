@@ -263,12 +263,12 @@ fn folder(workspace: &Workspace, project: &Path) -> DoctorFinding {
 }
 
 fn git(environment: ProcessEnv, project: &Path) -> DoctorFinding {
-    if environment.program("git").is_none() {
+    let Some(program) = environment.program_outside("git", project) else {
         let fix = "install git: `rawko diff`, `rawko rewind` and verified results need it";
         return DoctorFinding::warning("git", "git is not found in PATH", fix);
-    }
+    };
     // Run outside of the folder, so that the folder's git configuration is not used.
-    let version = Command::new("git").arg("--version").current_dir("/").stdin(Stdio::null()).output();
+    let version = Command::new(program).arg("--version").current_dir("/").stdin(Stdio::null()).output();
     let version =
         version.map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned()).unwrap_or_default();
     if project.ancestors().any(|folder| folder.join(".git").exists()) {

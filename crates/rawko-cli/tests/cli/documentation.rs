@@ -122,3 +122,82 @@ fn every_command_that_hints_and_documentation_name_is_there() {
     }
     assert_eq!(wrong, Vec::<String>::new());
 }
+
+/// Texts between backticks.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Whether a source has a test (or a function that every test goes through) of this name: as a function, or as an entry of a
+/// table of tests.
+fn has_test(source: &str, name: &str) -> bool {
+    [format!("fn {name}("), format!("\n    {name}: \""), format!("\"{name}\"")]
+        .iter()
+        .any(|form| source.contains(form.as_str()))
+}
+
+/// What is wrong with a table of attacks: tests and files that are not there, attempts without a test.
+fn wrong_attempts(page: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let is_file = |name: &str| name.ends_with(".rs");
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| part ") && !line.starts_with("| ---"));
+    // The sentences before the tables name files and tests in the same way.
+    let parts = rows
+        .map(|row| row.split(" | ").nth(1).unwrap_or_default())
+        .chain(page.lines().filter(|line| !line.starts_with('|')));
+    for part in parts {
+        let mut source = None;
+        for name in code(part) {
+            if is_file(name) {
+                source = read(name);
+                if source.is_none() {
+                    wrong.push(format!("there is no {name}"));
+                }
+            } else if name.contains('_') && !source.as_ref().is_some_and(|source| has_test(source, name)) {
+                wrong.push(format!("there is no test {name}"));
+            }
+        }
+    }
+    for row in page.lines().filter(|line| line.starts_with("| ") && line.contains(".rs")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let guards = cells.get(2).into_iter().flat_map(|cell| code(cell)).filter(|name| is_file(name));
+        wrong.extend(
+            guards.filter(|name| read(name).is_none()).map(|name| format!("there is no guard {name}")),
+        );
+        if cells.len() != 3 || !cells[1].contains("`: `") {
+            wrong.push(format!("nothing attempts: {row}"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn every_attack_has_tests_that_are_there() {
+    let root = Path::new(ROOT);
+    let page = std::fs::read_to_string(root.join("docs/attacks.md")).expect("docs/attacks.md");
+    let read = |name: &str| std::fs::read_to_string(root.join("crates").join(name)).ok();
+    assert_eq!(wrong_attempts(&page, read), Vec::<String>::new());
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains("`: `")).count();
+    assert!(rows >= 40, "{rows}");
+    // Each attack of the contract has its section, or is named as one without a surface.
+    let contract = std::fs::read_to_string(root.join("docs/spec/bash-and-sandbox.md")).expect("the contract");
+    let (_, attacks) = contract.split_once("## Attacks").expect("the attacks");
+    for number in 1..=14 {
+        assert!(attacks.contains(&format!("\n{number}. ")), "{number}");
+        let is_later =
+            attacks.lines().any(|line| line.starts_with(&format!("{number}. ")) && line.contains("not yet"));
+        assert_eq!(page.contains(&format!("\n## {number}. ")), !is_later, "attack {number}");
+    }
+}
+
+#[test]
+fn an_attack_without_its_test_would_be_noticed() {
+    let read = |name: &str| (name == "a.rs").then(|| "fn tries() {}".to_owned());
+    let row = |attempts: &str| wrong_attempts(&format!("| it | {attempts} | `a.rs` |"), read);
+    assert_eq!(row("`a.rs`: `tries`"), Vec::<String>::new());
+    assert_eq!(row("`a.rs`: `tries_not`"), ["there is no test tries_not"]);
+    assert_eq!(row("`b.rs`: `tries_it`"), ["there is no b.rs", "there is no test tries_it"]);
+    assert_eq!(row("by hand").len(), 1);
+}

@@ -11,6 +11,7 @@ mod broken_pipe;
 mod command_line;
 mod demo;
 mod documentation;
+mod hostile;
 mod inspection;
 mod machine;
 mod memory;

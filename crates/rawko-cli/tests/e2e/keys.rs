@@ -30,6 +30,21 @@ fn hides_the_key(ended: &Ended) {
         let bytes = std::fs::read(&path).unwrap();
         assert!(!String::from_utf8_lossy(&bytes).contains(KEY), "the key is in {}", path.display());
     }
+    for command in [
+        &["sessions", "show", "--verbose"][..],
+        &["sessions", "show", "--json"],
+        &["sessions", "export", "last"],
+        &["sessions", "export", "last", "--format", "html"],
+        &["sessions", "export", "last", "--format", "json"],
+        &["explain", "last"],
+        &["explain", "last", "1"],
+        &["explain", "last", "--json"],
+        &["replay", "last"],
+    ] {
+        let (code, out, err) = ended.trial.rawko(command);
+        assert_eq!(code, Some(0), "{command:?}: {out}{err}");
+        assert!(!out.contains(KEY) && !err.contains(KEY), "{command:?} shows the key:\n{out}{err}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 
 mod answers;
 mod arbiter;
+mod attacks;
 mod beginnings;
 mod cache;
 mod checkpoints;
@@ -43,6 +44,7 @@ mod services;
 mod signals;
 mod tools;
 mod trial;
+mod users;
 mod verification;
 mod waits;
 mod whole_run;

@@ -108,3 +108,82 @@ fn escapes_of_models_tools_and_servers_do_not_reach_a_terminal() {
         assert!(ended.stdout.contains("red"), "the text itself stays: {}", ended.stdout);
     }
 }
+
+/// Whatever the user's mask lets through: journals, blobs, checkpoints, keys, caches and memories hold what was read.
+#[cfg(unix)]
+#[test]
+fn what_is_kept_is_its_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let long = "long ".repeat(40_000);
+    let server = developer([
+        bash("cat long.txt"),
+        crate::answers::call("Write", &json!({"file_path": "a.txt", "content": "a\n"})),
+    ]);
+    let trial = Trial::new(server).file("long.txt", &long);
+    trial.git(&["add", "--all"]);
+    trial.git(&["commit", "--quiet", "-m", "first"]);
+    // Nothing is masked: what rawko does not say itself, everybody may read.
+    let before = rustix::process::umask(rustix::fs::Mode::empty());
+    let ended = trial.run("Write a.txt.");
+    rustix::process::umask(before);
+    ended.exits(0);
+    let home = ended.trial.outside().join("home");
+    let kept = [ended.trial.project().join(".rawko/sessions"), home.join("state"), home.join(".cache")];
+    let files: Vec<_> = kept.iter().flat_map(|folder| crate::trial::files_below(folder)).collect();
+    assert!(files.len() >= 4, "{files:?}");
+    for file in files {
+        // What lies in a folder that nobody else may enter is out of reach, whatever its own mode is.
+        let is_closed = |path: &std::path::Path| {
+            std::fs::metadata(path).is_ok_and(|data| data.permissions().mode() & 0o077 == 0)
+        };
+        let inside = file.ancestors().take_while(|folder| *folder != ended.trial.outside());
+        assert!(inside.into_iter().any(is_closed), "{} can be read by others", file.display());
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        let is_own = file.extension().is_some_and(|end| end == "jsonl" || end == "key" || end == "json");
+        assert!(!is_own || mode == 0o600, "{} has mode {mode:o}", file.display());
+    }
+}
+
+/// Keys are in rawko's memory, so no core of it is written.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_crash_leaves_no_core() {
+    use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+    use std::process::{Command, Stdio};
+
+    let folder = tempfile::tempdir().unwrap();
+    let crashes = |program: &str, arguments: &[&str]| {
+        let script = "ulimit -c unlimited; exec \"$0\" \"$@\"";
+        let mut child = Command::new("bash")
+            .args(["-c", script, program])
+            .args(arguments)
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        // The shell has become the program when its name is the program's.
+        let name = || std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap_or_default();
+        let began = std::time::Instant::now();
+        while name().starts_with("bash") && began.elapsed().as_secs() < 30 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::ABORT).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.signal(), Some(6), "{program}: {status}");
+        status.core_dumped()
+    };
+    if !crashes("sleep", &["60"]) {
+        testkit::skip("this machine writes no core of any program");
+        return;
+    }
+    // It waits for its standard input.
+    let rawko =
+        std::env::var(crate::trial::BINARY).unwrap_or_else(|_| env!("CARGO_BIN_EXE_rawko").to_owned());
+    assert!(!crashes(&rawko, &["machine", "simulate"]), "a core of rawko was written");
+}

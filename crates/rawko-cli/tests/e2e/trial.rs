@@ -26,6 +26,14 @@ fn impatient() -> Value {
     json!({"provider": {"retry": {"patience": 0}}})
 }
 
+/// Names another place of the binary, for tests that are run by a user who cannot see this one.
+pub(crate) const BINARY: &str = "RAWKO_E2E_BINARY";
+
+/// The binary.
+fn rawko() -> String {
+    std::env::var(BINARY).unwrap_or_else(|_| env!("CARGO_BIN_EXE_rawko").to_owned())
+}
+
 /// What the machine offers to confine commands.
 #[derive(Debug, Clone, Copy)]
 enum Machine {
@@ -202,7 +210,7 @@ impl Trial {
 
     /// Runs another command of rawko in the project: its exit status, standard output and standard error.
     pub(crate) fn rawko(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let output = self.command(env!("CARGO_BIN_EXE_rawko")).args(arguments).output().unwrap();
+        let output = self.command(&rawko()).args(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
@@ -232,18 +240,18 @@ impl Trial {
 
     /// The binary, told where the server is.
     fn asking(&self) -> Command {
-        const RAWKO: &str = env!("CARGO_BIN_EXE_rawko");
         let without = match self.machine {
             Machine::Full => None,
             // Who has this right needs no namespace of users to make the others.
             Machine::Container => Some("setpriv --bounding-set -sys_admin"),
             Machine::Bubblewrap => Some(""),
         };
-        let mut command = self.command(if without.is_some() { "unshare" } else { RAWKO });
+        let rawko = rawko();
+        let mut command = self.command(if without.is_some() { "unshare" } else { &rawko });
         if let Some(without) = without {
             let forbid =
                 format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {without} \"$0\" \"$@\"");
-            command.args(["--user", "--map-root-user", "sh", "-c", &forbid, RAWKO]);
+            command.args(["--user", "--map-root-user", "sh", "-c", &forbid, &rawko]);
         }
         let (url, key) = match self.wire {
             Wire::Claude => ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),

@@ -11,5 +11,6 @@ mod hints;
 mod hostile;
 mod matrix;
 mod newest;
+mod planted;
 mod removal;
 mod world;

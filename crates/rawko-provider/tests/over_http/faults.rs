@@ -294,15 +294,59 @@ async fn an_event_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
+async fn an_answer_without_end_that_is_no_stream_is_refused() {
+    let mut response = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"a\": \"".to_vec();
+    response.resize(65 * 1024 * 1024, b'x');
     for wire in BOTH {
+        let (trial, server) = try_answers(wire, vec![Answer::Raw(response.clone())]).await;
+        assert!(trial.error().message.contains("larger than"), "{:?}", trial.error());
+        assert_eq!(server.exchanges().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_header_without_end_is_refused() {
+    let mut endless = b"HTTP/1.1 200 OK\r\nx: ".to_vec();
+    endless.resize(17 * 1024 * 1024, b'x');
+    let mut many = b"HTTP/1.1 200 OK\r\n".to_vec();
+    (0..100_000).for_each(|n| many.extend_from_slice(format!("x-{n}: y\r\n").as_bytes()));
+    many.extend_from_slice(b"\r\n");
+    for wire in BOTH {
+        for response in [&endless, &many] {
+            let answers = vec![Answer::Raw(response.clone())];
+            let (trial, _server) = try_with(wire, answers, question(), once).await;
+            assert_eq!(trial.error().code, ErrorCode::NetworkError, "{:?}", trial.error());
+        }
+    }
+}
+
+#[tokio::test]
+async fn json_too_deep_is_an_error_of_the_server() {
+    let deep = "[".repeat(1_000_000);
+    let event = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {deep}\n\n");
+    let whole = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{{\"a\": {deep}");
+    let refusal =
+        format!("HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n\r\n{{\"error\": {deep}");
+    for wire in BOTH {
+        for response in [&event, &whole, &refusal] {
+            let answers = vec![Answer::Raw(response.clone().into_bytes())];
+            let (trial, _server) = try_with(wire, answers, question(), once).await;
+            assert!(trial.error().message.chars().count() < 3_000, "{}", trial.error().message.len());
+        }
+    }
+}
+
+/// A redirect that keeps the method cannot be followed with a body that is sent in pieces; the others could.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    for (wire, status) in BOTH.into_iter().flat_map(|wire| [301, 302, 303, 307, 308].map(|it| (wire, it))) {
         let elsewhere = ModelServer::sequence([]);
-        let redirect = Answer::refuse(307, "", "")
+        let redirect = Answer::refuse(status, "", "")
             .header("location", format!("http://{}/v1/messages", elsewhere.address()));
         let (trial, _server) = try_answers(wire, vec![redirect]).await;
-        assert_eq!(trial.error().code, ErrorCode::ConfigError, "{wire:?}");
+        assert_eq!(trial.error().code, ErrorCode::ConfigError, "{wire:?} {status}");
         assert!(trial.error().message.contains("set baseUrl"), "{}", trial.error().message);
-        assert_eq!(elsewhere.exchanges().len(), 0, "the key went elsewhere");
+        assert_eq!(elsewhere.exchanges().len(), 0, "the key went elsewhere after {status}");
     }
 }
 
