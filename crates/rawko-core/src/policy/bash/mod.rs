@@ -173,7 +173,7 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
         if rules.is_confined { WritePlaces::new(&rules, &project, is_moved) } else { WritePlaces::none() };
     for list in &lists {
         if let Err(why) = judge::judge(&script, FilterContext::new(list, &project, &writable, tables)) {
-            return Verdict::denied(list.place.rule(), format!("The command was not run: {why}"));
+            return Verdict::unlisted(list.place.rule(), format!("The command was not run: {why}"));
         }
     }
     Verdict::allowed(first.unwrap_or("tools.bashFilter.blockedPatterns (none matches)"))
