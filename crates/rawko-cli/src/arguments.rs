@@ -80,6 +80,8 @@ pub(crate) enum Command {
     Fork(fork::ForkArgs),
     /// Explain the decisions of a session
     Explain(explain::ExplainArgs),
+    /// List the calls that wait for your approval, and allow or deny one
+    Approve(approve::ApproveArgs),
     /// Stop a running session
     Cancel(cancel::CancelArgs),
     /// Show what a session or one of its executions changed

@@ -296,6 +296,7 @@ fn context_for(
         root: rawko.project().to_owned(),
         agent: agent.name.clone(),
         permissions: Arc::new(permissions),
+        approved: Vec::new(),
         confinement,
         progress: Arc::new(|_| {}),
     }

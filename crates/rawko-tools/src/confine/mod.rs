@@ -78,6 +78,8 @@ pub(crate) struct Confined {
     /// The name of the folders that hold what the command's tools keep: an agent's name.
     pub(crate) who: String,
     pub(crate) permissions: Arc<Permissions>,
+    /// Hosts that a person approved for this command alone.
+    pub(crate) approved_hosts: Vec<String>,
     /// The project.
     pub(crate) root: PathBuf,
     /// What it may read besides.
@@ -245,8 +247,21 @@ impl Confined {
 
     /// Has a helper that was started begin with the command.
     pub(crate) fn begin(&self, watched: &mut Watched, plan: &Plan) -> io::Result<()> {
-        let hosts = self.permissions.net.as_deref().unwrap_or_default();
-        self.sandbox.begin(&mut watched.control, plan, &self.who, hosts)
+        self.sandbox.begin(&mut watched.control, plan, &self.network_name(), &self.hosts())
+    }
+
+    /// The hosts that the command may reach.
+    fn hosts(&self) -> Vec<String> {
+        self.permissions.net.iter().flatten().chain(&self.approved_hosts).cloned().collect()
+    }
+
+    /// The name of the network that the command is in. Hosts that were approved for a command are reached from a network of
+    /// their own, so that they do not leak to other commands of the agent that run at the same time.
+    fn network_name(&self) -> String {
+        if self.approved_hosts.is_empty() {
+            return self.who.clone();
+        }
+        format!("{} with {}", self.who, self.approved_hosts.join(", "))
     }
 
     /// The plan for one command.
@@ -295,7 +310,7 @@ impl Confined {
             base,
             view,
             temporary: own.temporary.clone(),
-            network: self.sandbox.network(&self.who, self.permissions.net.as_deref().unwrap_or_default())?,
+            network: self.sandbox.network(&self.network_name(), &self.hosts())?,
             input: input.to_owned(),
             max_processes: MAX_PROCESSES,
         })
