@@ -117,6 +117,10 @@ mod tests {
         writer.write_all(b"y\n").unwrap();
         assert_eq!(answer(reader.as_fd(), &open, &mut || {}), None);
         open.store(true, Ordering::Relaxed);
-        assert_eq!(answer(reader.as_fd(), &open, &mut || {}), Some(true), "it was left for the next question");
+        assert_eq!(
+            answer(reader.as_fd(), &open, &mut || {}),
+            Some(true),
+            "it was left for the next question"
+        );
     }
 }

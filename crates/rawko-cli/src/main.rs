@@ -31,8 +31,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::arguments::{Cli, Command};
 use crate::commands::{
-    agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor, explain,
-    fork, init, machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
+    agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
+    explain, fork, init, machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;

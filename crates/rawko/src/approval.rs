@@ -196,8 +196,7 @@ pub fn answer_question(
             format!("the time for an answer was over at {}: it counts as no", question.until.to_rfc3339());
         return Err(refusal(message, "`permissions.askTimeout` sets how long a question waits"));
     }
-    let mut answer =
-        LeftAnswer { question: question.digest.clone(), allowed, at, seal: String::new() };
+    let mut answer = LeftAnswer { question: question.digest.clone(), allowed, at, seal: String::new() };
     answer.seal = answer.sealed(&sealer, &session, &project);
     let folder = path.parent().unwrap_or(store.folder());
     leave(folder, &answer).map_err(|error| {

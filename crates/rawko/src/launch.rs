@@ -11,7 +11,6 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::approval::Asker;
-use crate::seal::Sealer;
 use crate::assemble::{self, Providers};
 use crate::cancel::Unfinished;
 use crate::checkpoint::Checkpoints;
@@ -30,6 +29,7 @@ use crate::redact::{KnownSecret, Redactor, secrets_in};
 use crate::remembering::RunMemory;
 use crate::run::Run;
 use crate::run_event::RunEvent;
+use crate::seal::Sealer;
 
 /// Everything that a run begins with.
 pub(crate) struct Launch<'a> {

@@ -52,12 +52,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
             .with_hint("set HOME, or XDG_STATE_HOME"));
     };
     let trust = TrustStore::new(&folder);
-    let (session, asked) =
-        answer_question(&store, &workspace.project()?, &trust, id, arguments.call.as_deref(), !arguments.deny)?;
+    let (session, asked) = answer_question(
+        &store,
+        &workspace.project()?,
+        &trust,
+        id,
+        arguments.call.as_deref(),
+        !arguments.deny,
+    )?;
     let is_running = rawko::journal::SessionStatus::Running;
-    let is_running = store.list().map_err(rawko::Error::from)?.iter().any(|info| {
-        info.id == session && info.status == is_running
-    });
+    let is_running = store
+        .list()
+        .map_err(rawko::Error::from)?
+        .iter()
+        .any(|info| info.id == session && info.status == is_running);
     if arguments.json {
         console.json(&json!({
             "session": session,

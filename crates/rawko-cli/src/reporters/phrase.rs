@@ -1,8 +1,8 @@
 //! Short phrases for events, shared by the reporters. All quoted text is free of control codes.
 
 use rawko::RunEvent;
-use rawko::{Approval, ApprovalQuestion};
 use rawko::journal::ForkedFrom;
+use rawko::{Approval, ApprovalQuestion};
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::machine::{Decision, Plan, PlanStep, StepStatus};
 use rawko_core::memory::{MemoryUse, RecalledMemory};
@@ -81,7 +81,7 @@ pub(crate) fn question(question: &ApprovalQuestion, clock: Clock) -> String {
     for line in shown.lines() {
         text.push_str(&format!("    | {line}\n"));
     }
-    if shown.len() < arguments.len() {
+    if arguments.chars().count() > QUESTION_CHARS {
         text.push_str("    | … NOT ALL OF IT IS SHOWN: `rawko approve --json` does\n");
     }
     text.push_str(&format!("  refused because: {}\n", truncate(&clean_line(&question.why), QUESTION_CHARS)));

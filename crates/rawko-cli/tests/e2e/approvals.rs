@@ -54,7 +54,10 @@ fn a_command_is_allowed_from_another_process() {
     let waits = listed(&running.trial);
     assert_eq!(waits.len(), 1);
     let question = &waits[0]["question"];
-    assert_eq!((&question["agent"], &question["call"]["input"]["command"]), (&json!("developer"), &json!(COMMAND)));
+    assert_eq!(
+        (&question["agent"], &question["call"]["input"]["command"]),
+        (&json!("developer"), &json!(COMMAND))
+    );
     let (_, list, _) = running.trial.rawko(&["sessions", "list"]);
     assert!(list.contains("needs approval"), "{list}");
     let (_, text, _) = running.trial.rawko(&["approve"]);
@@ -121,7 +124,8 @@ fn an_answer_counts_that_was_given_while_nobody_ran_the_session() {
 
 #[test]
 fn a_path_is_allowed_for_one_call_and_deny_wins() {
-    let trial = asking(Trial::new(developer([]))).user_config("/permissions/deny", json!(["../marks/denied"]));
+    let trial =
+        asking(Trial::new(developer([]))).user_config("/permissions/deny", json!(["../marks/denied"]));
     let (open, denied) = (trial.marks().join("open"), trial.marks().join("denied"));
     std::fs::write(&open, "the text\n").unwrap();
     std::fs::write(&denied, "the secret\n").unwrap();

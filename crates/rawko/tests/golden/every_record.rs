@@ -611,12 +611,7 @@ fn every_refusal() -> Vec<Refusal> {
 
 fn every_approval() -> [Approval; 4] {
     let by = || "terminal".to_owned();
-    [
-        Approval::Allowed { by: by() },
-        Approval::Denied { by: by() },
-        Approval::Expired,
-        Approval::Unattended,
-    ]
+    [Approval::Allowed { by: by() }, Approval::Denied { by: by() }, Approval::Expired, Approval::Unattended]
 }
 
 fn question() -> ApprovalQuestion {

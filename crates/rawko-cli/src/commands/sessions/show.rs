@@ -67,9 +67,8 @@ pub(super) fn show(
                 true => " It waits for an approval: `rawko approve` shows it.",
                 false => "",
             };
-            console.write(&format!(
-                "\nThe session has not ended: it is running or was interrupted.{waits}\n"
-            ))?;
+            console
+                .write(&format!("\nThe session has not ended: it is running or was interrupted.{waits}\n"))?;
         }
     }
     Ok(Exit::Success)
