@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use rawko_core::text::truncate;
 
 use crate::commands::{
-    agents, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork, init,
-    machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
+    agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork,
+    init, machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;

@@ -220,7 +220,8 @@ fn a_path_that_was_refused_is_tried_again_with_that_path() {
     // Refused for the same reason although it was granted: that is the end of it.
     bench.finish_tool(id, refused(&[read("/etc/hosts")]));
     assert_eq!(bench.session.phase(), PhaseKind::Turn);
-    let calls = bench.notes.iter().filter(|note| matches!(note, Note::ToolCalled { call, .. } if call.id == "1"));
+    let calls =
+        bench.notes.iter().filter(|note| matches!(note, Note::ToolCalled { call, .. } if call.id == "1"));
     assert_eq!(calls.count(), 1);
 }
 
@@ -246,7 +247,8 @@ fn refusals_that_are_not_askable_end_the_call() {
 fn a_command_that_met_a_refused_host_is_not_repeated_by_itself() {
     let mut bench = Bench::start(asking(&ALL));
     bench.say(vec![bash("1", "ls")]);
-    let outcome = ToolOutcome { is_error: false, error_code: None, ..refused(&[host("pypi.org"), host("pypi.org")]) };
+    let outcome =
+        ToolOutcome { is_error: false, error_code: None, ..refused(&[host("pypi.org"), host("pypi.org")]) };
     bench.finish_tool(bench.run_of("Bash").0, ToolOutcome { exit_code: Some(1), ..outcome });
     assert_eq!(bench.question().unwrap().needs, [host("pypi.org")]);
     bench.answer_question(yes());

@@ -105,8 +105,7 @@ fn write(
 
 /// Removes the unfinished temporary file that a killed process may have left beside the file at `path`.
 pub(crate) fn clear_up(path: &str, context: &ToolContext, tracker: &FileTracker) {
-    let target =
-        FileAccess::of(context).and_then(|access| access.write_target(path));
+    let target = FileAccess::of(context).and_then(|access| access.write_target(path));
     // A file that may not be written was not written.
     if let Ok(target) = target {
         target.clear_up(tracker.known(&context.agent, &target.name));

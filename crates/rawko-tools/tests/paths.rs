@@ -258,9 +258,10 @@ async fn an_approved_path_is_that_path_and_no_other() {
     // The real path is asked for, not the link that led there.
     let needs = refused(&bench, "Read", json!({"file_path": "link"})).await;
     assert_eq!(needs, [Refusal::Read { path: path("a") }]);
-    assert_eq!(refused(&bench, "Grep", json!({"pattern": "x", "path": "../other"})).await, [Refusal::Read {
-        path: format!("{}/", other.display())
-    }]);
+    assert_eq!(
+        refused(&bench, "Grep", json!({"pattern": "x", "path": "../other"})).await,
+        [Refusal::Read { path: format!("{}/", other.display()) }]
+    );
     // What is denied or protected is not asked for.
     assert_eq!(refused(&bench, "Read", read("denied")).await, []);
     let hook = json!({"file_path": path(".git/hooks/x"), "content": "x"});

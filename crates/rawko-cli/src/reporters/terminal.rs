@@ -322,7 +322,7 @@ impl<W: Write> Terminal<W> {
                 self.live.print(&format!("  {label} {}{typed}", phrase::question(question, self.clock)))
             }
             Note::ApprovalAnswered { agent, approval, .. } => {
-                self.now.doing = clean_line(agent).into_owned();
+                self.now.doing = clean_line(agent);
                 self.live.print(&format!("  approval: {}", phrase::approval(approval)))
             }
             Note::ToolFinished { tool, outcome, .. }

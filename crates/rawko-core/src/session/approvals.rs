@@ -68,12 +68,7 @@ impl Ledger {
 
     /// What a person is asked for after this outcome of a call, which had `grants`. Empty if nobody is asked: something that
     /// is missing is not theirs to grant, or was granted and did not help.
-    pub(super) fn asked_after(
-        &self,
-        agent: &str,
-        grants: &[Refusal],
-        outcome: &ToolOutcome,
-    ) -> Vec<Refusal> {
+    pub(super) fn asked_after(&self, agent: &str, grants: &[Refusal], outcome: &ToolOutcome) -> Vec<Refusal> {
         let has_run = outcome.refused.iter().any(|need| matches!(need, Refusal::Host { .. }));
         let was_denied = outcome.is_error && outcome.error_code == Some(ErrorCode::PermissionError);
         let mut needs: Vec<Refusal> =

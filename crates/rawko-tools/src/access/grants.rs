@@ -159,7 +159,8 @@ impl PathGrants {
     pub(super) fn leads_to_readable(&self, path: &Path) -> bool {
         let leads = |grant: &Path| path.starts_with(grant) || grant.starts_with(path);
         let approved = self.approved.iter().filter(|approved| !approved.writes && approved.is_folder);
-        self.read.iter().any(|grant| leads(grant)) || approved.into_iter().any(|approved| leads(&approved.path))
+        self.read.iter().any(|grant| leads(grant))
+            || approved.into_iter().any(|approved| leads(&approved.path))
     }
 }
 

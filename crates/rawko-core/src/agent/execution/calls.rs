@@ -27,8 +27,16 @@ pub(super) struct CallSlot {
 pub(super) enum SlotState {
     /// A person is asked for it once the calls before it are answered.
     Unapproved(Box<Unapproved>),
-    Waiting { access: ToolAccess, rule: String, grants: Vec<Refusal> },
-    Running { access: ToolAccess, rule: String, grants: Vec<Refusal> },
+    Waiting {
+        access: ToolAccess,
+        rule: String,
+        grants: Vec<Refusal>,
+    },
+    Running {
+        access: ToolAccess,
+        rule: String,
+        grants: Vec<Refusal>,
+    },
     Done(ToolOutcome),
 }
 

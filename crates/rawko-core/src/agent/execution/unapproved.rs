@@ -45,11 +45,8 @@ impl Execution {
         let Some(entry) = self.calls.get_mut(slot) else { return ExecutionStep::Wait };
         let SlotState::Running { access, rule, grants } = &entry.state else { return ExecutionStep::Wait };
         let has_run = needs.iter().any(|need| matches!(need, Refusal::Host { .. }));
-        let why = if has_run {
-            "permissions.net does not grant it.".to_owned()
-        } else {
-            outcome.content.clone()
-        };
+        let why =
+            if has_run { "permissions.net does not grant it.".to_owned() } else { outcome.content.clone() };
         entry.state = SlotState::Unapproved(Box::new(Unapproved {
             call: entry.call.clone(),
             access: *access,
@@ -91,8 +88,7 @@ impl Execution {
         let Unapproved { access, needs, .. } = unapproved;
         unapproved.grants.extend(needs);
         if let Some(entry) = self.calls.get_mut(slot) {
-            entry.state =
-                SlotState::Waiting { access, rule: APPROVED.to_owned(), grants: unapproved.grants };
+            entry.state = SlotState::Waiting { access, rule: APPROVED.to_owned(), grants: unapproved.grants };
         }
         self.advance(notes)
     }
@@ -128,8 +124,7 @@ impl Execution {
         notes: &mut Vec<Note>,
     ) -> ExecutionStep {
         let Unapproved { call, outcome, .. } = unapproved;
-        let outcome =
-            ToolOutcome { content: format!("{}\n{words}", outcome.content), ..outcome.clone() };
+        let outcome = ToolOutcome { content: format!("{}\n{words}", outcome.content), ..outcome.clone() };
         notes.push(answered(&self.agent, call, &outcome));
         self.record(call, &outcome);
         if let Some(entry) = self.calls.get_mut(slot) {
