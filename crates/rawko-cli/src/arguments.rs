@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use rawko_core::text::truncate;
 
 use crate::commands::{
-    agents, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork, init,
-    machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
+    agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork,
+    init, machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -80,6 +80,8 @@ pub(crate) enum Command {
     Fork(fork::ForkArgs),
     /// Explain the decisions of a session
     Explain(explain::ExplainArgs),
+    /// List the calls that wait for your approval, and allow or deny one
+    Approve(approve::ApproveArgs),
     /// Stop a running session
     Cancel(cancel::CancelArgs),
     /// Show what a session or one of its executions changed

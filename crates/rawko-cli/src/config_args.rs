@@ -133,6 +133,8 @@ impl PermissionArgs {
             caches: None,
             require: None,
             sandbox: self.no_sandbox.then_some(SandboxUse::Off),
+            ask: None,
+            ask_timeout: None,
         }
     }
 }

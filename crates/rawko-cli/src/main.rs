@@ -1,6 +1,7 @@
 //! The `rawko` command line: options, colors, progress, error messages, exit statuses and signals. It decides nothing about
 //! a run; what it shows is a projection of the SDK's events.
 
+mod approval_prompt;
 mod arguments;
 mod commands;
 mod config_args;
@@ -30,8 +31,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::arguments::{Cli, Command};
 use crate::commands::{
-    agents, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor, explain,
-    fork, init, machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
+    agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
+    explain, fork, init, machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
@@ -72,6 +73,7 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Command::Replay(arguments) => replay::run(&workspace, arguments),
         Command::Fork(arguments) => fork::run(&workspace, arguments),
         Command::Explain(arguments) => explain::run(&workspace, &arguments),
+        Command::Approve(arguments) => approve::run(&workspace, &arguments),
         Command::Cancel(arguments) => cancel::run(&workspace, &arguments),
         Command::Diff(arguments) => diff::run(&workspace, &arguments),
         Command::Rewind(arguments) => rewind::run(&workspace, &arguments),

@@ -2,11 +2,12 @@
 //! How the run is prepared is up to the command.
 
 use clap::Args;
-use rawko::{Run, RunEvent};
+use rawko::{RawkoBuilder, Run, RunEvent};
 use rawko_core::facts::Verification;
 use rawko_core::session::{Outcome, Status};
 use rawko_core::{ErrorCode, ErrorInfo};
 
+use crate::approval_prompt::at_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::{OutputFormat, Summary, Verbosity, reporter};
@@ -46,6 +47,13 @@ impl SharedRunArgs {
             report_as_json(workspace, failure, format);
         }
         result
+    }
+
+    /// What the options set besides the configuration: verification, and whom to ask at the terminal.
+    pub(crate) fn apply(&self, workspace: &Workspace, builder: RawkoBuilder) -> RawkoBuilder {
+        let builder = self.verify.apply(builder);
+        let is_text = self.format(workspace).is_ok_and(|format| format == OutputFormat::Text);
+        if is_text && !self.quiet { at_terminal(builder, workspace.console) } else { builder }
     }
 
     /// How much is shown.

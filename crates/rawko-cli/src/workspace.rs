@@ -81,6 +81,11 @@ impl Workspace {
         Err(Failure::usage(message).with_hint(choose(&project)))
     }
 
+    /// The folder for the user's own records: which folders are trusted, and the key of seals.
+    pub(crate) fn state_dir(&self) -> Option<PathBuf> {
+        self.environment.state_dir()
+    }
+
     /// The working folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder

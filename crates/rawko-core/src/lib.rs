@@ -5,6 +5,7 @@
 //! true. `ARCHITECTURE.md` describes the whole.
 
 pub mod agent;
+pub mod approval;
 pub mod arbiter;
 pub mod conversation;
 pub mod cost;

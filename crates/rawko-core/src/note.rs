@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::approval::{Approval, ApprovalQuestion};
 use crate::facts::Verification;
 use crate::machine::{Decision, Plan, State};
 use crate::memory::{MemoryUse, RecalledMemory, UseRule};
@@ -52,6 +53,20 @@ pub enum Note {
         allowed: bool,
         /// The rule that decided.
         rule: String,
+    },
+    /// A person is asked for a call that the permissions do not grant; the run waits. Asked again after a resume.
+    ApprovalRequested(Box<ApprovalQuestion>),
+    /// The question was answered, or its time was up.
+    ApprovalAnswered {
+        /// The agent's name.
+        agent: String,
+        /// The provider's id of the call.
+        call_id: String,
+        /// The question.
+        digest: String,
+        /// The answer.
+        #[serde(flatten)]
+        approval: Approval,
     },
     /// A tool call was answered: by the tool, by the policy or by the core.
     ToolFinished {

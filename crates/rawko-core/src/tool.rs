@@ -1,9 +1,12 @@
 //! Tools as the core sees them: a specification for the model, an access level for the policy, an outcome to record.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::Ask;
 use crate::error::ErrorCode;
 use crate::message::Image;
 
@@ -60,7 +63,8 @@ pub struct ToolOutcome {
     /// The background jobs that the call started, or whose end it reports, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Box<JobChanges>>,
-    /// What the call needed and was refused, where the user could grant it. Nothing that is denied outright.
+    /// What the call needed and was refused, where the user could grant it. Nothing that is denied outright. With a host among
+    /// it, the call has run and met the refusal; else nothing was done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refusal>,
     /// Pictures that belong to the result.
@@ -74,6 +78,8 @@ pub struct ToolOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Refusal {
+    /// To run a command that the agent's lists do not allow: `tools.bashFilter`, `permissions.run`.
+    Command,
     /// To reach a host: `permissions.net`.
     Host {
         /// Its name or address, without a port.
@@ -89,6 +95,29 @@ pub enum Refusal {
         /// The path, absolute.
         path: String,
     },
+}
+
+impl Refusal {
+    /// Which entry of `permissions.ask` has a person asked for it.
+    #[must_use]
+    pub fn asked_by(&self) -> Ask {
+        match self {
+            Self::Command => Ask::Commands,
+            Self::Host { .. } => Ask::Hosts,
+            Self::Read { .. } | Self::Write { .. } => Ask::Paths,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command => f.write_str("to run this command"),
+            Self::Host { host } => write!(f, "to reach {host}"),
+            Self::Read { path } => write!(f, "to read {path}"),
+            Self::Write { path } => write!(f, "to write {path}"),
+        }
+    }
 }
 
 /// What a call changed about the background jobs of its agent. The end of a job that no call reports is unknown to it.

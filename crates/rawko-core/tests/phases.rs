@@ -7,6 +7,8 @@ mod session_support;
 
 use std::collections::BTreeSet;
 
+use rawko_core::agent::Ask;
+use rawko_core::approval::Approval;
 use rawko_core::arbiter::DECIDE;
 use rawko_core::facts::{CommandRun, TreeInspection, Verification};
 use rawko_core::memory::{MemoryEffects, Recalled};
@@ -16,7 +18,7 @@ use rawko_core::session::{
     Effect, EffectAnswer, Event, KeptMemory, PhaseKind, Session, Stamped, TimerPurpose, phase_diagram,
 };
 use rawko_core::setup::{CallRetry, ExtractSetup, MemorySetup, Setup, VerifySetup};
-use rawko_core::tool::ToolOutcome;
+use rawko_core::tool::{Refusal, ToolOutcome};
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
 use serde_json::{Value, json};
 use session_support::{call, model, setup};
@@ -57,6 +59,10 @@ fn everything(numbers: &mut Numbers) -> Setup {
     for agent in setup.agents.values_mut() {
         agent.model.context_window = (numbers.below(2) == 0).then_some(3_000);
         agent.config.limits.timeout = Some(600_000);
+        if numbers.below(2) == 0 {
+            agent.permissions.ask = Some(vec![Ask::Commands, Ask::Hosts, Ask::Paths]);
+            agent.permissions.run = Some(Vec::new());
+        }
         if numbers.below(6) == 0 {
             agent.config.budget.max_tokens = Some(6_000);
         }
@@ -79,7 +85,8 @@ fn decision(numbers: &mut Numbers) -> Content {
 }
 
 fn turn(numbers: &mut Numbers) -> Vec<Content> {
-    match numbers.below(6) {
+    match numbers.below(7) {
+        6 => vec![call("b", "Bash", json!({"command": "make"})), call("a", "Read", json!({"n": 1}))],
         0 => vec![call("r", "Report", json!({"outcome": "success", "summary": "s"}))],
         1 => vec![call("a", "Read", json!({"n": numbers.below(99)})), call("b", "Write", json!({"n": 1}))],
         2 => vec![call("w", "Write", json!({"n": numbers.below(99)}))],
@@ -129,9 +136,26 @@ fn answer(effect: &Effect, numbers: &mut Numbers) -> EffectAnswer {
     let message = "m".to_owned();
     match effect {
         Effect::CallModel { purpose, .. } => model_answer(purpose, numbers),
+        Effect::RunTool { grants, .. } if grants.is_empty() && numbers.below(6) == 0 => {
+            let path = "/elsewhere".to_owned();
+            let refused = match numbers.below(3) {
+                0 => Refusal::Host { host: "example.com".to_owned() },
+                1 => Refusal::Write { path },
+                _ => Refusal::Read { path },
+            };
+            let outcome = ToolOutcome::error(ErrorCode::PermissionError, "refused");
+            EffectAnswer::ToolFinished { outcome: ToolOutcome { refused: vec![refused], ..outcome } }
+        }
         Effect::RunTool { .. } => {
             EffectAnswer::ToolFinished { outcome: ToolOutcome::ok("text ".repeat(numbers.below(500))) }
         }
+        Effect::AskUser { .. } => EffectAnswer::ApprovalAnswered {
+            approval: match numbers.below(3) {
+                0 => Approval::Expired,
+                1 => Approval::Denied { by: "terminal".to_owned() },
+                _ => Approval::Allowed { by: "terminal".to_owned() },
+            },
+        },
         Effect::TakeCheckpoint { .. } if fails => EffectAnswer::CheckpointFailed { message },
         Effect::TakeCheckpoint { .. } => EffectAnswer::CheckpointTaken { checkpoint: "c".into() },
         Effect::Recall { .. } => EffectAnswer::MemoriesRecalled { recalled: Recalled::default() },

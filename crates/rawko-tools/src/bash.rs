@@ -8,7 +8,7 @@ use std::time::Duration;
 use rawko_core::error::ErrorCode;
 use rawko_core::policy::named_directories;
 use rawko_core::text::truncate;
-use rawko_core::tool::{JobChanges, ToolAccess, ToolOutcome, ToolSpec};
+use rawko_core::tool::{JobChanges, Refusal, ToolAccess, ToolOutcome, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -193,7 +193,8 @@ fn stays_inside(
     context: &ToolContext,
     is_directory: &dyn Fn(&str) -> bool,
 ) -> Result<(), CallRefusal> {
-    if context.permissions.run.is_none() {
+    // Whoever approved the command saw where it goes.
+    if context.permissions.run.is_none() || context.approved.contains(&Refusal::Command) {
         return Ok(());
     }
     let refusal = |why: String| CallRefusal {

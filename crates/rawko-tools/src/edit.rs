@@ -100,7 +100,7 @@ fn edit(input: &EditInput, context: &ToolContext, tracker: &FileTracker) -> Resu
     if input.old_string.is_empty() {
         return Ok(refusal("old_string is empty: use Write to create or replace a whole file.".into()));
     }
-    let access = FileAccess::new(&context.root, &context.permissions)?;
+    let access = FileAccess::of(context)?;
     // An edit also reads: its errors quote the content. So both must be granted.
     drop(access.open_file(path)?);
     let target = access.write_target(path)?;

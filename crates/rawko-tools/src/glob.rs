@@ -72,7 +72,7 @@ impl Tool for Glob {
 }
 
 fn glob(input: &GlobInput, context: &ToolContext, cancel: &Cancel) -> Result<ToolOutcome, AccessError> {
-    let access = FileAccess::new(&context.root, &context.permissions)?;
+    let access = FileAccess::of(context)?;
     let (start, pattern) = match split(&input.pattern, input.path.as_deref()) {
         Ok(split) => split,
         Err(outcome) => return Ok(outcome),

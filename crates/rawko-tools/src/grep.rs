@@ -149,7 +149,7 @@ impl ContentSearch {
         context: &ToolContext,
         cancel: &Cancel,
     ) -> Result<ToolOutcome, AccessError> {
-        let access = FileAccess::new(&context.root, &context.permissions)?;
+        let access = FileAccess::of(context)?;
         let mode = input.output_mode.unwrap_or_default();
         let mut found = SearchResults::new(mode, input.line_numbers.unwrap_or(true), input.head_limit);
         let path = input.path.as_deref().unwrap_or(".");

@@ -33,6 +33,7 @@ pub(crate) struct Confined {
     pub(crate) sandbox: Sandbox,
     pub(crate) who: String,
     pub(crate) permissions: Arc<Permissions>,
+    pub(crate) approved_hosts: Vec<String>,
     pub(crate) root: PathBuf,
     pub(crate) also: Vec<PathBuf>,
     pub(crate) layered: Vec<PathBuf>,

@@ -84,7 +84,7 @@ impl Tool for Read {
 
 fn read(input: &ReadInput, context: &ToolContext, tracker: &FileTracker) -> Result<ToolOutcome, AccessError> {
     let path = &input.file_path;
-    let access = FileAccess::new(&context.root, &context.permissions)?;
+    let access = FileAccess::of(context)?;
     let mut opened = access.open_file(path)?;
     let bytes = opened.read_all(path)?;
     if let Some(format) = picture::format(&bytes) {

@@ -53,6 +53,7 @@ impl CommandRunner {
             sandbox: sandbox.clone(),
             who: "verification".to_owned(),
             permissions: Arc::new(permissions),
+            approved_hosts: Vec::new(),
             root: self.root.clone(),
             also: Vec::new(),
             layered: Vec::new(),

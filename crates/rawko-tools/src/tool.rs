@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
-use rawko_core::tool::{ToolOutcome, ToolSpec};
+use rawko_core::tool::{Refusal, ToolOutcome, ToolSpec};
 use serde_json::Value;
 
 use crate::access::AccessError;
@@ -77,6 +77,8 @@ pub struct ToolContext {
     pub agent: String,
     /// What the agent may access; what is not granted is denied. `run` holds the programs that all of its lists name.
     pub permissions: Arc<Permissions>,
+    /// What a person approved for this call alone, besides the permissions.
+    pub approved: Vec<Refusal>,
     /// What holds the run's commands to the permissions.
     pub confinement: Confinement,
     /// Reports progress to those who watch; never blocks.
@@ -93,6 +95,7 @@ impl ToolContext {
             sandbox: sandbox.clone(),
             who: format!("agent {}", self.agent),
             permissions: Arc::clone(&self.permissions),
+            approved_hosts: self.approved.iter().filter_map(host_of).collect(),
             root: self.root.clone(),
             also: Vec::new(),
             layered: Vec::new(),
@@ -104,5 +107,12 @@ impl ToolContext {
     pub(crate) fn may_run_commands(&self) -> Result<(), CallRefusal> {
         let refusal = |message| CallRefusal { rule: "permissions.sandbox".to_owned(), message };
         self.confinement.sandbox().map(drop).map_err(refusal)
+    }
+}
+
+fn host_of(need: &Refusal) -> Option<String> {
+    match need {
+        Refusal::Host { host } => Some(host.clone()),
+        Refusal::Command | Refusal::Read { .. } | Refusal::Write { .. } => None,
     }
 }

@@ -82,7 +82,7 @@ fn write(
         let (path, size) = (path.clone(), bytes.len() as u64);
         return Err(AccessError::TooLarge { path, size, limit: MAX_FILE_BYTES });
     }
-    let access = FileAccess::new(&context.root, &context.permissions)?;
+    let access = FileAccess::of(context)?;
     let target = access.write_target(path)?;
     let name = target.name.clone();
     let (expected, done) = match target.content()? {
@@ -105,8 +105,7 @@ fn write(
 
 /// Removes the unfinished temporary file that a killed process may have left beside the file at `path`.
 pub(crate) fn clear_up(path: &str, context: &ToolContext, tracker: &FileTracker) {
-    let target =
-        FileAccess::new(&context.root, &context.permissions).and_then(|access| access.write_target(path));
+    let target = FileAccess::of(context).and_then(|access| access.write_target(path));
     // A file that may not be written was not written.
     if let Ok(target) = target {
         target.clear_up(tracker.known(&context.agent, &target.name));

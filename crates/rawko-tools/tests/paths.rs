@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::Bench;
 use rawko_core::agent::Permissions;
-use rawko_core::tool::ToolOutcome;
+use rawko_core::tool::{Refusal, ToolOutcome};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -232,4 +232,60 @@ async fn every_sample_gets_its_verdict() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a call is refused, as a person is asked for it.
+async fn refused(bench: &Bench, tool: &str, input: Value) -> Vec<Refusal> {
+    bench.call(tool, input).await.refused
+}
+
+#[tokio::test]
+async fn an_approved_path_is_that_path_and_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap();
+    let (root, other) = (top.join("project"), top.join("other"));
+    for folder in [&root, &other, &other.join(".git")] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    std::fs::write(other.join("a"), "the text\n").unwrap();
+    std::fs::write(other.join("secret"), "the secret\n").unwrap();
+    std::fs::write(other.join("denied"), "the secret\n").unwrap();
+    std::os::unix::fs::symlink(other.join("a"), root.join("link")).unwrap();
+    let deny = Some(vec!["../other/denied".to_owned()]);
+    let mut bench = Bench::with(&root, Permissions { deny, ..Permissions::default() });
+    let path = |name: &str| other.join(name).to_str().unwrap().to_owned();
+    let read = |name: &str| json!({"file_path": path(name)});
+    // The real path is asked for, not the link that led there.
+    let needs = refused(&bench, "Read", json!({"file_path": "link"})).await;
+    assert_eq!(needs, [Refusal::Read { path: path("a") }]);
+    assert_eq!(
+        refused(&bench, "Grep", json!({"pattern": "x", "path": "../other"})).await,
+        [Refusal::Read { path: format!("{}/", other.display()) }]
+    );
+    // What is denied or protected is not asked for.
+    assert_eq!(refused(&bench, "Read", read("denied")).await, []);
+    let hook = json!({"file_path": path(".git/hooks/x"), "content": "x"});
+    assert_eq!(refused(&bench, "Write", hook.clone()).await, []);
+
+    bench.context.approved = needs;
+    assert!(bench.ok("Read", json!({"file_path": "link"})).await.contains("the text"));
+    bench.fails("Read", read("secret")).await;
+    bench.fails("Write", json!({"file_path": path("a"), "content": "x"})).await;
+    // What takes its place is not what was approved.
+    std::fs::remove_file(other.join("a")).unwrap();
+    std::os::unix::fs::symlink(other.join("secret"), other.join("a")).unwrap();
+    assert!(!bench.fails("Read", read("a")).await.contains("the secret"));
+
+    bench.context.approved = vec![Refusal::Write { path: path("new") }];
+    bench.ok("Write", json!({"file_path": path("new"), "content": "x"})).await;
+    bench.fails("Write", json!({"file_path": path("newer"), "content": "x"})).await;
+    // Deny and protected names win over an approval.
+    bench.context.approved = vec![
+        Refusal::Read { path: format!("{}/", other.display()) },
+        Refusal::Write { path: format!("{}/", other.display()) },
+    ];
+    bench.fails("Read", read("denied")).await;
+    bench.fails("Write", hook).await;
+    let found = bench.ok("Grep", json!({"pattern": "the secret", "path": "../other"})).await;
+    assert!(found.contains("secret") && !found.contains("denied"), "{found}");
 }

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
+use rawko_core::approval::ApprovalQuestion;
 use rawko_core::tool::ToolSpec;
 use rawko_provider::Provider;
 use rawko_tools::{CommandTool, FileTracker, Tool, ToolRegistry, builtin_tools};
 use serde_json::Value;
 
+use crate::approval::AskPerson;
 use crate::assemble::{Environment, Providers};
 use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore};
 use crate::decision_cache::DecisionCache;
@@ -34,6 +36,7 @@ pub struct RawkoBuilder {
     pub(crate) decision_cache: Option<DecisionCache>,
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) person: Option<(String, AskPerson)>,
     pub(crate) secrets: Vec<String>,
     pub(crate) secret_variables: Vec<(OsString, OsString)>,
 }
@@ -55,6 +58,7 @@ impl Default for RawkoBuilder {
             decision_cache: None,
             providers: BTreeMap::new(),
             tools: Vec::new(),
+            person: None,
             secrets: Vec::new(),
             secret_variables: Vec::new(),
         }
@@ -175,6 +179,20 @@ impl RawkoBuilder {
     #[must_use]
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Sets who is asked for a call that is not granted, where `permissions.ask` says that somebody is: the function says yes
+    /// (`Some(true)`), no, or nothing (`None`). Then, and until it says something, `rawko approve` may answer; when the
+    /// question's time is up, the answer is no. `by` is the name that is recorded. The future is dropped once another answer
+    /// counts.
+    #[must_use]
+    pub fn on_approval<F, Answer>(mut self, by: impl Into<String>, ask: F) -> Self
+    where
+        F: Fn(ApprovalQuestion) -> Answer + Send + Sync + 'static,
+        Answer: Future<Output = Option<bool>> + Send + 'static,
+    {
+        self.person = Some((by.into(), Arc::new(move |question| Box::pin(ask(question)))));
         self
     }
 

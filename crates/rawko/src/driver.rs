@@ -326,6 +326,7 @@ impl Driver {
             }
             Effect::CallModel { id, .. }
             | Effect::RunTool { id, .. }
+            | Effect::AskUser { id, .. }
             | Effect::TakeCheckpoint { id, .. }
             | Effect::Recall { id, .. }
             | Effect::Remember { id, .. }

@@ -165,6 +165,8 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
                 Note::AgentStarted { .. }
                 | Note::ToolCalled { .. }
                 | Note::ToolFinished { .. }
+                | Note::ApprovalRequested(_)
+                | Note::ApprovalAnswered { .. }
                 | Note::CheckpointTaken { .. }
                 | Note::VerificationStarted { .. }
                 | Note::MemoriesRecalled { .. }

@@ -10,6 +10,7 @@ use rawko_tools::{CommandRunner, Confinement, FileTracker};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
+use crate::approval::Asker;
 use crate::assemble::{self, Providers};
 use crate::cancel::Unfinished;
 use crate::checkpoint::Checkpoints;
@@ -28,6 +29,7 @@ use crate::redact::{KnownSecret, Redactor, secrets_in};
 use crate::remembering::RunMemory;
 use crate::run::Run;
 use crate::run_event::RunEvent;
+use crate::seal::Sealer;
 
 /// Everything that a run begins with.
 pub(crate) struct Launch<'a> {
@@ -104,6 +106,13 @@ impl Rawko {
             Arc::clone(&redactor),
         )
         .confined(confinement.clone())
+        .asking(Asker {
+            session: id.clone(),
+            project: self.project().to_owned(),
+            folder: directory.to_owned(),
+            sealer: self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok()),
+            person: self.builder.person.clone(),
+        })
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));

@@ -25,6 +25,7 @@
 //! `.rawko/sessions/` keeps every step.
 //!
 //! - A tool of your own implements [`Tool`]; pass it to [`RawkoBuilder::tool`].
+//! - [`RawkoBuilder::on_approval`] asks a person for calls that are not granted, if `permissions.ask` says so.
 //! - A provider of your own implements [`Provider`]; pass it to [`RawkoBuilder::provider`].
 //! - [`journal`] reads sessions; [`Rawko::resume`], [`Rawko::fork`] and [`replay()`] work on them.
 //!
@@ -33,6 +34,7 @@
 //! All decisions are made in `rawko-core`, which does no I/O. This crate journals and performs them. It does not use
 //! the terminal.
 
+mod approval;
 mod assemble;
 mod builder;
 mod cancel;
@@ -73,6 +75,7 @@ mod verification;
 mod verification_commands;
 mod waiting;
 
+pub use approval::{WaitingSession, answer_question, waiting_sessions};
 pub use builder::RawkoBuilder;
 pub use cancel::{Cancelled, cancel};
 pub use decision_cache::DecisionCache;
@@ -86,11 +89,12 @@ pub use fork::{Fork, ForkOptions, Stopped};
 pub use hub::RunEvents;
 pub use rawko::Rawko;
 pub use rawko_core::agent::{AgentConfig, Permissions};
+pub use rawko_core::approval::{Approval, ApprovalQuestion};
 pub use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 pub use rawko_core::note::Note;
 pub use rawko_core::request::{ModelRequest, Purpose, ToolChoice};
 pub use rawko_core::session::{Outcome, Status};
-pub use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+pub use rawko_core::tool::{Refusal, ToolAccess, ToolOutcome, ToolSpec};
 pub use rawko_core::{ErrorCode, ErrorInfo, TimeSpan, Timestamp, Usage};
 pub use rawko_provider as provider;
 pub use rawko_provider::{EventStream, Provider, ProviderEvent, ProviderSession};

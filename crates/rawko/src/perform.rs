@@ -7,18 +7,20 @@ use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use rawko_core::agent::Permissions;
+use rawko_core::approval::Approval;
 use rawko_core::arbiter::cached_answer;
 use rawko_core::message::{StopReason, ToolCall};
 use rawko_core::policy::permissions_of_calls;
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{ConversationId, DecisionRecord, Effect, EffectAnswer};
 use rawko_core::setup::AgentSetup;
-use rawko_core::tool::ToolOutcome;
+use rawko_core::tool::{Refusal, ToolOutcome};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
 use rawko_tools::{CommandRunner, Confinement, ToolContext, ToolRegistry};
 use tokio::sync::Mutex as AsyncMutex;
 
+use crate::approval::Asker;
 use crate::checkpoint::Checkpoints;
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Signal, Signals, now};
@@ -54,6 +56,8 @@ pub(crate) struct Performer {
     redactor: Arc<Redactor>,
     /// What holds the agents' commands to their permissions.
     confinement: Confinement,
+    /// Asks people.
+    asker: Option<Asker>,
     /// The arbiter's cache.
     cache: Option<DecisionCache>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
@@ -93,6 +97,7 @@ impl Performer {
             guard,
             seen: SeenTrees::default(),
             redactor,
+            asker: None,
             cache: None,
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),
@@ -102,6 +107,11 @@ impl Performer {
     /// Confines the agents' commands.
     pub(crate) fn confined(self, confinement: Confinement) -> Self {
         Self { confinement, ..self }
+    }
+
+    /// Sets who asks people.
+    pub(crate) fn asking(self, asker: Asker) -> Self {
+        Self { asker: Some(asker), ..self }
     }
 
     /// Sets the arbiter's cache.
@@ -150,7 +160,14 @@ impl Performer {
             Effect::CallModel { provider, conversation, cache_key, .. } => {
                 self.call_model(&provider, conversation, request?, cache_key, &signals).await
             }
-            Effect::RunTool { agent, call, .. } => self.run_tool(&agent, call).await,
+            Effect::RunTool { agent, call, grants, .. } => self.run_tool(&agent, call, grants).await,
+            Effect::AskUser { id: _, question } => {
+                let approval = match &self.asker {
+                    Some(asker) => asker.ask(*question).await,
+                    None => Approval::Unattended,
+                };
+                EffectAnswer::ApprovalAnswered { approval }
+            }
             Effect::TakeCheckpoint { iteration, .. } => self.take_checkpoint(iteration).await,
             Effect::Recall { agent, task, step, .. } => {
                 Arc::clone(&self.memory).recall(agent, task, step).await
@@ -258,8 +275,9 @@ impl Performer {
         let _ = tokio::task::spawn_blocking(move || checkpoints.take_end()).await;
     }
 
-    async fn run_tool(&self, agent: &str, call: ToolCall) -> EffectAnswer {
-        let outcome = match self.context(agent) {
+    async fn run_tool(&self, agent: &str, call: ToolCall, approved: Vec<Refusal>) -> EffectAnswer {
+        let context = self.context(agent).map(|context| ToolContext { approved, ..context });
+        let outcome = match context {
             Some(context) => match self.redactor.performed(call, &context).await {
                 Err(refusal) => refusal,
                 Ok(call) => {
@@ -287,7 +305,8 @@ impl Performer {
         let permissions = self.grants.lock().unwrap_or_else(PoisonError::into_inner).get(agent).cloned()?;
         let (root, agent) = (self.root.clone(), agent.to_owned());
         let confinement = self.confinement.clone();
-        Some(ToolContext { root, agent, permissions, confinement, progress: Arc::new(|_: &str| {}) })
+        let progress = Arc::new(|_: &str| {});
+        Some(ToolContext { root, agent, permissions, approved: Vec::new(), confinement, progress })
     }
 }
 

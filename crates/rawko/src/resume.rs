@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use rawko_core::agent::Permissions;
+use rawko_core::agent::{Ask, Permissions};
 use rawko_core::policy::effective_permissions;
 use rawko_core::request::Purpose;
 use rawko_core::session::{Lost, Outcome};
@@ -216,11 +216,13 @@ fn within(recorded: &Permissions, now: &Permissions) -> bool {
         (None, None) => true,
         (None, Some(_)) | (Some(_), None) => false,
     });
+    let asks = |ask: &Ask| now.ask.iter().flatten().any(|now| now == ask);
     let shares = |item: &String| now.caches.iter().flatten().any(|cache| cache == item);
     let denies = |item: &String| recorded.deny.iter().flatten().any(|denied| denied == item);
     same_kind
         && granted
         && recorded.caches.iter().flatten().all(shares)
+        && recorded.ask.iter().flatten().all(asks)
         && now.deny.iter().flatten().all(denies)
 }
 

@@ -47,10 +47,24 @@ impl Sealer {
 
     /// The seal of a journal that is begun in `project`.
     pub(crate) fn seal(&self, header: &JournalHeader, project: &Path) -> String {
+        self.over(&[
+            project.as_os_str().as_encoded_bytes(),
+            header.config_digest.as_bytes(),
+            header.task.as_bytes(),
+        ])
+    }
+
+    /// The seal of an answer to a question of a session in `project`. It has more parts than that of a journal, so neither
+    /// passes for the other.
+    pub(crate) fn seal_approval(&self, project: &Path, answer: &[&str; 4]) -> String {
+        let mut parts: Vec<&[u8]> = vec![b"approval", project.as_os_str().as_encoded_bytes()];
+        parts.extend(answer.iter().map(|part| part.as_bytes()));
+        self.over(&parts)
+    }
+
+    fn over(&self, parts: &[&[u8]]) -> String {
         let mut hash = Sha256::new();
         hash.update(self.0);
-        let parts =
-            [project.as_os_str().as_encoded_bytes(), header.config_digest.as_bytes(), header.task.as_bytes()];
         for part in parts {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);

@@ -46,6 +46,7 @@ impl RunEvent {
             },
             Effect::CallModel { .. }
             | Effect::RunTool { .. }
+            | Effect::AskUser { .. }
             | Effect::TakeCheckpoint { .. }
             | Effect::Recall { .. }
             | Effect::Remember { .. }

@@ -81,6 +81,7 @@ impl Caller {
             root: project.to_owned(),
             agent: "developer".to_owned(),
             permissions: Arc::new(permissions),
+            approved: Vec::new(),
             confinement: sandbox.map_or(Confinement::Off, Confinement::Sandboxed),
             progress: Arc::new(|_| {}),
         };

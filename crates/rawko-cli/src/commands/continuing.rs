@@ -50,7 +50,7 @@ fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failur
     if let Some(agent) = agent {
         builder = builder.first_agent(agent);
     }
-    let rawko = workspace.build(shared.verify.apply(builder))?;
+    let rawko = workspace.build(shared.apply(workspace, builder))?;
     let (id, words) = match words.split_first() {
         Some((first, rest)) => match names_session(&rawko.sessions(), first)? {
             true => (Some(first.as_str()), rest),

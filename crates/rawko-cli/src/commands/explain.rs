@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, Table, about, clean, clean_line, cost, counted, duration, indent, tokens};
+use crate::reporters::approval as approval_in_words;
 use crate::workspace::Workspace;
 
 /// Most digits of the number of a decision. A part of an id that consists of digits alone and names one session is longer.
@@ -259,6 +260,9 @@ fn reasons(journal: &Journal, seq: usize) -> Vec<String> {
                     clean_line(agent),
                     clean_line(rule)
                 )),
+                Note::ApprovalAnswered { approval, .. } => {
+                    Some(format!("the user was asked: {}", approval_in_words(approval)))
+                }
                 Note::Warned { message } => Some(format!("warned: {}", clean_line(message))),
                 Note::DecisionMade(record) => Some(format!("decided: {}", decision(&record.decision))),
                 Note::StateChanged { from, to, .. } => Some(format!("state: {from} -> {to}")),
@@ -291,6 +295,12 @@ fn issued(effect: &JournaledEffect) -> Option<(rawko_core::session::EffectId, St
                     format!("a request for `{}` to {}", clean_line(&purpose.to_string()), clean_line(model))
                 }
                 Effect::RunTool { call, .. } => clean_line(&call.name),
+                Effect::AskUser { question, .. } => format!(
+                    "a question to the user: may `{}` call {}, {}",
+                    clean_line(&question.agent),
+                    clean_line(&question.call.name),
+                    clean_line(&question.needs_in_words())
+                ),
                 Effect::TakeCheckpoint { iteration, .. } => {
                     format!("a checkpoint before execution {iteration}")
                 }

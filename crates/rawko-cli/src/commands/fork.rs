@@ -47,7 +47,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: ForkArgs) -> Result<Exit, Fa
     let verbosity = shared.verbosity();
     let make = || -> Result<(Rawko, Fork), Failure> {
         let builder = overrides.builder(workspace).permissions(permissions.permissions()).trusted(yes);
-        let rawko = shared.verify.apply(builder).build()?;
+        let rawko = shared.apply(workspace, builder).build()?;
         if verbosity != Verbosity::Quiet {
             workspace.warn(&rawko);
         }

@@ -1,6 +1,7 @@
 //! The commands, one file each: their options, and what they do.
 
 pub(crate) mod agents;
+pub(crate) mod approve;
 pub(crate) mod arbiter;
 pub(crate) mod cancel;
 pub(crate) mod completions;

@@ -40,7 +40,7 @@ fn prepare(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Run, Failure
         .overrides(arguments.limits.clone().overrides())
         .trusted(arguments.yes)
         .permissions(arguments.permissions.clone().permissions());
-    let rawko = workspace.build(arguments.shared.verify.apply(builder))?;
+    let rawko = workspace.build(arguments.shared.apply(workspace, builder))?;
     if arguments.shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);
     }

@@ -62,7 +62,7 @@ fn prepare(workspace: &Workspace, arguments: RunArgs) -> Result<Run, Failure> {
     if let Some(agent) = agent {
         builder = builder.first_agent(agent);
     }
-    let rawko = workspace.build(shared.verify.apply(builder))?;
+    let rawko = workspace.build(shared.apply(workspace, builder))?;
     if shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);
     }

@@ -255,7 +255,7 @@ fn carry_out(workspace: &Workspace, call: &ToolsCallArgs) -> Result<Exit, Failur
     let registry = rawko.tools()?;
     let request = tool_call(&call.name, input);
     let context = context(&rawko, agent, rawko.confinement()?);
-    if let Verdict::Denied { rule, message } = policy_verdict(&rawko, agent, &registry, &request) {
+    if let Verdict::Denied { rule, message, .. } = policy_verdict(&rawko, agent, &registry, &request) {
         return Err(Failure::new(Exit::Failed, format!("denied by {rule}: {message}"))
             .with_hint(format!("`rawko tools list --agent {}` shows what it may use", agent.config.name)));
     }
@@ -296,6 +296,7 @@ fn context_for(
         root: rawko.project().to_owned(),
         agent: agent.name.clone(),
         permissions: Arc::new(permissions),
+        approved: Vec::new(),
         confinement,
         progress: Arc::new(|_| {}),
     }

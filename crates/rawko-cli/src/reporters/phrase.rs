@@ -2,6 +2,7 @@
 
 use rawko::RunEvent;
 use rawko::journal::ForkedFrom;
+use rawko::{Approval, ApprovalQuestion};
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::machine::{Decision, Plan, PlanStep, StepStatus};
 use rawko_core::memory::{MemoryUse, RecalledMemory};
@@ -58,6 +59,47 @@ pub(super) fn arguments(tool: &str, input: &Value) -> String {
         other => other.to_string(),
     });
     truncate(&clean_line(&shown), ARGUMENT_CHARS)
+}
+
+/// The most of a call that is shown in a question. What does not fit is said: nobody is to allow what they cannot see.
+const QUESTION_CHARS: usize = 4_000;
+
+/// A question to a person: who wants what, why it was refused, and until when an answer counts.
+pub(crate) fn question(question: &ApprovalQuestion, clock: Clock) -> String {
+    let arguments = match question.call.input.get("command").and_then(Value::as_str) {
+        Some(command) if question.call.name == "Bash" => command.to_owned(),
+        _ => question.call.input.to_string(),
+    };
+    let arguments = clean(&arguments);
+    let shown = truncate(&arguments, QUESTION_CHARS);
+    let mut text = format!(
+        "{} wants {}\n  {}:\n",
+        clean_line(&question.agent),
+        clean_line(&question.needs_in_words()),
+        clean_line(&question.call.name)
+    );
+    for line in shown.lines() {
+        text.push_str(&format!("    | {line}\n"));
+    }
+    if arguments.chars().count() > QUESTION_CHARS {
+        text.push_str("    | … NOT ALL OF IT IS SHOWN: `rawko approve --json` does\n");
+    }
+    text.push_str(&format!("  refused because: {}\n", truncate(&clean_line(&question.why), QUESTION_CHARS)));
+    text.push_str(&format!(
+        "  waits until {}; `rawko approve` answers from another terminal",
+        clock.time(question.until)
+    ));
+    text
+}
+
+/// What came of a question.
+pub(crate) fn approval(approval: &Approval) -> String {
+    match approval {
+        Approval::Allowed { by } => format!("allowed ({})", clean_line(by)),
+        Approval::Denied { by } => format!("denied ({})", clean_line(by)),
+        Approval::Expired => "denied, nobody answered in time".to_owned(),
+        Approval::Unattended => "denied, there was nobody to ask".to_owned(),
+    }
 }
 
 /// The session, where it comes from, and whether it was there before.

@@ -188,6 +188,13 @@ impl<W: Write> Plain<W> {
                 }
                 self.line(&line)
             }
+            Note::ApprovalRequested(question) => {
+                let label = self.paint.warning("approval needed:");
+                self.line(&format!("{label} {}", phrase::question(question, self.clock)))
+            }
+            Note::ApprovalAnswered { approval, .. } => {
+                self.line(&format!("approval: {}", phrase::approval(approval)))
+            }
             Note::ToolFinished { tool, outcome, .. }
                 if is_control_tool(tool) && !outcome.is_error && !verbose =>
             {

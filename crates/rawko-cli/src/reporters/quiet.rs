@@ -3,10 +3,11 @@
 use std::io;
 
 use rawko::RunEvent;
+use rawko_core::session::Note;
 
-use super::Reporter;
+use super::{Reporter, phrase};
 use crate::console::Console;
-use crate::output::clean;
+use crate::output::{Clock, clean};
 
 /// Writes the error that the run ends with.
 pub(crate) struct Quiet {
@@ -30,6 +31,11 @@ impl Reporter for Quiet {
                 }
                 None => Ok(()),
             },
+            // Somebody has to answer.
+            RunEvent::Note(Note::ApprovalRequested(question)) => {
+                let label = self.console.error_paint().warning("approval needed:");
+                self.console.write_error(&format!("{label} {}\n", phrase::question(question, Clock::local())))
+            }
             _ => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! Progress at a terminal: past events scroll up, and the last lines show the current state.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::time::Instant;
 
 use rawko::RunEvent;
@@ -312,6 +312,19 @@ impl<W: Write> Terminal<W> {
                 Ok(())
             }
             Note::ToolCalled { agent: _, call, allowed, rule } => self.call(call, *allowed, rule),
+            Note::ApprovalRequested(question) => {
+                "waiting for your answer".clone_into(&mut self.now.doing);
+                let label = self.paint.warning("approval needed:");
+                let typed = match io::stdin().is_terminal() {
+                    true => "\n  Allow this call? Type y or n, then Enter",
+                    false => "",
+                };
+                self.live.print(&format!("  {label} {}{typed}", phrase::question(question, self.clock)))
+            }
+            Note::ApprovalAnswered { agent, approval, .. } => {
+                self.now.doing = clean_line(agent);
+                self.live.print(&format!("  approval: {}", phrase::approval(approval)))
+            }
             Note::ToolFinished { tool, outcome, .. }
                 if is_control_tool(tool) && !outcome.is_error && !self.verbose() =>
             {

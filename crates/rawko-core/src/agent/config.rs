@@ -291,6 +291,36 @@ pub struct Permissions {
     /// Whether commands run in a sandbox (configuration only, default: `auto`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxUse>,
+    /// What a person is asked for where it is not granted (default: nothing). An agent's own list only narrows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Vec<Ask>>,
+    /// How long a question waits for its answer before it counts as denied (configuration only, default: `10m`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_timeout: Option<TimeSpan>,
+}
+
+/// What a person may be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Ask {
+    /// Commands that `bashFilter` or `permissions.run` do not list.
+    Commands,
+    /// Hosts that `permissions.net` does not grant.
+    Hosts,
+    /// Paths that `permissions.read` or `permissions.write` do not grant.
+    Paths,
+}
+
+impl Ask {
+    /// Its name in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Commands => "commands",
+            Self::Hosts => "hosts",
+            Self::Paths => "paths",
+        }
+    }
 }
 
 /// Whether commands run in a sandbox.

@@ -6,6 +6,7 @@
 mod calls;
 mod recording;
 mod trouble;
+mod unapproved;
 mod window;
 
 use std::collections::BTreeSet;
@@ -21,9 +22,10 @@ use crate::message::{Content, Message, Role, StopReason, ToolCall};
 use crate::note::Note;
 use crate::request::{ModelRequest, Purpose, ToolChoice};
 use crate::setup::{AgentSetup, Edition, ModelChoice};
-use crate::tool::{ToolAccess, ToolOutcome};
+use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 use crate::usage::Usage;
 use calls::{CallSlot, SlotState, answered};
+pub use unapproved::Unapproved;
 use window::Window;
 pub(crate) use window::{PendingSummary, Shortened, Shortening};
 
@@ -108,6 +110,8 @@ pub enum ExecutionStep {
     Ask,
     /// Run these tool calls in parallel; their `slot` identifies the results.
     Run(Vec<AllowedCall>),
+    /// Ask a person for the call with this `slot`.
+    Approve(usize),
     /// Calls are still running.
     Wait,
     /// The execution is over.
@@ -127,6 +131,8 @@ pub struct AllowedCall {
     pub access: ToolAccess,
     /// The rule that allowed it.
     pub rule: String,
+    /// What a person granted to this call alone.
+    pub grants: Vec<Refusal>,
 }
 
 /// The policy's decision on a call.
@@ -136,6 +142,15 @@ pub enum Judgement {
     Allowed {
         /// The rule that decided.
         rule: String,
+        /// What the tool may do.
+        access: ToolAccess,
+    },
+    /// The call is on no list, and a person is asked for it.
+    Unlisted {
+        /// The rule that refused it.
+        rule: String,
+        /// The reason, for the model and for people.
+        message: String,
         /// What the tool may do.
         access: ToolAccess,
     },
@@ -249,7 +264,13 @@ impl Execution {
         let result = |call: ToolCall| {
             let done = known.iter().find_map(|slot| match &slot.state {
                 SlotState::Done(outcome) if slot.call.id == call.id => Some(outcome.clone()),
-                SlotState::Done(_) | SlotState::Waiting { .. } | SlotState::Running { .. } => None,
+                SlotState::Unapproved(unapproved) if unapproved.has_run && slot.call.id == call.id => {
+                    Some(unapproved.outcome.clone())
+                }
+                SlotState::Done(_)
+                | SlotState::Unapproved(_)
+                | SlotState::Waiting { .. }
+                | SlotState::Running { .. } => None,
             });
             let outcome = done.unwrap_or_else(unknown_outcome);
             Content::ToolResult {
@@ -394,11 +415,11 @@ impl Execution {
     pub fn running(&self, slot: usize) -> Option<AllowedCall> {
         let entry = self.calls.get(slot)?;
         match &entry.state {
-            SlotState::Running { access, rule } => {
-                let (call, rule) = (entry.call.clone(), rule.clone());
-                Some(AllowedCall { slot, call, access: *access, rule })
+            SlotState::Running { access, rule, grants } => {
+                let (call, rule, grants) = (entry.call.clone(), rule.clone(), grants.clone());
+                Some(AllowedCall { slot, call, access: *access, rule, grants })
             }
-            SlotState::Waiting { .. } | SlotState::Done(_) => None,
+            SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Done(_) => None,
         }
     }
 
@@ -437,7 +458,7 @@ impl Execution {
                 is_error: outcome.is_error,
                 images: outcome.images,
             }),
-            SlotState::Waiting { .. } | SlotState::Running { .. } => None,
+            SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Running { .. } => None,
         });
         let mut content: Vec<Content> = results.collect();
         if let Some(report) = &self.report {

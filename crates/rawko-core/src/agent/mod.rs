@@ -12,7 +12,7 @@ mod verdict;
 
 pub use builtin::{BUILTIN_AGENTS, builtin_agents};
 pub use config::{
-    AgentBudget, AgentConfig, AgentLimits, AgentMemory, AgentProvider, BashFilter, CustomTransition,
+    AgentBudget, AgentConfig, AgentLimits, AgentMemory, AgentProvider, Ask, BashFilter, CustomTransition,
     DEFAULT_MAX_TURNS, Enforcement, Importance, OneOrMany, Permissions, SandboxUse, ToolFilter, Transitions,
 };
 pub use control::{

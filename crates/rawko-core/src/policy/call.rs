@@ -53,10 +53,11 @@ pub fn call_verdict<S: AsRef<str>>(
         edition: context.edition,
     };
     match bash::verdict(rules, command) {
-        Verdict::Denied { rule, message } => {
+        Verdict::Denied { rule, message, unlisted } => {
             let name = &agent.name;
             Verdict::Denied {
                 rule,
+                unlisted,
                 message: format!(
                     "{message} (Agent `{name}`: `rawko agents list` says where it is configured.)"
                 ),

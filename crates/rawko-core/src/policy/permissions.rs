@@ -6,7 +6,7 @@
 //! is the narrow answer.
 
 use super::tools::tool_verdict;
-use crate::agent::{AgentConfig, Permissions};
+use crate::agent::{AgentConfig, Ask, Permissions};
 
 /// What an agent may touch in the end.
 ///
@@ -33,7 +33,21 @@ pub fn effective_permissions(
         caches: global.caches.clone(),
         require: global.require,
         sandbox: cli.sandbox.or(global.sandbox),
+        ask: asked(global, agent),
+        ask_timeout: global.ask_timeout,
     }
+}
+
+/// What is asked for: what the configuration names, unless the agent's own list leaves it out. An agent that comes with a
+/// folder cannot make a person be asked. `None` where that is nothing.
+fn asked(global: &Permissions, agent: &Permissions) -> Option<Vec<Ask>> {
+    let mut asked = global.ask.clone().unwrap_or_default();
+    if let Some(own) = &agent.ask {
+        asked.retain(|what| own.contains(what));
+    }
+    asked.sort_unstable();
+    asked.dedup();
+    (!asked.is_empty()).then_some(asked)
 }
 
 /// The tools that change files.
@@ -199,6 +213,17 @@ mod tests {
         );
         check(json!({"run": ["git", "ls"]}), json!({"run": ["ls", "rm"]}), json!({}), "run", json!(["ls"]));
         check(json!({}), json!({"run": ["ls"]}), json!({}), "run", json!(["ls"]));
+    }
+
+    #[test]
+    fn only_the_configuration_has_a_person_asked() {
+        let hosts = json!(["hosts"]);
+        check(json!({}), json!({"ask": ["hosts"]}), json!({"ask": ["hosts"]}), "ask", json!(null));
+        check(json!({"ask": ["paths", "hosts"]}), json!({}), json!({}), "ask", json!(["hosts", "paths"]));
+        check(json!({"ask": ["hosts"]}), json!({"ask": ["hosts", "commands"]}), json!({}), "ask", hosts);
+        check(json!({"ask": ["hosts"]}), json!({"ask": []}), json!({}), "ask", json!(null));
+        check(json!({"ask": []}), json!({}), json!({}), "ask", json!(null));
+        check(json!({}), json!({"askTimeout": "1h"}), json!({}), "askTimeout", json!(null));
     }
 
     #[test]

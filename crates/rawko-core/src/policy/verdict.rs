@@ -21,6 +21,9 @@ pub enum Verdict {
         rule: String,
         /// What is denied, why, and what would allow it; for the model and for people.
         message: String,
+        /// Whether a list decided that a person may overrule for one call: the command is understood, and on no list.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unlisted: bool,
     },
 }
 
@@ -34,7 +37,13 @@ impl Verdict {
     /// Denied by `rule`, in the words of `message`.
     #[must_use]
     pub fn denied(rule: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Denied { rule: rule.into(), message: message.into() }
+        Self::Denied { rule: rule.into(), message: message.into(), unlisted: false }
+    }
+
+    /// Denied by the list `rule`, on which it is not.
+    #[must_use]
+    pub fn unlisted(rule: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Denied { rule: rule.into(), message: message.into(), unlisted: true }
     }
 
     /// Whether it may be done.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::approval::Approval;
 use crate::error::ErrorInfo;
 use crate::facts::{TreeInspection, Verification};
 use crate::memory::Recalled;
@@ -41,6 +42,11 @@ pub enum EffectAnswer {
     ToolFinished {
         /// Its result.
         outcome: ToolOutcome,
+    },
+    /// An `AskUser` was answered, or its time was up.
+    ApprovalAnswered {
+        /// What the answer was.
+        approval: Approval,
     },
     /// `TakeCheckpoint` saved the tree.
     CheckpointTaken {
@@ -85,10 +91,11 @@ pub enum EffectAnswer {
 
 impl EffectAnswer {
     /// The names of all answers, as the journal has them.
-    pub(super) const NAMES: [&str; 12] = [
+    pub(super) const NAMES: [&str; 13] = [
         "ModelReplied",
         "ModelFailed",
         "ToolFinished",
+        "ApprovalAnswered",
         "CheckpointTaken",
         "CheckpointFailed",
         "MemoriesRecalled",
@@ -107,6 +114,7 @@ impl EffectAnswer {
             Self::ModelReplied { .. } => "ModelReplied",
             Self::ModelFailed { .. } => "ModelFailed",
             Self::ToolFinished { .. } => "ToolFinished",
+            Self::ApprovalAnswered { .. } => "ApprovalAnswered",
             Self::CheckpointTaken { .. } => "CheckpointTaken",
             Self::CheckpointFailed { .. } => "CheckpointFailed",
             Self::MemoriesRecalled { .. } => "MemoriesRecalled",

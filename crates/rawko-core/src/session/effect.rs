@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::event::EffectId;
 use super::outcome::Outcome;
+use crate::approval::ApprovalQuestion;
 use crate::conversation::ConversationId;
 use crate::integrity::ChangedChecks;
 use crate::memory::Draft;
 use crate::message::ToolCall;
 use crate::request::Purpose;
-use crate::tool::ToolAccess;
+use crate::tool::{Refusal, ToolAccess};
 
 /// An effect to perform. At most one event answers an effect with an id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,17 @@ pub enum Effect {
         access: ToolAccess,
         /// The rule that allowed it.
         rule: String,
+        /// What a person granted to this call alone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        grants: Vec<Refusal>,
+    },
+    /// Ask a person for a call that the permissions do not grant; answered by `ApprovalAnswered`.
+    AskUser {
+        /// Its id.
+        id: EffectId,
+        /// The question.
+        #[serde(flatten)]
+        question: Box<ApprovalQuestion>,
     },
     /// Take a checkpoint of the tree, before an execution first changes it; answered by `CheckpointTaken` or
     /// `CheckpointFailed`.
@@ -147,6 +159,7 @@ impl Effect {
             Self::Finish { outcome } => Some(outcome),
             Self::CallModel { .. }
             | Self::RunTool { .. }
+            | Self::AskUser { .. }
             | Self::TakeCheckpoint { .. }
             | Self::Recall { .. }
             | Self::Remember { .. }
@@ -163,6 +176,7 @@ impl Effect {
         match self {
             Self::CallModel { id, .. }
             | Self::RunTool { id, .. }
+            | Self::AskUser { id, .. }
             | Self::TakeCheckpoint { id, .. }
             | Self::Recall { id, .. }
             | Self::Remember { id, .. }

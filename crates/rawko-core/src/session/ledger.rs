@@ -2,6 +2,7 @@
 //!
 //! Effects are numbered and checked here, for whatever phase issued them.
 
+use super::approvals::Approvals;
 use super::continuing::{CarriedOver, LastNumbers};
 use super::effect::{Effect, TimerPurpose};
 use super::loop_detector::LoopDetector;
@@ -50,6 +51,8 @@ pub(super) struct Ledger {
     pub(super) failing: Option<FailingCall>,
     /// How long the execution waited for models, in milliseconds, as far as its deadline has not been moved by it.
     pub(super) waited_ms: u64,
+    /// What people have said to questions of this task.
+    pub(super) approvals: Approvals,
     /// What earlier tasks of the session left.
     pub(super) carried: CarriedOver,
 }
@@ -91,6 +94,7 @@ impl Ledger {
             limit: None,
             failing: None,
             waited_ms: 0,
+            approvals: Approvals::default(),
             carried,
         }
     }

@@ -12,6 +12,7 @@
 
 mod agent_spend;
 mod answer;
+mod approvals;
 mod continuing;
 mod effect;
 mod event;
@@ -44,6 +45,7 @@ pub use shared::Shared;
 pub use crate::conversation::{ConversationId, ConversationLog};
 pub use crate::note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note};
 
+use crate::approval::ApprovalQuestion;
 use crate::arbiter::ArbiterQuestion;
 use crate::error::ErrorInfo;
 use crate::facts::BudgetFacts;
@@ -52,6 +54,7 @@ use crate::message::ToolCall;
 use crate::request::ModelRequest;
 use crate::setup::Setup;
 use crate::time::Timestamp;
+use open_effects::OpenEffect;
 use run::Run;
 
 /// A session between two events.
@@ -134,6 +137,14 @@ impl Session {
     pub fn waits_to_retry(&self) -> Option<(&ErrorInfo, u32)> {
         let run = self.run.as_ref()?;
         Some((run.phase.waits_because_of()?, run.ledger.next_attempt()))
+    }
+
+    /// The question that waits for a person, if one does, and the effect that asks it.
+    #[must_use]
+    pub fn open_question(&self) -> Option<(EffectId, &ApprovalQuestion)> {
+        let run = self.run.as_ref()?;
+        let id = run.ledger.open.ids().find(|id| run.ledger.open.get(*id) == Some(OpenEffect::Approval))?;
+        Some((id, run.phase.question()?))
     }
 
     /// What the arbiter would be asked now at `point`, once a task has begun; nothing is judged before an execution.

@@ -19,6 +19,7 @@ pub(super) enum OpenEffect {
     ModelCall,
     /// The number is the call's place in its turn.
     ToolCall(usize),
+    Approval,
     Checkpoint,
     Inspection,
     Recall,
@@ -40,6 +41,7 @@ impl OpenEffect {
         match answer {
             A::ModelReplied { .. } | A::ModelFailed { .. } => self == Self::ModelCall,
             A::ToolFinished { .. } => matches!(self, Self::ToolCall(_)),
+            A::ApprovalAnswered { .. } => self == Self::Approval,
             A::CheckpointTaken { .. } | A::CheckpointFailed { .. } => self == Self::Checkpoint,
             A::MemoriesRecalled { .. } => self == Self::Recall,
             A::MemoryKept { .. } => self == Self::Remember,

@@ -158,6 +158,7 @@ impl Run {
                 }
             }
             EffectAnswer::ToolFinished { .. }
+            | EffectAnswer::ApprovalAnswered { .. }
             | EffectAnswer::CheckpointTaken { .. }
             | EffectAnswer::CheckpointFailed { .. }
             | EffectAnswer::MemoriesRecalled { .. }

@@ -37,7 +37,7 @@ impl FileAccess {
 
 /// Judges a path that a call in this context names.
 pub(crate) fn check(context: &ToolContext, path: &str, wanted: &[FileUse]) -> Result<(), CallRefusal> {
-    let access = FileAccess::new(&context.root, &context.permissions)?;
+    let access = FileAccess::of(context)?;
     wanted.iter().try_for_each(|wanted| access.check(path, *wanted))?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Errors of file access.
 
 use rawko_core::error::ErrorCode;
-use rawko_core::tool::ToolOutcome;
+use rawko_core::tool::{Refusal, ToolOutcome};
 
 /// Why a file was not read or written.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,15 @@ pub enum AccessError {
     #[error(
         "`{path}` may not be {verb}: it lies outside of what permissions.{list} grants ({granted}). {hint}"
     )]
-    Outside { path: String, verb: &'static str, list: &'static str, granted: String, hint: &'static str },
+    Outside {
+        path: String,
+        verb: &'static str,
+        list: &'static str,
+        granted: String,
+        hint: &'static str,
+        /// What the user could grant: the real path. `None` if no grant would open it.
+        needs: Option<Refusal>,
+    },
     /// An entry of `permissions.deny` covers it.
     #[error("`{path}` may not be touched: permissions.deny names `{entry}`, and deny wins over every grant.")]
     Denied { path: String, entry: String },
@@ -116,6 +124,11 @@ impl AccessError {
 
 impl From<AccessError> for ToolOutcome {
     fn from(error: AccessError) -> Self {
-        Self::error(error.code(), error.to_string())
+        let outcome = Self::error(error.code(), error.to_string());
+        let refused = match error {
+            AccessError::Outside { needs, .. } => needs.into_iter().collect(),
+            _ => Vec::new(),
+        };
+        Self { refused, ..outcome }
     }
 }

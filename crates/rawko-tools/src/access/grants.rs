@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use rawko_core::agent::Permissions;
+use rawko_core::tool::Refusal;
 
 use super::error::AccessError;
 
@@ -18,6 +19,23 @@ pub(super) struct PathGrants {
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
     deny: Vec<DenyRule>,
+    /// What a person approved for one call.
+    approved: Vec<ApprovedPath>,
+}
+
+/// A path that a person approved. It is a real path, and is never resolved again: what takes its place is not approved.
+#[derive(Debug)]
+struct ApprovedPath {
+    path: PathBuf,
+    /// All that is in a folder, or one file.
+    is_folder: bool,
+    writes: bool,
+}
+
+impl ApprovedPath {
+    fn covers(&self, path: &Path) -> bool {
+        if self.is_folder { path.starts_with(&self.path) } else { path == self.path }
+    }
 }
 
 /// Devices and the kernel's views of processes (with rawko's own environment) and of the system. No permission grants
@@ -78,7 +96,22 @@ impl PathGrants {
             read: places("read", &permissions.read)?,
             write: places("write", &permissions.write)?,
             deny: deny.collect::<Result<_, _>>()?,
+            approved: Vec::new(),
         })
+    }
+
+    /// Adds what a person approved for one call. `deny` and protected names still win.
+    pub(super) fn approve(&mut self, approved: &[Refusal]) {
+        let path = |path: &str, writes| ApprovedPath {
+            path: PathBuf::from(path),
+            is_folder: path.ends_with('/'),
+            writes,
+        };
+        self.approved.extend(approved.iter().filter_map(|need| match need {
+            Refusal::Read { path: name } => Some(path(name, false)),
+            Refusal::Write { path: name } => Some(path(name, true)),
+            Refusal::Command | Refusal::Host { .. } => None,
+        }));
     }
 
     /// What denies access to `path`, if anything does.
@@ -104,7 +137,8 @@ impl PathGrants {
 
     /// Whether `path` is granted for reading, `deny` aside.
     pub(super) fn reads(&self, path: &Path) -> bool {
-        self.read.iter().any(|grant| path.starts_with(grant))
+        let approved = |approved: &ApprovedPath| !approved.writes && approved.covers(path);
+        self.read.iter().any(|grant| path.starts_with(grant)) || self.approved.iter().any(approved)
     }
 
     /// Whether `path` is granted for writing and not protected, `deny` aside.
@@ -112,7 +146,8 @@ impl PathGrants {
     /// # Errors
     /// The protected directory that contains it.
     pub(super) fn writes(&self, path: &Path) -> Result<bool, String> {
-        if !self.write.iter().any(|grant| path.starts_with(grant)) {
+        let approved = |approved: &ApprovedPath| approved.writes && approved.covers(path);
+        if !self.write.iter().any(|grant| path.starts_with(grant)) && !self.approved.iter().any(approved) {
             return Ok(false);
         }
         // The project itself may lie below a directory of such a name.
@@ -122,7 +157,10 @@ impl PathGrants {
 
     /// Whether the directory `path` is granted or contains something that is.
     pub(super) fn leads_to_readable(&self, path: &Path) -> bool {
-        self.read.iter().any(|grant| path.starts_with(grant) || grant.starts_with(path))
+        let leads = |grant: &Path| path.starts_with(grant) || grant.starts_with(path);
+        let approved = self.approved.iter().filter(|approved| !approved.writes && approved.is_folder);
+        self.read.iter().any(|grant| leads(grant))
+            || approved.into_iter().any(|approved| leads(&approved.path))
     }
 }
 

@@ -17,6 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rawko_core::agent::Permissions;
+use rawko_core::tool::Refusal;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, statat};
 use rustix::io::Errno;
 
@@ -27,6 +28,8 @@ pub use grants::protected_name;
 use grants::{Barrier, PathGrants};
 pub(crate) use replace::WriteTarget;
 use resolve::{ResolvedPath, UnresolvedPath};
+
+use crate::tool::ToolContext;
 
 /// The most bytes of a file that is read, edited or overwritten as a whole.
 pub(crate) const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -71,6 +74,16 @@ impl FileAccess {
             .map_err(|e| AccessError::io(&shown, "finding the project", e))?;
         let grants = PathGrants::new(permissions, &given_root, &real, real_place)?;
         Ok(Self { given_root, root: real, grants })
+    }
+
+    /// The access that a call has: what its agent's permissions grant, and what a person granted to this call alone.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn of(context: &ToolContext) -> Result<Self, AccessError> {
+        let mut access = Self::new(&context.root, &context.permissions)?;
+        access.grants.approve(&context.approved);
+        Ok(access)
     }
 
     /// The real path of the project.
@@ -256,7 +269,8 @@ impl FileAccess {
         if self.grants.reads(real) {
             Ok(())
         } else {
-            Err(self.outside(path, "read", "read", &self.grants.read))
+            let needs = Refusal::Read { path: name_of(real) };
+            Err(self.outside(path, "read", "read", &self.grants.read, real, needs))
         }
     }
 
@@ -273,19 +287,34 @@ impl FileAccess {
         self.judge_deny(path, real, spelt)?;
         match self.grants.writes(real) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(self.outside(path, "written", "write", &self.grants.write)),
+            Ok(false) => {
+                let needs = Refusal::Write { path: name_of(real) };
+                Err(self.outside(path, "written", "write", &self.grants.write, real, needs))
+            }
             Err(name) => Err(AccessError::Protected { path: path.to_owned(), name }),
         }
     }
 
-    fn outside(&self, path: &str, verb: &'static str, list: &'static str, grants: &[PathBuf]) -> AccessError {
+    fn outside(
+        &self,
+        path: &str,
+        verb: &'static str,
+        list: &'static str,
+        grants: &[PathBuf],
+        real: &Path,
+        needs: Refusal,
+    ) -> AccessError {
         let granted: Vec<String> = grants
             .iter()
             .map(|g| if *g == self.root { "the project".to_owned() } else { self.display(g) })
             .collect();
         let granted = if granted.is_empty() { "nothing".to_owned() } else { granted.join(", ") };
         let hint = "Work with files inside, or ask the user to grant it.";
-        AccessError::Outside { path: path.to_owned(), verb, list, granted, hint }
+        // What no grant opens is not worth a question, and a name that is no text cannot be shown in one.
+        let is_grantable = real.to_str().is_some()
+            && (list == "read" || protected_name(real.strip_prefix(&self.root).unwrap_or(real)).is_none());
+        let needs = Some(needs).filter(|_| is_grantable);
+        AccessError::Outside { path: path.to_owned(), verb, list, granted, hint, needs }
     }
 
     fn not_found(&self, path: &str, place: &ResolvedPath) -> AccessError {
@@ -349,6 +378,12 @@ fn kind_name(kind: FileType) -> &'static str {
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Unknown => "of unknown kind",
     }
+}
+
+/// A real path as a person is asked for it. A folder ends in `/`: all that is in it is meant.
+fn name_of(real: &Path) -> String {
+    let folder = if real.is_dir() { "/" } else { "" };
+    format!("{}{folder}", real.to_string_lossy().trim_end_matches('/'))
 }
 
 /// The real path of an entry of the permissions. A path that does not exist yet is resolved as text.

@@ -100,6 +100,8 @@ pub(crate) struct Confined {
     /// The name of the folders that hold what the command's tools keep: an agent's name.
     pub(crate) who: String,
     pub(crate) permissions: Arc<Permissions>,
+    /// Hosts that a person approved for this command alone.
+    pub(crate) approved_hosts: Vec<String>,
     /// The project.
     pub(crate) root: PathBuf,
     /// What it may read besides.
@@ -309,7 +311,7 @@ impl Drop for Watched {
 impl Confined {
     /// The way out of a command that is about to begin.
     pub(crate) fn way_out(&self) -> io::Result<WayOut> {
-        self.sandbox.way_out(&self.who, self.permissions.net.as_deref().unwrap_or_default())
+        self.sandbox.way_out(&self.network_name(), &self.hosts())
     }
 
     /// Watches over a command that is about to begin.
@@ -326,7 +328,21 @@ impl Confined {
 
     /// Has a helper that was started begin with the command.
     pub(crate) fn begin(&self, watched: &mut Watched, plan: &Plan) -> io::Result<()> {
-        self.sandbox.begin(watched, plan, &self.who)
+        self.sandbox.begin(watched, plan, &self.network_name())
+    }
+
+    /// The hosts that the command may reach.
+    fn hosts(&self) -> Vec<String> {
+        self.permissions.net.iter().flatten().chain(&self.approved_hosts).cloned().collect()
+    }
+
+    /// The name of the network that the command is in. Hosts that were approved for a command are reached from a network of
+    /// their own, because another command of the agent can use this one's way out.
+    fn network_name(&self) -> String {
+        if self.approved_hosts.is_empty() {
+            return self.who.clone();
+        }
+        format!("{} with {}", self.who, self.approved_hosts.join(", "))
     }
 
     /// The plan for one command.

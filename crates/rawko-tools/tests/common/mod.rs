@@ -31,6 +31,7 @@ impl Bench {
             root: root.to_owned(),
             agent: "tester".into(),
             permissions: Arc::new(permissions),
+            approved: Vec::new(),
             confinement: Confinement::Off,
             progress: Arc::new(|_| {}),
         };

@@ -211,6 +211,13 @@ impl Claims<'_> {
             let message = "commands would run without a sandbox".to_owned();
             self.add(ClaimKind::Permission, "/permissions/sandbox", message);
         }
+        let users = self.layers.value_in(Scope::User, "/permissions/ask").and_then(Value::as_array);
+        for (n, ask) in granted.ask.iter().flatten().enumerate() {
+            if !users.is_some_and(|users| users.iter().any(|user| user.as_str() == Some(ask.as_str()))) {
+                let message = format!("agents would ask you for {} that are not granted", ask.as_str());
+                self.add(ClaimKind::Permission, &format!("/permissions/ask/{n}"), message);
+            }
+        }
         let lists = [
             ("read", &granted.read),
             ("write", &granted.write),

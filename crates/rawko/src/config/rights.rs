@@ -7,7 +7,7 @@ use super::load::Loaded;
 use super::yaml::Document;
 
 /// The settings of an agent that policy rules use.
-const RIGHTS: [&str; 10] = [
+const RIGHTS: [&str; 11] = [
     "/tools/allowed",
     "/tools/blocked",
     "/tools/bashFilter/allowedCommands",
@@ -18,6 +18,7 @@ const RIGHTS: [&str; 10] = [
     "/permissions/net",
     "/permissions/env",
     "/permissions/run",
+    "/permissions/ask",
 ];
 
 /// The lines of a file that set an agent's tools and permissions, by JSON pointer.

@@ -12,9 +12,13 @@ pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
         (FileKind::Config, "/observability") => Some(
             "remove it; every session's journal records what happened, and `--output stream-json` prints it",
         ),
-        (FileKind::Agent, "/permissions/caches" | "/permissions/require" | "/permissions/sandbox") => {
-            Some("write it into `config.yaml`: it holds for all agents")
-        }
+        (
+            FileKind::Agent,
+            "/permissions/caches"
+            | "/permissions/require"
+            | "/permissions/sandbox"
+            | "/permissions/askTimeout",
+        ) => Some("write it into `config.yaml`: it holds for all agents"),
         (FileKind::Agent, "/mcp" | "/mcpServers" | "/hooks" | "/skills") => Some(NOT_YET),
         _ => None,
     }

@@ -271,6 +271,7 @@ fn changes_setup(event: &Event) -> bool {
         Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
         | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
         | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::ApprovalAnswered { .. }, .. }
         | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
         | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
         | Event::Answered { answer: EffectAnswer::MemoriesRecalled { .. }, .. }

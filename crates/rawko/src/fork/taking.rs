@@ -155,6 +155,9 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
             Effect::RunTool { agent: p, call: a, access: x, .. },
             Effect::RunTool { agent: q, call: b, access: y, .. },
         ) => p == q && a == b && x == y,
+        (Effect::AskUser { question: p, .. }, Effect::AskUser { question: q, .. }) => {
+            (&p.agent, &p.call, &p.needs) == (&q.agent, &q.call, &q.needs)
+        }
         (Effect::TakeCheckpoint { iteration: p, .. }, Effect::TakeCheckpoint { iteration: q, .. }) => p == q,
         (Effect::Recall { agent: p, .. }, Effect::Recall { agent: q, .. }) => p == q,
         (Effect::Remember { draft: p, .. }, Effect::Remember { draft: q, .. }) => p == q,
@@ -180,6 +183,9 @@ fn answering(event: Event, effect: EffectId) -> Event {
         }
         Event::Answered { effect: _, answer: EffectAnswer::ToolFinished { outcome } } => {
             Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } }
+        }
+        Event::Answered { effect: _, answer: EffectAnswer::ApprovalAnswered { approval } } => {
+            Event::Answered { effect, answer: EffectAnswer::ApprovalAnswered { approval } }
         }
         Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint } } => {
             Event::Answered { effect, answer: EffectAnswer::CheckpointTaken { checkpoint } }
@@ -224,6 +230,7 @@ fn words(effect: &Effect) -> String {
     match effect {
         Effect::CallModel { purpose, .. } => format!("a question of `{purpose}` to its model"),
         Effect::RunTool { agent, call, .. } => format!("a call of {} by `{agent}`", call.name),
+        Effect::AskUser { question, .. } => format!("a question to the user about {}", question.call.name),
         Effect::TakeCheckpoint { .. } => "a checkpoint of the tree".to_owned(),
         Effect::Recall { .. } => "a search of the memories".to_owned(),
         Effect::Remember { .. } => "a memory to be kept".to_owned(),

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::error::JournalError;
 
 /// Opens a file, if it is a regular one of the user's own and not a link to one.
-pub(super) fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File, JournalError> {
+pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File, JournalError> {
     let refuse = |why: &'static str| JournalError::io("refusing to open", path, std::io::Error::other(why));
     // Without O_NONBLOCK, opening a FIFO would wait for its other end.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;

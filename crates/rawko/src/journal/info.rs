@@ -35,6 +35,9 @@ pub struct SessionInfo {
     /// Executions begun, where the journal's end tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,
+    /// When the question is over with which it waits for a person, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_until: Option<Timestamp>,
     /// The session that it was forked from, if it is a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
@@ -75,6 +78,7 @@ impl SessionInfo {
                     task: String::new(),
                     status: SessionStatus::Unreadable,
                     iterations: None,
+                    approval_until: None,
                     forked_from: None,
                     cost_usd: None,
                     outcome: None,
@@ -96,6 +100,7 @@ impl SessionInfo {
             task: ends.header.task,
             status,
             iterations: ends.outcome.as_ref().map(|outcome| outcome.iterations).or(ends.iterations),
+            approval_until: ends.approval_until,
             forked_from: ends.header.forked_from,
             cost_usd: ends.outcome.as_ref().and_then(Outcome::session_cost_usd),
             outcome: ends.outcome,
@@ -108,6 +113,7 @@ struct Ends {
     header: JournalHeader,
     outcome: Option<Outcome>,
     iterations: Option<u32>,
+    approval_until: Option<Timestamp>,
     locked: bool,
 }
 
@@ -125,7 +131,8 @@ fn read_ends(path: &Path) -> Result<Ends, JournalError> {
     let outcome = outcome_in(path, &tail)?;
     let locked = outcome.is_none() && holder(path).is_some();
     let iterations = if outcome.is_none() { iterations_in(&tail) } else { None };
-    Ok(Ends { header, outcome, iterations, locked })
+    let approval_until = if outcome.is_none() { approval_in(&tail) } else { None };
+    Ok(Ends { header, outcome, iterations, approval_until, locked })
 }
 
 /// The end of the file, with the last two records whole where that is possible.
@@ -153,6 +160,25 @@ fn outcome_in(path: &Path, tail: &[u8]) -> Result<Option<Outcome>, JournalError>
         JournaledEffect::Whole(Effect::Finish { outcome }) => Some(*outcome),
         JournaledEffect::Whole(_) | JournaledEffect::RunTool { .. } => None,
     }))
+}
+
+/// When the question is over with which the journal ends. Quotes in texts of others are escaped, so none passes for a name
+/// here. A projection for people too.
+fn approval_in(tail: &[u8]) -> Option<Timestamp> {
+    #[derive(serde::Deserialize)]
+    struct StepLine {
+        data: StepRecord,
+    }
+    let names = |line: &[u8], name: &str| line.windows(name.len()).any(|window| window == name.as_bytes());
+    let is_about = |line: &&[u8]| {
+        ["\"AskUser\"", "\"ApprovalAnswered\"", "\"Abandon\""].iter().any(|name| names(line, name))
+    };
+    let last = tail.rsplit(|byte| *byte == b'\n').find(is_about)?;
+    let effects = serde_json::from_slice::<StepLine>(last).ok()?.data.effects;
+    effects.into_iter().rev().find_map(|effect| match effect {
+        JournaledEffect::Whole(Effect::AskUser { question, .. }) => Some(question.until),
+        JournaledEffect::Whole(_) | JournaledEffect::RunTool { .. } => None,
+    })
 }
 
 /// The iteration of the last change of state, under its name in format 3 or in older ones. A projection for people: it is

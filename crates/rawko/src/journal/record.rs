@@ -4,7 +4,7 @@ use rawko_core::Timestamp;
 use rawko_core::message::ToolCall;
 use rawko_core::session::{Effect, EffectId, LostWork, Note, Stamped};
 use rawko_core::text::hex;
-use rawko_core::tool::ToolAccess;
+use rawko_core::tool::{Refusal, ToolAccess};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -116,7 +116,8 @@ fn must_be_readable(note: &Note) -> bool {
         | Note::StateChanged { .. }
         | Note::CheckpointTaken { .. }
         | Note::VerificationFinished { .. }
-        | Note::ConversationCompacted { .. } => true,
+        | Note::ConversationCompacted { .. }
+        | Note::ApprovalAnswered { .. } => true,
         Note::ToolCalled { allowed, .. } => !allowed,
         // What was judged stays judged, whatever a later rawko would make of it.
         Note::MemoriesUsed { rule, .. } => !rule.is_first(),
@@ -125,6 +126,8 @@ fn must_be_readable(note: &Note) -> bool {
         | Note::MemoriesRecalled { .. }
         | Note::MemoryKept { .. }
         | Note::ToolFinished { .. }
+        // Its effect holds the question.
+        | Note::ApprovalRequested(_)
         | Note::PlanUpdated { .. }
         | Note::TokensUsed { .. } => false,
     }
@@ -147,6 +150,9 @@ pub enum JournaledEffect {
         access: ToolAccess,
         /// The rule that allowed it.
         rule: String,
+        /// What a person granted to this call alone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        grants: Vec<Refusal>,
     },
     /// Any other effect, whole.
     #[serde(untagged)]
@@ -172,7 +178,7 @@ impl JournaledEffect {
     /// The stored form of `effect`.
     #[must_use]
     pub fn of(effect: &Effect) -> Self {
-        let Effect::RunTool { id, agent, call, access, rule } = effect else {
+        let Effect::RunTool { id, agent, call, access, rule, grants } = effect else {
             return Self::Whole(effect.clone());
         };
         Self::RunTool {
@@ -181,6 +187,7 @@ impl JournaledEffect {
             call: JournaledCall::of(call),
             access: *access,
             rule: rule.clone(),
+            grants: grants.clone(),
         }
     }
 }

@@ -91,6 +91,7 @@ impl Redactor {
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint: _ } }
             | Event::OverrideRequested { command: _ }
             | Event::AgentsReloaded { agents: _ }
+            | Event::Answered { effect: _, answer: EffectAnswer::ApprovalAnswered { approval: _ } }
             | Event::Answered { effect: _, answer: EffectAnswer::TimerFired }
             | Event::Answered { effect: _, answer: EffectAnswer::EffectLost } => {}
         }
@@ -161,6 +162,7 @@ impl Redactor {
         self.mask(&mut outcome.content);
         self.keep_clean(&mut outcome.files_modified);
         outcome.files_seen.retain(|file| self.found_in(&file.path).is_none());
+        outcome.refused.retain(|need| self.found_in(&need.to_string()).is_none());
     }
 
     /// Takes the secrets out of the description of a failure.

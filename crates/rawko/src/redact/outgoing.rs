@@ -149,7 +149,7 @@ const LINE_OF_KEY: usize = 16;
 
 /// The file at `path`, if the agent may read it. One that cannot be read cannot be replaced either: the tool says why.
 fn content(path: &str, context: &ToolContext) -> Option<Vec<u8>> {
-    let access = FileAccess::new(&context.root, &context.permissions).ok()?;
+    let access = FileAccess::of(context).ok()?;
     access.open_file(path).ok()?.read_all(path).ok()
 }
 
@@ -189,6 +189,7 @@ mod tests {
             root: dir.path().to_owned(),
             agent: "a".to_owned(),
             permissions: Arc::new(Permissions::default()),
+            approved: Vec::new(),
             confinement: rawko_tools::Confinement::Off,
             progress: Arc::new(|_: &str| {}),
         };

@@ -3,6 +3,7 @@
 
 use rawko::journal::{ForkedFrom, JournalHeader, StepRecord};
 use rawko_core::agent::Importance;
+use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_core::facts::{CommandRun, DiffStat, TestCounts, TreeInspection, Verification};
 use rawko_core::integrity::{
     Baseline, ChangedChecks, CheckChange, CheckChangeKind, Doubt, DoubtReason, Integrity, IntegrityResult,
@@ -119,6 +120,10 @@ pub(crate) fn events() -> Vec<Stamped> {
         Event::FinalTreeInspected { inspection: inspection() },
         Event::AgentsReloaded { agents: [("developer".to_owned(), agent())].into() },
     ];
+    events.extend(every_approval().map(|approval| Event::Answered {
+        effect: EffectId(9),
+        answer: EffectAnswer::ApprovalAnswered { approval },
+    }));
     let stops = [
         StopReason::EndTurn,
         StopReason::ToolUse,
@@ -143,6 +148,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
             | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
             | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::ApprovalAnswered { .. }, .. }
             | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
             | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
             | Event::Answered { answer: EffectAnswer::TreeInspected { .. }, .. }
@@ -198,8 +204,10 @@ pub(crate) fn step() -> StepRecord {
             },
             access: ToolAccess::Mutating,
             rule: "a rule".into(),
+            grants: every_refusal(),
         });
     }
+    effects.push(Effect::AskUser { id: EffectId(9), question: Box::new(question()) });
     effects.push(Effect::TakeCheckpoint { id: EffectId(3), iteration: 1 });
     effects.push(Effect::Recall {
         id: EffectId(7),
@@ -264,6 +272,7 @@ pub(crate) fn step() -> StepRecord {
         match effect {
             Effect::CallModel { .. }
             | Effect::RunTool { .. }
+            | Effect::AskUser { .. }
             | Effect::TakeCheckpoint { .. }
             | Effect::InspectTree { .. }
             | Effect::Recall { .. }
@@ -323,6 +332,13 @@ fn notes() -> Vec<Note> {
     ];
     notes.extend(states.map(|to| Note::StateChanged { from: State::Selecting, to, iteration: 2 }));
     notes.push(Note::Warned { message: "w".into() });
+    notes.push(Note::ApprovalRequested(Box::new(question())));
+    notes.extend(every_approval().map(|approval| Note::ApprovalAnswered {
+        agent: "developer".into(),
+        call_id: "call-1".into(),
+        digest: "d1ge57".into(),
+        approval,
+    }));
     notes.push(Note::CheckpointTaken { iteration: 1, checkpoint: "c0ffee".into() });
     notes.push(Note::MemoriesRecalled {
         agent: "developer".into(),
@@ -369,6 +385,8 @@ fn notes() -> Vec<Note> {
             Note::DecisionMade(_)
             | Note::StateChanged { .. }
             | Note::Warned { .. }
+            | Note::ApprovalRequested(_)
+            | Note::ApprovalAnswered { .. }
             | Note::CheckpointTaken { .. }
             | Note::VerificationStarted { .. }
             | Note::MemoriesRecalled { .. }
@@ -580,4 +598,35 @@ fn setup() -> Setup {
         "place": {"directory": "/p", "platform": "linux", "git": true},
     }))
     .unwrap()
+}
+
+fn every_refusal() -> Vec<Refusal> {
+    vec![
+        Refusal::Command,
+        Refusal::Host { host: "example.com".into() },
+        Refusal::Read { path: "/etc/hosts".into() },
+        Refusal::Write { path: "/srv/x/".into() },
+    ]
+}
+
+fn every_approval() -> [Approval; 4] {
+    let by = || "terminal".to_owned();
+    [Approval::Allowed { by: by() }, Approval::Denied { by: by() }, Approval::Expired, Approval::Unattended]
+}
+
+fn question() -> ApprovalQuestion {
+    ApprovalQuestion {
+        digest: "d1ge57".into(),
+        agent: "developer".into(),
+        call: ToolCall {
+            id: "call-1".into(),
+            name: "Bash".into(),
+            input: json!({"command": "make"}),
+            invalid_input: None,
+            withheld: None,
+        },
+        needs: every_refusal(),
+        why: "`make` is not listed".into(),
+        until: Timestamp(1_000_000),
+    }
 }

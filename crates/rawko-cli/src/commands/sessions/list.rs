@@ -45,6 +45,9 @@ pub(super) fn list(workspace: &Workspace, store: &SessionStore, as_json: bool) -
 fn row(session: &SessionInfo, now: Timestamp) -> Vec<String> {
     let (status, spent) = match (session.status, &session.outcome) {
         (_, Some(outcome)) => (outcome.status.as_str(), cost(session.cost_usd)),
+        (SessionStatus::Running | SessionStatus::Unfinished, None) if session.approval_until.is_some() => {
+            ("needs approval", "-".to_owned())
+        }
         (SessionStatus::Running, None) => ("running", "-".to_owned()),
         (SessionStatus::Unfinished | SessionStatus::Ended, None) => ("unfinished", "-".to_owned()),
         (SessionStatus::Unreadable, None) => ("unreadable", "-".to_owned()),

@@ -62,7 +62,14 @@ pub(super) fn show(
             let summary = Summary { not_kept: not_kept(workspace, &history.verify), ..summary };
             console.write(&format!("\n{}", summary.text(console.paint())))?;
         }
-        None => console.write("\nThe session has not ended: it is running or was interrupted.\n")?,
+        None => {
+            let waits = match history.is_waiting {
+                true => " It waits for an approval: `rawko approve` shows it.",
+                false => "",
+            };
+            console
+                .write(&format!("\nThe session has not ended: it is running or was interrupted.{waits}\n"))?;
+        }
     }
     Ok(Exit::Success)
 }
@@ -80,13 +87,15 @@ struct History {
     /// The verification commands of its last task.
     verify: Vec<String>,
     outcome: Option<Outcome>,
+    /// Whether it waits for a person.
+    is_waiting: bool,
 }
 
 impl History {
     /// Folds the journal's events once more.
     fn of(journal: &Journal, path: &Path) -> Self {
         let id = &journal.header.session;
-        let mut history = Self { events: Vec::new(), verify: Vec::new(), outcome: None };
+        let mut history = Self { events: Vec::new(), verify: Vec::new(), outcome: None, is_waiting: false };
         let mut session = Session::new();
         let mut speakers = BTreeMap::new();
         for record in &journal.records {
@@ -112,6 +121,7 @@ impl History {
                 }
             }
         }
+        history.is_waiting = session.open_question().is_some();
         let verify = session.setup().and_then(|setup| setup.verify.as_ref());
         history.verify = verify.map(|verify| verify.commands.clone()).unwrap_or_default();
         history
@@ -161,6 +171,7 @@ fn reported(
         }
         Event::SessionResumed { .. } => Some(RunEvent::warning("another process resumed the session")),
         Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::ApprovalAnswered { .. }, .. }
         | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
         | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
         | Event::Answered { answer: EffectAnswer::TreeInspected { .. }, .. }

@@ -1,5 +1,6 @@
 //! The calls of one turn: which are answered at once, which run when, what is recorded, and whether a report counts.
 
+use super::unapproved::{Unapproved, called};
 use super::{AllowedCall, Execution, ExecutionStep, Judgement, Reported};
 use crate::agent::control::{REPORT, Report, UPDATE_PLAN, UpdatePlan};
 use crate::agent::prompt;
@@ -10,7 +11,7 @@ use crate::message::ToolCall;
 use crate::note::Note;
 use crate::policy::is_control_tool;
 use crate::text::truncate;
-use crate::tool::{ToolAccess, ToolOutcome};
+use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 
 /// Characters of a recorded command.
 pub(super) const COMMAND_CHARS: usize = 200;
@@ -24,8 +25,18 @@ pub(super) struct CallSlot {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum SlotState {
-    Waiting { access: ToolAccess, rule: String },
-    Running { access: ToolAccess, rule: String },
+    /// A person is asked for it once the calls before it are answered.
+    Unapproved(Box<Unapproved>),
+    Waiting {
+        access: ToolAccess,
+        rule: String,
+        grants: Vec<Refusal>,
+    },
+    Running {
+        access: ToolAccess,
+        rule: String,
+        grants: Vec<Refusal>,
+    },
     Done(ToolOutcome),
 }
 
@@ -45,6 +56,20 @@ impl Execution {
         } else {
             match judge(&call) {
                 Judgement::Allowed { rule, access } => (rule, Ok(access)),
+                Judgement::Unlisted { rule, message, access } => {
+                    let unapproved = Unapproved {
+                        call: call.clone(),
+                        access,
+                        rule,
+                        grants: Vec::new(),
+                        needs: vec![Refusal::Command],
+                        why: message.clone(),
+                        outcome: ToolOutcome::error(ErrorCode::PermissionError, message),
+                        is_judged: false,
+                        has_run: false,
+                    };
+                    return CallSlot { call, state: SlotState::Unapproved(Box::new(unapproved)) };
+                }
                 Judgement::Denied { rule, message, code } => {
                     if !self.facts.denied_tools.contains(&call.name) {
                         self.facts.denied_tools.push(truncate(&call.name, COMMAND_CHARS));
@@ -54,14 +79,9 @@ impl Execution {
             }
         };
         let allowed = verdict.is_ok() || (is_control_tool(&call.name) && call.invalid_input.is_none());
-        notes.push(Note::ToolCalled {
-            agent: self.agent.clone(),
-            call: call.clone(),
-            allowed,
-            rule: rule.clone(),
-        });
+        notes.push(called(&self.agent, &call, allowed, &rule));
         let state = match verdict {
-            Ok(access) => SlotState::Waiting { access, rule },
+            Ok(access) => SlotState::Waiting { access, rule, grants: Vec::new() },
             Err(outcome) => {
                 // Whether a report counts is only known once the other calls of its turn are answered.
                 if call.name != REPORT || outcome.is_error {
@@ -126,20 +146,25 @@ impl Execution {
         }
     }
 
-    /// Starts the calls that may run now: leading reads in parallel, a call that may change something alone.
+    /// Starts the calls that may run now: leading reads in parallel, a call that may change something alone. A call that
+    /// nobody allowed yet is asked for in its turn.
     pub(super) fn advance(&mut self, notes: &mut Vec<Note>) -> ExecutionStep {
         if self.calls.iter().any(|slot| matches!(slot.state, SlotState::Running { .. })) {
             return ExecutionStep::Wait;
         }
         let mut batch = Vec::new();
         for (number, slot) in self.calls.iter_mut().enumerate() {
-            let SlotState::Waiting { access, rule } = &slot.state else { continue };
-            let (access, rule) = (*access, rule.clone());
+            let (access, rule, grants) = match &slot.state {
+                SlotState::Waiting { access, rule, grants } => (*access, rule.clone(), grants.clone()),
+                SlotState::Unapproved(_) if batch.is_empty() => return ExecutionStep::Approve(number),
+                SlotState::Unapproved(_) => break,
+                SlotState::Running { .. } | SlotState::Done(_) => continue,
+            };
             if access == ToolAccess::Mutating && !batch.is_empty() {
                 break;
             }
-            slot.state = SlotState::Running { access, rule: rule.clone() };
-            batch.push(AllowedCall { slot: number, call: slot.call.clone(), access, rule });
+            slot.state = SlotState::Running { access, rule: rule.clone(), grants: grants.clone() };
+            batch.push(AllowedCall { slot: number, call: slot.call.clone(), access, rule, grants });
             if access == ToolAccess::Mutating {
                 break;
             }

@@ -185,7 +185,8 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
                 }
                 _ => list.place.lifted(),
             };
-            return Verdict::denied(list.place.rule(), format!("The command was not run: {why}{lifted}"));
+            let message = format!("The command was not run: {why}{lifted}");
+            return Verdict::unlisted(list.place.rule(), message);
         }
     }
     Verdict::allowed(first.unwrap_or("tools.bashFilter.blockedPatterns (none matches)"))

@@ -27,6 +27,8 @@ pub enum PhaseKind {
     Summarizing,
     /// Tool calls run.
     Tools,
+    /// A person is asked for a call.
+    Approving,
     /// The tree is saved before the first change.
     Checkpointing,
     /// The tree is compared with the checkpoints.
@@ -39,7 +41,7 @@ pub enum PhaseKind {
 
 impl PhaseKind {
     /// All kinds, in the order in which a run usually passes them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Idle,
         Self::Asking,
         Self::BackingOff,
@@ -47,6 +49,7 @@ impl PhaseKind {
         Self::Recalling,
         Self::Turn,
         Self::Summarizing,
+        Self::Approving,
         Self::Checkpointing,
         Self::Tools,
         Self::Inspecting,
@@ -65,6 +68,7 @@ impl PhaseKind {
             Self::Recalling => "recalling",
             Self::Turn => "turn",
             Self::Summarizing => "summarizing",
+            Self::Approving => "approving",
             Self::Checkpointing => "checkpointing",
             Self::Tools => "tools",
             Self::Inspecting => "inspecting",
@@ -89,18 +93,30 @@ impl PhaseKind {
                 P::BackingOff,
                 P::Retrying,
                 P::Summarizing,
+                P::Approving,
                 P::Checkpointing,
                 P::Tools,
                 P::Inspecting,
                 P::Learning,
             ],
             P::Summarizing => &[P::Asking, P::BackingOff, P::Retrying, P::Turn, P::Inspecting, P::Learning],
+            P::Approving => &[
+                P::Asking,
+                P::BackingOff,
+                P::Turn,
+                P::Summarizing,
+                P::Checkpointing,
+                P::Tools,
+                P::Inspecting,
+                P::Learning,
+            ],
             P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Learning],
             P::Tools => &[
                 P::Asking,
                 P::BackingOff,
                 P::Turn,
                 P::Summarizing,
+                P::Approving,
                 P::Checkpointing,
                 P::Inspecting,
                 P::Learning,
@@ -123,6 +139,7 @@ impl Phase {
             Self::Turn(_) => PhaseKind::Turn,
             Self::Summarizing(_) => PhaseKind::Summarizing,
             Self::Tools(_) => PhaseKind::Tools,
+            Self::Approving(_) => PhaseKind::Approving,
             Self::Checkpointing(_) => PhaseKind::Checkpointing,
             Self::Inspecting(_) => PhaseKind::Inspecting,
             Self::Learning(_) => PhaseKind::Learning,

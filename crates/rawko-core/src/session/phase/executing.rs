@@ -1,5 +1,6 @@
 //! How an execution begins, continues between its phases, and ends.
 
+use super::approving::Approving;
 use super::checkpointing::Checkpointing;
 use super::inspecting::Inspecting;
 use super::learning::Learning;
@@ -144,6 +145,7 @@ pub(super) fn follow(
         }
         ExecutionStep::Ask => Turn::start(execution, ledger, reaction),
         ExecutionStep::Wait => Next::Phase(Phase::Tools(Tools { execution })),
+        ExecutionStep::Approve(slot) => Approving::start(execution, slot, ledger, reaction),
         ExecutionStep::Run(calls) if Checkpointing::is_due(&calls, ledger) => {
             Checkpointing { execution, calls }.ask(ledger, reaction)
         }

@@ -4,6 +4,7 @@
 //! for the machine, which decides what follows. What outlives a phase is in the [`Ledger`]. `docs/phases.md` has the
 //! diagram, generated from [`PhaseKind::transitions`].
 
+mod approving;
 mod asking;
 mod checkpointing;
 mod diagram;
@@ -21,6 +22,7 @@ mod verifying;
 pub use diagram::{PhaseKind, phase_diagram};
 pub(super) use retrying::FailingCall;
 
+use approving::Approving;
 use asking::Asking;
 use checkpointing::Checkpointing;
 use inspecting::Inspecting;
@@ -38,6 +40,7 @@ use super::ledger::Ledger;
 use super::open_effects::OpenEffect;
 use super::{LimitKind, Reaction};
 use crate::agent::execution::Execution;
+use crate::approval::ApprovalQuestion;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{MachineEffect, MachineEvent};
 use crate::message::{Message, StopReason, ToolCall};
@@ -64,6 +67,8 @@ pub(super) enum Phase {
     Summarizing(Box<Summarizing>),
     /// The tool calls of a turn run.
     Tools(Tools),
+    /// A person is asked for a call that the permissions do not grant; the other calls of the turn wait.
+    Approving(Box<Approving>),
     /// The tree is saved before an execution first changes it; its tool calls wait.
     Checkpointing(Checkpointing),
     /// The execution is over, and the tree is compared with the checkpoints.
@@ -124,6 +129,9 @@ impl Phase {
             (Self::Tools(phase), A::ToolFinished { outcome }) => {
                 phase.finished(effect, outcome.clone(), ledger, reaction)
             }
+            (Self::Approving(phase), A::ApprovalAnswered { approval }) => {
+                phase.answered(approval, ledger, reaction)
+            }
             (Self::Checkpointing(phase), A::CheckpointTaken { checkpoint }) => {
                 phase.taken(checkpoint, ledger, reaction)
             }
@@ -183,6 +191,7 @@ impl Phase {
             | Self::Retrying(_)
             | Self::Recalling(_)
             | Self::Tools(_)
+            | Self::Approving(_)
             | Self::Checkpointing(_)
             | Self::Inspecting(_)
             | Self::Learning(_)
@@ -210,6 +219,7 @@ impl Phase {
             }
             Self::Summarizing(phase) => phase.ask(ledger, reaction),
             Self::Tools(phase) => phase.lost(effect, ledger, reaction),
+            Self::Approving(phase) => phase.again(ledger, reaction),
             Self::Checkpointing(phase) => phase.ask(ledger, reaction),
             Self::Inspecting(phase) => phase.ask(ledger, reaction),
             Self::Learning(phase) => phase.ask(ledger, reaction),
@@ -264,8 +274,10 @@ impl Phase {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
-        if let Self::Retrying(phase) = &mut self {
-            phase.count(ledger);
+        match &mut self {
+            Self::Retrying(phase) => phase.count(ledger),
+            Self::Approving(phase) => phase.count(ledger),
+            _ => {}
         }
         match purpose {
             TimerPurpose::Backoff | TimerPurpose::Retry => self.ignore(reaction),
@@ -330,6 +342,7 @@ impl Phase {
             | Self::BackingOff
             | Self::Recalling(_)
             | Self::Tools(_)
+            | Self::Approving(_)
             | Self::Checkpointing(_)
             | Self::Inspecting(_)
             | Self::Verifying(_) => {}
@@ -342,6 +355,7 @@ impl Phase {
             Self::Turn(phase) => Some(&phase.execution),
             Self::Summarizing(phase) => Some(&phase.execution),
             Self::Tools(phase) => Some(&phase.execution),
+            Self::Approving(phase) => Some(&phase.execution),
             Self::Checkpointing(phase) => Some(&phase.execution),
             Self::Inspecting(phase) => Some(&phase.execution),
             Self::Learning(phase) => Some(&phase.execution),
@@ -356,6 +370,7 @@ impl Phase {
             Self::Turn(phase) => Some(&mut phase.execution),
             Self::Summarizing(phase) => Some(&mut phase.execution),
             Self::Tools(phase) => Some(&mut phase.execution),
+            Self::Approving(phase) => Some(&mut phase.execution),
             Self::Checkpointing(phase) => Some(&mut phase.execution),
             Self::Inspecting(phase) => Some(&mut phase.execution),
             Self::Learning(phase) => Some(&mut phase.execution),
@@ -370,6 +385,7 @@ impl Phase {
             Self::Turn(phase) => Some(phase.execution),
             Self::Summarizing(phase) => Some(phase.execution),
             Self::Tools(phase) => Some(phase.execution),
+            Self::Approving(phase) => Some(phase.execution),
             Self::Checkpointing(phase) => Some(phase.execution),
             Self::Inspecting(phase) => Some(phase.execution),
             Self::Learning(phase) => Some(phase.execution),
@@ -390,6 +406,7 @@ impl Phase {
             | Self::Retrying(_)
             | Self::Recalling(_)
             | Self::Tools(_)
+            | Self::Approving(_)
             | Self::Checkpointing(_)
             | Self::Inspecting(_)
             | Self::Verifying(_) => None,
@@ -407,10 +424,19 @@ impl Phase {
             | Self::Turn(_)
             | Self::Summarizing(_)
             | Self::Tools(_)
+            | Self::Approving(_)
             | Self::Checkpointing(_)
             | Self::Inspecting(_)
             | Self::Learning(_)
             | Self::Verifying(_) => None,
+        }
+    }
+
+    /// The question that this phase waits for, if it does.
+    pub(super) fn question(&self) -> Option<&ApprovalQuestion> {
+        match self {
+            Self::Approving(phase) => Some(phase.question()),
+            _ => None,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::session::Reaction;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
-use crate::tool::{ToolAccess, ToolOutcome};
+use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 
 /// An agent whose tool calls run.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,8 +40,18 @@ impl Tools {
             return Phase::Tools(Self { execution }).ignore(reaction);
         };
         ledger.tree.wrote(&outcome.files_modified, ledger.setup.edition);
-        if let Some(AllowedCall { call, access, .. }) = execution.running(slot) {
-            ledger.watch_call(&mut execution, &call, access, &outcome);
+        if let Some(AllowedCall { call, access, grants, .. }) = execution.running(slot) {
+            let grants = ledger.approvals.all_grants(execution.agent(), &call, grants);
+            let asked = ledger.asked_after(execution.agent(), &grants, &outcome);
+            let has_run = asked.iter().any(|need| matches!(need, Refusal::Host { .. }));
+            // A call that was refused before it did anything is no call yet.
+            if asked.is_empty() || has_run {
+                ledger.watch_call(&mut execution, &call, access, &outcome);
+            }
+            if !asked.is_empty() {
+                let step = execution.tool_refused(slot, outcome, asked, &mut reaction.notes);
+                return executing::follow(execution, step, ledger, reaction);
+            }
         }
         let step = execution.tool_finished(slot, outcome, &mut reaction.notes);
         executing::follow(execution, step, ledger, reaction)
@@ -72,10 +82,11 @@ impl Tools {
 }
 
 fn run(agent: &str, call: AllowedCall, ledger: &mut Ledger, reaction: &mut Reaction) {
-    let AllowedCall { slot, call, access, rule } = call;
+    let AllowedCall { slot, call, access, rule, grants } = call;
+    let grants = ledger.approvals.all_grants(agent, &call, grants);
     if access == ToolAccess::Mutating {
         ledger.tree.changing(&call.name);
     }
     let id = ledger.open.issue(OpenEffect::ToolCall(slot));
-    reaction.effects.push(Effect::RunTool { id, agent: agent.to_owned(), call, access, rule });
+    reaction.effects.push(Effect::RunTool { id, agent: agent.to_owned(), call, access, rule, grants });
 }

@@ -2,6 +2,7 @@
 
 use super::summarizing::Summarizing;
 use super::{Next, Phase, Reply, executing};
+use crate::agent::Ask;
 use crate::agent::execution::{Execution, Judgement};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::ToolCall;
@@ -41,7 +42,8 @@ impl Turn {
     pub(super) fn replied(self, reply: &Reply<'_>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let Self { mut execution } = self;
         let agent = ledger.setup.agents.get(execution.agent());
-        let judge = |call: &ToolCall| judge(agent, &ledger.setup, call);
+        let asks = ledger.asks_for(execution.agent(), Ask::Commands);
+        let judge = |call: &ToolCall| judge(agent, &ledger.setup, asks, call);
         let step = execution.replied(
             reply.message.clone(),
             reply.usage,
@@ -70,8 +72,8 @@ impl Turn {
     }
 }
 
-/// Asks the policy whether `agent` may make `call`.
-fn judge(agent: Option<&AgentSetup>, setup: &Setup, call: &ToolCall) -> Judgement {
+/// Asks the policy whether `agent` may make `call`. `asks` says whether a person is asked for commands on no list.
+fn judge(agent: Option<&AgentSetup>, setup: &Setup, asks: bool, call: &ToolCall) -> Judgement {
     let Some(agent) = agent else {
         return Judgement::Denied {
             rule: "agent".to_owned(),
@@ -97,7 +99,10 @@ fn judge(agent: Option<&AgentSetup>, setup: &Setup, call: &ToolCall) -> Judgemen
             message: format!("There is no tool `{}`.", call.name),
             code: ErrorCode::ToolFailure,
         },
-        (Verdict::Denied { rule, message }, _) => {
+        (Verdict::Denied { rule, message, unlisted: true }, Some(access)) if asks => {
+            Judgement::Unlisted { rule, message, access }
+        }
+        (Verdict::Denied { rule, message, unlisted: _ }, _) => {
             Judgement::Denied { rule, message, code: ErrorCode::PermissionError }
         }
     }

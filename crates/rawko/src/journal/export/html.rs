@@ -136,6 +136,12 @@ impl HtmlPage {
             Note::CheckpointTaken { iteration, checkpoint } => {
                 self.labelled("Checkpoint", &format!("before iteration {iteration}: {checkpoint}"));
             }
+            Note::ApprovalRequested(question) => {
+                self.labelled("Asked:", &text::asked(question));
+            }
+            Note::ApprovalAnswered { approval, .. } => {
+                self.labelled("Answer:", &text::approval(approval));
+            }
             Note::Warned { message } => self.labelled("Warning:", message),
             Note::MemoriesRecalled { agent, iteration: _, memories } => {
                 self.labelled("Memories:", &text::recalled(agent, memories));

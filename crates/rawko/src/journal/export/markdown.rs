@@ -114,6 +114,12 @@ impl MarkdownPage {
             Note::CheckpointTaken { iteration, checkpoint } => {
                 self.paragraph(&format!("*Checkpoint before iteration {iteration}: {}*", escape(checkpoint)));
             }
+            Note::ApprovalRequested(question) => {
+                self.paragraph(&format!("**Asked:** {}", escape(&text::asked(question))));
+            }
+            Note::ApprovalAnswered { approval, .. } => {
+                self.paragraph(&format!("**Answer:** {}", escape(&text::approval(approval))));
+            }
             Note::Warned { message } => self.paragraph(&format!("**Warning:** {}", escape(message))),
             Note::MemoriesRecalled { agent, iteration: _, memories } => {
                 self.paragraph(&format!("**Memories:** {}", escape(&text::recalled(agent, memories))));

@@ -1,5 +1,6 @@
 //! Phrases that HTML and Markdown share. All text is bounded and free of control codes.
 
+use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_core::facts::Verification;
 use rawko_core::machine::{Decision, StepStatus};
 use rawko_core::memory::RecalledMemory;
@@ -93,6 +94,22 @@ pub(super) fn verified(verification: &Verification) -> String {
     let runs: Vec<String> = runs.collect();
     let tree = verification.tree.as_deref().map(|tree| format!(" (tree {})", line(tree))).unwrap_or_default();
     format!("{}{tree}", runs.join("; "))
+}
+
+/// A question to a person.
+pub(super) fn asked(question: &ApprovalQuestion) -> String {
+    let needs = line(&question.needs_in_words());
+    format!("may {} call {}, {needs}?", line(&question.agent), line(&question.call.name))
+}
+
+/// What came of a question.
+pub(super) fn approval(approval: &Approval) -> String {
+    match approval {
+        Approval::Allowed { by } => format!("allowed ({})", line(by)),
+        Approval::Denied { by } => format!("denied ({})", line(by)),
+        Approval::Expired => "denied, nobody answered in time".to_owned(),
+        Approval::Unattended => "denied, there was nobody to ask".to_owned(),
+    }
 }
 
 /// The memories of earlier runs that an agent was given.

@@ -204,6 +204,7 @@ fn reported(event: &Event, callers: &mut BTreeMap<EffectId, String>) -> Option<T
         Event::TaskStarted { .. }
         | Event::FinalTreeInspected { .. }
         | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
+        | Event::Answered { answer: EffectAnswer::ApprovalAnswered { .. }, .. }
         | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
         | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
         | Event::Answered { answer: EffectAnswer::TreeInspected { .. }, .. }

@@ -139,7 +139,7 @@ fn a_filter_is_checked_when_it_is_loaded() {
 #[test]
 fn a_denial_says_what_to_add() {
     let verdict = bash_verdict(&listed(), PROJECT, "ls && touch x");
-    let Verdict::Denied { rule, message } = verdict else { panic!("{verdict:?}") };
+    let Verdict::Denied { rule, message, .. } = verdict else { panic!("{verdict:?}") };
     assert_eq!(rule, "tools.bashFilter.allowedCommands");
     assert!(message.contains("add `- touch` under tools.bashFilter.allowedCommands"), "{message}");
 }

@@ -1,0 +1,100 @@
+//! `rawko approve [ID]`: lists the calls that wait for a person, and answers for one.
+
+use clap::Args;
+use rawko::config::TrustStore;
+use rawko::{WaitingSession, answer_question, waiting_sessions};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Clock, clean_line};
+use crate::reporters::question;
+use crate::workspace::Workspace;
+
+/// Characters of a digest that are shown.
+const DIGEST_CHARS: usize = 12;
+
+/// Options of `rawko approve`.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ApproveArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest. Without one, all that waits is listed
+    id: Option<String>,
+    /// Say no
+    #[arg(long, requires = "id")]
+    deny: bool,
+    /// Answer only if this call waits: its digest, or the beginning of it
+    #[arg(long, value_name = "DIGEST", requires = "id")]
+    call: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists or answers.
+pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit, Failure> {
+    let store = workspace.sessions()?;
+    let console = &workspace.console;
+    let Some(id) = &arguments.id else {
+        let waiting = waiting_sessions(&store)?;
+        if arguments.json {
+            console.json(&waiting)?;
+        } else if waiting.is_empty() {
+            console.line("nothing waits for your approval")?;
+        } else {
+            for session in &waiting {
+                console.line(&listed(session))?;
+            }
+        }
+        return Ok(Exit::Success);
+    };
+    let Some(folder) = workspace.state_dir() else {
+        return Err(Failure::usage("there is no folder for your key: HOME is not set")
+            .with_hint("set HOME, or XDG_STATE_HOME"));
+    };
+    let trust = TrustStore::new(&folder);
+    let (session, asked) = answer_question(
+        &store,
+        &workspace.project()?,
+        &trust,
+        id,
+        arguments.call.as_deref(),
+        !arguments.deny,
+    )?;
+    let is_running = rawko::journal::SessionStatus::Running;
+    let is_running = store
+        .list()
+        .map_err(rawko::Error::from)?
+        .iter()
+        .any(|info| info.id == session && info.status == is_running);
+    if arguments.json {
+        console.json(&json!({
+            "session": session,
+            "call": asked.digest,
+            "allowed": !arguments.deny,
+            "running": is_running,
+        }))?;
+        return Ok(Exit::Success);
+    }
+    let word = if arguments.deny { "denied" } else { "allowed" };
+    let name = clean_line(&session);
+    let tool = clean_line(&asked.call.name);
+    console.line(&format!("{word}: {tool} of {} in session {name}", clean_line(&asked.agent)))?;
+    if !is_running {
+        console.line(&format!("no process runs it; to go on: rawko resume {name}"))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn listed(waiting: &WaitingSession) -> String {
+    let name = clean_line(&waiting.session);
+    let digest = waiting.question.digest.get(..DIGEST_CHARS).unwrap_or_default();
+    let state = match (waiting.is_over, waiting.is_running) {
+        (true, _) => ", its time is over",
+        (false, true) => "",
+        (false, false) => ", not running",
+    };
+    format!(
+        "session {name}{state}: {}\n  to answer: rawko approve {name} --call {digest} [--deny]\n",
+        question(&waiting.question, Clock::local())
+    )
+}

@@ -1,0 +1,139 @@
+//! Calls that are refused unless a person allows them: before they run, because a list or the tool refused them, or
+//! afterwards, because they met a refusal while they ran.
+
+use super::calls::{SlotState, answered};
+use super::{Execution, ExecutionStep};
+use crate::agent::execution::calls::COMMAND_CHARS;
+use crate::approval::APPROVED;
+use crate::message::ToolCall;
+use crate::note::Note;
+use crate::text::truncate;
+use crate::tool::{Refusal, ToolAccess, ToolOutcome};
+
+/// A call that waits for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unapproved {
+    /// The call.
+    pub call: ToolCall,
+    /// What the tool may do.
+    pub access: ToolAccess,
+    /// The rule that allowed the call until it was refused, or the rule that refused it.
+    pub rule: String,
+    /// What it may do besides because a person allowed it before.
+    pub grants: Vec<Refusal>,
+    /// What it needs and was refused.
+    pub needs: Vec<Refusal>,
+    /// Why it was refused.
+    pub why: String,
+    /// The result if nobody allows it. Of a call that has run: its result.
+    pub outcome: ToolOutcome,
+    /// Whether the policy has allowed it, and the tool or the sandbox refused it.
+    pub is_judged: bool,
+    /// Whether it has run. Then it is not repeated here: only the agent knows whether that is right.
+    pub has_run: bool,
+}
+
+impl Execution {
+    /// The tool or the sandbox refused the running call at `slot` what a person may grant.
+    pub fn tool_refused(
+        &mut self,
+        slot: usize,
+        outcome: ToolOutcome,
+        needs: Vec<Refusal>,
+        notes: &mut Vec<Note>,
+    ) -> ExecutionStep {
+        let Some(entry) = self.calls.get_mut(slot) else { return ExecutionStep::Wait };
+        let SlotState::Running { access, rule, grants } = &entry.state else { return ExecutionStep::Wait };
+        let has_run = needs.iter().any(|need| matches!(need, Refusal::Host { .. }));
+        let why =
+            if has_run { "permissions.net does not grant it.".to_owned() } else { outcome.content.clone() };
+        entry.state = SlotState::Unapproved(Box::new(Unapproved {
+            call: entry.call.clone(),
+            access: *access,
+            rule: rule.clone(),
+            grants: grants.clone(),
+            needs,
+            why,
+            outcome,
+            is_judged: true,
+            has_run,
+        }));
+        self.advance(notes)
+    }
+
+    /// The call at `slot`, if it waits for a person.
+    #[must_use]
+    pub fn unapproved(&self, slot: usize) -> Option<Unapproved> {
+        match &self.calls.get(slot)?.state {
+            SlotState::Unapproved(unapproved) => Some((**unapproved).clone()),
+            SlotState::Waiting { .. } | SlotState::Running { .. } | SlotState::Done(_) => None,
+        }
+    }
+
+    /// A person allowed the call at `slot`: it runs with what it needs. If it has run already, the agent is told that it may
+    /// make it again.
+    pub fn approved(&mut self, slot: usize, notes: &mut Vec<Note>) -> ExecutionStep {
+        let Some(mut unapproved) = self.unapproved(slot) else { return ExecutionStep::Wait };
+        if unapproved.has_run {
+            let needs: Vec<String> = unapproved.needs.iter().map(ToString::to_string).collect();
+            let words = format!(
+                "[The user allowed this very command {}: call it again unchanged if you need it to.]",
+                needs.join(", ")
+            );
+            return self.finish_unapproved(slot, &unapproved, &words, notes);
+        }
+        if !unapproved.is_judged {
+            notes.push(called(&self.agent, &unapproved.call, true, APPROVED));
+        }
+        let Unapproved { access, needs, .. } = unapproved;
+        unapproved.grants.extend(needs);
+        if let Some(entry) = self.calls.get_mut(slot) {
+            entry.state = SlotState::Waiting { access, rule: APPROVED.to_owned(), grants: unapproved.grants };
+        }
+        self.advance(notes)
+    }
+
+    /// Nobody allowed the call at `slot`; `words` say what came of the question.
+    pub fn not_approved(&mut self, slot: usize, words: &str, notes: &mut Vec<Note>) -> ExecutionStep {
+        let Some(unapproved) = self.unapproved(slot) else { return ExecutionStep::Wait };
+        if unapproved.is_judged {
+            let words = if unapproved.has_run { format!("[{words}]") } else { words.to_owned() };
+            return self.finish_unapproved(slot, &unapproved, &words, notes);
+        }
+        let Unapproved { call, rule, mut outcome, .. } = unapproved;
+        if !self.facts.denied_tools.contains(&call.name) {
+            self.facts.denied_tools.push(truncate(&call.name, COMMAND_CHARS));
+        }
+        outcome.content = format!("{}\n{words}", outcome.content);
+        notes.push(called(&self.agent, &call, false, &rule));
+        notes.push(answered(&self.agent, &call, &outcome));
+        self.note_trouble(&call, &outcome);
+        self.refused.push((call, outcome.clone()));
+        if let Some(entry) = self.calls.get_mut(slot) {
+            entry.state = SlotState::Done(outcome);
+        }
+        self.advance(notes)
+    }
+
+    /// The call at `slot` has its result, with `words` about the question.
+    fn finish_unapproved(
+        &mut self,
+        slot: usize,
+        unapproved: &Unapproved,
+        words: &str,
+        notes: &mut Vec<Note>,
+    ) -> ExecutionStep {
+        let Unapproved { call, outcome, .. } = unapproved;
+        let outcome = ToolOutcome { content: format!("{}\n{words}", outcome.content), ..outcome.clone() };
+        notes.push(answered(&self.agent, call, &outcome));
+        self.record(call, &outcome);
+        if let Some(entry) = self.calls.get_mut(slot) {
+            entry.state = SlotState::Done(outcome);
+        }
+        self.advance(notes)
+    }
+}
+
+pub(super) fn called(agent: &str, call: &ToolCall, allowed: bool, rule: &str) -> Note {
+    Note::ToolCalled { agent: agent.to_owned(), call: call.clone(), allowed, rule: rule.to_owned() }
+}

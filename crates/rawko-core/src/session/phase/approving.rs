@@ -1,0 +1,124 @@
+//! A person is asked for a call that the permissions do not grant; the other calls of the turn wait.
+
+use super::{Next, Phase, executing};
+use crate::agent::execution::{Execution, ExecutionStep, Unapproved};
+use crate::approval::{Approval, ApprovalQuestion};
+use crate::note::Note;
+use crate::session::Reaction;
+use crate::session::effect::Effect;
+use crate::session::ledger::Ledger;
+use crate::session::open_effects::OpenEffect;
+use crate::time::Timestamp;
+
+/// An agent one of whose calls waits for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::session) struct Approving {
+    pub(super) execution: Box<Execution>,
+    /// The call's place in its turn.
+    slot: usize,
+    question: ApprovalQuestion,
+    /// The time from which the wait is not yet taken off the working time of the agent.
+    since: Timestamp,
+}
+
+impl Approving {
+    /// Asks for the call at `slot`, unless the same was asked for before and not allowed.
+    pub(super) fn start(
+        mut execution: Box<Execution>,
+        slot: usize,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
+        let Some(Unapproved { call, needs, why, .. }) = execution.unapproved(slot) else {
+            return executing::follow(execution, ExecutionStep::Wait, ledger, reaction);
+        };
+        let agent = execution.agent();
+        if ledger.approvals.was_refused(agent, &call, &needs) {
+            let words = "The user was asked for this very call before, and did not allow it.";
+            let step = refuse(&mut execution, slot, words, ledger, reaction);
+            return executing::follow(execution, step, ledger, reaction);
+        }
+        let number = ledger.open.last().0 + 1;
+        let question = ledger.question(number, agent, &call, &needs, &why);
+        Box::new(Self { execution, slot, question, since: ledger.now }).ask(ledger, reaction)
+    }
+
+    fn ask(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let id = ledger.open.issue(OpenEffect::Approval);
+        let question = Box::new(self.question.clone());
+        reaction.notes.push(Note::ApprovalRequested(question.clone()));
+        reaction.effects.push(Effect::AskUser { id, question });
+        Next::Phase(Phase::Approving(self))
+    }
+
+    /// The process that asked is gone. The question stays the same, and so does its deadline: an answer that was given
+    /// meanwhile counts. The pause was no working time anyway.
+    pub(super) fn again(mut self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        self.since = ledger.now;
+        self.ask(ledger, reaction)
+    }
+
+    pub(super) fn answered(
+        mut self: Box<Self>,
+        approval: &Approval,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
+        self.count(ledger);
+        let Self { mut execution, slot, question, .. } = *self;
+        reaction.notes.push(Note::ApprovalAnswered {
+            agent: question.agent.clone(),
+            call_id: question.call.id.clone(),
+            digest: question.digest,
+            approval: approval.clone(),
+        });
+        let words = match approval {
+            Approval::Allowed { .. } => {
+                ledger.approvals.allow_hosts(execution.agent(), &question.call, &question.needs);
+                let step = execution.approved(slot, &mut reaction.notes);
+                return executing::follow(execution, step, ledger, reaction);
+            }
+            Approval::Denied { .. } => {
+                "The user was asked for this very call and said no. Find another way, or report what is missing."
+            }
+            Approval::Expired => {
+                "The user was asked for this very call, and nobody answered in time. Find another way, or report what is \
+                 missing."
+            }
+            Approval::Unattended => {
+                "There was nobody to ask for it. Find another way, or report what is missing."
+            }
+        };
+        ledger.approvals.refuse(execution.agent(), &question.call, &question.needs);
+        let step = refuse(&mut execution, slot, words, ledger, reaction);
+        executing::follow(execution, step, ledger, reaction)
+    }
+
+    /// Takes the time that was waited until now off the working time of the agent.
+    pub(super) fn count(&mut self, ledger: &mut Ledger) {
+        ledger.waited(ledger.now.since(self.since));
+        self.since = ledger.now;
+    }
+
+    /// The question.
+    pub(in crate::session) fn question(&self) -> &ApprovalQuestion {
+        &self.question
+    }
+}
+
+/// The call is refused for good.
+fn refuse(
+    execution: &mut Execution,
+    slot: usize,
+    words: &str,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> ExecutionStep {
+    let unapproved = execution.unapproved(slot);
+    let step = execution.not_approved(slot, words, &mut reaction.notes);
+    if let Some(Unapproved { call, access, outcome, is_judged: true, has_run: false, .. }) = unapproved {
+        ledger.watch_call(execution, &call, access, &outcome);
+    }
+    ledger.watch_refused(execution);
+    step
+}
