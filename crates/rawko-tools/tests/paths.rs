@@ -235,7 +235,7 @@ async fn every_sample_gets_its_verdict() {
 }
 
 /// What a call is refused, as a person is asked for it.
-async fn refused(bench: &Bench, tool: &str, input: Value) -> Vec<Refusal> {
+async fn needs_of(bench: &Bench, tool: &str, input: Value) -> Vec<Refusal> {
     bench.call(tool, input).await.refused
 }
 
@@ -256,16 +256,16 @@ async fn an_approved_path_is_that_path_and_no_other() {
     let path = |name: &str| other.join(name).to_str().unwrap().to_owned();
     let read = |name: &str| json!({"file_path": path(name)});
     // The real path is asked for, not the link that led there.
-    let needs = refused(&bench, "Read", json!({"file_path": "link"})).await;
+    let needs = needs_of(&bench, "Read", json!({"file_path": "link"})).await;
     assert_eq!(needs, [Refusal::Read { path: path("a") }]);
     assert_eq!(
-        refused(&bench, "Grep", json!({"pattern": "x", "path": "../other"})).await,
+        needs_of(&bench, "Grep", json!({"pattern": "x", "path": "../other"})).await,
         [Refusal::Read { path: format!("{}/", other.display()) }]
     );
     // What is denied or protected is not asked for.
-    assert_eq!(refused(&bench, "Read", read("denied")).await, []);
+    assert_eq!(needs_of(&bench, "Read", read("denied")).await, []);
     let hook = json!({"file_path": path(".git/hooks/x"), "content": "x"});
-    assert_eq!(refused(&bench, "Write", hook.clone()).await, []);
+    assert_eq!(needs_of(&bench, "Write", hook.clone()).await, []);
 
     bench.context.approved = needs;
     assert!(bench.ok("Read", json!({"file_path": "link"})).await.contains("the text"));

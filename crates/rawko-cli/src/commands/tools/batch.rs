@@ -102,7 +102,7 @@ impl Question {
 
     /// A reason in the words of the question, where its own filter or permissions decided.
     fn reason(&self, verdict: &Verdict) -> Option<String> {
-        let Verdict::Denied { rule, message } = verdict else { return None };
+        let Verdict::Denied { rule, message, .. } = verdict else { return None };
         if !self.brings(rule) {
             return Some(message.clone());
         }
