@@ -224,6 +224,7 @@ mod tests {
     #[test]
     fn secrets_go_and_everything_else_stays() {
         check(&[KEY], &format!("key {KEY}, again {KEY}."), "key [redacted], again [redacted].");
+        check(&[KEY], "k=sk-\u{1b}[01;31m\u{1b}[Kcanary\u{1b}[m-9f31c0d7!", "k=[redacted]!");
         check(&[KEY, "sk-canary-9f31c0d7-long"], "sk-canary-9f31c0d7-long", "[redacted]");
         check(&["  sk-canary-9f31c0d7\n"], KEY, "[redacted]");
         check(&["line one\nline \"two\""], "line one\nline \"two\"", "[redacted]");
