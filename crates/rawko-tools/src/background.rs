@@ -22,6 +22,8 @@ const MAX_JOBS: usize = 8;
 const STOP_PATIENCE: Duration = Duration::from_secs(8);
 /// Bytes of a job's output that are kept until the next report.
 const MAX_KEPT: usize = 8_000;
+/// Bytes of a word that are kept back while it may go on: in two reports nobody would recognise what it is.
+const MAX_WORD: usize = 1_000;
 /// Bytes of output of all jobs in one report.
 const MAX_REPORT: usize = 16_000;
 
@@ -195,9 +197,12 @@ impl Jobs {
 }
 
 impl JobNews {
-    /// Takes the output so far; the next report begins after it.
+    /// Takes the output so far; the next report begins after it. A word that may go on is left for that one.
     fn take(&mut self) -> Self {
-        let output = std::mem::replace(&mut self.output, HeadAndTail::new(MAX_KEPT));
+        let mut output = std::mem::replace(&mut self.output, HeadAndTail::new(MAX_KEPT));
+        if self.end.is_none() {
+            self.output.push(&output.take_open_word(MAX_WORD));
+        }
         Self { output, end: self.end.clone() }
     }
 }

@@ -126,6 +126,18 @@ fn edit(input: &EditInput, context: &ToolContext, tracker: &FileTracker) -> Resu
     Ok(ToolOutcome { files_modified: vec![name], files_seen: vec![seen], ..ToolOutcome::ok(text) })
 }
 
+/// Why an `Edit` of a file with this content would be refused for its `old_string`: it does not occur, or too often.
+#[must_use]
+pub fn edit_fault(content: &str, old: &str, new: &str, replace_all: bool) -> Option<String> {
+    let input = EditInput {
+        file_path: String::new(),
+        old_string: old.to_owned(),
+        new_string: new.to_owned(),
+        replace_all: Some(replace_all),
+    };
+    replaced(content.as_bytes(), &input).err()
+}
+
 fn refusal(message: String) -> ToolOutcome {
     ToolOutcome::error(ErrorCode::ToolFailure, message)
 }

@@ -37,6 +37,7 @@ pub use builtin::builtin_tools;
 pub use confine::{Offer, Sandbox, Shortage, denied_and_tracked};
 pub use confinement::Confinement;
 pub use custom::CommandTool;
+pub use edit::edit_fault;
 pub use process::{
     Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell,
     take_secret_variables,

@@ -278,13 +278,7 @@ impl Performer {
     async fn run_tool(&self, agent: &str, call: ToolCall, approved: Vec<Refusal>) -> EffectAnswer {
         let context = self.context(agent).map(|context| ToolContext { approved, ..context });
         let outcome = match context {
-            Some(context) => match self.redactor.performed(call, &context).await {
-                Err(refusal) => refusal,
-                Ok(call) => {
-                    let outcome = self.tools.call(&call.name, call.input.clone(), &context).await;
-                    self.redactor.mask_part(&call, &context, outcome).await
-                }
-            },
+            Some(context) => self.redactor.call_tool(&self.tools, call, &context).await,
             // Absent lists of permissions mean the whole project; an unknown agent gets nothing at all.
             None => ToolOutcome::error(
                 ErrorCode::PermissionError,

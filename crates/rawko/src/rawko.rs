@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use rawko_core::message::ToolCall;
 use rawko_core::session::Event;
 use rawko_core::setup::{ModelChoice, ProjectContext, Setup};
 use rawko_core::text::{hex, truncate};
-use rawko_core::tool::ToolAccess;
+use rawko_core::tool::{ToolAccess, ToolOutcome};
 use rawko_provider::Provider;
-use rawko_tools::{Sandbox, Shortage, ToolRegistry};
+use rawko_tools::{Sandbox, Shortage, ToolContext, ToolRegistry};
 use sha2::{Digest as _, Sha256};
 
 use crate::assemble;
@@ -243,6 +244,22 @@ impl Rawko {
         // A provider without its key has no secret to find.
         let redactor = self.redactor(&self.providers(&setup).unwrap_or_default());
         redactor.setup(&mut setup)
+    }
+
+    /// Makes one call of a tool outside of a run, and treats secrets as a run does: a call that holds one is refused, what
+    /// was shown can be written back, and the result is masked. Does not ask whether the agent may make the call.
+    pub async fn call_tool(
+        &self,
+        tools: &ToolRegistry,
+        call: ToolCall,
+        context: &ToolContext,
+    ) -> ToolOutcome {
+        // A provider without its key has no secret to find.
+        let providers = self.setup().and_then(|setup| self.providers(&setup)).unwrap_or_default();
+        let redactor = Arc::new(self.redactor(&providers));
+        let mut outcome = redactor.call_tool(tools, call, context).await;
+        redactor.outcome(&mut outcome);
+        outcome
     }
 
     /// The model that the arbiter asks, or another one in its place. A provider that is named alone brings its own model.

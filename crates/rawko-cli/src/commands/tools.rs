@@ -262,7 +262,7 @@ fn carry_out(workspace: &Workspace, call: &ToolsCallArgs) -> Result<Exit, Failur
     let outcome = block_on(async {
         let mut signals = StopSignals::listen()?;
         tokio::select! {
-            outcome = registry.call(&request.name, request.input, &context) => Ok(Some(outcome)),
+            outcome = rawko.call_tool(&registry, request, &context) => Ok(Some(outcome)),
             // Dropping the call ends it and its processes.
             _ = signals.next() => Ok(None),
         }

@@ -241,6 +241,29 @@ fn a_call_has_the_rights_of_its_agent() {
 }
 
 #[test]
+fn a_call_shows_no_secret_and_passes_none_on() {
+    let place = Place::new();
+    let token = "deploy-canary-2a94c1f0";
+    place.write("a.env", &format!("token={token}\n"));
+    let call = |tool: &str, input: Value, more: &[&str]| {
+        let input = input.to_string();
+        let arguments = [&["tools", "call", tool, "--agent", "developer", "--input", &input], more].concat();
+        let output = place.command(&arguments).env("DEPLOY_TOKEN", token).output().unwrap();
+        let done = crate::place::Done::of(output);
+        assert!(!done.out.contains("2a94c1f0") && !done.err.contains("2a94c1f0"), "{}{}", done.out, done.err);
+        done
+    };
+    call("Read", json!({"file_path": "a.env"}), &[]).ends(0).says(&["token=[redacted]"]);
+    call("Read", json!({"file_path": "a.env"}), &["--json"]).ends(0).says(&["token=[redacted]"]);
+    call("Bash", json!({"command": "cat a.env"}), &[]).ends(0).says(&["token=[redacted]"]);
+    call("Bash", json!({"command": format!("echo {token}")}), &[])
+        .ends(1)
+        .says(&["`command` holds the value of `DEPLOY_TOKEN`"]);
+    call("Write", json!({"file_path": "b", "content": token}), &[]).ends(1).says(&["`content` holds"]);
+    assert!(!place.project().join("b").exists());
+}
+
+#[test]
 fn an_interrupted_call_leaves_no_process_behind() {
     let place = Place::new();
     let input = json!({"command": "echo here > begun; sleep 1000"}).to_string();

@@ -167,3 +167,68 @@ fn a_part_of_a_private_key_is_masked_too() {
         assert!(!shown.contains(&body[..20]) && shown.contains("[redacted:private-key:"), "{shown}");
     }
 }
+
+#[test]
+fn an_edit_shows_no_part_of_a_secret() {
+    let edit = |old: &str, new: &str| {
+        let all = true;
+        json!({"file_path": "settings.env", "old_string": old, "new_string": new, "replace_all": all})
+    };
+    let ended = run(
+        move |shown| {
+            let content = shown.replace("GITHUB=", "GITHUB=x");
+            vec![
+                ("Edit", edit("-", "- ")),
+                ("Edit", edit("deploy-canary", "q")),
+                ("Edit", edit("ghp_7Kp", "q")),
+                ("Edit", edit("redacted", "q")),
+                ("Edit", edit("GITHUB=", "GITHUBx")),
+                ("Write", json!({"file_path": "settings.env", "content": content})),
+            ]
+        },
+        &json!({}),
+    );
+    ended.exits(0);
+    holds(&ended, &settings());
+    is_secret(&ended);
+    let refused: Vec<(String, bool)> =
+        ["Edit", "Write"].into_iter().flat_map(|tool| ended.results(tool)).collect();
+    assert_eq!(refused.len(), 6);
+    for (message, is_error) in refused {
+        assert!(is_error && message.contains("Nothing was written"), "{message}");
+        assert!(!message.contains("2a94") && !message.contains("7Kp2"), "{message}");
+    }
+}
+
+#[test]
+fn a_token_stays_masked_where_a_command_puts_a_letter_before_it() {
+    let ended = run(
+        |_| vec![("Bash", json!("sed -i s/GITHUB=/GITHUBx/ settings.env; cat settings.env"))],
+        &json!({}),
+    );
+    ended.exits(0);
+    is_secret(&ended);
+    assert!(ended.results("Bash")[0].0.contains("GITHUBx[redacted:github-token:"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_word_in_a_placeholders_place_is_never_written() {
+    let write = |path: &str| call("Write", &json!({"file_path": path, "content": "k=[redacted]\na=2\n"}));
+    let server = ModelServer::sequence([
+        select("developer"),
+        call("Read", &json!({"file_path": "a.env"})),
+        write("a.env"),
+        write("new.env"),
+        report("did it"),
+        complete("all done"),
+    ]);
+    // The variable is not set in this run, so nobody knows the secret.
+    let ended = Trial::new(server).file("a.env", "k=other-canary-7d20c1ab\n").args(&["--yes"]).run("Look.");
+    ended.exits(0);
+    let text = std::fs::read_to_string(ended.trial.project().join("a.env")).unwrap();
+    assert_eq!(text, "k=other-canary-7d20c1ab\n");
+    assert!(!ended.trial.project().join("new.env").exists());
+    for (message, is_error) in ended.results("Write") {
+        assert!(is_error && message.contains("stands for a secret"), "{message}");
+    }
+}

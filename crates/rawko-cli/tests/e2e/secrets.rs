@@ -168,10 +168,14 @@ fn a_crash_leaves_no_core() {
         // The shell has become the program when its name is the program's.
         let name = || std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap_or_default();
         let began = std::time::Instant::now();
-        while name().starts_with("bash") && began.elapsed().as_secs() < 30 {
+        // Then it sleeps until there is input, or for a minute.
+        let sleeps = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/wchan", child.id())).unwrap_or_default();
+            stat.contains("pipe") || stat.contains("nanosleep")
+        };
+        while (name().starts_with("bash") || !sleeps()) && began.elapsed().as_secs() < 30 {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        std::thread::sleep(std::time::Duration::from_millis(500));
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::ABORT).unwrap();
         let status = child.wait().unwrap();
@@ -186,4 +190,52 @@ fn a_crash_leaves_no_core() {
     let rawko =
         std::env::var(crate::trial::BINARY).unwrap_or_else(|_| env!("CARGO_BIN_EXE_rawko").to_owned());
     assert!(!crashes(&rawko, &["machine", "simulate"]), "a core of rawko was written");
+}
+
+const TOKEN: &str = "deploy-canary-2a94c1f0";
+
+/// The results of these commands, in a project with the token in a file and in the environment.
+#[track_caller]
+fn shown(files: &[(&str, &str)], secret: &str, calls: Vec<Answer>, tool: &str) -> Vec<String> {
+    let trial = files.iter().fold(Trial::new(developer(calls)), |trial, (path, text)| trial.file(path, text));
+    let ended = trial.env("DEPLOY_TOKEN", secret).args(&["--yes"]).run("Look.");
+    ended.exits(0);
+    for part in ["canary-2a94c1f0", "MIIEowIBAAKC", "Kp2mQx9Lw4Zt8Rv3Ns"] {
+        assert!(!ended.stdout.contains(part), "{part}: {}", ended.stdout);
+    }
+    ended.results(tool).into_iter().map(|(content, _)| content).collect()
+}
+
+#[test]
+fn colours_do_not_uncover_a_secret() {
+    let file = format!("token={TOKEN}\n");
+    let calls = vec![bash("grep --color=always canary a.env; grep --color=always oken a.env")];
+    let output = shown(&[("a.env", &file)], TOKEN, calls, "Bash").remove(0);
+    assert!(!output.contains("2a94c1f0") && output.contains("[redacted]"), "{output:?}");
+}
+
+#[test]
+fn the_lines_of_a_secret_are_masked_each() {
+    let lines = ["MIIEowIBAAKCAQEA7Kp2mQx9Lw4Zt8Rv3Ns6Hb5J", "d1Fg0YcTuEaWiXoBnMqPzSkZ7Kp2mQx9Lw4Zt8Rv3Ns"];
+    let key = format!("begin\n{}\n{}\nend", lines[0], lines[1]);
+    let calls = vec![
+        Answer::call("Read", &json!({"file_path": "key.txt"})),
+        Answer::call("Read", &json!({"file_path": "key.txt", "offset": 3})),
+    ];
+    for output in shown(&[("key.txt", &key)], &key, calls, "Read") {
+        assert!(!output.contains("Kp2mQ") && output.contains("\t[redacted]\n"), "{output}");
+    }
+}
+
+#[test]
+fn a_cut_leaves_no_part_of_a_secret() {
+    let long = format!("{}{TOKEN}\n", "x".repeat(1_990));
+    let middle = "head -c 14990 /dev/zero | tr '\\0' y; cat a.env; head -c 20000 /dev/zero | tr '\\0' y";
+    let file = format!("{TOKEN}\n");
+    let files = [("long.txt", long.as_str()), ("a.env", file.as_str())];
+    let read = vec![Answer::call("Read", &json!({"file_path": "long.txt"}))];
+    let output = shown(&files, TOKEN, read, "Read").remove(0);
+    assert!(!output.contains("deploy-ca") && output.contains("bytes of this line cut"), "{output}");
+    let output = shown(&files, TOKEN, vec![bash(middle)], "Bash").remove(0);
+    assert!(!output.contains("deploy-") && output.contains("bytes cut from the middle"), "{output}");
 }

@@ -30,6 +30,23 @@ impl HeadAndTail {
         self.tail.extend(rest);
     }
 
+    /// Takes the last word away if it may go on, that is if no white space follows it; nothing if it is longer than
+    /// `limit`.
+    pub(crate) fn take_open_word(&mut self, limit: usize) -> Vec<u8> {
+        let backwards = self.tail.iter().rev().chain(self.head.iter().rev());
+        let length = backwards.take_while(|byte| !byte.is_ascii_whitespace()).count();
+        // A part of the stream is missing between head and tail.
+        let is_cut = (self.head.len() + self.tail.len()) as u64 != self.total && length >= self.tail.len();
+        if length > limit || is_cut {
+            return Vec::new();
+        }
+        self.total -= length as u64;
+        let from_tail = length.min(self.tail.len());
+        let mut word = self.head.split_off(self.head.len() - (length - from_tail));
+        word.extend(self.tail.drain(self.tail.len() - from_tail..));
+        word
+    }
+
     /// Whether nothing has arrived.
     pub(crate) fn is_empty(&self) -> bool {
         self.total == 0
@@ -96,6 +113,33 @@ mod tests {
             "日\n[... 9 of 15 bytes cut from the middle of the output ...]\n本",
         );
         check(4, &["a日日a".as_bytes()], "a\n[... 4 of 8 bytes cut from the middle of the output ...]\na");
+    }
+
+    #[track_caller]
+    fn check_open(limit: usize, text: &str, rest: &str, word: &str) {
+        let mut output = HeadAndTail::new(limit);
+        output.push(text.as_bytes());
+        let taken = output.take_open_word(6);
+        assert_eq!(
+            (output.text().as_str(), String::from_utf8_lossy(&taken).as_ref()),
+            (rest, word),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_word_that_may_go_on_is_taken_away() {
+        check_open(80, "one two", "one ", "two");
+        check_open(80, "one two\n", "one two\n", "");
+        check_open(80, "two", "", "two");
+        check_open(80, "one toolong", "one toolong", "");
+        check_open(10, "one two", "one ", "two");
+        check_open(
+            8,
+            "abcdefgh j k",
+            "abcd\n[... 4 of 11 bytes cut from the middle of the output ...]\n j ",
+            "k",
+        );
     }
 
     proptest! {

@@ -158,7 +158,8 @@ impl Redactor {
         changed
     }
 
-    fn outcome(&self, outcome: &mut ToolOutcome) {
+    /// Takes the secrets out of the result of a call.
+    pub(crate) fn outcome(&self, outcome: &mut ToolOutcome) {
         self.mask(&mut outcome.content);
         self.keep_clean(&mut outcome.files_modified);
         outcome.files_seen.retain(|file| self.found_in(&file.path).is_none());

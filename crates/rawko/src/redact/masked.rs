@@ -4,16 +4,26 @@
 //! of its digest, `[redacted:github-token:5e0c81fa]`: the same token has the same placeholder in every file, every run
 //! and after a resume, with nothing stored. Such tokens are random, so four bytes of a digest lead nobody to them. A
 //! known secret may be a password that can be guessed, and has no digest.
+//!
+//! A token that a run has seen is looked for from then on as it is, whatever stands beside it. This is kept in memory
+//! alone: a run that is resumed recognises the token again where it stands by itself.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError};
 
 use rawko_provider::REDACTED;
 use regex::Regex;
 use sha2::{Digest as _, Sha256};
 
 use super::Redactor;
+use super::forms::at_cuts;
+use super::plain::Plain;
 use super::shapes;
+
+/// The most tokens that a run remembers, and the fewest characters of one: a shorter one could be a word.
+const REMEMBERED: usize = 200;
+const SHORTEST_TOKEN: usize = 16;
 
 /// A secret in a text, and what is shown in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +36,7 @@ pub(super) struct Found {
 pub(super) struct Masked<'a> {
     pub(super) shown: String,
     pub(super) marks: Vec<Mark<'a>>,
-    real: &'a str,
+    pub(super) real: &'a str,
 }
 
 /// A placeholder in [`Masked::shown`], and the secret that it stands for.
@@ -34,7 +44,7 @@ pub(super) struct Mark<'a> {
     pub(super) range: Range<usize>,
     pub(super) secret: &'a str,
     /// Where the secret is in the text itself.
-    real: Range<usize>,
+    pub(super) real: Range<usize>,
 }
 
 impl<'a> Masked<'a> {
@@ -55,6 +65,11 @@ impl<'a> Masked<'a> {
 
     /// What a part of the shown text really is; `None` if the part begins or ends inside a placeholder.
     pub(super) fn real(&self, part: Range<usize>) -> Option<&'a str> {
+        self.real.get(self.real_range(part)?)
+    }
+
+    /// Where in the text itself a part of the shown text is.
+    pub(super) fn real_range(&self, part: Range<usize>) -> Option<Range<usize>> {
         let place = |at: usize| {
             let mut moved = at;
             for mark in &self.marks {
@@ -69,27 +84,33 @@ impl<'a> Masked<'a> {
             // Lengths before `at` only: the sum stays in the text.
             Some(moved)
         };
-        self.real.get(place(part.start)?..place(part.end)?)
+        Some(place(part.start)?..place(part.end)?)
     }
 }
 
 impl Redactor {
     /// `text` as agents are shown it: without known secrets, and without tokens that are known by their shape.
     pub(super) fn masked<'a>(&self, text: &'a str) -> Masked<'a> {
-        let mut found = self.known_in(text);
+        let views = Views::of(text);
+        let mut found = self.known_places(&views);
         if !self.shows_tokens {
-            let known = found.clone();
-            let is_free = |range: &Range<usize>| {
-                !known.iter().any(|known| known.range.start < range.end && range.start < known.range.end)
-            };
-            let tokens = shapes::tokens(text).into_iter().filter(|token| is_free(&token.range));
-            found.extend(tokens.map(|token| Found {
-                placeholder: placeholder(token.kind, &text[token.range.clone()]),
-                range: token.range,
-            }));
-            found.sort_by_key(|found| found.range.start);
+            let tokens = tokens(&views);
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.add(text, &tokens);
+            found.extend(tokens);
+            found.extend(seen.places(&views));
         }
-        Masked::new(text, &found)
+        Masked::new(text, &in_order(found))
+    }
+
+    /// [`Self::masked`] as a run does it that has seen nothing before.
+    pub(super) fn masked_afresh<'a>(&self, text: &'a str) -> Masked<'a> {
+        let views = Views::of(text);
+        let mut found = self.known_places(&views);
+        if !self.shows_tokens {
+            found.extend(tokens(&views));
+        }
+        Masked::new(text, &in_order(found))
     }
 
     /// Masks what a tool, a command or a file says.
@@ -100,41 +121,104 @@ impl Redactor {
         }
     }
 
-    /// The known secrets in `text`, in order. None overlaps another; of two, the longer one counts.
+    /// The known secrets in `text`, in order. None overlaps another.
     pub(super) fn known_in(&self, text: &str) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
-        for secret in &self.secrets {
-            if text.contains(secret.text.as_str()) {
-                let places = |part: &str| {
-                    let places = part.match_indices(secret.text.as_str());
-                    places.map(|(at, _)| at..at + secret.text.len()).collect()
-                };
-                add(&mut found, text, places);
+        in_order(self.known_places(&Views::of(text)))
+    }
+
+    fn known_places(&self, views: &Views<'_>) -> Vec<Found> {
+        let places = |text: &str| {
+            let mut places = at_cuts(&self.secrets, text);
+            if self.may_hold_secret(text) {
+                places.extend(self.secrets.iter().flat_map(|secret| secret.places(text)));
             }
-        }
-        for provider in &self.providers {
-            add(&mut found, text, |part| provider.secrets_in(part));
-        }
-        found
+            places.extend(self.providers.iter().flat_map(|provider| provider.secrets_in(text)));
+            places.into_iter().map(|range| (range, REDACTED.to_owned())).collect()
+        };
+        views.find(places)
     }
 }
 
-/// Adds what `places` finds between what is found already.
-fn add(found: &mut Vec<Found>, text: &str, places: impl Fn(&str) -> Vec<Range<usize>>) {
-    let mut all = Vec::new();
-    let mut from = 0;
-    let ends = found.iter().map(|found| found.range.clone()).chain(std::iter::once(text.len()..text.len()));
-    for range in ends {
-        all.extend(places(&text[from..range.start]).into_iter().map(|place| Found {
-            range: from + place.start..from + place.end,
-            placeholder: REDACTED.to_owned(),
-        }));
-        from = range.end;
+/// A text, and what people see of it if that is something else.
+struct Views<'a> {
+    text: &'a str,
+    plain: Option<Plain>,
+}
+
+impl<'a> Views<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, plain: Plain::of(text) }
     }
-    if !all.is_empty() {
-        found.append(&mut all);
-        found.sort_by_key(|found| found.range.start);
+
+    /// What `places` finds in both, by its place in the text.
+    fn find(&self, places: impl Fn(&str) -> Vec<(Range<usize>, String)>) -> Vec<Found> {
+        let mut all = places(self.text);
+        if let Some(plain) = &self.plain {
+            all.extend(places(&plain.text).into_iter().map(|(range, shown)| (plain.place(&range), shown)));
+        }
+        all.into_iter().map(|(range, placeholder)| Found { range, placeholder }).collect()
     }
+}
+
+/// The tokens that a run has seen, each with its placeholder.
+#[derive(Default)]
+pub(super) struct SeenTokens {
+    placeholders: BTreeMap<String, String>,
+    /// Finds them.
+    pattern: Option<Regex>,
+}
+
+impl SeenTokens {
+    fn add(&mut self, text: &str, tokens: &[Found]) {
+        let before = self.placeholders.len();
+        for Found { range, placeholder } in tokens {
+            let token = &text[range.clone()];
+            if token.len() >= SHORTEST_TOKEN && self.placeholders.len() < REMEMBERED {
+                self.placeholders.entry(token.to_owned()).or_insert_with(|| placeholder.clone());
+            }
+        }
+        if self.placeholders.len() > before {
+            let mut tokens: Vec<&String> = self.placeholders.keys().collect();
+            tokens.sort_by_key(|token| std::cmp::Reverse(token.len()));
+            let tokens: Vec<String> = tokens.into_iter().map(|token| regex::escape(token)).collect();
+            self.pattern = Regex::new(&tokens.join("|")).ok();
+        }
+    }
+
+    fn places(&self, views: &Views<'_>) -> Vec<Found> {
+        let Some(pattern) = &self.pattern else { return Vec::new() };
+        views.find(|text| {
+            let found = pattern.find_iter(text);
+            let shown = |token: &str| self.placeholders.get(token).cloned().unwrap_or_default();
+            found.map(|token| (token.range(), shown(token.as_str()))).collect()
+        })
+    }
+}
+
+/// The tokens in a text that are known by their shape.
+fn tokens(views: &Views<'_>) -> Vec<Found> {
+    views.find(|text| {
+        let tokens = shapes::tokens(text).into_iter();
+        tokens.map(|token| (token.range.clone(), placeholder(token.kind, &text[token.range]))).collect()
+    })
+}
+
+/// In order and without overlaps: what overlaps is masked as one, and as a known secret if one is in it.
+fn in_order(mut all: Vec<Found>) -> Vec<Found> {
+    all.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end)));
+    let mut apart: Vec<Found> = Vec::with_capacity(all.len());
+    for found in all {
+        match apart.last_mut().filter(|last| found.range.start < last.range.end) {
+            Some(last) => {
+                last.range.end = last.range.end.max(found.range.end);
+                if found.placeholder == REDACTED {
+                    last.placeholder = found.placeholder;
+                }
+            }
+            None => apart.push(found),
+        }
+    }
+    apart
 }
 
 fn placeholder(kind: &str, token: &str) -> String {

@@ -10,27 +10,32 @@
 //! before it is applied, not only before it is written: what a later resume folds is then what the live run folded, and
 //! its requests are the same bytes.
 //!
-//! It looks for the texts themselves and for their form in JSON, and in what tools, commands and files say also for
-//! tokens that are known by their shape (`shapes`). What an agent writes back gets its secrets back (`put_back`). A model that spells a secret backwards or in base64 is
-//! not caught; `rawko-provider` and the bare environment of child processes keep secrets away from models.
+//! It looks for the texts themselves, for their forms in JSON, addresses and HTML, for long parts of them (`forms`), and
+//! in what tools, commands and files say also for tokens that are known by their shape (`shapes`); in the text itself and
+//! in what people see of it (`plain`). What an agent writes back gets its secrets back (`put_back`). A model that spells
+//! a secret backwards or in base64 is not caught; `rawko-provider` and the bare environment of child processes keep secrets away from models.
 
 mod event;
+mod forms;
 mod masked;
 mod outgoing;
+mod plain;
 mod put_back;
 mod shapes;
 mod stream;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rawko_provider::{Provider, REDACTED, is_worth_hiding};
 use rawko_tools::looks_like_secret;
+use regex::Regex;
 use serde_json::Value;
 
-use masked::Found;
+use forms::{Form, forms_of};
+use masked::{Found, SeenTokens};
 pub(crate) use stream::RedactedStream;
 
 /// A secret, and a description of it: "the value of `DEPLOY_TOKEN`".
@@ -56,11 +61,15 @@ impl KnownSecret {
 #[derive(Clone, Default)]
 pub(crate) struct Redactor {
     /// Longest first: one may be the beginning of another.
-    secrets: Vec<KnownSecret>,
+    secrets: Vec<Form>,
     /// They hold keys that nothing else can read.
     providers: Vec<Arc<dyn Provider>>,
     /// Whether tokens that are only known by their shape are left alone.
     shows_tokens: bool,
+    /// The tokens that the run has seen.
+    seen: Arc<Mutex<SeenTokens>>,
+    /// Finds what every part of a secret that is looked for begins with: most texts hold none, and are searched once.
+    beginnings: Option<Regex>,
 }
 
 impl Redactor {
@@ -76,16 +85,22 @@ impl Redactor {
             if !is_worth_hiding(text) {
                 continue;
             }
-            let in_json = Value::from(text).to_string();
-            let in_json = in_json.get(1..in_json.len() - 1).unwrap_or_default().to_owned();
-            for form in [text.to_owned(), in_json] {
+            for form in forms_of(text) {
                 all.entry(form).or_insert_with(|| what.clone());
             }
         }
-        let mut secrets: Vec<KnownSecret> =
-            all.into_iter().map(|(text, what)| KnownSecret { what, text }).collect();
+        let mut secrets: Vec<Form> = all.into_iter().map(|(text, what)| Form::new(what, text)).collect();
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.text.len()));
-        Self { secrets, providers: providers.into_iter().collect(), shows_tokens: false }
+        let beginnings: BTreeSet<String> =
+            secrets.iter().flat_map(Form::beginnings).map(regex::escape).collect();
+        let beginnings = Vec::from_iter(beginnings).join("|");
+        Self {
+            // An empty pattern would be found everywhere, which costs time only.
+            beginnings: Regex::new(&beginnings).ok(),
+            secrets,
+            providers: providers.into_iter().collect(),
+            ..Self::default()
+        }
     }
 
     /// Sets whether tokens that are only known by their shape are left alone.
@@ -119,6 +134,11 @@ impl Redactor {
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) => None,
         }
+    }
+
+    /// Whether a known secret, or a part of one that is looked for, may be in `text`.
+    fn may_hold_secret(&self, text: &str) -> bool {
+        self.beginnings.as_ref().is_none_or(|beginnings| beginnings.is_match(text))
     }
 
     /// `text` without secrets.
@@ -204,6 +224,7 @@ mod tests {
     #[test]
     fn secrets_go_and_everything_else_stays() {
         check(&[KEY], &format!("key {KEY}, again {KEY}."), "key [redacted], again [redacted].");
+        check(&[KEY], "k=sk-\u{1b}[01;31m\u{1b}[Kcanary\u{1b}[m-9f31c0d7!", "k=[redacted]!");
         check(&[KEY, "sk-canary-9f31c0d7-long"], "sk-canary-9f31c0d7-long", "[redacted]");
         check(&["  sk-canary-9f31c0d7\n"], KEY, "[redacted]");
         check(&["line one\nline \"two\""], "line one\nline \"two\"", "[redacted]");

@@ -11,13 +11,13 @@ use rawko_core::message::ToolCall;
 use rawko_core::setup::Setup;
 use rawko_core::text::REDACTED;
 use rawko_core::tool::ToolOutcome;
-use rawko_tools::{FileAccess, ToolContext};
+use rawko_tools::{FileAccess, ToolContext, ToolRegistry};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Redactor;
 use super::masked::placeholders;
-use super::put_back::{self, Shown};
+use super::put_back::{self, Shown, Unclear};
 use crate::error::Error;
 
 impl Redactor {
@@ -47,11 +47,27 @@ impl Redactor {
         })
     }
 
+    /// Makes a call with the secrets that it stands for. The outcome is not masked yet.
+    pub(crate) async fn call_tool(
+        self: &Arc<Self>,
+        tools: &ToolRegistry,
+        call: ToolCall,
+        context: &ToolContext,
+    ) -> ToolOutcome {
+        match self.performed(call, context).await {
+            Err(refusal) => refusal,
+            Ok(call) => {
+                let outcome = tools.call(&call.name, call.input.clone(), context).await;
+                self.mask_part(&call, context, outcome).await
+            }
+        }
+    }
+
     /// `call` as it is performed: what an agent writes back of what it was shown gets the secrets of the file back.
     ///
     /// # Errors
     /// The refusal, where a call holds a secret itself, or where it is not certain what it stands for.
-    pub(crate) async fn performed(
+    async fn performed(
         self: &Arc<Self>,
         call: ToolCall,
         context: &ToolContext,
@@ -68,7 +84,7 @@ impl Redactor {
             );
             return Err(ToolOutcome::error(ErrorCode::ToolFailure, message));
         }
-        if !writes_placeholder(&call) {
+        if !needs_secrets(&call) {
             return Ok(call);
         }
         let (redactor, context) = (Arc::clone(self), context.clone());
@@ -82,42 +98,40 @@ impl Redactor {
     fn with_secrets(&self, mut call: ToolCall, context: &ToolContext) -> Result<ToolCall, ToolOutcome> {
         let text = |name: &str| call.input.get(name).and_then(Value::as_str).unwrap_or_default();
         let path = text("file_path").to_owned();
-        let file = content(&path, context).unwrap_or_default();
-        let Ok(file) = std::str::from_utf8(&file) else { return self.left_as_it_is(call, &path, &file) };
-        let masked = self.masked(file);
+        let bytes = content(&path, context).unwrap_or_default();
+        let file = String::from_utf8_lossy(&bytes);
+        let is_text = std::str::from_utf8(&bytes).is_ok();
+        let masked = self.masked(&file);
+        let refusal = |message| ToolOutcome::error(ErrorCode::ToolFailure, message);
+        let unclear = |unclear: Unclear| refusal(unclear.message(&path));
         let real = if call.name == "Write" {
-            let content = Shown::of(&masked).put_back(text("content"), 0..masked.shown.len());
-            content.map(|content| vec![("content", content)])
+            if !is_text && !masked.marks.is_empty() {
+                return Err(refusal(not_utf8(&path)));
+            }
+            let content =
+                Shown::of(&masked).put_back(text("content"), 0..masked.shown.len()).map_err(unclear)?;
+            put_back::stays_masked(self, &masked, &content).map_err(unclear)?;
+            vec![("content", content)]
         } else {
-            let real = put_back::edit(&masked, text("old_string"), text("new_string"));
-            real.map(|real| {
-                real.map_or(Vec::new(), |real| vec![("old_string", real.old), ("new_string", real.new)])
-            })
+            let all = call.input.get("replace_all").and_then(Value::as_bool).unwrap_or(false);
+            let (old, new) = (text("old_string"), text("new_string"));
+            let real = put_back::edit(self, &masked, old, new, all).map_err(unclear)?;
+            if !is_text && real.old.contains(char::REPLACEMENT_CHARACTER) && real.old != old {
+                return Err(refusal(not_utf8(&path)));
+            }
+            vec![("old_string", real.old), ("new_string", real.new)]
         };
-        let real =
-            real.map_err(|unclear| ToolOutcome::error(ErrorCode::ToolFailure, unclear.message(&path)))?;
         for (name, text) in real {
-            call.input[name] = text.into();
+            if let Some(field) = call.input.get_mut(name) {
+                *field = text.into();
+            }
         }
         Ok(call)
     }
 
-    /// In a file that is not text, nothing is put back.
-    fn left_as_it_is(&self, call: ToolCall, path: &str, file: &[u8]) -> Result<ToolCall, ToolOutcome> {
-        let Some(what) = self.found_in(&String::from_utf8_lossy(file)).filter(|_| call.name == "Write")
-        else {
-            return Ok(call);
-        };
-        let message = format!(
-            "Nothing was written. `{path}` is not valid UTF-8 and holds {what}, which is shown to you as {REDACTED}; this \
-             would put that word in its place. Change the other lines with Edit."
-        );
-        Err(ToolOutcome::error(ErrorCode::ToolFailure, message))
-    }
-
     /// Masks the lines of a private key in the part of a file that a Read or Edit shows, where the beginning of the key
     /// is not in it.
-    pub(crate) async fn mask_part(
+    async fn mask_part(
         self: &Arc<Self>,
         call: &ToolCall,
         context: &ToolContext,
@@ -159,15 +173,25 @@ fn token_in_command(call: &ToolCall) -> Option<&str> {
     placeholders(command).map(|range| &command[range]).find(|placeholder| *placeholder != REDACTED)
 }
 
-/// Whether `call` writes to a file what may be a placeholder.
-fn writes_placeholder(call: &ToolCall) -> bool {
-    let fields: &[&str] = match call.name.as_str() {
-        "Write" => &["content"],
-        "Edit" => &["old_string", "new_string"],
-        _ => &[],
-    };
-    let mut texts = fields.iter().filter_map(|name| call.input.get(name)?.as_str());
-    texts.any(|text| placeholders(text).next().is_some())
+/// Whether secrets of the file matter to `call`: a `Write` of what may be a placeholder, and any `Edit`, which could
+/// change a part of a secret.
+fn needs_secrets(call: &ToolCall) -> bool {
+    match call.name.as_str() {
+        "Write" => {
+            let content = call.input.get("content").and_then(Value::as_str);
+            content.is_some_and(|text| placeholders(text).next().is_some())
+        }
+        "Edit" => true,
+        _ => false,
+    }
+}
+
+/// In a file that is not text, nothing is put back.
+fn not_utf8(path: &str) -> String {
+    format!(
+        "Nothing was written. `{path}` is not valid UTF-8 and holds a secret, which is shown to you as a placeholder; this \
+         would put other bytes in its place. Change single lines with Edit."
+    )
 }
 
 #[cfg(test)]
@@ -217,7 +241,19 @@ mod tests {
         check("Bash", json!({"command": "echo '[redacted]'"}), None).await;
         check("Write", write(".env", "B=1\n"), None).await;
         check("Write", write("plain", "A_KEY=[redacted]\nB=1\n"), None).await;
-        check("Write", write("new", "A_KEY=[redacted]\n"), None).await;
+        check(
+            "Write",
+            write("new", "A_KEY=[redacted]\n"),
+            Some("stands for a secret that `new` does not hold"),
+        )
+        .await;
+        let edit = |path: &str, old: &str| json!({"file_path": path, "old_string": old, "new_string": "q"});
+        for part in ["sk-canary", "sk-c4nary", "canary", "redacted", "=[redac"] {
+            check("Edit", edit(".env", part), Some("Nothing was written")).await;
+        }
+        check("Edit", edit(".env", "A_KEY"), None).await;
+        check("Edit", edit("binary", "sk-can"), Some("Nothing was written")).await;
+        check("Edit", json!("no object"), None).await;
         check("Write", write("new", KEY), Some("`content` holds the value of `A_KEY`")).await;
         check("Bash", json!({"command": format!("echo {KEY}")}), Some("`command` holds")).await;
     }

@@ -4,22 +4,30 @@
 //! secret goes back into the file that it is in and nowhere else. What is not certain is an error that says what to do:
 //! a placeholder never takes a secret's place.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use rawko_core::text::floor_boundary;
 use rawko_provider::REDACTED;
+use rawko_tools::edit_fault;
 
+use super::Redactor;
 use super::masked::{Mark, Masked, placeholders};
 
-/// Why a placeholder cannot be replaced.
+/// Why a call cannot be performed as it is.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unclear {
-    /// The file holds no such token.
+    /// The file holds nothing that is shown like this.
     Elsewhere { placeholder: String },
     /// Several secrets would fit, on this line of what is written.
     Ambiguous { line: usize },
-    /// `old_string` occurs more than once, around different secrets.
-    Several,
+    /// `old_string` occurs only across the end of a placeholder or inside one.
+    Divided,
+    /// `old_string` does not occur in what is shown of the file, or too often. The words are those of the tool.
+    Place { why: String },
+    /// Afterwards a secret of the file would be in it and not be recognised any more.
+    Exposed,
 }
 
 impl Unclear {
@@ -30,7 +38,8 @@ impl Unclear {
             Self::Elsewhere { placeholder } => write!(
                 text,
                 "`{placeholder}` stands for a secret that `{path}` does not hold, and rawko puts a secret back only into \
-                 the file that it was in. Let the program read it from there, or leave it out."
+                 the file that it was in. Let the program read it from there, or leave it out. If you mean these very \
+                 words, write others, such as `<hidden>`."
             ),
             Self::Ambiguous { line } => write!(
                 text,
@@ -38,10 +47,16 @@ impl Unclear {
                  is not clear. Keep what stands before it on its line as it is in the file, or change the other lines \
                  with Edit."
             ),
-            Self::Several => write!(
+            Self::Divided => write!(
                 text,
-                "old_string occurs more than once in `{path}`, around different secrets. Include more surrounding lines \
-                 to make it unique."
+                "old_string is a part of a placeholder in `{path}`, or ends inside one. A placeholder stands for a whole \
+                 secret: include all of it, from `[` to `]`, or none of it."
+            ),
+            Self::Place { why } => write!(text, "`{path}`: {}", why.replacen("; nothing was written", "", 1)),
+            Self::Exposed => write!(
+                text,
+                "A secret in `{path}` would not be recognised as one with these characters right beside it, and would be \
+                 shown. Keep the characters right before and after the placeholder as they are in the file."
             ),
         };
         text
@@ -93,6 +108,9 @@ impl<'a> Shown<'a> {
                 whole.push_str(&line[from..range.start]);
                 from = range.end;
                 let real = if placeholder == REDACTED {
+                    if self.candidates.is_empty() {
+                        return Err(Unclear::Elsewhere { placeholder: placeholder.to_owned() });
+                    }
                     let here = Candidate { line: line.trim_end(), label, number, real: REDACTED };
                     self.known(&here, &part).ok_or(Unclear::Ambiguous { line: row })?
                 } else {
@@ -115,13 +133,8 @@ impl<'a> Shown<'a> {
     }
 
     /// What `[redacted]` stands for: what it stands for on the same line of the file, after the same words, or
-    /// everywhere. `None` if that is not one thing.
+    /// everywhere. `None` if that is not one thing. A file that holds these very words keeps them.
     fn known(&self, here: &Candidate<'_>, part: &Range<usize>) -> Option<&str> {
-        let is_secret = |(_, candidate): &&(Range<usize>, Candidate<'_>)| candidate.real != REDACTED;
-        if !self.candidates.iter().any(|candidate| is_secret(&candidate)) {
-            // The file holds no secret that this could take the place of.
-            return Some(REDACTED);
-        }
         let inside: Vec<&Candidate<'_>> = self
             .candidates
             .iter()
@@ -154,29 +167,105 @@ pub(super) struct RealEdit {
     pub(super) new: String,
 }
 
-/// What an `Edit` really replaces, and by what. `None` leaves the call as it is: the tool says that nothing matches.
-pub(super) fn edit(masked: &Masked<'_>, old: &str, new: &str) -> Result<Option<RealEdit>, Unclear> {
+/// What an `Edit` really replaces, and by what: one place of the file. It is searched for in the file as it is shown, so
+/// no answer depends on what a secret is made of.
+pub(super) fn edit(
+    redactor: &Redactor,
+    masked: &Masked<'_>,
+    old: &str,
+    new: &str,
+    all: bool,
+) -> Result<RealEdit, Unclear> {
     let shown = Shown::of(masked);
-    if placeholders(old).next().is_none() {
+    if masked.marks.is_empty() || old.is_empty() || old == new {
         let new = shown.put_back(new, 0..masked.shown.len())?;
-        return Ok(Some(RealEdit { old: old.to_owned(), new }));
+        return Ok(RealEdit { old: old.to_owned(), new });
     }
     // Models see lines without their endings and write `\n`.
-    let spellings = [old.to_owned(), old.replace("\r\n", "\n").replace('\n', "\r\n")];
-    for spelling in &spellings {
-        let places = masked.shown.match_indices(spelling.as_str()).map(|(at, _)| at..at + spelling.len());
-        let matches: Vec<(Range<usize>, &str)> =
-            places.filter_map(|place| Some((place.clone(), masked.real(place)?))).collect();
-        let Some((place, real)) = matches.first() else { continue };
-        if matches.iter().any(|(_, other)| other != real) {
-            return Err(Unclear::Several);
+    let with_crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
+    let spellings = [(old.to_owned(), new.to_owned()), (with_crlf(old), with_crlf(new))];
+    let places_of = |old: &str| {
+        let places = masked.shown.match_indices(old).map(|(at, _)| at..at + old.len());
+        places.filter(|place| masked.real(place.clone()).is_some()).collect::<Vec<_>>()
+    };
+    let found =
+        spellings.iter().map(|(old, new)| (places_of(old), new)).find(|(places, _)| !places.is_empty());
+    let Some((places, new)) = found else {
+        let why = edit_fault(&masked.shown, old, new, true);
+        let Some(mut why) = why else { return Err(Unclear::Divided) };
+        if let Some(placeholder) = placeholders(old).next() {
+            let _ = write!(
+                why,
+                " `{}` stands for a secret: give its line exactly as it is shown, or use a text without it.",
+                &old[placeholder]
+            );
         }
-        let new = shown.put_back(new, place.clone())?;
-        let old = if spelling == old { (*real).to_owned() } else { real.replace("\r\n", "\n") };
-        return Ok(Some(RealEdit { old, new }));
+        return Err(Unclear::Place { why });
+    };
+    if places.len() > 1
+        && !all
+        && let Some(why) = edit_fault(&masked.shown, old, new, false)
+    {
+        return Err(Unclear::Place { why });
     }
-    Ok(None)
+    let (first, last) = (places[0].start, places[places.len() - 1].end);
+    let mut written = String::new();
+    let mut from = first;
+    for place in places {
+        written.push_str(masked.real(from..place.start).ok_or(Unclear::Divided)?);
+        written.push_str(&shown.put_back(new, place.clone())?);
+        from = place.end;
+    }
+    let region = masked.real_range(first..last).ok_or(Unclear::Divided)?;
+    let edit = only_place(masked.real, region, &written);
+    stays_masked(redactor, masked, &masked.real.replacen(&edit.old, &edit.new, 1))?;
+    Ok(edit)
 }
+
+/// The replacement of `region` by `written`, with as many lines around it as make it the only place of its kind.
+fn only_place(real: &str, region: Range<usize>, written: &str) -> RealEdit {
+    let (mut start, mut end) = (region.start, region.end);
+    // A text that repeats itself for many lines is taken whole, so that the cost stays linear.
+    for _ in 0..WIDENED {
+        let mut there = real.match_indices(&real[start..end]);
+        if there.next().is_some() && there.next().is_none() {
+            break;
+        }
+        start = real[..floor_boundary(real, start.saturating_sub(1))].rfind('\n').map_or(0, |at| at + 1);
+        end = real[end..].find('\n').map_or(real.len(), |at| end + at + 1);
+    }
+    let mut there = real.match_indices(&real[start..end]);
+    if there.next().is_none_or(|(at, _)| at != start) || there.next().is_some() {
+        (start, end) = (0, real.len());
+    }
+    RealEdit {
+        old: real[start..end].to_owned(),
+        new: [&real[start..region.start], written, &real[region.end..end]].concat(),
+    }
+}
+
+/// Checks that the secrets of the file are masked in its `new` content as they were: a neighbouring character can make
+/// the shape of a token unrecognisable. What a run remembers does not count, because a resumed one does not.
+pub(super) fn stays_masked(redactor: &Redactor, masked: &Masked<'_>, new: &str) -> Result<(), Unclear> {
+    let secrets: BTreeSet<&str> = masked.marks.iter().map(|mark| mark.secret).collect();
+    if secrets.is_empty() {
+        return Ok(());
+    }
+    let (before, after) = (redactor.masked_afresh(masked.real), redactor.masked_afresh(new));
+    let bare = |masked: &Masked<'_>, secret: &str| {
+        let places = masked.real.match_indices(secret).map(|(at, _)| at..at + secret.len());
+        let is_bare = |place: &Range<usize>| {
+            let at = masked.marks.partition_point(|mark| mark.real.end < place.end);
+            masked.marks.get(at).is_none_or(|mark| mark.real.start > place.start)
+        };
+        places.filter(is_bare).count()
+    };
+    let is_shown = |secret: &&str| bare(&after, secret) > bare(&before, secret);
+    if secrets.iter().any(is_shown) { Err(Unclear::Exposed) } else { Ok(()) }
+}
+
+/// How often the text around a change is widened to make it unique.
+const WIDENED: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -200,12 +289,11 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_edit(file: &str, old: &str, new: &str, expected: Result<Option<(&str, &str)>, Unclear>) {
+    fn check_edit(file: &str, old: &str, new: &str, all: bool, expected: Result<(&str, &str), Unclear>) {
         let redactor = redactor(&[ONE, TWO]);
         let masked = redactor.masked(file);
-        let real = edit(&masked, old, new);
-        let expected =
-            expected.map(|real| real.map(|(old, new)| RealEdit { old: old.into(), new: new.into() }));
+        let real = edit(&redactor, &masked, old, new, all);
+        let expected = expected.map(|(old, new)| RealEdit { old: old.into(), new: new.into() });
         assert_eq!(real, expected, "{old} to {new} in {}", masked.shown);
     }
 
@@ -237,7 +325,10 @@ mod tests {
     #[test]
     fn words_that_stand_for_nothing_are_words() {
         check_write("A=[redacted]\n", "A=[redacted]\nB=[redacted]\n", Ok("A=[redacted]\nB=[redacted]\n"));
-        check_write("", "[redacted]", Ok("[redacted]"));
+        let elsewhere = || Err(Unclear::Elsewhere { placeholder: "[redacted]".into() });
+        check_write("", "[redacted]", elsewhere());
+        // A secret that nobody knows any more, because its variable is not set today.
+        check_write("A=sk-other-7d20c1ab\n", "A=[redacted]\nB=1\n", elsewhere());
         let both = format!("# shown as [redacted]\nA={ONE}\n");
         check_write(&both, "# shown as [redacted]\nA=[redacted]\nB=1\n", Ok(&format!("{both}B=1\n")));
         check_write(&both, "B=[redacted]\n", Err(Unclear::Ambiguous { line: 1 }));
@@ -259,25 +350,55 @@ mod tests {
     fn an_edit_finds_what_was_shown() {
         let file = format!("A={ONE}\nB={TWO}\nC=1\n");
         let (old, new) = (format!("A={ONE}\nB={TWO}"), format!("B={TWO}\nA={ONE}\nD=1"));
-        check_edit(&file, &shown(&old), &shown(&new), Ok(Some((&old, &new))));
-        check_edit(&file, "=[redacted]\n", "=1\n", Err(Unclear::Several));
-        check_edit(&file, "redacted", "x", Ok(Some(("redacted", "x"))));
-        check_edit(&file, "Z=[redacted]", "Z=", Ok(None));
-        check_edit(&file, "C=1", "C=[redacted]", Err(Unclear::Ambiguous { line: 1 }));
+        check_edit(&file, &shown(&old), &shown(&new), false, Ok((&old, &new)));
+        check_edit(&file, "C=1", "C=[redacted]", false, Err(Unclear::Ambiguous { line: 1 }));
         let crlf = format!("A={ONE}\r\nC=1\r\n");
         check_edit(
             &crlf,
             "A=[redacted]\nC=1",
             "A=[redacted]\nC=2",
-            Ok(Some((&format!("A={ONE}\nC=1"), &format!("A={ONE}\nC=2")))),
+            false,
+            Ok((&format!("A={ONE}\r\nC=1"), &format!("A={ONE}\r\nC=2"))),
         );
         let twice = format!("A={ONE}\nA={ONE}\n");
-        check_edit(
-            &twice,
-            "A=[redacted]",
-            "B=[redacted]",
-            Ok(Some((&format!("A={ONE}"), &format!("B={ONE}")))),
-        );
+        let both = (format!("A={ONE}\nA={ONE}"), format!("B={ONE}\nB={ONE}"));
+        check_edit(&twice, "A=[redacted]", "B=[redacted]", true, Ok((&both.0, &both.1)));
+    }
+
+    #[test]
+    fn an_edit_changes_no_part_of_a_secret() {
+        let file = format!("k={ONE}\nz={}\nx-y\n", github());
+        // What is in a secret as well is changed outside of it alone.
+        check_edit(&file, "-", "- ", true, Ok(("x-y\n", "x- y\n")));
+        check_edit(&file, "z=", "y=", false, Ok(("z=", "y=")));
+        for (old, new) in [("redacted", "x"), ("[redac", "x"), ("=[redacted", "x")] {
+            check_edit(&file, old, new, true, Err(Unclear::Divided));
+        }
+        // The answer is the same whether a secret begins like this or not.
+        let answer = |old: &str| {
+            let redactor = redactor(&[ONE, TWO]);
+            let masked = redactor.masked(&file);
+            edit(&redactor, &masked, old, "q", true).unwrap_err().message("f").replace(old, "GUESS")
+        };
+        assert_eq!(answer("sk-canary-9"), answer("sk-canary-8"));
+        assert_eq!(answer("ghp_7Kp"), answer("ghp_7Kq"));
+    }
+
+    #[test]
+    fn a_token_stays_recognisable() {
+        let file = format!("z={}\n", github());
+        let redactor = redactor(&[]);
+        let masked = redactor.masked(&file);
+        let placeholder = &masked.shown[2..masked.shown.len() - 1];
+        assert_eq!(edit(&redactor, &masked, "z=", "zx", false), Err(Unclear::Exposed));
+        let content =
+            Shown::of(&masked).put_back(&format!("z=x{placeholder}\n"), 0..masked.shown.len()).unwrap();
+        assert_eq!(content, format!("z=x{}\n", github()));
+        assert_eq!(stays_masked(&redactor, &masked, &content), Err(Unclear::Exposed));
+        assert_eq!(stays_masked(&redactor, &masked, &format!("{file}B=1\n")), Ok(()));
+        // The run remembers it all the same; a resumed one would not.
+        assert!(!redactor.masked(&content).shown.contains("ghp_"));
+        assert!(redactor.masked_afresh(&content).shown.contains("ghp_"));
     }
 
     #[test]
@@ -285,7 +406,9 @@ mod tests {
         let unclear = [
             Unclear::Elsewhere { placeholder: "[redacted:x:00000000]".into() },
             Unclear::Ambiguous { line: 3 },
-            Unclear::Several,
+            Unclear::Divided,
+            Unclear::Place { why: "old_string was not found".into() },
+            Unclear::Exposed,
         ];
         for unclear in unclear {
             let message = unclear.message("a.env");
