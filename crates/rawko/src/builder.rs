@@ -15,6 +15,7 @@ use crate::assemble::{Environment, Providers};
 use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore};
 use crate::decision_cache::DecisionCache;
 use crate::error::Error;
+use crate::project_folder::check_project_folder;
 use crate::rawko::Rawko;
 
 /// Builds a [`Rawko`]. See [`Rawko::builder`].
@@ -203,6 +204,7 @@ impl RawkoBuilder {
     pub fn build(self) -> Result<Rawko, Error> {
         let project = canonical(&self.project)?;
         let builder = Self { project, ..self };
+        check_project_folder(&builder.project)?;
         let mut loaded = builder.load()?;
         if let Some(claims) = builder.untrusted_claims(&loaded)? {
             return Err(Error::Untrusted { folder: builder.project, claims });
