@@ -1,25 +1,24 @@
-//! `.rawko` is a folder of the project, and not a link: rawko writes sessions and memories into it. (Memories refuse to be a link by
-//! themselves.)
+//! `.rawko` is a folder of the project, and not a link: rawko writes into it. Its folders of sessions and memories refuse
+//! to be links by themselves.
 
 use std::path::Path;
 
 use crate::error::Error;
 
-/// Refuses a project whose `.rawko`, or its folder of sessions, is a link. A repository can bring one along,
-/// which has rawko write wherever it leads, and gives protected files another name.
+/// Refuses a project whose `.rawko` is a link. A repository can bring one along, which has rawko write wherever it leads,
+/// and gives protected files another name.
 ///
 /// # Errors
 /// [`Error::Setup`] that names the link.
 pub fn check_project_folder(project: &Path) -> Result<(), Error> {
-    let links = [".rawko", ".rawko/sessions"];
-    match links.map(|name| project.join(name)).iter().find(|path| path.is_symlink()) {
-        None => Ok(()),
-        Some(link) => Err(Error::Setup {
-            message: format!("{} is a link, and rawko does not write through one", link.display()),
-            hint: "put a folder in its place: remove the link, then move there what it leads to, if that is yours"
-                .to_owned(),
-        }),
+    let folder = project.join(".rawko");
+    if !folder.is_symlink() {
+        return Ok(());
     }
+    Err(Error::Setup {
+        message: format!("{} is a link, and rawko does not write through one", folder.display()),
+        hint: "remove the link; if what it leads to is yours, move it to the link's place".to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -54,6 +53,5 @@ mod tests {
         check(&[(".rawko", "inside")], Some(".rawko"));
         check(&[(".rawko", "/tmp")], Some(".rawko"));
         check(&[(".rawko", "nowhere")], Some(".rawko"));
-        check(&[(".rawko/sessions", "/tmp")], Some(".rawko/sessions"));
     }
 }

@@ -39,7 +39,9 @@ pub enum AccessError {
     )]
     DeniedLink { path: String },
     /// Journals and checkpoints hold what was denied.
-    #[error("`{path}` may not be read: sessions hold what permissions.deny keeps from agents. The user can see them: `rawko sessions show`.")]
+    #[error(
+        "`{path}` may not be read: sessions hold what permissions.deny keeps from agents. The user can see them: `rawko sessions show`."
+    )]
     Sessions { path: String },
     /// Nothing exists at this path.
     #[error("`{path}` does not exist.{hint}")]
@@ -113,7 +115,9 @@ impl AccessError {
         match self {
             Self::Outside { list, .. } | Self::BadEntry { list, .. } => format!("permissions.{list}"),
             Self::Denied { .. } | Self::DeniedLink { .. } => "permissions.deny".to_owned(),
-            Self::Sessions { .. } | Self::Never { .. } | Self::Protected { .. } => "protected path".to_owned(),
+            Self::Sessions { .. } | Self::Never { .. } | Self::Protected { .. } => {
+                "protected path".to_owned()
+            }
             Self::Malformed { .. } => "input".to_owned(),
             Self::NotFound { .. }
             | Self::WrongKind { .. }

@@ -116,7 +116,8 @@ impl FileAccess {
     /// If the path is not granted, does not exist or is not a regular file.
     pub fn open_file(&self, path: &str) -> Result<OpenedFile, AccessError> {
         for _ in 0..TRIES {
-            let place = self.place(path, |real, spelt, folders| self.judge_read(path, real, spelt, folders))?;
+            let place =
+                self.place(path, |real, spelt, folders| self.judge_read(path, real, spelt, folders))?;
             let kind = |kind| AccessError::WrongKind { path: path.to_owned(), kind, wanted: "a file" };
             let Some(leaf) = place.leaf.as_deref().filter(|_| place.missing.is_empty()) else {
                 return Err(match place.leaf {

@@ -39,7 +39,8 @@ struct Place {
 
 impl Place {
     fn at(name: &'static str, real: PathBuf) -> Self {
-        let id = fs::metadata(&real).ok().filter(fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()));
+        let id =
+            fs::metadata(&real).ok().filter(fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()));
         Self { name, real, id }
     }
 
@@ -162,7 +163,8 @@ pub(super) fn id(found: &rustix::fs::Stat) -> FileId {
 
 /// Whether git would take the folder itself for a repository: the rule by which the sandbox protects it.
 fn looks_bare(folder: &OwnedFd) -> bool {
-    let kind = |name: &str| statat(folder.as_fd(), name, AtFlags::empty()).ok().map(|found| file_type(&found));
+    let kind =
+        |name: &str| statat(folder.as_fd(), name, AtFlags::empty()).ok().map(|found| file_type(&found));
     kind("HEAD") == Some(FileType::RegularFile)
         && kind("objects") == Some(FileType::Directory)
         && kind("refs") == Some(FileType::Directory)
