@@ -110,8 +110,8 @@ impl From<rawko::Error> for Failure {
                  `rawko demo` shows a run without any key"
             )),
             E::Untrusted { folder: _, claims } => {
-                let claims: Vec<String> = claims.iter().map(|claim| format!("\n  {claim}")).collect();
-                Self::new(Exit::Untrusted, format!("{message}:{}", claims.concat())).with_hint(
+                let claims = crate::trust_shown::claims(&claims);
+                Self::new(Exit::Untrusted, format!("{message}:\n{}", claims.trim_end())).with_hint(
                     "read these settings, then trust the folder with `rawko trust`, or this one run with --yes",
                 )
             }

@@ -19,6 +19,7 @@ mod run_args;
 mod running_totals;
 mod signals;
 mod trust_question;
+mod trust_shown;
 mod verify_args;
 mod watch;
 mod workspace;

@@ -3,22 +3,18 @@
 //! What is trusted is what was shown: the digest is taken with the claims, and the configuration is read and compared
 //! again afterwards. Without a terminal nothing is asked and the folder is refused.
 
-use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rawko::config::Claim;
+use rawko::config::Loaded;
 use rawko::{Rawko, RawkoBuilder};
 
 use crate::commands::trust;
 use crate::failure::Failure;
-use crate::output::{clean, clean_line};
+use crate::output::clean_line;
+use crate::trust_shown;
 use crate::workspace::Workspace;
 
-/// Most claims that are shown before the question; `show` shows the files.
-const SHOWN_CLAIMS: usize = 20;
-/// Most bytes of a file that are shown.
-const SHOWN_BYTES: u64 = 64 * 1024;
 /// Answers that are none, after which there is no trust.
 const PATIENCE: usize = 5;
 
@@ -45,7 +41,7 @@ impl Workspace {
         let loaded = seen.config();
         let Some(digest) = &loaded.project_digest else { return Ok(false) };
         let folder = seen.project();
-        self.console.write_error(&introduction(folder, &loaded.claims))?;
+        self.console.write_error(&introduction(folder, loaded))?;
         for _ in 0..PATIENCE {
             self.console.write_error("Trust it as it is now? [y/N/show] ")?;
             let mut line = String::new();
@@ -57,7 +53,7 @@ impl Workspace {
                     self.console.write_error("Trusted. To revoke it: rawko trust --revoke\n")?;
                     return Ok(true);
                 }
-                "s" | "show" => self.console.write_error(&files(folder, &loaded.claims))?,
+                "s" | "show" => self.console.write_error(&trust_shown::files(loaded))?,
                 "" | "n" | "no" => return Ok(false),
                 _ => {}
             }
@@ -66,36 +62,12 @@ impl Workspace {
     }
 }
 
-/// What the folder claims, in short.
-fn introduction(folder: &Path, claims: &[Claim]) -> String {
-    let mut text =
-        format!("{} brings settings that need your trust:\n", clean_line(&folder.to_string_lossy()));
-    for claim in claims.iter().take(SHOWN_CLAIMS) {
-        text.push_str(&format!("  {}\n", clean_line(&claim.to_string())));
-    }
-    if claims.len() > SHOWN_CLAIMS {
-        text.push_str(&format!("  and {} more\n", claims.len() - SHOWN_CLAIMS));
-    }
-    text
-}
-
-/// The files that make the claims.
-fn files(folder: &Path, claims: &[Claim]) -> String {
-    let paths: BTreeSet<&PathBuf> = claims.iter().map(|claim| &claim.path).collect();
-    let mut text = String::new();
-    for path in paths {
-        let mut bytes = Vec::new();
-        let read = std::fs::File::open(folder.join(path))
-            .and_then(|file| file.take(SHOWN_BYTES + 1).read_to_end(&mut bytes));
-        let is_cut = bytes.len() as u64 > SHOWN_BYTES;
-        bytes.truncate(usize::try_from(SHOWN_BYTES).unwrap_or(usize::MAX));
-        let content = match read {
-            Ok(_) => clean(&String::from_utf8_lossy(&bytes)).into_owned(),
-            Err(error) => format!("it cannot be read: {error}"),
-        };
-        let name = clean_line(&path.to_string_lossy());
-        let more = if is_cut { "\n… (the rest is not shown)" } else { "" };
-        text.push_str(&format!("--- {name}\n{}{more}\n", content.trim_end()));
-    }
-    text
+/// What the folder claims, and what else the trust is for.
+fn introduction(folder: &Path, loaded: &Loaded) -> String {
+    format!(
+        "{} brings settings that need your trust:\n{}{}",
+        clean_line(&folder.to_string_lossy()),
+        trust_shown::claims(&loaded.claims),
+        trust_shown::also_active(folder, loaded)
+    )
 }

@@ -40,8 +40,14 @@ impl Workspace {
     /// run do not make everything below it part of a project.
     ///
     /// # Errors
-    /// If the folder does not exist.
+    /// If the folder does not exist, or its `.rawko` is a link.
     pub(crate) fn project(&self) -> Result<PathBuf, Failure> {
+        let project = self.nearest_project()?;
+        rawko::check_project_folder(&project)?;
+        Ok(project)
+    }
+
+    fn nearest_project(&self) -> Result<PathBuf, Failure> {
         let folder = self.folder.canonicalize().map_err(|error| {
             Failure::usage(format!("cannot work in {}: {error}", self.folder.display()))
                 .with_hint("name an existing folder with --cwd DIR")
@@ -95,7 +101,7 @@ impl Workspace {
     pub(crate) fn builder(&self) -> RawkoBuilder {
         let environment = self.environment;
         // If the folder does not exist, the SDK reports it.
-        let project = self.project().unwrap_or_else(|_| self.folder.clone());
+        let project = self.nearest_project().unwrap_or_else(|_| self.folder.clone());
         let mut builder =
             Rawko::builder().project(project).folder(&self.folder).env(move |name| environment.var(name));
         builder = builder.secret_variables(environment.secrets().iter().cloned());

@@ -160,6 +160,7 @@ impl ContentSearch {
                     let relative = file.real.strip_prefix(&base).unwrap_or(file.real);
                     if self.wants(relative)
                         && let Ok(Some(opened)) = open_regular_in(file)
+                        && !access.is_denied_link(&opened)
                     {
                         self.search(opened, &access.display(file.real), cancel, &mut found);
                     }

@@ -19,7 +19,9 @@ use rawko_core::setup::{
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
 
-use crate::config::{Config, Loaded, LoadedAgent, Origin, ProviderType, ResolvedProvider, read_data_file};
+use crate::config::{
+    Config, Loaded, LoadedAgent, Origin, ProviderType, ResolvedProvider, escape, parse_data, read_data_file,
+};
 use crate::error::Error;
 
 /// Default limit of one response, in tokens: enough for a file of a thousand lines.
@@ -255,7 +257,7 @@ fn wants_thinking_back(extra: &serde_json::Map<String, serde_json::Value>) -> bo
 
 /// Builds the providers that `setup` names. Keys are read only here, and only the providers get them.
 pub(crate) fn providers(
-    config: &Config,
+    loaded: &Loaded,
     setup: &Setup,
     registered: &Providers,
     environment: &Environment,
@@ -273,7 +275,7 @@ pub(crate) fn providers(
     for name in names {
         let provider = match registered.get(name) {
             Some(provider) => Arc::clone(provider),
-            None => provider(config, name, environment, project)?,
+            None => provider(loaded, name, environment, project)?,
         };
         built.insert(name.to_owned(), provider);
     }
@@ -282,17 +284,17 @@ pub(crate) fn providers(
 
 /// Builds one configured provider.
 pub(crate) fn provider(
-    config: &Config,
+    loaded: &Loaded,
     name: &str,
     environment: &Environment,
     project: &Path,
 ) -> Result<Arc<dyn Provider>, Error> {
-    let known = config.provider(name).ok_or_else(|| Error::Setup {
+    let known = loaded.config.provider(name).ok_or_else(|| Error::Setup {
         message: format!("there is no provider `{name}`"),
         hint: "`rawko providers list` shows the available ones".to_owned(),
     })?;
     let Some(settings) = known.settings() else {
-        return scripted(&known, project);
+        return scripted(loaded, &known, project);
     };
     let key = known.key_env().map(|variable| {
         let key = environment(variable).filter(|key| !key.trim().is_empty());
@@ -302,7 +304,7 @@ pub(crate) fn provider(
     Ok(connect(settings.with_key(key.transpose()?)))
 }
 
-fn scripted(known: &ResolvedProvider, project: &Path) -> Result<Arc<dyn Provider>, Error> {
+fn scripted(loaded: &Loaded, known: &ResolvedProvider, project: &Path) -> Result<Arc<dyn Provider>, Error> {
     let name = &known.name;
     let Some(file) = &known.config.script else {
         return Err(Error::Setup {
@@ -315,7 +317,41 @@ fn scripted(known: &ResolvedProvider, project: &Path) -> Result<Arc<dyn Provider
         message: format!("the script {} of provider `{name}`: {what}", path.display()),
         hint: "docs/providers.md describes the format of a script".to_owned(),
     };
-    let value = read_data_file(&path).map_err(Error::Config)?;
+    // A script of the project is played as it was read for the digest that is trusted.
+    let value = match loaded.project_files.iter().find(|read| read.path == Path::new(file)) {
+        Some(read) => parse_data(&path, &read.text).map_err(Error::Config)?,
+        None => {
+            let value = read_data_file(&path).map_err(Error::Config)?;
+            if loaded.provenance.is_projects(&format!("/provider/{}/script", escape(name))) {
+                return Err(wrong("it could not be read with the configuration, and can be now".to_owned()));
+            }
+            value
+        }
+    };
     let script: Script = serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
     Ok(Arc::new(Scripted::named(name, script)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Error, Rawko};
+
+    #[test]
+    fn a_script_is_played_as_it_was_read_for_trust() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir(path(".rawko")).unwrap();
+        let config = "provider: {s: {type: scripted, script: s.yaml}}";
+        std::fs::write(path(".rawko/config.yaml"), config).unwrap();
+        let build = || Rawko::builder().project(dir.path()).trusted(true).build().unwrap();
+        std::fs::write(path("s.yaml"), "[]").unwrap();
+        let rawko = build();
+        std::fs::write(path("s.yaml"), "- this is no script").unwrap();
+        assert!(rawko.provider("s").is_ok(), "what was written since is not read");
+        std::fs::remove_file(path("s.yaml")).unwrap();
+        let rawko = build();
+        std::fs::write(path("s.yaml"), "[]").unwrap();
+        let late = rawko.provider("s").map(drop).unwrap_err();
+        assert!(matches!(late, Error::Setup { .. }), "{late}");
+    }
 }

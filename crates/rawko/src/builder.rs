@@ -14,9 +14,11 @@ use serde_json::Value;
 
 use crate::approval::AskPerson;
 use crate::assemble::{Environment, Providers};
+use crate::checkpoint::foreign_repository;
 use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore};
 use crate::decision_cache::DecisionCache;
 use crate::error::Error;
+use crate::project_folder::check_project_folder;
 use crate::rawko::Rawko;
 
 /// Builds a [`Rawko`]. See [`Rawko::builder`].
@@ -221,6 +223,7 @@ impl RawkoBuilder {
     pub fn build(self) -> Result<Rawko, Error> {
         let project = canonical(&self.project)?;
         let builder = Self { project, ..self };
+        check_project_folder(&builder.project)?;
         let mut loaded = builder.load()?;
         if let Some(claims) = builder.untrusted_claims(&loaded)? {
             return Err(Error::Untrusted { folder: builder.project, claims });
@@ -230,6 +233,11 @@ impl RawkoBuilder {
             let own = |store: &TrustStore| store.has_own_memories(&builder.project).unwrap_or_default();
             let has_own_memories = builder.trust_store.as_ref().is_some_and(own);
             loaded.distrust(&builder.project, has_own_memories);
+        }
+        if let Some(dot_git) = foreign_repository(&builder.project) {
+            let message = "this names a repository that does not name this folder back, so checkpoints are kept apart from it";
+            let help = "if it is yours, say so there: git config core.worktree DIR".to_owned();
+            loaded.warnings.push(config::Diagnostic::of_file(&dot_git, message, Some(help)));
         }
         if let Some(name) = &builder.first_agent
             && !loaded.agents.contains_key(name)

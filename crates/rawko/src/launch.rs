@@ -181,7 +181,6 @@ impl Rawko {
 
     pub(crate) fn providers(&self, setup: &Setup) -> Result<Providers, Error> {
         let builder = &self.builder;
-        let config = &self.loaded.config;
-        assemble::providers(config, setup, &builder.providers, &builder.environment, &builder.project)
+        assemble::providers(&self.loaded, setup, &builder.providers, &builder.environment, &builder.project)
     }
 }

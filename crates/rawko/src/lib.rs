@@ -57,6 +57,7 @@ mod launch;
 pub mod memory;
 mod perform;
 mod private;
+mod project_folder;
 mod raised_limits;
 mod rawko;
 mod redact;
@@ -87,6 +88,7 @@ pub use evaluate::{
 pub use explain::{AlternativeAgent, Alternatives, CallAnswer, ExplainedCall, Explanation, explain};
 pub use fork::{Fork, ForkOptions, Stopped};
 pub use hub::RunEvents;
+pub use project_folder::check_project_folder;
 pub use rawko::Rawko;
 pub use rawko_core::agent::{AgentConfig, Permissions};
 pub use rawko_core::approval::{Approval, ApprovalQuestion};

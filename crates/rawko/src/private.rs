@@ -2,7 +2,11 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+
+/// Write permission of the group and of everybody.
+const OTHERS_WRITE: u32 = 0o022;
 
 /// Creates a folder and those above it, with no rights for others.
 pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
@@ -22,4 +26,84 @@ pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(content)
+}
+
+/// Makes sure that nobody else can put files into a folder of the user's state, so that what is there is the user's own.
+/// Earlier versions made it with the user's umask: a folder of the user's own is corrected.
+///
+/// # Errors
+/// If others may write in it and that cannot be changed.
+pub(crate) fn keep_others_out(folder: &Path) -> io::Result<()> {
+    let found = match fs::metadata(folder) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if found.mode() & OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    let corrected =
+        fs::set_permissions(folder, fs::Permissions::from_mode(found.mode() & 0o7777 & !OTHERS_WRITE));
+    corrected.map_err(|error| {
+        let why = format!("others may write in {} ({error}); run: chmod go-w on it", folder.display());
+        io::Error::new(io::ErrorKind::PermissionDenied, why)
+    })
+}
+
+/// Refuses a file of the user's state that somebody else put there, or may change.
+///
+/// # Errors
+/// If it belongs neither to this user nor to the owner of its folder, or others may write to it.
+pub(crate) fn refuse_others_file(file: &fs::File, path: &Path) -> io::Result<()> {
+    let found = file.metadata()?;
+    let folder = path.parent().map(fs::metadata).transpose()?;
+    let is_own = found.uid() == rustix::process::geteuid().as_raw()
+        || folder.is_some_and(|folder| folder.uid() == found.uid());
+    if is_own && found.mode() & OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    let why = "somebody else wrote it, or may write to it: look at it, then remove it, or make it your own with chown and chmod go-w";
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_folder_in_which_others_may_write_is_corrected() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = dir.path().join("a/b");
+        create_private_dir(&made).unwrap();
+        assert_eq!(mode(&made), 0o700);
+        for (before, after) in [(0o777, 0o755), (0o775, 0o755), (0o755, 0o755), (0o700, 0o700)] {
+            fs::set_permissions(&made, fs::Permissions::from_mode(before)).unwrap();
+            keep_others_out(&made).unwrap();
+            assert_eq!(mode(&made), after, "{before:o}");
+        }
+        keep_others_out(&dir.path().join("absent")).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_others_wrote_or_may_write_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trust.json");
+        write_new(&path, b"{}").unwrap();
+        let check = || refuse_others_file(&fs::File::open(&path).unwrap(), &path).is_ok();
+        assert!(check());
+        for mode in [0o602, 0o620, 0o666] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(!check(), "{mode:o}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(check());
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&path, Some(12_345), None).is_ok() {
+            assert!(!check());
+        }
+    }
 }

@@ -85,7 +85,7 @@ impl Rawko {
         let builder = &self.builder;
         match builder.providers.get(name) {
             Some(provider) => Ok(Arc::clone(provider)),
-            None => assemble::provider(&self.loaded.config, name, &builder.environment, &builder.project),
+            None => assemble::provider(&self.loaded, name, &builder.environment, &builder.project),
         }
     }
 

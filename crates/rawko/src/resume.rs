@@ -101,8 +101,7 @@ impl Rawko {
     pub(crate) fn check_origin(&self, header: &JournalHeader) -> Result<(), Error> {
         let builder = &self.builder;
         let Some(store) = builder.trust_store.as_ref().filter(|_| !builder.trusted) else { return Ok(()) };
-        let expected = Sealer::of(store).ok().map(|sealer| sealer.seal(header, self.project()));
-        if expected.is_some() && header.seal == expected {
+        if Sealer::of(store).is_ok_and(|sealer| sealer.is_own(header, self.project())) {
             return Ok(());
         }
         let reason = "it was not begun by you in this folder: it may have come with the folder, or the folder was moved";

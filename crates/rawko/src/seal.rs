@@ -13,9 +13,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::config::TrustStore;
 use crate::journal::JournalHeader;
+use crate::private::{create_private_dir, keep_others_out, refuse_others_file};
 use rawko_core::text::hex;
 
 const KEY_BYTES: usize = 32;
+/// The first format of journals whose seal names the session.
+const NAMES_SESSION: u32 = 6;
 
 /// The user's key.
 pub(crate) struct Sealer([u8; KEY_BYTES]);
@@ -28,11 +31,12 @@ impl Sealer {
     pub(crate) fn of(store: &TrustStore) -> io::Result<Self> {
         let folder = store.path().parent().unwrap_or(Path::new("."));
         let path = folder.join("journal.key");
+        keep_others_out(folder)?;
         match read_key(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             read => return read.map(Self),
         }
-        std::fs::create_dir_all(folder)?;
+        create_private_dir(folder)?;
         let mut key = [0; KEY_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut key)?;
         // Written atomically: another process may create it at the same time.
@@ -45,13 +49,16 @@ impl Sealer {
         }
     }
 
-    /// The seal of a journal that is begun in `project`.
+    /// The seal of a journal that is begun in `project`. It names the session since format 6: before, a copy of a journal
+    /// under another id was sealed as well.
     pub(crate) fn seal(&self, header: &JournalHeader, project: &Path) -> String {
-        self.over(&[
+        let mut parts = vec![
             project.as_os_str().as_encoded_bytes(),
             header.config_digest.as_bytes(),
             header.task.as_bytes(),
-        ])
+        ];
+        parts.extend((header.format >= NAMES_SESSION).then_some(header.session.as_bytes()));
+        self.over(&parts)
     }
 
     /// The seal of an answer to a question of a session in `project`. It has more parts than that of a journal, so neither
@@ -73,12 +80,19 @@ impl Sealer {
         hash.update(self.0);
         hex(&hash.finalize())
     }
+
+    /// Whether a journal that was found in `project` bears this user's seal.
+    pub(crate) fn is_own(&self, header: &JournalHeader, project: &Path) -> bool {
+        header.seal.as_ref() == Some(&self.seal(header, project))
+    }
 }
 
 fn read_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
     let mut key = [0; KEY_BYTES];
-    OpenOptions::new().read(true).custom_flags(flags).open(path)?.read_exact(&mut key)?;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    refuse_others_file(&file, path)?;
+    file.read_exact(&mut key)?;
     Ok(key)
 }
 
@@ -93,7 +107,7 @@ mod tests {
         let (mine, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let sealer = |folder: &Path| Sealer::of(&TrustStore::new(&folder.join("rawko"))).unwrap();
         let header = |task: &str| JournalHeader {
-            format: 1,
+            format: 6,
             rawko: String::new(),
             session: "s".into(),
             created_at: Timestamp(0),
@@ -109,6 +123,14 @@ mod tests {
         assert_ne!(seal, sealer(mine.path()).seal(&header("u"), Path::new("/p")));
         assert_ne!(seal, sealer(mine.path()).seal(&header("t"), Path::new("/q")));
         assert_ne!(seal, sealer(theirs.path()).seal(&header("t"), Path::new("/p")));
+        let renamed = |format| {
+            let [one, other] =
+                ["s", "x"].map(|session| JournalHeader { format, session: session.into(), ..header("t") });
+            sealer(mine.path()).seal(&one, Path::new("/p"))
+                == sealer(mine.path()).seal(&other, Path::new("/p"))
+        };
+        assert!(!renamed(6), "a copy under another id");
+        assert!(renamed(5), "seals of earlier formats are read as they were made");
         let mode = std::fs::metadata(mine.path().join("rawko/journal.key")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean;
+use crate::trust_shown;
 use crate::workspace::Workspace;
 
 /// Subcommands of `rawko config`.
@@ -99,9 +100,7 @@ fn check(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
         } else {
             "These settings need trust, and the folder is not trusted (`rawko trust`):\n"
         });
-        for claim in claims {
-            text.push_str(&format!("  {}\n", clean(&claim.to_string())));
-        }
+        text.push_str(&trust_shown::claims(claims));
     }
     console.write(&text)?;
     Ok(Exit::Success)

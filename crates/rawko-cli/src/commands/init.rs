@@ -20,6 +20,7 @@ pub(crate) struct InitArgs {
 pub(crate) fn run(workspace: &Workspace, arguments: &InitArgs) -> Result<Exit, Failure> {
     // A configuration would turn any folder into a project.
     workspace.check_project_is_chosen()?;
+    rawko::check_project_folder(workspace.folder())?;
     let done = rawko::config::init(workspace.folder()).map_err(|error| {
         Failure::new(Exit::Failed, format!("cannot write {error}"))
             .with_hint("check the permissions of the folder, or name another one with --cwd DIR")

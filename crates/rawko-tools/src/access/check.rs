@@ -23,10 +23,10 @@ impl FileAccess {
     /// # Errors
     /// The refusal.
     pub(crate) fn check(&self, path: &str, wanted: FileUse) -> Result<(), AccessError> {
-        let judged = self.place(path, |real, spelt| match wanted {
-            FileUse::Read => self.judge_read(path, real, spelt),
-            FileUse::List => self.judge_list(path, real, spelt),
-            FileUse::Write => self.judge_write(path, real, spelt),
+        let judged = self.place(path, |real, spelt, folders| match wanted {
+            FileUse::Read => self.judge_read(path, real, spelt, folders),
+            FileUse::List => self.judge_list(path, real, spelt, folders),
+            FileUse::Write => self.judge_write(path, real, spelt, folders),
         });
         match judged {
             Err(error) if error.is_refusal() => Err(error),

@@ -40,6 +40,17 @@ pub enum AccessError {
          grants writing there. Leave it to the user."
     )]
     Protected { path: String, name: String },
+    /// A second name of a denied file.
+    #[error(
+        "`{path}` may not be touched: it has several names (hard links), and one of them is, or may be, a file \
+         that permissions.deny names. To use it, ask the user for a copy."
+    )]
+    DeniedLink { path: String },
+    /// Journals and checkpoints hold what was denied.
+    #[error(
+        "`{path}` may not be read: sessions hold what permissions.deny keeps from agents. The user can see them: `rawko sessions show`."
+    )]
+    Sessions { path: String },
     /// Nothing exists at this path.
     #[error("`{path}` does not exist.{hint}")]
     NotFound { path: String, hint: String },
@@ -71,9 +82,12 @@ impl AccessError {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Outside { .. } | Self::Denied { .. } | Self::Never { .. } | Self::Protected { .. } => {
-                ErrorCode::PermissionError
-            }
+            Self::Outside { .. }
+            | Self::Denied { .. }
+            | Self::DeniedLink { .. }
+            | Self::Sessions { .. }
+            | Self::Never { .. }
+            | Self::Protected { .. } => ErrorCode::PermissionError,
             Self::Malformed { .. } => ErrorCode::ValidationError,
             Self::BadEntry { .. } => ErrorCode::ConfigError,
             Self::NotFound { .. }
@@ -90,6 +104,8 @@ impl AccessError {
             Self::Malformed { .. }
             | Self::Outside { .. }
             | Self::Denied { .. }
+            | Self::DeniedLink { .. }
+            | Self::Sessions { .. }
             | Self::Never { .. }
             | Self::Protected { .. }
             | Self::BadEntry { .. } => true,
@@ -106,8 +122,10 @@ impl AccessError {
     pub fn rule(&self) -> String {
         match self {
             Self::Outside { list, .. } | Self::BadEntry { list, .. } => format!("permissions.{list}"),
-            Self::Denied { .. } => "permissions.deny".to_owned(),
-            Self::Never { .. } | Self::Protected { .. } => "protected path".to_owned(),
+            Self::Denied { .. } | Self::DeniedLink { .. } => "permissions.deny".to_owned(),
+            Self::Sessions { .. } | Self::Never { .. } | Self::Protected { .. } => {
+                "protected path".to_owned()
+            }
             Self::Malformed { .. } => "input".to_owned(),
             Self::NotFound { .. }
             | Self::WrongKind { .. }

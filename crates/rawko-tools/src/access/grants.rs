@@ -9,7 +9,7 @@ use rawko_core::tool::Refusal;
 use super::error::AccessError;
 
 /// Directories that decide what rawko and git run: agents are read from `.claude` too. No permission grants writing there.
-const PROTECTED: [&str; 3] = [".claude", ".git", ".rawko"];
+pub(super) const PROTECTED: [&str; 3] = [".claude", ".git", ".rawko"];
 
 /// The permissions of one agent as real paths.
 #[derive(Debug)]
@@ -135,6 +135,21 @@ impl PathGrants {
         )
     }
 
+    /// Where denied files may lie: the entries that are no patterns, and the folders in which a pattern begins.
+    pub(super) fn places_to_search(&self) -> Vec<PathBuf> {
+        let places = self.deny.iter().flat_map(|rule| match &rule.pattern {
+            None => rule.places.clone(),
+            Some(_) => rule.places.iter().map(|place| without_wildcards(place)).collect(),
+        });
+        let mut places: Vec<PathBuf> = places.collect();
+        places.sort();
+        places.dedup();
+        // What lies in another one is found with it.
+        let all = places.clone();
+        places.retain(|place| !all.iter().any(|other| other != place && place.starts_with(other)));
+        places
+    }
+
     /// Whether `path` is granted for reading, `deny` aside.
     pub(super) fn reads(&self, path: &Path) -> bool {
         let approved = |approved: &ApprovedPath| !approved.writes && approved.covers(path);
@@ -169,6 +184,12 @@ impl PathGrants {
 pub fn protected_name(path: &Path) -> Option<&str> {
     let names = path.iter().filter_map(|part| part.to_str());
     names.into_iter().find(|name| PROTECTED.iter().any(|p| p.eq_ignore_ascii_case(name)))
+}
+
+/// The part of a pattern before its first wildcard.
+fn without_wildcards(pattern: &Path) -> PathBuf {
+    let is_plain = |part: &&std::ffi::OsStr| !part.to_string_lossy().contains(['*', '?', '[', '{']);
+    pattern.iter().take_while(is_plain).collect()
 }
 
 fn usable(list: &'static str, entry: &str, root: &Path) -> Result<PathBuf, AccessError> {

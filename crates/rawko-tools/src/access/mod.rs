@@ -7,14 +7,18 @@
 mod check;
 mod error;
 mod grants;
+mod hard_links;
+mod protected;
 mod replace;
 mod resolve;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rawko_core::agent::Permissions;
 use rawko_core::tool::Refusal;
@@ -26,6 +30,8 @@ pub use error::AccessError;
 pub(crate) use grants::lexical;
 pub use grants::protected_name;
 use grants::{Barrier, PathGrants};
+use hard_links::DeniedLinks;
+use protected::ProtectedPlaces;
 pub(crate) use replace::WriteTarget;
 use resolve::{ResolvedPath, UnresolvedPath};
 
@@ -43,7 +49,13 @@ pub struct FileAccess {
     given_root: PathBuf,
     root: PathBuf,
     grants: PathGrants,
+    protected: ProtectedPlaces,
+    /// Found when the first file with several names is opened.
+    denied_links: OnceLock<DeniedLinks>,
 }
+
+/// The folders that a resolved path leads through.
+type Folders = [(OsString, OwnedFd)];
 
 /// A regular file, open for reading.
 #[derive(Debug)]
@@ -73,7 +85,8 @@ impl FileAccess {
         let real = std::fs::canonicalize(&given_root)
             .map_err(|e| AccessError::io(&shown, "finding the project", e))?;
         let grants = PathGrants::new(permissions, &given_root, &real, real_place)?;
-        Ok(Self { given_root, root: real, grants })
+        let protected = ProtectedPlaces::of(&real);
+        Ok(Self { given_root, root: real, grants, protected, denied_links: OnceLock::new() })
     }
 
     /// The access that a call has: what its agent's permissions grant, and what a person granted to this call alone.
@@ -117,7 +130,8 @@ impl FileAccess {
     /// If the path is not granted, does not exist or is not a regular file.
     pub fn open_file(&self, path: &str) -> Result<OpenedFile, AccessError> {
         for _ in 0..TRIES {
-            let place = self.place(path, |real, spelt| self.judge_read(path, real, spelt))?;
+            let place =
+                self.place(path, |real, spelt, folders| self.judge_read(path, real, spelt, folders))?;
             let kind = |kind| AccessError::WrongKind { path: path.to_owned(), kind, wanted: "a file" };
             let Some(leaf) = place.leaf.as_deref().filter(|_| place.missing.is_empty()) else {
                 return Err(match place.leaf {
@@ -134,6 +148,9 @@ impl FileAccess {
                 Err(errno) => return Err(AccessError::io(path, "looking", errno)),
             }
             match open_regular(place.dir.as_fd(), leaf) {
+                Ok(Some(file)) if self.is_denied_link(&file) => {
+                    return Err(AccessError::DeniedLink { path: path.to_owned() });
+                }
                 Ok(Some(file)) => {
                     return Ok(OpenedFile { file, name: self.display(&place.real) });
                 }
@@ -151,7 +168,7 @@ impl FileAccess {
     /// # Errors
     /// If the path is not granted, does not exist or is not a directory.
     pub(crate) fn open_dir(&self, path: &str) -> Result<OpenedDir, AccessError> {
-        let place = self.place(path, |real, spelt| self.judge_list(path, real, spelt))?;
+        let place = self.place(path, |real, spelt, folders| self.judge_list(path, real, spelt, folders))?;
         let leaf = match (&place.leaf, place.missing.is_empty()) {
             (None, _) => Path::new("."),
             (Some(leaf), true) => Path::new(leaf),
@@ -175,7 +192,7 @@ impl FileAccess {
     /// # Errors
     /// If the path may not be written, or something else than a regular file is there.
     pub(crate) fn write_target(&self, path: &str) -> Result<WriteTarget, AccessError> {
-        let place = self.place(path, |real, spelt| self.judge_write(path, real, spelt))?;
+        let place = self.place(path, |real, spelt, folders| self.judge_write(path, real, spelt, folders))?;
         let name = self.display(&place.real);
         let Some(leaf) = place.leaf else {
             return Err(AccessError::WrongKind {
@@ -185,10 +202,15 @@ impl FileAccess {
             });
         };
         if place.missing.is_empty() {
-            match statat(&place.dir, &leaf, AtFlags::SYMLINK_NOFOLLOW).map(|stat| file_type(&stat)) {
-                Ok(FileType::RegularFile) | Err(Errno::NOENT) => {}
+            match statat(&place.dir, &leaf, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if file_type(&stat) == FileType::RegularFile => {
+                    if u64::from(stat.st_nlink) > 1 && self.denied_links().may_contain(protected::id(&stat)) {
+                        return Err(AccessError::DeniedLink { path: path.to_owned() });
+                    }
+                }
+                Err(Errno::NOENT) => {}
                 Ok(other) => {
-                    let kind = kind_name(other);
+                    let kind = kind_name(file_type(&other));
                     return Err(AccessError::WrongKind { path: path.to_owned(), kind, wanted: "a file" });
                 }
                 Err(errno) => return Err(AccessError::io(path, "looking", errno)),
@@ -199,12 +221,29 @@ impl FileAccess {
 
     /// Whether a walk may enter this directory.
     pub(crate) fn may_enter(&self, real: &Path) -> bool {
-        self.grants.leads_to_readable(real) && self.grants.denied(real).is_none()
+        self.grants.leads_to_readable(real) && self.is_open(real)
     }
 
     /// Whether a walk may read this file.
     pub(crate) fn may_read(&self, real: &Path) -> bool {
-        self.grants.reads(real) && self.grants.denied(real).is_none()
+        self.grants.reads(real) && self.is_open(real)
+    }
+
+    fn is_open(&self, real: &Path) -> bool {
+        self.grants.denied(real).is_none() && !self.protected.is_of_sessions(real, &[])
+    }
+
+    /// Whether this is a denied file under another name.
+    pub(crate) fn is_denied_link(&self, file: &File) -> bool {
+        match file.metadata() {
+            Ok(found) if found.nlink() <= 1 => false,
+            Ok(found) => self.denied_links().may_contain((found.dev(), found.ino())),
+            Err(_) => true,
+        }
+    }
+
+    fn denied_links(&self) -> &DeniedLinks {
+        self.denied_links.get_or_init(|| DeniedLinks::of(&self.grants))
     }
 
     /// A real path for display: relative to the project if it lies inside.
@@ -216,7 +255,7 @@ impl FileAccess {
     fn place(
         &self,
         path: &str,
-        judge: impl Fn(&Path, &Path) -> Result<(), AccessError>,
+        judge: impl Fn(&Path, &Path, &Folders) -> Result<(), AccessError>,
     ) -> Result<ResolvedPath, AccessError> {
         let malformed = |why| Err(AccessError::Malformed { path: path.escape_debug().to_string(), why });
         if path.contains('\0') {
@@ -228,10 +267,10 @@ impl FileAccess {
         let whole = self.root.join(path);
         let spelt = self.spelt(&whole);
         match resolve::resolve(&whole) {
-            Ok(place) => judge(&place.real, &spelt).map(|()| place),
+            Ok(place) => judge(&place.real, &spelt, &place.folders).map(|()| place),
             Err(UnresolvedPath { real, errno }) => {
                 // Judge first: an agent may not learn whether a path exists that is not granted.
-                judge(&real, &spelt)?;
+                judge(&real, &spelt, &[])?;
                 Err(match errno {
                     Errno::NOENT => AccessError::NotFound { path: path.to_owned(), hint: String::new() },
                     Errno::NOTDIR => AccessError::WrongKind {
@@ -264,8 +303,17 @@ impl FileAccess {
         }
     }
 
-    fn judge_read(&self, path: &str, real: &Path, spelt: &Path) -> Result<(), AccessError> {
+    fn judge_read(
+        &self,
+        path: &str,
+        real: &Path,
+        spelt: &Path,
+        folders: &Folders,
+    ) -> Result<(), AccessError> {
         self.judge_deny(path, real, spelt)?;
+        if self.protected.is_of_sessions(real, folders) {
+            return Err(AccessError::Sessions { path: path.to_owned() });
+        }
         if self.grants.reads(real) {
             Ok(())
         } else {
@@ -275,23 +323,39 @@ impl FileAccess {
     }
 
     /// A directory may also be listed if it is not granted itself but contains something that is.
-    fn judge_list(&self, path: &str, real: &Path, spelt: &Path) -> Result<(), AccessError> {
-        if self.grants.leads_to_readable(real) {
+    fn judge_list(
+        &self,
+        path: &str,
+        real: &Path,
+        spelt: &Path,
+        folders: &Folders,
+    ) -> Result<(), AccessError> {
+        if self.grants.leads_to_readable(real) && !self.protected.is_of_sessions(real, folders) {
             self.judge_deny(path, real, spelt)
         } else {
-            self.judge_read(path, real, spelt)
+            self.judge_read(path, real, spelt, folders)
         }
     }
 
-    fn judge_write(&self, path: &str, real: &Path, spelt: &Path) -> Result<(), AccessError> {
+    fn judge_write(
+        &self,
+        path: &str,
+        real: &Path,
+        spelt: &Path,
+        folders: &Folders,
+    ) -> Result<(), AccessError> {
         self.judge_deny(path, real, spelt)?;
+        let protected = |name| Err(AccessError::Protected { path: path.to_owned(), name });
         match self.grants.writes(real) {
-            Ok(true) => Ok(()),
+            Ok(true) => match self.protected.name_of(real, folders) {
+                Some(name) => protected(name.to_owned()),
+                None => Ok(()),
+            },
             Ok(false) => {
                 let needs = Refusal::Write { path: name_of(real) };
                 Err(self.outside(path, "written", "write", &self.grants.write, real, needs))
             }
-            Err(name) => Err(AccessError::Protected { path: path.to_owned(), name }),
+            Err(name) => protected(name),
         }
     }
 

@@ -36,6 +36,8 @@ pub(super) struct ResolvedPath {
     pub(super) leaf: Option<OsString>,
     /// The real path of the whole.
     pub(super) real: PathBuf,
+    /// The folders on that path, `dir` last, from the root on without it.
+    pub(super) folders: Vec<(OsString, OwnedFd)>,
 }
 
 /// Why a path could not be resolved, and how far it led.
@@ -136,9 +138,10 @@ impl PathResolver {
         }
     }
 
-    fn leaf(&self, part: OsString) -> Result<ResolvedPath, UnresolvedPath> {
+    fn leaf(&mut self, part: OsString) -> Result<ResolvedPath, UnresolvedPath> {
         let real = self.real().join(&part);
-        Ok(ResolvedPath { dir: self.dir()?, missing: Vec::new(), leaf: Some(part), real })
+        let dir = self.dir()?;
+        Ok(ResolvedPath { dir, missing: Vec::new(), leaf: Some(part), real, folders: self.folders() })
     }
 
     /// From here on nothing exists: the remaining components must be plain names.
@@ -155,12 +158,17 @@ impl PathResolver {
             return Err(UnresolvedPath { real, errno: Errno::NOENT });
         }
         let leaf = names.pop();
-        Ok(ResolvedPath { dir: self.dir()?, missing: names, leaf, real })
+        Ok(ResolvedPath { dir: self.dir()?, missing: names, leaf, real, folders: self.folders() })
     }
 
     /// The path leads to a directory.
-    fn here(self) -> Result<ResolvedPath, UnresolvedPath> {
-        Ok(ResolvedPath { dir: self.dir()?, missing: Vec::new(), leaf: None, real: self.real() })
+    fn here(mut self) -> Result<ResolvedPath, UnresolvedPath> {
+        let (dir, real) = (self.dir()?, self.real());
+        Ok(ResolvedPath { dir, missing: Vec::new(), leaf: None, real, folders: self.folders() })
+    }
+
+    fn folders(&mut self) -> Vec<(OsString, OwnedFd)> {
+        std::mem::take(&mut self.stack)
     }
 
     fn top(&self) -> BorrowedFd<'_> {

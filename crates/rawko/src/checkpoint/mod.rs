@@ -47,6 +47,7 @@ use git::{Git, Unanswered};
 use history::History;
 use listing::TreePath;
 use place::UserFolders;
+pub(crate) use place::foreign_repository;
 pub use rewind::{Execute, Extent, LeftAlone, More, Rewound};
 use store::{Store, ToKeep};
 pub(crate) use trees::{Fate, GitFolders, Trees, Version};

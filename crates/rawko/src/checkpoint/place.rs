@@ -8,8 +8,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
+use rawko_tools::text_of;
+
 use super::error::CheckpointError;
-use super::git::{Ask, BRIEF, Git};
+use super::git::{Ask, BRIEF, Git, Unanswered};
 
 /// Files of a repository that git opens, and would wait for if they were FIFOs.
 const READ_BY_GIT: [&str; 6] =
@@ -137,10 +139,57 @@ pub(super) fn work_tree(project: &Path) -> &Path {
     project.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok()).unwrap_or(project)
 }
 
+/// Longest file that names a folder.
+const LONGEST_NAME: u64 = 64 * 1024;
+
+/// Whether the repository that `.git` stands for belongs to this work tree. A file or a link can name any repository: one
+/// outside counts only if it names the work tree back, as git has it for linked work trees and submodules.
+fn is_own(git: &Git, toplevel: &Path, dot_git: &Path) -> bool {
+    if dot_git.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return true;
+    }
+    let Ok(real) = dot_git.canonicalize() else { return false };
+    let text = text_of(&real, LONGEST_NAME);
+    let named = text.as_deref().and_then(|text| text.strip_prefix("gitdir:"));
+    let named = named.map_or(Ok(real.clone()), |named| toplevel.join(named.trim()).canonicalize());
+    let (Ok(folder), Ok(top)) = (named, toplevel.canonicalize()) else { return false };
+    if folder.starts_with(&top) {
+        return true;
+    }
+    let is_here = |path: PathBuf, here: &Path| path.canonicalize().is_ok_and(|path| path == here);
+    let back = text_of(&folder.join("gitdir"), LONGEST_NAME);
+    if back.is_some_and(|back| is_here(folder.join(back.trim()), &real)) {
+        return true;
+    }
+    let config = folder.join("config");
+    if is_waited_for(&config) {
+        return false;
+    }
+    // To read a setting from a file runs nothing.
+    let ask =
+        git.ask("looks whose repository it is").within_time(BRIEF).args(["config", "--file"]).arg(&config);
+    let answer = ask.args(["--get", "core.worktree"]).answer().unwrap_or_default();
+    let worktree = OsString::from_vec(answer.trim_ascii_end().to_vec());
+    !worktree.is_empty() && is_here(folder.join(worktree), &top)
+}
+
+/// The `.git` of a work tree around `project` that stands for a repository which does not belong to it.
+pub(crate) fn foreign_repository(project: &Path) -> Option<PathBuf> {
+    let dot_git = work_tree(project).join(".git");
+    let top = work_tree(project);
+    // A folder is its own, and needs no git to know.
+    dot_git.symlink_metadata().ok().filter(|found| !found.is_dir())?;
+    let git = Git::find(std::env::var_os("PATH").as_deref(), top, &Unanswered::default())?;
+    (!is_own(&git, top, &dot_git)).then_some(dot_git)
+}
+
 impl Repository {
     fn at(git: &Git, toplevel: &Path, user: &UserFolders) -> Option<Self> {
         let dot_git = toplevel.join(".git");
         if READ_BY_GIT.iter().any(|name| is_waited_for(&dot_git.join(name))) {
+            return None;
+        }
+        if !is_own(git, toplevel, &dot_git) {
             return None;
         }
         let mut found = Self {
@@ -152,17 +201,23 @@ impl Repository {
             user_exclude: None,
             shared: None,
         };
-        let paths =
-            ["rev-parse", "--path-format=absolute", "--git-path", "objects", "--git-path", "info/exclude"];
+        let paths = ["objects", "info/exclude", "refs"].into_iter().flat_map(|path| ["--git-path", path]);
         let answer = found
             .ask(git, "looks at the repository")
+            .args(["rev-parse", "--path-format=absolute"])
             .args(paths)
-            .arg("--show-object-format")
+            .args(["--git-common-dir", "--show-object-format"])
             .answer()
             .ok()?;
         let mut lines = answer.split(|byte| *byte == b'\n');
         let mut path = || lines.next().map(|line| PathBuf::from(OsString::from_vec(line.to_vec())));
         (found.objects, found.exclude) = (path()?, path()?);
+        let (refs, common) = (path()?, path()?);
+        // Nothing is written where a link leads: git resolves it in its answer.
+        let is_linked = found.objects != common.join("objects") || refs != common.join("refs");
+        if is_linked || refs.join("rawko").is_symlink() {
+            return None;
+        }
         found.format = match lines.next()? {
             b"sha1" => ObjectFormat::Sha1,
             b"sha256" => ObjectFormat::Sha256,

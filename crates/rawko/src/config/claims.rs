@@ -17,15 +17,12 @@ use serde_json::Value;
 use super::agent_file::AgentFile;
 use super::api_key_env::ApiKeyEnv;
 use super::config_rules::host_of;
-use super::diagnostic::printable;
+use super::diagnostic::whole;
 use super::layers::{Layers, Origin};
-use super::model::{Config, Constraints};
+use super::model::Config;
 use super::position::Position;
-use super::schema::dotted;
 use super::source::{Scope, SourceFile};
-use super::time_limit::TimeLimit;
 use super::yaml::escape;
-use rawko_core::PlainNumber;
 
 /// One thing that a project's configuration claims and only a trusted folder gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,28 +44,28 @@ impl fmt::Display for Claim {
     }
 }
 
-/// The kinds of claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+/// The kinds of claims, the most dangerous first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimKind {
+    /// A program is run as a tool.
+    CustomTool,
+    /// A command is run to verify that a task is done, or the user's own is not.
+    Verification,
+    /// An agent of the project may run shell commands.
+    Shell,
     /// Requests go to a server that the project chose, with the user's key or code.
     Server,
     /// An environment variable that the project chose is sent as a key.
     Key,
     /// Model answers come from a file of the project.
     Script,
-    /// Requests carry fields that the project chose.
-    Request,
-    /// A program is run as a tool.
-    CustomTool,
-    /// A command is run to verify that a task is done.
-    Verification,
     /// Permissions are wider than the defaults or the user's own configuration.
     Permission,
+    /// Requests carry fields that the project chose.
+    Request,
     /// A limit of the user, or a default one, is raised.
     Limit,
-    /// An agent of the project may run shell commands.
-    Shell,
 }
 
 /// The claims of the project's files, by file and line.
@@ -85,7 +82,9 @@ pub(super) fn of(
     claims.verification(config);
     claims.permissions(config, project);
     claims.secrets(config);
-    claims.limits();
+    claims.limits(config);
+    claims.agent_limits(files);
+    claims.prices(config, files);
     let mut found = claims.found;
     let builtin = builtin_agents();
     let own = files.iter().filter(|file| file.source.scope == Scope::Project);
@@ -115,18 +114,20 @@ fn shell_line(file: &AgentFile) -> usize {
     }
 }
 
-struct Claims<'a> {
-    layers: &'a Layers,
-    found: Vec<Claim>,
+pub(super) struct Claims<'a> {
+    pub(super) layers: &'a Layers,
+    pub(super) found: Vec<Claim>,
 }
 
 impl Claims<'_> {
     /// Adds a claim about the value at `pointer` if the project sets it.
-    fn add(&mut self, kind: ClaimKind, pointer: &str, message: String) {
-        let Origin::File { path, line, scope: Scope::Project } = self.layers.provenance.origin(pointer)
-        else {
-            return;
-        };
+    pub(super) fn add(&mut self, kind: ClaimKind, pointer: &str, message: String) {
+        let provenance = &self.layers.provenance;
+        // A mapping is the project's if something in it is.
+        let origin = Some(provenance.origin(pointer))
+            .filter(|origin| is_projects(origin))
+            .or_else(|| provenance.below(pointer).find(|origin| is_projects(origin)));
+        let Some(Origin::File { path, line, scope: Scope::Project }) = origin else { return };
         let file = self.layers.files.iter().find(|file| file.source.name == *path);
         let line = file.map_or(*line, |file| file.document.place(pointer).line);
         self.found.push(Claim { kind, path: path.clone(), line, message });
@@ -137,7 +138,7 @@ impl Claims<'_> {
             let at = format!("/provider/{}", escape(name));
             let Some(resolved) = config.provider(name) else { continue };
             if let Some(url) = &provider.base_url {
-                let shown = printable(url);
+                let shown = whole(url);
                 match resolved.key_env() {
                     Some(key) => self.add(
                         ClaimKind::Server,
@@ -170,12 +171,12 @@ impl Claims<'_> {
                 }
             }
             if let Some(script) = &provider.script {
-                let message = format!("the provider `{name}` would replay the script {}", printable(script));
+                let message = format!("the provider `{name}` would replay the script {}", whole(script));
                 self.add(ClaimKind::Script, &format!("{at}/script"), message);
             }
             for (field, value) in &provider.extra {
                 let message =
-                    format!("the provider `{name}` would send the field `{}` of its own", printable(field));
+                    format!("the provider `{name}` would send the field `{}` of its own", whole(field));
                 let parts = leaves(&format!("{at}/extra/{}", escape(field)), value);
                 if let Some(part) = parts.iter().find(|part| self.layers.provenance.is_projects(part)) {
                     self.add(ClaimKind::Request, part, message);
@@ -187,7 +188,7 @@ impl Claims<'_> {
     fn tools(&mut self, config: &Config) {
         for (n, tool) in config.tools.iter().enumerate() {
             let command = tool.command.join(" ");
-            let message = format!("the tool `{}` would run `{}`", tool.name, printable(&command));
+            let message = format!("the tool `{}` would run `{}`", tool.name, whole(&command));
             self.add(ClaimKind::CustomTool, &format!("/tools/{n}/command"), message);
         }
     }
@@ -195,12 +196,24 @@ impl Claims<'_> {
     fn verification(&mut self, config: &Config) {
         let list = if self.layers.get("/verify").is_some_and(Value::is_array) { "" } else { "/commands" };
         for (n, command) in config.verify.commands.iter().flatten().enumerate() {
-            let message = format!("`{}` would be run to verify that a task is done", printable(command));
+            let message = format!("`{}` would be run to verify that a task is done", whole(command));
             self.add(ClaimKind::Verification, &format!("/verify{list}/{n}"), message);
         }
+        let users = self.layers.value_in(Scope::User, "/verify/changedChecks").and_then(Value::as_str);
         if config.verify.changed_checks == Some(ChangedChecks::Allow) {
             let message = "runs could change the checks that verify them".to_owned();
             self.add(ClaimKind::Verification, "/verify/changedChecks", message);
+        } else if users == Some("deny") && config.verify.changed_checks != Some(ChangedChecks::Deny) {
+            let message = "your own `verify.changedChecks: deny` would be lifted".to_owned();
+            self.add(ClaimKind::Verification, "/verify", message);
+        }
+        // A list or a mapping without commands takes the place of the user's list.
+        let own = ["/verify", "/verify/commands"].map(|at| self.layers.value_in(Scope::User, at));
+        let own = own.into_iter().flatten().find_map(Value::as_array);
+        if own.is_some_and(|own| !own.is_empty()) && config.verify.commands.iter().flatten().next().is_none()
+        {
+            let message = "your own verification commands would not be run".to_owned();
+            self.add(ClaimKind::Verification, "/verify", message);
         }
     }
 
@@ -240,8 +253,7 @@ impl Claims<'_> {
                     (None, _) => false,
                 };
                 if !granted_anyway {
-                    let message =
-                        format!("agents would get the permission `{key}` for `{}`", printable(item));
+                    let message = format!("agents would get the permission `{key}` for `{}`", whole(item));
                     self.add(ClaimKind::Permission, &format!("{pointer}/{n}"), message);
                 }
             }
@@ -254,25 +266,10 @@ impl Claims<'_> {
             self.add(ClaimKind::Permission, "/secrets/maskTokens", message);
         }
     }
+}
 
-    fn limits(&mut self) {
-        let defaults = serde_json::to_value(Constraints::default()).unwrap_or_default();
-        for key in ["maxIterations", "maxConsecutiveFailures", "maxTokens", "maxCostUsd", "maxDuration"] {
-            let pointer = format!("/constraints/{key}");
-            let users = self.layers.value_in(Scope::User, &pointer).and_then(limit);
-            let (most, whose) = match users {
-                Some(users) => (Some(users), "your own limit"),
-                None => (defaults.get(key).and_then(limit), "the default of"),
-            };
-            let now = self.layers.get(&pointer).and_then(limit);
-            if let (Some(most), Some(now)) = (most, now)
-                && now > most
-            {
-                let message = format!("{whose} `{}` would be raised", dotted(&pointer));
-                self.add(ClaimKind::Limit, &pointer, message);
-            }
-        }
-    }
+fn is_projects(origin: &Origin) -> bool {
+    matches!(origin, Origin::File { scope: Scope::Project, .. })
 }
 
 /// The values in a mapping of mappings, by their pointers: files are merged value by value.
@@ -286,18 +283,7 @@ fn leaves(pointer: &str, value: &Value) -> Vec<String> {
     }
 }
 
-/// A limit as a number; `0` lifts it.
-fn limit(value: &Value) -> Option<f64> {
-    let amount = value.as_f64().or_else(|| {
-        match TimeLimit::parse(value.as_str()?, PlainNumber::Milliseconds).ok()? {
-            TimeLimit::Off => Some(0.0),
-            TimeLimit::After(span) => Some(span.as_duration().as_secs_f64() * 1e3),
-        }
-    })?;
-    Some(if amount > 0.0 { amount } else { f64::INFINITY })
-}
-
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

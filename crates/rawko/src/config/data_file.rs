@@ -20,5 +20,14 @@ pub fn read_data_file(path: &Path) -> Result<Value, ConfigErrors> {
         }
         Err(error) => return Err(ConfigErrors::new(vec![*error])),
     };
-    document(&source, &source.text, 0).map(|document| document.value).map_err(ConfigErrors::new)
+    parse(&source)
+}
+
+/// The same for a file that was read already.
+pub(crate) fn parse_data(path: &Path, text: &str) -> Result<Value, ConfigErrors> {
+    parse(&SourceFile::new(path, Scope::User, text))
+}
+
+fn parse(source: &SourceFile) -> Result<Value, ConfigErrors> {
+    document(source, &source.text, 0).map(|document| document.value).map_err(ConfigErrors::new)
 }

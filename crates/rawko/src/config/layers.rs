@@ -82,8 +82,14 @@ impl Provenance {
         }
     }
 
+    /// The origins of what lies below `pointer`.
+    pub(super) fn below(&self, pointer: &str) -> impl Iterator<Item = &Origin> {
+        let below = format!("{pointer}/");
+        self.origins.iter().filter(move |(known, _)| known.starts_with(&below)).map(|(_, origin)| origin)
+    }
+
     /// Whether the project's file sets the value at `pointer`.
-    pub(super) fn is_projects(&self, pointer: &str) -> bool {
+    pub(crate) fn is_projects(&self, pointer: &str) -> bool {
         matches!(self.origin(pointer), Origin::File { scope: Scope::Project, .. })
     }
 

@@ -26,7 +26,7 @@ use super::provider::{choose_default, move_keys};
 use super::rights;
 use super::schema::{FileKind, Validated, validate};
 use super::settings::{LooseModel, Overrides, push_environment, push_flags};
-use super::source::{Scope, SourceFile, list};
+use super::source::{ProjectFile, Scope, SourceFile, list};
 use super::temperature;
 use super::yaml::escape;
 use rawko_core::text::hex;
@@ -70,6 +70,8 @@ pub struct Loaded {
     /// SHA-256 of the content of the project's own files, in hex. [`TrustStore`](super::TrustStore) records trust in it.
     /// `None` if the project has no configuration.
     pub project_digest: Option<String>,
+    /// The project's own files that trust covers, by name, as they were read for the digest.
+    pub project_files: Vec<ProjectFile>,
     /// What the project's files claim and only a trusted folder gets. If empty, the folder needs no trust.
     pub claims: Vec<Claim>,
     /// Whether the folder is trusted, or was not asked about (`rawko config show` and the like).
@@ -223,6 +225,7 @@ impl Loader<'_> {
             provenance: layers.provenance,
             fingerprint: std::mem::take(&mut self.fingerprint),
             project_digest: self.digest(),
+            project_files: self.hashed.iter().map(ProjectFile::from).collect(),
             claims,
             is_trusted: true,
         })

@@ -38,6 +38,21 @@ pub(super) struct SourceFile {
     lines: Arc<[usize]>,
 }
 
+/// A file of the project that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectFile {
+    /// The file, relative to the project.
+    pub path: PathBuf,
+    /// Its content, without a byte order mark.
+    pub text: Arc<str>,
+}
+
+impl From<&SourceFile> for ProjectFile {
+    fn from(source: &SourceFile) -> Self {
+        Self { path: source.name.clone(), text: Arc::clone(&source.text) }
+    }
+}
+
 impl SourceFile {
     /// Reads `path`, shown as `name`. Returns `None` if there is no such file. A link that leads out of the folder `within`
     /// is not followed: trust is given to what is in the project.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::load::holds_something;
 use crate::memory::FOLDER;
-use crate::private::create_private_dir;
+use crate::private::{create_private_dir, keep_others_out, refuse_others_file};
 
 const VERSION: u32 = 1;
 /// Largest file, in bytes: enough for thousands of folders.
@@ -145,7 +145,11 @@ impl TrustStore {
 
     fn read(&self) -> Result<Contents, TrustError> {
         let mut text = String::new();
-        let read = File::open(&self.path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
+        keep_others_out(self.folder()).map_err(|source| self.io(source))?;
+        let read = File::open(&self.path).and_then(|file| {
+            refuse_others_file(&file, &self.path)?;
+            file.take(MAX_BYTES).read_to_string(&mut text)
+        });
         match read {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -171,8 +175,7 @@ impl TrustStore {
 
     /// Reads, changes and replaces the file under a lock.
     fn update(&self, change: impl FnOnce(&mut Contents)) -> Result<(), TrustError> {
-        let directory = self.path.parent().unwrap_or(Path::new("."));
-        create_private_dir(directory).map_err(|source| self.io(source))?;
+        create_private_dir(self.folder()).map_err(|source| self.io(source))?;
         let lock_path = self.path.with_extension("lock");
         let lock = private().truncate(false).open(&lock_path).map_err(|source| self.io(source))?;
         lock.lock().map_err(|source| self.io(source))?;
@@ -187,6 +190,10 @@ impl TrustStore {
             file.sync_all()
         });
         written.and_then(|()| fs::rename(&temporary, &self.path)).map_err(|source| self.io(source))
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
     }
 
     fn io(&self, source: io::Error) -> TrustError {

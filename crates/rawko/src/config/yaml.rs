@@ -112,7 +112,7 @@ impl Document {
 }
 
 /// Escapes `key` for a JSON pointer.
-pub(super) fn escape(key: &str) -> String {
+pub(crate) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 

@@ -49,19 +49,21 @@ pub struct Repaired {
 impl SessionStore {
     /// Copies the sound records of the session `id` into a new session, which can be resumed or forked. Nothing of the
     /// damaged one is changed. What it announced and the damage hides counts as begun: its outcome is unknown, and it is
-    /// not done again. [`repair`](crate::repair) takes the checkpoints along too.
+    /// not done again. [`repair`](crate::repair) takes the checkpoints
+    /// along too, and the user's seal.
     ///
     /// # Errors
     /// [`JournalError::Sound`] where there is nothing to repair, [`JournalError::Locked`] where it is running; where not
     /// even the header is sound, what is wrong with it.
     pub fn repair(&self, id: &str) -> Result<Repaired, JournalError> {
-        self.repair_with(id, |_, _| None)
+        self.repair_with(id, |_, _| None, |_, _| None)
     }
 
-    /// The same. `share` takes along what is not in the journal, before the copy is a session, and says why it could not.
+    /// The same. `seal` seals the header of the copy, given that of the damaged session; `share` takes along what is not in the journal, before the copy is a session, and says why it could not.
     pub(crate) fn repair_with(
         &self,
         id: &str,
+        seal: impl FnOnce(&JournalHeader, &JournalHeader) -> Option<String>,
         share: impl FnOnce(&Path, &Journal) -> Option<String>,
     ) -> Result<Repaired, JournalError> {
         let path = self.find(id)?;
@@ -91,8 +93,10 @@ impl SessionStore {
                 record: kept.saturating_sub(1),
                 lost: Some(lost_work.clone()),
             }),
+            seal: None,
             ..journal.header.clone()
         };
+        let header = JournalHeader { seal: seal(&journal.header, &header), ..header };
         let mut not_shared = None;
         let copy = self.create_filled(&header, |writer| {
             write_all(writer, &journal.records)?;

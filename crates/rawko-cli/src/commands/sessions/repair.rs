@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use rawko::config::TrustStore;
 use rawko::journal::Repaired;
 
 use super::broken;
@@ -23,7 +24,8 @@ pub(crate) struct RepairArgs {
 
 /// Copies the intact records.
 pub(super) fn repair(workspace: &Workspace, project: &Path, arguments: &RepairArgs) -> Result<Exit, Failure> {
-    let repaired = rawko::repair(project, &arguments.id).map_err(broken)?;
+    let trust = workspace.environment.state_dir().map(|directory| TrustStore::new(&directory));
+    let repaired = rawko::repair(project, &arguments.id, trust.as_ref()).map_err(broken)?;
     if arguments.json {
         workspace.console.json(&repaired)?;
     } else {

@@ -189,6 +189,39 @@ fn no_repository() {
 }
 
 #[test]
+fn a_repository_of_somebody_else() {
+    let others = Bench::repository();
+    let folder = others.path(".git");
+    for is_link in [false, true] {
+        let bench = Bench::plain();
+        if is_link {
+            std::os::unix::fs::symlink(&folder, bench.path(".git")).unwrap();
+        } else {
+            bench.write(".git", format!("gitdir: {}\n", folder.display()));
+        }
+        bench.take(1);
+        assert_eq!(refs(&others), 0, "{is_link}");
+        assert!(bench.path(format!(".rawko/sessions/{SESSION}/checkpoints/objects")).is_dir(), "{is_link}");
+        assert_eq!(crate::checkpoint::foreign_repository(&bench.path("")), Some(bench.path(".git")));
+    }
+}
+
+#[test]
+fn a_link_out_of_the_repository() {
+    for name in ["refs/rawko", "refs", "objects"] {
+        let bench = Bench::repository();
+        let (inside, outside) = (bench.path(format!(".git/{name}")), bench.outside().join("outside"));
+        std::fs::create_dir(&outside).unwrap();
+        if inside.exists() {
+            std::fs::remove_dir_all(&inside).unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, &inside).unwrap();
+        bench.take(1);
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
 fn what_only_looks_like_a_repository() {
     for dot_git in [None, Some("gitdir: /nowhere\n"), Some("")] {
         let bench = Bench::plain();

@@ -19,7 +19,7 @@ fn check_project(project: &TestProject, expected: &[&str]) {
 #[test]
 fn servers_that_would_be_given_a_key_or_the_code() {
     check(
-        "version: 1\narbiter:\n  model: x\nprovider:\n  default: openai\n  openai: {model: m, preset: groq}\n",
+        "version: 1\narbiter:\n  model: gpt-4.1\nprovider:\n  default: openai\n  openai: {model: gpt-4.1-mini, preset: groq}\n",
         &[],
     );
     check(
@@ -167,6 +167,97 @@ fn limits_that_the_user_set() {
             ".rawko/config.yaml:3: the default of `constraints.maxIterations` would be raised",
             ".rawko/config.yaml:4: the default of `constraints.maxDuration` would be raised",
         ],
+    );
+}
+
+#[test]
+fn whatever_makes_a_run_cost_more() {
+    check(
+        "provider:\n  retry: {patience: 31m}\n  claude:\n    maxTokens: 16385\n    retry: {maxAttempts: 6, baseMs: 1}\n    timeouts: {total: 100h, connect: 10s}\n",
+        &[
+            ".rawko/config.yaml:2: the default of `provider.retry.patience` would be raised",
+            ".rawko/config.yaml:4: the default of `provider.claude.maxTokens` would be raised",
+            ".rawko/config.yaml:5: the default of `provider.claude.retry.maxAttempts` would be raised",
+            ".rawko/config.yaml:6: the default of `provider.claude.timeouts.total` would be raised",
+        ],
+    );
+    check(
+        "memory:\n  extractor: {maxTokens: 100001}\narbiter:\n  maxTokens: 1025\n",
+        &[
+            ".rawko/config.yaml:2: the default of `memory.extractor.maxTokens` would be raised",
+            ".rawko/config.yaml:4: the default of `arbiter.maxTokens` would be raised",
+        ],
+    );
+    check("provider: {retry: {patience: 0}, claude: {maxTokens: 16384}}\nmemory: {extract: true}\n", &[]);
+    let users = TestProject::new(&[
+        (
+            "user:config.yaml",
+            "memory: {extract: false}\nverify: {timeout: 1m, commands: [make]}\nprovider: {claude: {maxTokens: 20000}}\n",
+        ),
+        (
+            ".rawko/config.yaml",
+            "memory:\n  extract: true\nverify:\n  timeout: 2m\nprovider: {claude: {maxTokens: 18000}}\n",
+        ),
+    ]);
+    check_project(
+        &users,
+        &[
+            ".rawko/config.yaml:2: `memory.extract`, which you have switched off, would be switched on",
+            ".rawko/config.yaml:4: your own limit `verify.timeout` would be raised",
+        ],
+    );
+    let agent = |text: &str| TestProject::new(&[(".rawko/agents/a.yaml", text)]);
+    let tools = "name: a\nsystemPrompt: x\ntools: {allowed: [Read]}\n";
+    check_project(
+        &agent(&format!("{tools}limits:\n  maxIterations: 1000000\n  maxTokens: 8000\n")),
+        &[".rawko/agents/a.yaml:5: the agent `a`: the default of `limits.maxIterations` would be raised"],
+    );
+    check_project(&agent(&format!("{tools}limits: {{maxIterations: 10}}\n")), &[]);
+}
+
+#[test]
+fn costs_that_would_not_be_counted() {
+    check(
+        "prices:\n  gpt-4.1: {input: 0, output: 0}\n",
+        &[
+            ".rawko/config.yaml:2: costs of models named `gpt-4.1…` would be counted with 0 and 0 USD per million tokens",
+        ],
+    );
+    let no_price = |line: &str, model: &str| {
+        format!(
+            ".rawko/{line}: the default cost limit would not count: the price of the model `{model}` is not known"
+        )
+    };
+    check("provider:\n  openai:\n    model: other/one\n", &[&no_price("config.yaml:3", "other/one")]);
+    check("arbiter:\n  model: other\n", &[&no_price("config.yaml:2", "other")]);
+    check("provider:\n  openai: {model: gpt-4.1}\n", &[]);
+    // On this machine nothing is paid.
+    check("provider:\n  ollama:\n    model: other\n", &[]);
+    // A limit that somebody set holds: without a price the run does not begin.
+    check("provider:\n  openai:\n    model: other\nconstraints: {maxCostUsd: 5}\n", &[]);
+    let text = "name: a\nsystemPrompt: x\ntools: {allowed: [Read]}\nprovider:\n  model: other\n";
+    let agent = TestProject::new(&[(".rawko/agents/a.yaml", text)]);
+    check_project(&agent, &[&no_price("agents/a.yaml:5", "other")]);
+    let users = TestProject::new(&[("user:config.yaml", "provider:\n  openai: {model: other}\n")]);
+    check_project(&users, &[]);
+}
+
+#[test]
+fn the_users_verification_is_not_switched_off() {
+    let both = |users: &str, projects: &str| {
+        TestProject::new(&[("user:config.yaml", users), (".rawko/config.yaml", projects)])
+    };
+    let off = ".rawko/config.yaml:1: your own verification commands would not be run";
+    check_project(&both("verify: [make]\n", "verify: []\n"), &[off]);
+    check_project(&both("verify: {commands: [make]}\n", "verify: []\n"), &[off]);
+    check_project(
+        &both("verify: [make]\n", "verify:\n  timeout: 1m\n"),
+        &[".rawko/config.yaml:2: your own verification commands would not be run"],
+    );
+    check_project(&both("verify: {commands: [make]}\n", "verify:\n  tests: [x]\n"), &[]);
+    check_project(
+        &both("verify: {changedChecks: deny}\n", "verify: {changedChecks: rerun}\n"),
+        &[".rawko/config.yaml:1: your own `verify.changedChecks: deny` would be lifted"],
     );
 }
 

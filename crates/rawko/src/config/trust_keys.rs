@@ -1,0 +1,211 @@
+//! What each key of the configuration needs before an untrusted folder gets it.
+//!
+//! One table for all keys. A test compares it with the schemas, so that a new key is not forgotten.
+
+use rawko_core::agent::{AgentConfig, DEFAULT_MAX_TURNS, builtin_agents};
+use rawko_core::retry::RetryPolicy;
+use rawko_provider::preset::PRESETS;
+use rawko_provider::{ProviderSettings, Timeouts};
+
+use super::model::{ArbiterConfig, Constraints, ExtractorConfig};
+use super::patience::Patience;
+
+/// What a value of the project needs.
+#[derive(Clone, Copy)]
+pub(super) enum Needs {
+    /// `claims` looks at it, by rules of its own.
+    Judged,
+    /// Trust, if it is more than the user's value, or than this one where the user has none; `None`: more than no limit
+    /// is impossible.
+    NoMoreThan(fn() -> Option<f64>),
+    /// The same, for a limit that `0` lifts.
+    NoMoreThanUnlessOff(fn() -> Option<f64>),
+    /// Trust, if the user has switched it off.
+    NotOn,
+    /// Nothing, for this reason.
+    Nothing(#[cfg_attr(not(test), allow(dead_code, reason = "for the reader and the test"))] &'static str),
+}
+
+use Needs::{Judged, NoMoreThan, NoMoreThanUnlessOff, NotOn, Nothing};
+
+#[allow(clippy::cast_precision_loss, reason = "limits, not sums")]
+fn number(value: u64) -> Option<f64> {
+    Some(value as f64)
+}
+
+/// The default length of one response, in tokens.
+const RESPONSE_TOKENS: u64 = 16_384;
+/// Why texts need no trust.
+const TEXT: &str = "a text for models: it changes what agents try, not what they may do";
+const RUN: &str = "what a run costs is limited by `constraints`";
+const NARROWS: &str = "it only narrows what is granted";
+const TOOL: &str = "part of a tool, whose command needs trust";
+
+/// The keys of `config.yaml` by JSON pointer; `*` is any name or position, and a key stands for all below it.
+pub(super) const CONFIG: &[(&str, Needs)] = &[
+    ("/version", Nothing("there is one version")),
+    ("/provider/default", Judged),
+    ("/provider/fallback", Judged),
+    ("/provider/retry/patience", NoMoreThan(|| number(Patience::default().as_ms()))),
+    ("/provider/*/type", Judged),
+    ("/provider/*/preset", Judged),
+    ("/provider/*/model", Judged),
+    ("/provider/*/baseUrl", Judged),
+    ("/provider/*/apiKeyEnv", Judged),
+    ("/provider/*/maxTokens", NoMoreThan(|| number(RESPONSE_TOKENS))),
+    ("/provider/*/contextWindow", Nothing(RUN)),
+    ("/provider/*/temperature", Nothing("it changes how a model answers, not what agents may do")),
+    ("/provider/*/timeouts/connect", NoMoreThan(|| longest(|timeouts| timeouts.connect_ms))),
+    ("/provider/*/timeouts/idle", NoMoreThan(|| longest(|timeouts| timeouts.idle_ms))),
+    ("/provider/*/timeouts/total", NoMoreThan(|| longest(|timeouts| timeouts.total_ms))),
+    ("/provider/*/retry/maxAttempts", NoMoreThan(|| Some(RetryPolicy::default().max_attempts.into()))),
+    ("/provider/*/retry/baseMs", NoMoreThan(|| number(RetryPolicy::default().base_ms))),
+    ("/provider/*/retry/capMs", NoMoreThan(|| number(RetryPolicy::default().cap_ms))),
+    ("/provider/*/retry/deadlineMs", NoMoreThan(|| number(RetryPolicy::default().deadline_ms))),
+    ("/provider/*/script", Judged),
+    ("/provider/*/extra", Judged),
+    ("/arbiter/provider", Judged),
+    ("/arbiter/model", Judged),
+    ("/arbiter/maxTokens", NoMoreThan(|| Some(ArbiterConfig::default().max_tokens.into()))),
+    ("/arbiter/temperature", Nothing("it changes how a model decides, not what agents may do")),
+    ("/arbiter/cache", Nothing("the cache is the user's own, and holds answers to the same questions")),
+    ("/arbiter/mode", Nothing(RUN)),
+    ("/agents/directory", Nothing("agents need trust wherever they are, if they may run commands")),
+    ("/agents/default", Nothing("it names an agent that is there anyway")),
+    ("/constraints/maxIterations", NoMoreThan(|| Some(Constraints::default().max_iterations.into()))),
+    (
+        "/constraints/maxConsecutiveFailures",
+        NoMoreThan(|| Some(Constraints::default().max_consecutive_failures.into())),
+    ),
+    ("/constraints/maxTokens", NoMoreThan(|| None)),
+    ("/constraints/maxCostUsd", NoMoreThanUnlessOff(|| Some(Constraints::default().max_cost_usd))),
+    (
+        "/constraints/maxDuration",
+        NoMoreThanUnlessOff(|| Constraints::default().max_duration.as_ms().and_then(number)),
+    ),
+    ("/permissions/read", Judged),
+    ("/permissions/write", Judged),
+    ("/permissions/deny", Nothing("it is added to what the user denies")),
+    ("/permissions/net", Judged),
+    ("/permissions/env", Judged),
+    ("/permissions/run", Judged),
+    ("/permissions/caches", Judged),
+    ("/permissions/require", Nothing("there is one value, which asks for more protection")),
+    ("/permissions/sandbox", Judged),
+    ("/secrets/maskTokens", Judged),
+    ("/memory/enabled", NotOn),
+    ("/memory/extract", NotOn),
+    ("/memory/extractor/provider", Judged),
+    ("/memory/extractor/model", Judged),
+    ("/memory/extractor/maxTokens", NoMoreThan(|| number(ExtractorConfig::default().max_tokens))),
+    ("/memory/maxInjected", Nothing("the memories of an untrusted folder are not used")),
+    ("/memory/minImportance", Nothing("the memories of an untrusted folder are not used")),
+    ("/memory/semantic", Nothing("the search runs on this machine, with a model that the user installed")),
+    ("/tools/*/name", Nothing(TOOL)),
+    ("/tools/*/description", Nothing(TOOL)),
+    ("/tools/*/inputSchema", Nothing(TOOL)),
+    ("/tools/*/command", Judged),
+    ("/tools/*/access", Nothing(TOOL)),
+    ("/tools/*/timeout", Nothing(TOOL)),
+    ("/verify/*", Judged),
+    ("/verify/commands", Judged),
+    ("/verify/timeout", NoMoreThan(|| None)),
+    ("/verify/tests", Nothing("it names more files as tests, which are held against their originals")),
+    ("/verify/changedChecks", Judged),
+    ("/prices", Judged),
+];
+
+/// The same for the keys of an agent.
+pub(super) const AGENT: &[(&str, Needs)] = &[
+    ("/name", Nothing(TEXT)),
+    ("/displayName", Nothing(TEXT)),
+    ("/whenToUse", Nothing(TEXT)),
+    ("/role", Nothing(TEXT)),
+    ("/systemPrompt", Nothing(TEXT)),
+    ("/tools/allowed", Judged),
+    ("/tools/blocked", Judged),
+    ("/tools/bashFilter", Nothing(NARROWS)),
+    ("/transitions", Nothing("they name agents that are there anyway")),
+    ("/limits/maxIterations", NoMoreThan(|| Some(most_turns().into()))),
+    ("/limits/timeout", Nothing("without it there is no limit")),
+    ("/limits/maxTokens", NoMoreThan(|| number(RESPONSE_TOKENS))),
+    ("/budget", Nothing("without it there is no limit")),
+    ("/provider/name", Judged),
+    ("/provider/model", Judged),
+    ("/memory", Nothing("the memories of an untrusted folder are not used")),
+    ("/permissions", Nothing(NARROWS)),
+    ("/metadata", Nothing(TEXT)),
+];
+
+/// The longest time that a known server is given.
+fn longest(time: fn(&Timeouts) -> u64) -> Option<f64> {
+    PRESETS.iter().map(|preset| time(&ProviderSettings::from_preset(preset).timeouts)).max().and_then(number)
+}
+
+/// The most turns of one execution that an agent has without any file.
+fn most_turns() -> u32 {
+    builtin_agents().iter().map(AgentConfig::max_turns).max().unwrap_or(DEFAULT_MAX_TURNS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::config::{agent_schema, config_schema};
+
+    /// The pointers of all keys below `schema` that have none below them.
+    fn leaves(root: &Value, schema: &Value, at: &str, found: &mut BTreeSet<String>) {
+        let before = found.len();
+        if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+            let target = root.pointer(target.trim_start_matches('#')).expect("a definition");
+            leaves(root, target, at, found);
+        }
+        for (name, inner) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            leaves(root, inner, &format!("{at}/{name}"), found);
+        }
+        for list in ["allOf", "anyOf", "oneOf"] {
+            for part in schema.get(list).and_then(Value::as_array).into_iter().flatten() {
+                let mut below = BTreeSet::new();
+                leaves(root, part, at, &mut below);
+                below.remove(at);
+                found.extend(below);
+            }
+        }
+        for inner in ["items", "additionalProperties"] {
+            if let Some(inner) = schema.get(inner).filter(|inner| inner.is_object()) {
+                leaves(root, inner, &format!("{at}/*"), found);
+            }
+        }
+        if found.len() == before && !found.iter().any(|known| known.starts_with(&format!("{at}/"))) {
+            found.insert(at.to_owned());
+        }
+    }
+
+    #[track_caller]
+    fn check(schema: &Value, table: &[(&str, Needs)]) {
+        let mut keys = BTreeSet::new();
+        leaves(schema, schema, "", &mut keys);
+        assert!(keys.len() > 15, "{keys:?}");
+        let covers = |entry: &str, key: &str| key == entry || key.starts_with(&format!("{entry}/"));
+        let missing: Vec<_> =
+            keys.iter().filter(|key| !table.iter().any(|(entry, _)| covers(entry, key))).collect();
+        assert!(missing.is_empty(), "does a folder need trust for these? {missing:?}");
+        let unknown: Vec<_> = table
+            .iter()
+            .filter(|(entry, _)| !keys.iter().any(|key| covers(entry, key)))
+            .map(|e| e.0)
+            .collect();
+        assert!(unknown.is_empty(), "no such keys: {unknown:?}");
+        let empty = table.iter().filter(|(_, needs)| matches!(needs, Nothing(why) if why.is_empty()));
+        assert_eq!(empty.count(), 0, "a reason is missing");
+    }
+
+    #[test]
+    fn every_key_is_in_the_table() {
+        check(&config_schema(), CONFIG);
+        check(&agent_schema(), AGENT);
+    }
+}
