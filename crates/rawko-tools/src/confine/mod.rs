@@ -125,7 +125,8 @@ impl Sandbox {
     ) -> Result<Self, Shortage> {
         let helper = rawko_sandbox::own_helper().ok_or_else(Shortage::no_helper)?;
         let private = PrivateFolders::new(cache, root).map_err(|error| Shortage::folders(&error))?;
-        let bubblewrap = variable("PATH").and_then(|path| bubblewrap::find(&path, root));
+        let path = variable("PATH").filter(|_| !bubblewrap::owns_devices());
+        let bubblewrap = path.and_then(|path| bubblewrap::find(&path, root));
         let offer = machine::try_out(helper, &private, bubblewrap.as_deref())?;
         let places = Places::new(variable);
         let real_root = std::fs::canonicalize(root).ok();

@@ -235,8 +235,11 @@ impl View {
                     say("--tmpfs", &[place]);
                     say("--remount-ro", &[place]);
                 }
-                // A device works only where devices are allowed.
-                Sight::Null => say("--dev-bind", &[Path::new("/dev/null"), place]),
+                // A device works only where devices are allowed. It is the machine's: root could change its mode.
+                Sight::Null => {
+                    say("--dev-bind", &[Path::new("/dev/null"), place]);
+                    say("--remount-ro", &[place]);
+                }
                 Sight::Link(target) => say("--symlink", &[target, place]),
             }
             if index == 0 {
@@ -331,6 +334,7 @@ mod tests {
             "--bind R/p/.git R/p/.git",
             "--ro-bind R/p/.git/hooks R/p/.git/hooks",
             "--dev-bind /dev/null R/p/.env",
+            "--remount-ro R/p/.env",
             "--tmpfs R/p/.git/hooks",
             "--remount-ro R/p/.git/hooks",
             "--remount-ro R",
