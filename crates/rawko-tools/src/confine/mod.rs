@@ -14,7 +14,6 @@ mod placeholders;
 mod places;
 mod private;
 mod proxy;
-mod sha1;
 mod survey;
 mod view;
 
