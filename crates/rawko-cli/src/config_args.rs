@@ -131,6 +131,7 @@ impl PermissionArgs {
             env,
             run: self.run,
             caches: None,
+            memory: None,
             require: None,
             sandbox: self.no_sandbox.then_some(SandboxUse::Off),
             ask: None,

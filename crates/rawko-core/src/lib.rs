@@ -14,6 +14,7 @@ pub mod facts;
 pub mod integrity;
 pub mod machine;
 pub mod memory;
+pub mod memory_limit;
 pub mod message;
 pub mod models;
 pub mod note;
@@ -29,6 +30,7 @@ pub mod tool;
 pub mod usage;
 
 pub use error::{ErrorCode, ErrorInfo, FailedWork};
+pub use memory_limit::{MemoryLimit, NotAMemoryLimit};
 pub use time::Timestamp;
 pub use time_span::{NotATimeSpan, PlainNumber, TimeSpan};
 pub use usage::Usage;

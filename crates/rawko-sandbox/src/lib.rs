@@ -11,6 +11,7 @@ use std::ffi::OsString;
 
 mod path_bytes;
 mod plan;
+pub mod seatbelt;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod control;

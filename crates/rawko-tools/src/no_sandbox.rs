@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rawko_core::MemoryLimit;
 use rawko_core::agent::Permissions;
 
 /// A sandbox, of which there is none on this system.
@@ -45,7 +46,12 @@ impl Sandbox {
     ///
     /// # Errors
     /// Always.
-    pub fn new(_: &Path, _: Option<&Path>, _: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, Shortage> {
+    pub fn new(
+        _: &Path,
+        _: Option<&Path>,
+        _: Option<MemoryLimit>,
+        _: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, Shortage> {
         Err(Shortage("this system has none".to_owned()))
     }
 

@@ -21,7 +21,8 @@ impl Rawko {
         let made = || {
             let variable = &self.builder.environment;
             let cache = user_cache_dir(variable.as_ref());
-            Sandbox::new(self.project(), cache.as_deref(), &|name| variable(name).map(Into::into))
+            let memory = self.loaded.config.permissions.memory;
+            Sandbox::new(self.project(), cache.as_deref(), memory, &|name| variable(name).map(Into::into))
         };
         self.sandbox.get_or_init(made).as_ref()
     }

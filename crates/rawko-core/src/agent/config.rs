@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::role::AgentRole;
+use crate::memory_limit::MemoryLimit;
 use crate::time_span::TimeSpan;
 
 /// Default for the model turns of one execution (`limits.maxIterations`).
@@ -284,6 +285,9 @@ pub struct Permissions {
     /// changes apart (configuration only; default: none).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<Vec<String>>,
+    /// How much memory a command in the sandbox may use with all that it starts (configuration only, default: `75%`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryLimit>,
     /// What the operating system must do (configuration only): with `enforced`, all commands run in a sandbox, and where
     /// that cannot be had, nothing runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -31,6 +31,7 @@ pub fn effective_permissions(
         env: narrow(over(&cli.env, &global.env).or_else(nothing), &agent.env, |a, b| a == b),
         run: narrow(over(&cli.run, &global.run), &agent.run, |a, b| a == b),
         caches: global.caches.clone(),
+        memory: global.memory,
         require: global.require,
         sandbox: cli.sandbox.or(global.sandbox),
         ask: asked(global, agent),
@@ -224,6 +225,12 @@ mod tests {
         check(json!({"ask": ["hosts"]}), json!({"ask": []}), json!({}), "ask", json!(null));
         check(json!({"ask": []}), json!({}), json!({}), "ask", json!(null));
         check(json!({}), json!({"askTimeout": "1h"}), json!({}), "askTimeout", json!(null));
+    }
+
+    #[test]
+    fn only_the_configuration_limits_memory() {
+        check(json!({"memory": "1GiB"}), json!({"memory": "off"}), json!({}), "memory", json!("1GiB"));
+        check(json!({}), json!({"memory": "off"}), json!({}), "memory", json!(null));
     }
 
     #[test]

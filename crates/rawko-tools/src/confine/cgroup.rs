@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rawko_core::MemoryLimit;
+
 use super::MAX_PROCESSES;
 
-/// The share of the machine's memory that one command may have, in percent: the rest is for the system, and for rawko.
-const SHARE: u64 = 75;
 /// Begins the names of groups; the id of the process that made one follows.
 const NAME: &str = "rawko-";
 /// How long the processes of a group that was killed may take to end.
@@ -23,22 +23,23 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Parent {
     folder: PathBuf,
-    most: u64,
+    /// How many bytes of memory a command may have; `None` for no limit.
+    most: Option<u64>,
 }
 
 /// The group of one command. Dropping it ends what is left in it.
 #[derive(Debug)]
 pub(super) struct Leaf {
     folder: PathBuf,
-    most: u64,
+    most: Option<u64>,
 }
 
 impl Parent {
     /// The innermost one around this process that works. What killed processes left in it is removed.
-    pub(super) fn find() -> Option<Self> {
+    pub(super) fn find(limit: MemoryLimit) -> Option<Self> {
         let mount = mount_point(&fs::read_to_string("/proc/self/mountinfo").ok()?)?;
         let own = own_group(&fs::read_to_string("/proc/self/cgroup").ok()?)?;
-        let most = machine_memory(&fs::read_to_string("/proc/meminfo").ok()?)? / 100 * SHARE;
+        let most = limit.of(machine_memory(&fs::read_to_string("/proc/meminfo").ok()?)?);
         let folder = mount.join(own.strip_prefix("/").unwrap_or(&own));
         let around = folder.ancestors().take_while(|folder| folder.starts_with(&mount));
         let mut parents = around.map(|folder| Self { folder: folder.to_owned(), most });
@@ -50,18 +51,20 @@ impl Parent {
     /// A group for a command.
     pub(super) fn leaf(&self) -> io::Result<Leaf> {
         let leaf = Leaf::new(&self.folder, self.most)?;
-        leaf.set("memory.max", self.most)?;
         leaf.set("pids.max", MAX_PROCESSES)?;
-        // All of the command ends, and not its largest process alone.
-        leaf.set("memory.oom.group", 1)?;
-        // A kernel without swap has no such file.
-        let _ = leaf.set("memory.swap.max", 0);
+        if let Some(most) = self.most {
+            leaf.set("memory.max", most)?;
+            // All of the command ends, and not its largest process alone.
+            leaf.set("memory.oom.group", 1)?;
+            // A kernel without swap has no such file.
+            let _ = leaf.set("memory.swap.max", 0);
+        }
         Ok(leaf)
     }
 
-    /// How much memory a command may have, in MiB.
-    pub(super) fn memory(&self) -> u64 {
-        self.most >> 20
+    /// How much memory a command may have, in MiB; `None` for no limit.
+    pub(super) fn memory(&self) -> Option<u64> {
+        self.most.map(|most| most >> 20)
     }
 
     fn has_controllers(&self) -> bool {
@@ -96,7 +99,7 @@ impl Parent {
 }
 
 impl Leaf {
-    fn new(parent: &Path, most: u64) -> io::Result<Self> {
+    fn new(parent: &Path, most: Option<u64>) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("{NAME}{}-{number}", std::process::id()));
@@ -115,10 +118,11 @@ impl Leaf {
 
     /// How much memory, in MiB, was exceeded, if the command was ended for that.
     pub(super) fn exceeded(&self) -> Option<u64> {
+        let most = self.most?;
         let events = fs::read_to_string(self.folder.join("memory.events")).ok()?;
         let kills =
             events.lines().filter_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok());
-        (kills.sum::<u64>() > 0).then_some(self.most >> 20)
+        (kills.sum::<u64>() > 0).then_some(most >> 20)
     }
 }
 
@@ -175,7 +179,7 @@ mod tests {
     #[test]
     fn a_leaf_is_limited() {
         let folder = tempfile::tempdir().unwrap();
-        let parent = Parent { folder: folder.path().to_owned(), most: 512 << 20 };
+        let parent = Parent { folder: folder.path().to_owned(), most: Some(512 << 20) };
         assert!(!parent.has_controllers());
         fs::write(folder.path().join("cgroup.subtree_control"), "cpu memory pids\n").unwrap();
         assert!(parent.has_controllers());
@@ -199,15 +203,25 @@ mod tests {
         assert_eq!(leaf.exceeded(), Some(512));
     }
 
+    /// With `permissions.memory: off`, the number of processes is limited all the same.
+    #[test]
+    fn a_leaf_without_a_limit_on_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let leaf = Parent { folder: folder.path().to_owned(), most: None }.leaf().unwrap();
+        assert!(!leaf.folder.join("memory.max").exists() && leaf.folder.join("pids.max").exists());
+        fs::write(leaf.folder.join("memory.events"), "oom_kill 1\n").unwrap();
+        assert_eq!(leaf.exceeded(), None);
+    }
+
     /// The kernel's own groups, also where they have no controllers.
     #[test]
     fn a_group_ends_with_all_that_is_in_it() {
         let mount = fs::read_to_string("/proc/self/mountinfo").ok().and_then(|mounts| mount_point(&mounts));
-        let Some(parent) = mount.map(|folder| Parent { folder, most: 1 << 30 }) else {
+        let Some(parent) = mount.map(|folder| Parent { folder, most: Some(1 << 30) }) else {
             println!("skipped: this machine has no control groups of version 2");
             return;
         };
-        let Ok(leaf) = Leaf::new(&parent.folder, 0) else {
+        let Ok(leaf) = Leaf::new(&parent.folder, None) else {
             println!("skipped: no group can be made in {}", parent.folder.display());
             return;
         };
@@ -233,11 +247,10 @@ mod tests {
     /// The whole of it, where the machine delegates a group.
     #[test]
     fn a_command_that_takes_too_much_is_ended() {
-        let Some(mut parent) = Parent::find() else {
+        let Some(parent) = Parent::find(MemoryLimit::Bytes(64 << 20)) else {
             println!("skipped: no group with controllers is delegated to this process");
             return;
         };
-        parent.most = 64 << 20;
         let leaf = parent.leaf().unwrap();
         let mut child = Command::new("/bin/sh")
             .args(["-c", "read line; exec tail /dev/zero"])

@@ -18,9 +18,8 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fstat, futimens, openat, renameat,
     unlinkat,
 };
+use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
-
-use super::sha1::sha1;
 
 /// The longest index that is read.
 const MAX_INDEX: u64 = 512 << 20;
@@ -161,7 +160,7 @@ fn rewrite(
     // Git writes zeros where it is to be quick.
     if sum.iter().any(|byte| *byte != 0) {
         match hash_length {
-            20 => sum.copy_from_slice(&sha1(content)),
+            20 => sum.copy_from_slice(&Sha1::digest(&*content)),
             _ => sum.copy_from_slice(&Sha256::digest(&*content)),
         }
     }

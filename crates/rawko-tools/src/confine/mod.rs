@@ -14,7 +14,6 @@ mod placeholders;
 mod places;
 mod private;
 mod proxy;
-mod sha1;
 mod survey;
 mod view;
 
@@ -25,6 +24,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rawko_core::MemoryLimit;
 use rawko_core::agent::Permissions;
 use rawko_sandbox::{Control, Network, Plan, Report, Shared, Wall, landlock_version};
 
@@ -54,6 +54,8 @@ struct RunSandbox {
     offer: Offer,
     /// Where commands get control groups, if this machine lets it.
     groups: Option<cgroup::Parent>,
+    /// What the configuration says about it.
+    memory: Option<MemoryLimit>,
     places: Places,
     private: PrivateFolders,
     /// The user's settings of git, as commands get them.
@@ -114,13 +116,14 @@ pub(crate) struct Confined {
 
 impl Sandbox {
     /// The sandbox of a run in the project at `root`, if this machine has what it takes. `cache` is the user's
-    /// folder for what can be made again; `variable` reads the environment.
+    /// folder for what can be made again, `memory` limits each command; `variable` reads the environment.
     ///
     /// # Errors
     /// What is missing.
     pub fn new(
         root: &Path,
         cache: Option<&Path>,
+        memory: Option<MemoryLimit>,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Shortage> {
         let helper = rawko_sandbox::own_helper().ok_or_else(Shortage::no_helper)?;
@@ -137,7 +140,8 @@ impl Sandbox {
         Ok(Self(Arc::new(RunSandbox {
             helper,
             offer,
-            groups: cgroup::Parent::find(),
+            groups: cgroup::Parent::find(memory.unwrap_or_default()),
+            memory,
             places,
             private,
             git_settings,
@@ -164,7 +168,15 @@ impl Sandbox {
     /// What commands do without on this machine, for people.
     #[must_use]
     pub fn lost(&self) -> Vec<String> {
-        self.0.offer.lost()
+        let mut lost = self.0.offer.lost();
+        let limit = self.0.memory.filter(|limit| *limit != MemoryLimit::Off);
+        if let Some(limit) = limit.filter(|_| self.0.groups.is_none()) {
+            lost.push(format!(
+                "permissions.memory is `{limit}`, but rawko can make no control groups here: start it by \
+                 `systemd-run --user --scope`"
+            ));
+        }
+        lost
     }
 
     /// Whether this machine enforces all permissions.
@@ -176,7 +188,7 @@ impl Sandbox {
     /// How much memory one command may have with all that it starts, in MiB; `None` where nothing limits it.
     #[must_use]
     pub fn memory(&self) -> Option<u64> {
-        self.0.groups.as_ref().map(cgroup::Parent::memory)
+        self.0.groups.as_ref().and_then(cgroup::Parent::memory)
     }
 
     /// A folder that is held for as long as a command lives.

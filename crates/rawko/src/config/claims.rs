@@ -23,6 +23,7 @@ use super::model::Config;
 use super::position::Position;
 use super::source::{Scope, SourceFile};
 use super::yaml::escape;
+use rawko_core::MemoryLimit;
 
 /// One thing that a project's configuration claims and only a trusted folder gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -223,6 +224,14 @@ impl Claims<'_> {
         if granted.sandbox == Some(SandboxUse::Off) && users != Some("off") {
             let message = "commands would run without a sandbox".to_owned();
             self.add(ClaimKind::Permission, "/permissions/sandbox", message);
+        }
+        let users = self.layers.value_in(Scope::User, "/permissions/memory").and_then(Value::as_str);
+        let users = users.and_then(|text| MemoryLimit::parse(text).ok()).unwrap_or_default();
+        if let Some(memory) = granted.memory.filter(|memory| !memory.is_within(users)) {
+            let message = format!(
+                "a command could use memory up to `{memory}`, and the limit is `{users}` without this file"
+            );
+            self.add(ClaimKind::Permission, "/permissions/memory", message);
         }
         let users = self.layers.value_in(Scope::User, "/permissions/ask").and_then(Value::as_array);
         for (n, ask) in granted.ask.iter().flatten().enumerate() {

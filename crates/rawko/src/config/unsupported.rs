@@ -15,6 +15,7 @@ pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
         (
             FileKind::Agent,
             "/permissions/caches"
+            | "/permissions/memory"
             | "/permissions/require"
             | "/permissions/sandbox"
             | "/permissions/askTimeout",

@@ -325,3 +325,26 @@ fn trust_is_by_content() {
             .flags(flags);
     assert_eq!(same.loaded().project_digest, Some(first), "the user's own settings are not part of it");
 }
+
+#[test]
+fn more_memory_than_the_users() {
+    let claim = |memory: &str, user: &str| {
+        format!(
+            ".rawko/config.yaml:2: a command could use memory up to `{memory}`, and the limit is `{user}` without this file"
+        )
+    };
+    check("permissions:\n  memory: 50%\n", &[]);
+    check("permissions:\n  memory: 75%\n", &[]);
+    check("permissions:\n  memory: 76%\n", &[&claim("76%", "75%")]);
+    check("permissions:\n  memory: off\n", &[&claim("off", "75%")]);
+    check("permissions:\n  memory: 1GiB\n", &[&claim("1GiB", "75%")]);
+    let project = |memory: &str| {
+        let text = format!("permissions:\n  memory: {memory}\n");
+        TestProject::new(&[
+            ("user:config.yaml", "permissions:\n  memory: 2GiB\n"),
+            (".rawko/config.yaml", &text),
+        ])
+    };
+    check_project(&project("2048MiB"), &[]);
+    check_project(&project("3GiB"), &[&claim("3GiB", "2GiB")]);
+}
