@@ -239,9 +239,9 @@ fn no_step_follows_a_link() {
         trial.plan.view.extend([Step::Pin(git), Step::Protect(hooks)]);
         let said = format!("{step:?}");
         if is_of_base {
-            trial.plan.base.push(step)
+            trial.plan.base.push(step);
         } else {
-            trial.plan.view.push(step)
+            trial.plan.view.push(step);
         }
         let ended = trial.run("echo x > .git/hooks/made; echo RAN");
         assert!(!project.join(".git/hooks/made").exists(), "{said}");

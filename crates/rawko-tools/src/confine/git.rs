@@ -122,3 +122,50 @@ pub(super) fn looks_bare(folder: &Path) -> bool {
 fn real(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok().filter(|path| path.is_dir())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What is protected of a repository with these settings and links.
+    #[track_caller]
+    fn check(settings: &str, links: &[(&str, &str)], protected: &[&str]) {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap().join("project");
+        for name in [".git/objects", ".git/refs", ".husky/hooks", "shared", "../outside"] {
+            fs::create_dir_all(top.join(name)).unwrap();
+        }
+        for name in [".git/HEAD", "shared/more", "../outside/more"] {
+            fs::write(top.join(name), "").unwrap();
+        }
+        fs::write(top.join(".git/config"), settings).unwrap();
+        for (link, target) in links {
+            symlink(target, top.join(link)).unwrap();
+        }
+        let repository = repository_of(&top).unwrap();
+        let mut found = deciding(&top.join(".git"));
+        found.extend(repository.obeyed);
+        let mut found: Vec<_> = found.iter().map(|path| path.strip_prefix(&top).unwrap()).collect();
+        found.sort();
+        assert_eq!(found, protected.iter().map(Path::new).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_a_link_leads_to_in_the_project_is_protected() {
+        check("", &[(".git/hooks", "../shared")], &[".git/config", "shared"]);
+        check("", &[(".git/hooks", "../../outside"), (".git/info", "../shared")], &[".git/config"]);
+    }
+
+    #[test]
+    fn what_settings_name_in_the_project_is_protected() {
+        let settings = "[core]\n\thooksPath = .husky/hooks\n[include]\n\tpath = ../shared/more\n\tpath = ../../outside/more\n\
+                        \tpath = ../shared/none\n[includeIf \"gitdir:/nowhere\"]\n\tpath = ../.husky\n";
+        check(settings, &[], &[".git/config", ".husky", ".husky/hooks", "shared/more"]);
+        check("[core]\n\thooksPath = .\n", &[], &[".git/config"]);
+        check("[core]\n\thooksPath = ../outside\n", &[], &[".git/config"]);
+    }
+}
