@@ -121,7 +121,7 @@ fn a_folder_that_cannot_be_searched_is_not_an_empty_one() {
     let git = folder.path().join(".git");
     fs::create_dir_all(git.join("hooks")).unwrap();
     fs::write(git.join("config"), "KEPT").unwrap();
-    fs::set_permissions(&git, Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&git, Permissions::from_mode(0o0)).unwrap();
     let repository = Repository {
         top: folder.path().to_owned(),
         folders: vec![git.clone()],
