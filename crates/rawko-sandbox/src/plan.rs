@@ -122,6 +122,25 @@ pub enum Step {
     },
 }
 
+impl Step {
+    /// Where the step changes what is seen. The helper follows no link on the way there.
+    pub fn place_mut(&mut self) -> &mut PathBuf {
+        match self {
+            Self::Cover(place)
+            | Self::Show(place)
+            | Self::Grant(place)
+            | Self::Layer { folder: place, .. }
+            | Self::Private { place, .. }
+            | Self::Link { place, .. }
+            | Self::Protect(place)
+            | Self::Pin(place)
+            | Self::Hide(place)
+            | Self::Placeholders { place, .. }
+            | Self::Text { place, .. } => place,
+        }
+    }
+}
+
 /// What git sees of one file that is hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

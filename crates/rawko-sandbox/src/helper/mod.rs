@@ -7,6 +7,7 @@
 mod bubblewrap;
 mod init;
 mod network;
+mod place;
 mod placeholder;
 mod rights;
 mod seccomp;

@@ -9,14 +9,15 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, FileType, symlinkat};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
-    OpenTreeFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount,
-    mount_change, move_mount, open_tree,
+    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount, mount_change,
+    move_mount,
 };
+use rustix::process::{chdir, fchdir};
 
-use super::{StepResult, during, placeholder};
+use super::{StepResult, during, place, placeholder};
 use crate::plan::{Plan, Step};
 use crate::sys::set_mount_attributes;
 
@@ -171,15 +172,20 @@ fn take_hold(place: &Path) -> StepResult<Held> {
 }
 
 fn clone_tree(place: &Path) -> StepResult<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
-    during(format!("opening {}", place.display()), open_tree(CWD, place, flags))
+    let cloned = place::open(place).and_then(|opened| place::clone_tree(&opened));
+    during(format!("opening {}", place.display()), cloned)
 }
 
 /// An overlay file system: `folder`, and the changes over it.
 fn layer(folder: &Path, changes: &Path) -> io::Result<OwnedFd> {
+    // An overlay is made of paths, and this one names what was opened.
+    fchdir(place::open(folder)?)?;
+    let made = overlay(Path::new("."), changes);
+    chdir("/")?;
+    made
+}
+
+fn overlay(folder: &Path, changes: &Path) -> io::Result<OwnedFd> {
     let (upper, work) = (changes.join("upper"), changes.join("work"));
     fs::create_dir_all(&upper)?;
     fs::create_dir_all(&work)?;
@@ -223,35 +229,33 @@ fn link(place: &Path, target: &Path) -> StepResult<()> {
         return Ok(());
     }
     let above = place.parent().unwrap_or(place);
-    let made = fs::create_dir_all(above).and_then(|()| symlink(target, place));
+    let made = place::open_or_make(above, FileType::Directory)
+        .and_then(|above| Ok(symlinkat(target, above, place.file_name().unwrap_or_default())?));
     during(format!("linking {}", place.display()), made)
 }
 
 /// Makes a folder if it is missing. A link in its place could lead what is mounted below to somewhere else.
 fn make_folder(place: &Path) -> StepResult<()> {
-    match fs::symlink_metadata(place) {
-        Ok(kind) if kind.is_dir() => Ok(()),
-        Ok(_) => Err(format!("{} was replaced by something that is no folder", place.display())),
-        Err(_) => during(format!("making {}", place.display()), fs::create_dir(place)),
+    let opened = place::open_or_make(place, FileType::Directory);
+    match during(format!("making {}", place.display()), opened.and_then(|opened| place::kind_of(&opened)))? {
+        FileType::Directory => Ok(()),
+        _ => Err(format!("{} was replaced by something that is no folder", place.display())),
     }
 }
 
 /// Empties a file or a folder.
 fn hide(place: &Path) -> StepResult<()> {
+    let hiding = || format!("hiding {}", place.display());
     // What is gone, or was never there, needs no hiding.
-    let Ok(kind) = fs::symlink_metadata(place) else { return Ok(()) };
-    let held = if kind.is_dir() {
-        Held { mount: during(format!("hiding {}", place.display()), memory(true))?, place: place.to_owned() }
-    } else {
+    let Some(opened) = during(hiding(), place::open_if_there(place))? else { return Ok(()) };
+    let mount = match during(hiding(), place::kind_of(&opened))? {
+        FileType::Directory => during(hiding(), memory(true))?,
         // A link cannot be covered; what it leads to is hidden for itself.
-        if kind.is_symlink() {
-            return Ok(());
-        }
-        let mount = clone_tree(Path::new("/dev/null"))?;
-        read_only(&mount, place)?;
-        Held { mount, place: place.to_owned() }
+        FileType::Symlink => return Ok(()),
+        _ => clone_tree(Path::new("/dev/null"))?,
     };
-    put(held)
+    read_only(&mount, place)?;
+    during(hiding(), place::attach(&mount, &opened))
 }
 
 /// Lays something made for the command over `place`, for reading only.
@@ -267,23 +271,9 @@ fn put(held: Held) -> StepResult<()> {
 }
 
 fn attach(mount: &OwnedFd, place: &Path) -> StepResult<()> {
-    during(format!("making {}", place.display()), make_place(mount, place))?;
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-    during(format!("mounting {}", place.display()), move_mount(mount.as_fd(), "", CWD, place, flags))
-}
-
-fn make_place(mount: &OwnedFd, place: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(place).is_ok() {
-        return Ok(());
-    }
-    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(mount)?.st_mode);
-    if kind.is_dir() {
-        return fs::create_dir_all(place);
-    }
-    if let Some(parent) = place.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    fs::File::create(place).map(drop)
+    let opened = place::kind_of(mount).and_then(|kind| place::open_or_make(place, kind));
+    let opened = during(format!("making {}", place.display()), opened)?;
+    during(format!("mounting {}", place.display()), place::attach(mount, &opened))
 }
 
 fn read_only(mount: &OwnedFd, place: &Path) -> StepResult<()> {

@@ -49,7 +49,8 @@ pub(crate) fn main() {
     libtest_mimic::run(&arguments, tests).exit();
 }
 
-const TESTS: [(&str, fn()); 23] = [
+const TESTS: [(&str, fn()); 24] = [
+    ("no_step_follows_a_link", no_step_follows_a_link),
     ("no_call_of_the_x32_interface", no_call_of_the_x32_interface),
     ("a_private_home_leads_where_it_did", a_private_home_leads_where_it_did),
     ("paths_are_bytes", paths_are_bytes),
@@ -222,6 +223,43 @@ fn what_is_protected_stays() {
     trial.run(script).exits(0);
     assert_eq!(fs::read_to_string(git.join("config")).unwrap(), "[core]\n");
     assert_eq!(fs::read_dir(git.join("hooks")).unwrap().count(), 0);
+}
+
+/// As if another command had put the link there after the plan was made.
+fn no_step_follows_a_link() {
+    let check = |step: &dyn Fn(&Trial, std::path::PathBuf) -> Step, is_of_base: bool| {
+        let mut trial = Trial::new();
+        let project = trial.project();
+        fs::create_dir_all(project.join(".git/hooks")).unwrap();
+        fs::write(project.join(".git/hooks/theirs"), "theirs").unwrap();
+        std::os::unix::fs::symlink(".git", project.join("link")).unwrap();
+        let step = step(&trial, project.join("link/hooks"));
+        let kept = [project.join(".git"), project.join(".git/hooks")];
+        let [git, hooks] = kept;
+        trial.plan.view.extend([Step::Pin(git), Step::Protect(hooks)]);
+        let said = format!("{step:?}");
+        if is_of_base {
+            trial.plan.base.push(step);
+        } else {
+            trial.plan.view.push(step);
+        }
+        let ended = trial.run("echo x > .git/hooks/made; echo RAN");
+        assert!(!project.join(".git/hooks/made").exists(), "{said}");
+        assert!(
+            matches!(&ended.report, Some(Report::Failed { what }) if what.contains("replaced by a link")),
+            "{said}: {:?} {}",
+            ended.report,
+            ended.output
+        );
+    };
+    for step in [Step::Pin, Step::Protect, Step::Hide] {
+        check(&|_, place| step(place), false);
+    }
+    for step in [Step::Cover, Step::Show, Step::Grant] {
+        check(&|_, place| step(place), true);
+    }
+    check(&|trial, folder| Step::Layer { folder, changes: trial.folder("changes") }, true);
+    check(&|trial, place| Step::Private { place, content: trial.folder("content") }, true);
 }
 
 fn changes_to_a_layer_stay_apart_and_last() {

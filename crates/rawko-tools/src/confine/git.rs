@@ -1,16 +1,17 @@
 //! The parts of a repository that decide what git runs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crate::regular::text_of;
-use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
 /// Longest file that names a folder.
 const LONGEST_NAME: u64 = 64 * 1024;
 
 /// Files and folders of a repository that name programs: read-only for every command.
-const DECIDING: [&str; 5] = ["commondir", "config", "config.worktree", "hooks", "info/attributes"];
+pub(super) const DECIDING: [&str; 5] = ["commondir", "config", "config.worktree", "hooks", "info/attributes"];
 
 /// The repository that a project belongs to, as it was before the first command: a command can make another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +22,16 @@ pub(super) struct Repository {
     pub(super) folders: Vec<PathBuf>,
     /// The folder that holds the index of this work tree.
     pub(super) own: Option<PathBuf>,
+    /// What the repository's settings have git obey besides, as far as it lies in the work tree: hooks and more settings.
+    pub(super) obeyed: Vec<PathBuf>,
 }
 
 /// The repository around `folder`, if it lies in one.
 pub(super) fn repository_of(folder: &Path) -> Option<Repository> {
     let top = folder.ancestors().find(|top| top.join(".git").symlink_metadata().is_ok())?;
     let (own, shared) = folders_of(&top.join(".git")).unzip();
-    Some(Repository { top: top.to_owned(), folders: shared.into_iter().collect(), own })
+    let obeyed = shared.iter().flat_map(|folder| obeyed(top, folder)).collect();
+    Some(Repository { top: top.to_owned(), folders: shared.into_iter().collect(), own, obeyed })
 }
 
 /// The folder of the work tree whose `.git` is this, and the one that holds all: the same, or that of the main work tree,
@@ -47,56 +51,42 @@ fn folders_of(dot_git: &Path) -> Option<(PathBuf, PathBuf)> {
 
 /// What must stay as it is in a folder of a repository, those of submodules included.
 pub(super) fn deciding(folder: &Path) -> Vec<PathBuf> {
-    let all = with_inner(folder).into_iter().flat_map(|folder| DECIDING.map(|name| folder.join(name)));
-    all.filter(|path| is_there(path)).collect()
+    let Ok(folder) = fs::canonicalize(folder) else { return Vec::new() };
+    let project = folder.parent().unwrap_or(&folder);
+    let all = with_inner(&folder).into_iter().flat_map(|folder| DECIDING.map(|name| folder.join(name)));
+    // Of a link, what it leads to. Only the project is granted.
+    all.filter_map(|path| fs::canonicalize(path).ok()).filter(|real| real.starts_with(project)).collect()
 }
 
-/// What git would obey and is not there.
-#[derive(Debug, Default)]
-pub(super) struct Absent(Vec<(PathBuf, &'static str)>);
-
-/// What is not there now in the folders of a repository. A command may create files beside those that are protected, and
-/// nothing can be mounted where nothing is.
-pub(super) fn absent(repository: &Repository) -> Absent {
-    let all = repository.folders.iter().flat_map(|folder| with_inner(folder));
-    let all = all.flat_map(|folder| DECIDING.map(|name| (folder.clone(), name)));
-    let is_absent = |(folder, name): &(PathBuf, &str)| {
-        let path = folder.join(name);
-        let is_through_link = path.parent().is_some_and(|above| above != folder && above.is_symlink());
-        path.symlink_metadata().is_err() && !is_through_link
-    };
-    Absent(all.filter(is_absent).collect())
-}
-
-impl Absent {
-    /// Removes what is there by now. What cannot be removed stays.
-    pub(super) fn remove(&self) {
-        for (folder, name) in &self.0 {
-            match name.split_once('/') {
-                // The folder is the command's, and may be a link by now.
-                Some((above, _)) if folder.join(above).is_symlink() => {
-                    let _ = fs::remove_file(folder.join(above));
-                }
-                Some((above, leaf)) => {
-                    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    let opened = openat(rustix::fs::CWD, folder.join(above), flags, Mode::empty());
-                    let _ = opened.and_then(|above| unlinkat(above, leaf, AtFlags::empty()));
-                }
-                None => {
-                    let path = folder.join(name);
-                    match path.symlink_metadata() {
-                        Ok(kind) if kind.is_dir() => drop(fs::remove_dir_all(&path)),
-                        Ok(_) => drop(fs::remove_file(&path)),
-                        Err(_) => {}
-                    }
-                }
-            }
-        }
+/// What the settings in the folder of a repository name that lies in the work tree, and is there. Git lists them, and does
+/// nothing else here.
+fn obeyed(top: &Path, folder: &Path) -> Vec<PathBuf> {
+    let mut git = Command::new("git");
+    git.args(["config", "--includes", "--null", "--show-origin", "--list", "--file"]);
+    git.arg(folder.join("config")).current_dir(top).env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null());
+    let Ok(output) = git.output() else { return Vec::new() };
+    let mut found = BTreeSet::new();
+    let mut parts =
+        output.stdout.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
+    while let (Some(origin), Some(entry)) = (parts.next(), parts.next()) {
+        let Some((name, value)) = entry.split_once('\n') else { continue };
+        let origin = top.join(origin.strip_prefix("file:").unwrap_or(&origin));
+        let is_include =
+            (name.starts_with("include.") || name.starts_with("includeif.")) && name.ends_with(".path");
+        let named = match (is_include, name) {
+            (true, _) => origin.parent().map(|around| around.join(value)),
+            (false, "core.hookspath") => Some(top.join(value)),
+            (false, _) => None,
+        };
+        found.extend(named.and_then(|path| fs::canonicalize(path).ok()));
     }
+    // What lies in the repository is protected by its name, and a whole work tree cannot be.
+    found.retain(|path| path.starts_with(top) && path != top && !path.starts_with(folder));
+    found.into_iter().collect()
 }
 
 /// The folder of a repository, and those of its submodules and linked work trees.
-fn with_inner(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn with_inner(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_owned()];
     for inner in ["modules", "worktrees"] {
         repositories_below(&folder.join(inner), MAX_DEPTH, &mut found);
@@ -108,6 +98,10 @@ fn with_inner(folder: &Path) -> Vec<PathBuf> {
 const MAX_DEPTH: usize = 8;
 
 fn repositories_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    // A command may have made a link to repositories that are none of this one's.
+    if folder.is_symlink() {
+        return;
+    }
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in
         entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
@@ -125,10 +119,53 @@ pub(super) fn looks_bare(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir()
 }
 
-fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|kind| !kind.is_symlink())
-}
-
 fn real(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok().filter(|path| path.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What is protected of a repository with these settings and links.
+    #[track_caller]
+    fn check(settings: &str, links: &[(&str, &str)], protected: &[&str]) {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap().join("project");
+        for name in [".git/objects", ".git/refs", ".husky/hooks", "shared", "../outside"] {
+            fs::create_dir_all(top.join(name)).unwrap();
+        }
+        for name in [".git/HEAD", "shared/more", "../outside/more"] {
+            fs::write(top.join(name), "").unwrap();
+        }
+        fs::write(top.join(".git/config"), settings).unwrap();
+        for (link, target) in links {
+            symlink(target, top.join(link)).unwrap();
+        }
+        let repository = repository_of(&top).unwrap();
+        let mut found = deciding(&top.join(".git"));
+        found.extend(repository.obeyed);
+        let mut found: Vec<_> = found.iter().map(|path| path.strip_prefix(&top).unwrap()).collect();
+        found.sort();
+        assert_eq!(found, protected.iter().map(Path::new).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_a_link_leads_to_in_the_project_is_protected() {
+        check("", &[(".git/hooks", "../shared")], &[".git/config", "shared"]);
+        check("", &[(".git/hooks", "../../outside"), (".git/info", "../shared")], &[".git/config"]);
+    }
+
+    #[test]
+    fn what_settings_name_in_the_project_is_protected() {
+        let settings = "[core]\n\thooksPath = .husky/hooks\n[include]\n\tpath = ../shared/more\n\tpath = ../../outside/more\n\
+                        \tpath = ../shared/none\n[includeIf \"gitdir:/nowhere\"]\n\tpath = ../.husky\n";
+        check(settings, &[], &[".git/config", ".husky", ".husky/hooks", "shared/more"]);
+        check("[core]\n\thooksPath = .\n", &[], &[".git/config"]);
+        check("[core]\n\thooksPath = ../outside\n", &[], &[".git/config"]);
+    }
 }

@@ -3,6 +3,7 @@
 //! Owns what a command may see and change: the view is computed here, from permissions and from what this machine and
 //! this project look like. `rawko-sandbox` makes it true.
 
+mod absent;
 mod bubblewrap;
 mod cgroup;
 mod git;
@@ -26,12 +27,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rawko_core::MemoryLimit;
 use rawko_core::agent::Permissions;
-use rawko_sandbox::{Control, Network, Plan, Report, Shared, Wall, landlock_version};
+use rawko_sandbox::{Control, Network, Plan, Report, Shared, Step, Wall, landlock_version};
 
 use crate::access::FileAccess;
 use crate::refusals::Refusals;
 
-use git::{Absent, Repository};
+use absent::Absent;
+use git::Repository;
 use held::HeldFolders;
 pub use machine::{Offer, Shortage};
 use places::Places;
@@ -275,6 +277,18 @@ impl Sandbox {
     }
 }
 
+/// Has a step name a real path. The helper follows no link, because another command could put one there meanwhile. The last
+/// part stays: what a link leads to is a place of its own.
+fn resolve(step: &mut Step) {
+    let place = step.place_mut();
+    if let (Some(above), Some(name)) = (place.parent(), place.file_name())
+        && let Ok(real) = std::fs::canonicalize(above)
+        && real != above
+    {
+        *place = real.join(name);
+    }
+}
+
 /// Waits until the network and the base are there.
 fn await_ready(control: &mut Control) -> io::Result<()> {
     match control.report()? {
@@ -330,7 +344,7 @@ impl Confined {
     /// Watches over a command that is about to begin.
     pub(crate) fn watch(&self, control: Control, way: WayOut) -> Watched {
         let repository = self.sandbox.0.repository.as_ref();
-        Watched { control, absent: repository.map(git::absent).unwrap_or_default(), way, group: None }
+        Watched { control, absent: repository.map(absent::absent).unwrap_or_default(), way, group: None }
     }
 
     /// Limits what the command takes, whose helper was started and has not begun. Where that fails, it runs all the same.
@@ -403,7 +417,10 @@ impl Confined {
             can_layer: run.offer.layers,
             can_cover: wall == Wall::Namespaces,
         };
-        let (base, view) = builder.steps()?;
+        let (mut base, mut view) = builder.steps()?;
+        // What lies in a private home is not where this machine's links lead.
+        let covers = base.iter_mut().filter(|step| matches!(step, Step::Cover(_)));
+        covers.chain(&mut view).for_each(resolve);
         Ok(Plan {
             wall,
             directory: std::fs::canonicalize(directory)?,

@@ -41,6 +41,8 @@ impl PrivateFolders {
     pub(super) fn new(cache: Option<&Path>, root: &Path) -> io::Result<Self> {
         let name = hex::encode(&Sha256::digest(root.as_os_str().as_encoded_bytes())[..8]);
         let lasting = cache.map(|cache| cache.join("sandbox").join(&name)).filter(|path| make(path).is_ok());
+        // People link to a folder for caches that lies elsewhere.
+        let lasting = lasting.and_then(|path| fs::canonicalize(path).ok());
         temporary::remove_abandoned();
         let folder = TemporaryFolder::new(temporary::RUN)?;
         Ok(Self { lasting, place: fs::canonicalize(folder.path())?, run: folder })

@@ -240,6 +240,10 @@ impl Builder<'_> {
 
     fn repository(&self, repository: &git::Repository, shown: &mut Vec<Step>, kept: &mut Vec<Step>) {
         let root = self.access.root();
+        if self.may_commit() {
+            let inside = repository.obeyed.iter().filter(|path| path.starts_with(root) && path.exists());
+            kept.extend(inside.cloned().map(Step::Protect));
+        }
         for folder in &repository.folders {
             if !self.may_commit() {
                 if !folder.starts_with(&repository.top) {

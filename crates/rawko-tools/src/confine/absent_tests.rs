@@ -1,0 +1,154 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::*;
+
+/// A repository with a submodule `x` that has only a `HEAD`. `act` is the command; what is there after it is removed.
+fn check(act: impl Fn(&Path), look: impl Fn(&Path)) {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().canonicalize().unwrap();
+    let git = top.join("project/.git");
+    for name in ["hooks", "modules/x", "objects", "refs"] {
+        fs::create_dir_all(git.join(name)).unwrap();
+    }
+    for name in ["HEAD", "config", "hooks/theirs", "modules/x/HEAD"] {
+        fs::write(git.join(name), "KEPT").unwrap();
+    }
+    for name in ["config/inner", "hooks", "info"] {
+        fs::create_dir_all(top.join("foreign").join(name)).unwrap();
+    }
+    for name in ["commondir", "config/inner/file", "hooks/hook", "info/attributes"] {
+        fs::write(top.join("foreign").join(name), "KEPT").unwrap();
+    }
+    let repository = Repository {
+        top: top.join("project"),
+        folders: vec![git.clone()],
+        own: Some(git.clone()),
+        obeyed: Vec::new(),
+    };
+    let before = absent(&repository);
+    act(&git);
+    before.remove();
+    look(&git);
+    for name in ["commondir", "config/inner/file", "hooks/hook", "info/attributes"] {
+        assert!(top.join("foreign").join(name).exists(), "foreign/{name}");
+    }
+    assert_eq!(fs::read_to_string(git.join("config")).unwrap(), "KEPT");
+    assert!(git.join("hooks/theirs").exists());
+}
+
+#[test]
+fn no_link_leads_the_removal_out_of_the_repository() {
+    for target in ["../../../foreign", ".."] {
+        let act = |git: &Path| {
+            fs::remove_dir_all(git.join("modules/x")).unwrap();
+            symlink(target, git.join("modules/x")).unwrap();
+        };
+        check(act, |git| assert!(git.join("modules/x").is_symlink()));
+    }
+    let act = |git: &Path| {
+        fs::remove_dir_all(git.join("modules")).unwrap();
+        symlink("../../foreign", git.join("modules")).unwrap();
+        fs::create_dir(git.join("../../foreign/x")).unwrap();
+        fs::create_dir(git.join("../../foreign/x/config")).unwrap();
+    };
+    check(act, |git| assert!(git.join("modules/x/config").exists()));
+    // In a folder that is removed, and in place of one around a file.
+    let act = |git: &Path| {
+        fs::create_dir(git.join("modules/x/hooks")).unwrap();
+        symlink("../../../../../foreign", git.join("modules/x/hooks/link")).unwrap();
+        symlink("../../../foreign/config", git.join("commondir")).unwrap();
+        symlink("../../foreign/info", git.join("info")).unwrap();
+    };
+    check(act, |git| {
+        for name in ["modules/x/hooks", "commondir", "info"] {
+            assert!(git.join(name).symlink_metadata().is_err(), "{name}");
+        }
+    });
+}
+
+#[test]
+fn another_folder_in_the_place_is_left_alone() {
+    let act = |git: &Path| {
+        fs::rename(git.join("modules/x"), git.join("moved")).unwrap();
+        fs::create_dir_all(git.join("modules/x/hooks")).unwrap();
+    };
+    check(act, |git| assert!(git.join("modules/x/hooks").exists()));
+}
+
+#[test]
+fn modes_and_depth_do_not_keep_anything() {
+    let act = |git: &Path| {
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        fs::create_dir_all(git.join("modules/x/hooks/a/b/c")).unwrap();
+        fs::write(git.join("modules/x/hooks/a/b/file"), "").unwrap();
+        fs::create_dir(git.join("info")).unwrap();
+        for name in ["commondir", "info/attributes", "modules/x/hooks/pre-commit"] {
+            fs::write(git.join(name), "").unwrap();
+        }
+        let mut deep = git.join("modules/x/hooks/deep");
+        for _ in 0..40 {
+            fs::create_dir(&deep).unwrap();
+            deep.push("d");
+        }
+        for (name, mode) in [
+            ("modules/x/hooks/a/b/c", 0),
+            ("modules/x/hooks/a/b", 0),
+            ("modules/x/hooks", 0o311),
+            ("info", 0o311),
+            ("modules", 0),
+            ("", 0o555),
+        ] {
+            set(&git.join(name), mode);
+        }
+    };
+    check(act, |git| {
+        for name in ["commondir", "info/attributes", "modules/x/hooks"] {
+            assert_eq!(
+                git.join(name).symlink_metadata().unwrap_err().kind(),
+                std::io::ErrorKind::NotFound,
+                "{name}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_folder_that_cannot_be_searched_is_not_an_empty_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = folder.path().join(".git");
+    fs::create_dir_all(git.join("hooks")).unwrap();
+    fs::write(git.join("config"), "KEPT").unwrap();
+    fs::set_permissions(&git, Permissions::from_mode(0o0)).unwrap();
+    let repository = Repository {
+        top: folder.path().to_owned(),
+        folders: vec![git.clone()],
+        own: None,
+        obeyed: Vec::new(),
+    };
+    absent(&repository).remove();
+    fs::set_permissions(&git, Permissions::from_mode(0o700)).unwrap();
+    assert!(git.join("config").exists() && git.join("hooks").exists());
+}
+
+#[test]
+fn a_link_is_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = folder.path().join(".git");
+    fs::create_dir(&git).unwrap();
+    symlink("../mine", git.join("hooks")).unwrap();
+    let repository = Repository {
+        top: folder.path().to_owned(),
+        folders: vec![git.clone()],
+        own: None,
+        obeyed: Vec::new(),
+    };
+    let before = absent(&repository);
+    fs::remove_file(git.join("hooks")).unwrap();
+    fs::create_dir(git.join("hooks")).unwrap();
+    fs::write(git.join("hooks/pre-commit"), "").unwrap();
+    before.remove();
+    assert_eq!(fs::read_link(git.join("hooks")).unwrap(), Path::new("../mine"));
+}
