@@ -83,13 +83,16 @@ const BESIDE_PROGRAMS: [&str; 30] = [
     "version",
     "versions",
 ];
-/// What is in a folder that is a toolchain as a whole: Python's environments, conda's, Go, Java, Flutter.
-const WHOLE: [&[&str]; 5] = [
+/// What is in a folder that is a toolchain as a whole: Python's environments, conda's, Go, Java, Flutter, asdf, and managers
+/// of versions like pyenv, which are clones of their repositories.
+const WHOLE: [&[&str]; 7] = [
     &["pyvenv.cfg"],
     &["conda-meta"],
     &["VERSION", "bin/go"],
     &["release", "bin/java"],
     &["bin/flutter", "packages/flutter"],
+    &["installs", "shims"],
+    &["libexec", "versions"],
 ];
 /// What is in a folder that is a project.
 const PROJECTS: [&str; 18] = [
@@ -383,6 +386,7 @@ mod tests {
         check("venv", &["pyvenv.cfg", "lib/"], &[""]);
         check("go1.22", &["VERSION", "bin/go", "src/"], &[""]);
         check("jdk", &["release", "bin/java", "jmods/"], &[""]);
+        check(".pyenv", &[".git/", "Makefile", "libexec/", "versions/", "shims/"], &[""]);
         check(".local", &["share/", "lib/"], &["bin"]);
     }
 }

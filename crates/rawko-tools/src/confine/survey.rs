@@ -90,7 +90,7 @@ impl Survey {
         match fresh {
             Some(survey) => Arc::clone(survey),
             None => {
-                let survey = Self::of(wanted, last.as_deref());
+                let survey = Self::of(wanted, last.as_deref(), MAX_FIRST);
                 Arc::clone(last.insert(Arc::new(survey)))
             }
         }
@@ -101,7 +101,8 @@ impl Survey {
         self.blind.iter().any(|folder| is_concerned(folder))
     }
 
-    fn of(wanted: &[Wanted], last: Option<&Self>) -> Self {
+    /// `most_first`: the most entries of a folder that is looked at for the first time.
+    fn of(wanted: &[Wanted], last: Option<&Self>, most_first: usize) -> Self {
         let mut survey = Self { wanted: wanted.to_owned(), ..Self::default() };
         if let Some(last) = last {
             let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
@@ -114,17 +115,17 @@ impl Survey {
             // Whatever else there is: these are at the top.
             let top = [".claude", ".git", ".rawko"].map(|name| wanted.folder.join(name));
             survey.protected.extend(top.into_iter().filter(|path| path.symlink_metadata().is_ok()));
-            survey.walk(wanted, index == 0);
+            survey.walk(wanted, index == 0, most_first);
         }
         survey.taken = Some(Instant::now());
         survey
     }
 
     /// Walks a folder, level by level, and folders that tools fill last.
-    fn walk(&mut self, wanted: &Wanted, is_project: bool) {
+    fn walk(&mut self, wanted: &Wanted, is_project: bool, most_first: usize) {
         let is_first = !self.seen.contains(&wanted.folder);
         let is_whole = wanted.is_thorough || is_first;
-        let mut left = if is_first && !wanted.is_thorough { MAX_FIRST } else { MAX_ENTRIES };
+        let mut left = if is_first && !wanted.is_thorough { most_first } else { MAX_ENTRIES };
         let (mut queue, mut made) = (VecDeque::from([wanted.folder.clone()]), VecDeque::new());
         let mut is_made = false;
         loop {
@@ -231,7 +232,7 @@ mod tests {
                 fs::write(repository.join("HEAD"), "ref: refs/heads/main\n").unwrap();
             }
         }
-        let survey = Survey::of(&[wanted(root.path(), false)], NOTHING);
+        let survey = Survey::of(&[wanted(root.path(), false)], NOTHING, MAX_FIRST);
         let all = |paths: &[&str]| paths.iter().map(|path| root.path().join(path)).collect::<BTreeSet<_>>();
         assert_eq!(survey.protected, all(protected));
         assert_eq!(survey.bare, all(bare));
@@ -255,12 +256,24 @@ mod tests {
         fs::create_dir_all(&kept).unwrap();
         fs::create_dir_all(&gone).unwrap();
         let wanted = [wanted(root.path(), false)];
-        let first = Survey::of(&wanted, NOTHING);
+        let first = Survey::of(&wanted, NOTHING, MAX_FIRST);
         fs::remove_dir(&gone).unwrap();
         // It does not look into folders of packages again.
         fs::create_dir_all(root.path().join("node_modules/new/.git")).unwrap();
-        let second = Survey::of(&wanted, Some(&first));
+        let second = Survey::of(&wanted, Some(&first), MAX_FIRST);
         assert_eq!(second.protected, BTreeSet::from([kept]));
+    }
+
+    #[test]
+    fn a_folder_with_too_many_files_is_said_to_be_so() {
+        let root = tempfile::tempdir().unwrap();
+        (0..20).for_each(|number| fs::write(root.path().join(number.to_string()), "").unwrap());
+        let wanted = [wanted(root.path(), false)];
+        assert!(!Survey::of(&wanted, NOTHING, 20).is_blind(|_| true));
+        let blind = Survey::of(&wanted, NOTHING, 19);
+        assert!(blind.is_blind(|folder| folder == root.path()) && !blind.is_blind(|_| false));
+        // What was not seen at first may have been changed since.
+        assert!(Survey::of(&wanted, Some(&blind), 20).is_blind(|_| true));
     }
 
     #[test]
@@ -268,7 +281,8 @@ mod tests {
         let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(other.path().join("a.pem"), "").unwrap();
         fs::create_dir(other.path().join(".git")).unwrap();
-        let survey = Survey::of(&[wanted(root.path(), false), wanted(other.path(), true)], NOTHING);
+        let survey =
+            Survey::of(&[wanted(root.path(), false), wanted(other.path(), true)], NOTHING, MAX_FIRST);
         assert!(survey.files.contains(&other.path().join("a.pem")));
         assert_eq!(survey.protected, BTreeSet::from([other.path().join(".git")]));
     }
