@@ -311,7 +311,7 @@ fn parts_of_toolchain(programs: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     if WHOLE.iter().any(|signs| signs.iter().all(has)) {
         return vec![around.to_owned()];
     }
-    if PROJECTS.iter().any(|name| has(&name)) {
+    if PROJECTS.iter().any(has) {
         return parts;
     }
     let beside = BESIDE_PROGRAMS.iter().map(|name| around.join(name));
