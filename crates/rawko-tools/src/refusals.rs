@@ -52,6 +52,8 @@ struct Record {
     /// How many of them were taken.
     taken: usize,
     is_cut: bool,
+    /// Whether a folder holds too much to find everything in it that no command may write.
+    is_blind: bool,
 }
 
 impl Refusals {
@@ -72,12 +74,22 @@ impl Refusals {
         }
     }
 
+    /// Records that a folder holds too much to find everything in it that no command may write.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no sandbox"))]
+    pub(crate) fn note_blind(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_blind = true;
+    }
+
     /// What was refused since the last time.
     pub(crate) fn take(&self) -> RefusedHosts {
         let mut record = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let hosts = record.hosts.get(record.taken..).unwrap_or_default().to_vec();
         record.taken = record.hosts.len();
-        RefusedHosts { hosts, is_cut: std::mem::take(&mut record.is_cut) }
+        RefusedHosts {
+            hosts,
+            is_cut: std::mem::take(&mut record.is_cut),
+            is_blind: std::mem::take(&mut record.is_blind),
+        }
     }
 }
 
@@ -86,6 +98,7 @@ impl Refusals {
 pub(crate) struct RefusedHosts {
     hosts: Vec<RefusedHost>,
     is_cut: bool,
+    is_blind: bool,
 }
 
 impl RefusedHosts {
@@ -97,7 +110,13 @@ impl RefusedHosts {
             let _ = writeln!(text, "[{}]", host.denial());
         }
         if self.is_cut {
-            text.push_str("[The sandbox refused more hosts, which are not listed.]");
+            text.push_str("[The sandbox refused more hosts, which are not listed.]\n");
+        }
+        if self.is_blind {
+            text.push_str(
+                "[permissions.write grants a folder with too many files to find every .git, .rawko and .claude in it: the \
+                 sandbox may not protect all of them. The user can grant smaller folders.]",
+            );
         }
         text.trim_end().to_owned()
     }

@@ -122,3 +122,175 @@ fn keys_in_a_home_that_is_granted_are_hidden() {
     let (_, output) = tries(trial, "cat ~/.ssh/* ~/.netrc ~/kept");
     assert!(output.contains("KEPT"), "{output}");
 }
+
+#[test]
+fn folders_outside_of_the_project_are_protected_like_it() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        let trial = enforced(server);
+        let granted = trial.outside().join("granted");
+        for folder in ["sub/inner", ".rawko/sessions/s", ".claude", "sub/.claude", "out"] {
+            std::fs::create_dir_all(granted.join(folder)).unwrap();
+        }
+        let name = |path: &str| granted.join(path).display().to_string();
+        for repository in ["", "sub/inner", "out/pages"] {
+            trial.git(&["init", "-q", &name(repository)]);
+        }
+        trial.git(&["init", "-q", "--bare", &name("bare.git")]);
+        for file in ["sub/a.pem", ".rawko/sessions/s/journal.jsonl", "plain"] {
+            std::fs::write(granted.join(file), "CANARY").unwrap();
+        }
+        std::fs::hard_link(granted.join("sub/a.pem"), granted.join("linked")).unwrap();
+        let both = json!([".", name("")]);
+        trial
+            .user_config("/permissions/read", both.clone())
+            .user_config("/permissions/write", both)
+            .user_config("/permissions/deny", json!([name("**/*.pem"), name("plain")]))
+    };
+    let command = "cd ../granted; cat sub/a.pem linked plain .rawko/sessions/s/*; \
+                   for f in .git/hooks/x .git/config .rawko/x .claude/x sub/.claude/x sub/inner/.git/hooks/x bare.git/config \
+                   out/pages/.git/config; do (echo EVIL >> $f) 2>/dev/null && echo \"WROTE $f\"; done; \
+                   mv .git moved && echo MOVED; mv sub moved && echo MOVED; echo work > sub/work; echo here";
+    let (ended, output) = tries(trial, command);
+    assert!(output.contains("here") && !output.contains("WROTE") && !output.contains("MOVED"), "{output}");
+    assert!(ended.trial.outside().join("granted/sub/work").exists(), "{output}");
+}
+
+#[test]
+fn what_a_grant_names_is_protected_all_the_same() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        let trial = enforced(server);
+        let hooks = trial.outside().join("other/.git/hooks");
+        std::fs::create_dir_all(&hooks).unwrap();
+        let hooks = hooks.display().to_string();
+        trial.user_config("/permissions/write", json!([".", ".git/hooks", hooks]))
+    };
+    let command = "for f in .git/hooks ../other/.git/hooks; do (echo EVIL > $f/x) 2>/dev/null && echo \"WROTE $f\"; done; \
+                   echo here";
+    let (_, output) = tries(trial, command);
+    assert!(output.contains("here") && !output.contains("WROTE"), "{output}");
+}
+
+#[test]
+fn what_was_there_at_the_beginning_stays_protected() {
+    if !is_possible() {
+        return;
+    }
+    let attack = "for f in dist/.git/hooks/x packages/lib/.git/hooks/x sub/.claude/x; do \
+                  (echo EVIL > $f) 2>/dev/null && echo \"WROTE $f\"; done; echo here";
+    let server = developer([
+        bash("echo begun"),
+        // Longer than a survey lasts. The next one does not look into build folders.
+        bash("sleep 5.1"),
+        bash(attack),
+        report("tried"),
+    ]);
+    let trial =
+        enforced(server).file("sub/.claude/settings.json", "{}").file(".gitignore", "dist\npackages\n");
+    for repository in ["dist", "packages/lib"] {
+        trial.git(&["init", "-q", repository]);
+    }
+    let ended = trial.run("Try it.");
+    ended.exits(0);
+    for (output, _) in ended.results("Bash").split_off(2) {
+        assert!(output.contains("here") && !output.contains("WROTE"), "{output}");
+    }
+}
+
+#[test]
+fn accounts_beside_programs_are_not_shown() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        let trial = enforced(server);
+        let home = trial.outside().join("home");
+        let mut path = "/usr/local/bin:/usr/bin:/bin".to_owned();
+        for (name, account) in
+            [(".pulumi", "credentials.json"), (".docker", "config.json"), ("otherproject", ".env")]
+        {
+            let bin = home.join(name).join("bin");
+            std::fs::create_dir_all(&bin).unwrap();
+            std::fs::create_dir_all(home.join(name).join("lib")).unwrap();
+            std::fs::write(home.join(name).join(account), "CANARY").unwrap();
+            std::fs::write(home.join(name).join("lib/text"), "TEXT").unwrap();
+            let program = bin.join(format!("run-{name}"));
+            std::fs::write(&program, "#!/bin/sh\ncat \"${0%/*}/../lib/text\"\n").unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&program, mode).unwrap();
+            path.push_str(&format!(":{}", bin.display()));
+        }
+        trial.env("PATH", path)
+    };
+    let command = "cat ~/.pulumi/credentials.json ~/.docker/config.json ~/otherproject/.env; run-.pulumi; \
+                   run-otherproject || echo here";
+    let (_, output) = tries(trial, command);
+    assert_eq!(output.matches("TEXT").count(), 1, "{output}");
+    assert!(output.contains("here"), "{output}");
+}
+
+#[test]
+fn temporary_files_and_caches_elsewhere_are_not_there() {
+    if !is_possible() {
+        return;
+    }
+    // Not in a folder that commands have for themselves, nor in the home, nor beside the project.
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (temporary, cache) = (elsewhere.path().join("tmp"), elsewhere.path().join("cache"));
+    for file in
+        [temporary.join("theirs/key"), cache.join("pip/kept"), cache.join("rawko/x"), cache.join("own/x")]
+    {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "CANARY").unwrap();
+    }
+    std::fs::write(cache.join("pip/kept"), "KEPT").unwrap();
+    let names = [&temporary, &cache].map(|folder| folder.display().to_string());
+    let trial =
+        |server| enforced(server).env("TMPDIR", names[0].clone()).env("XDG_CACHE_HOME", names[1].clone());
+    let command = format!(
+        "find {0} -type f -exec cat {{}} +; cat {0}/tmp/theirs/key; echo x > $TMPDIR/x && cat $TMPDIR/x && echo here",
+        elsewhere.path().display()
+    );
+    let (_, output) = tries(trial, &command);
+    assert!(output.contains("here") && output.contains("KEPT"), "{output}");
+}
+
+#[test]
+fn accounts_that_are_made_during_a_run_are_hidden() {
+    if !is_possible() {
+        return;
+    }
+    let server = developer([
+        bash("touch begun; while [ ! -e go ]; do sleep 0.1; done"),
+        bash(
+            "cat ~/.cargo/credentials.toml ~/.m2/settings.xml ~/.cargo/config.toml ~/.gradle/init.d/*; echo here",
+        ),
+        report("tried"),
+    ]);
+    let trial = enforced(server);
+    let (home, project) = (trial.outside().join("home"), trial.project());
+    for folder in [".cargo", ".m2", ".gradle/init.d"] {
+        std::fs::create_dir_all(home.join(folder)).unwrap();
+    }
+    let running = trial.start("Try it.");
+    running.wait_until("the first command runs", || project.join("begun").exists());
+    for (name, text) in [
+        (".cargo/credentials.toml", "[registry]\ntoken = \"CANARY\"\n"),
+        (".cargo/config.toml", "[build]\njobs = 7\n[registries.mine]\ntoken = \"CANARY\"\n"),
+        (".m2/settings.xml", "<password>CANARY</password>"),
+        (".gradle/init.d/a.gradle", "password = 'CANARY'\n"),
+    ] {
+        std::fs::write(home.join(name), text).unwrap();
+    }
+    std::fs::write(project.join("go"), "").unwrap();
+    let ended = running.end();
+    ended.exits(0);
+    let (output, _) = ended.results("Bash").remove(1);
+    assert!(output.contains("here") && output.contains("jobs = 7"), "{output}");
+    assert!(!output.contains("CANARY"), "{output}");
+}

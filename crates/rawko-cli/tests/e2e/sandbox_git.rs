@@ -9,7 +9,7 @@ use serde_json::json;
 use testkit::ModelServer;
 
 use crate::answers::{bash, developer, report};
-use crate::sandbox::{enforced, is_possible};
+use crate::sandbox::{enforced, is_possible, tries};
 use crate::trial::{Ended, Trial};
 
 const DENIED: [&str; 4] = [".env", "secrets", "**/*.pem", "linked"];
@@ -137,6 +137,31 @@ fn so_it_does_in_a_linked_work_tree() {
             trial
         });
     }
+}
+
+#[test]
+fn a_linked_work_tree_leaves_the_others_alone() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        let trial = enforced(server).file("a", "a");
+        trial.git(&["add", "-A"]);
+        trial.git(&["commit", "-qm", "all"]);
+        replaced(&trial, &|original, project| {
+            git_in(original, &["worktree", "add", "-q", project.to_str().unwrap()]);
+            git_in(original, &["worktree", "add", "-q", "../beside"]);
+        });
+        trial
+    };
+    let command = "cd ../original/.git; for f in HEAD index worktrees/beside/HEAD worktrees/beside/index \
+                   worktrees/beside/gitdir; do (echo EVIL >> $f) 2>/dev/null && echo \"WROTE $f\"; done; \
+                   mv worktrees moved && echo MOVED; mv worktrees/beside b && echo MOVED; cd ../../project; echo b > b; \
+                   git add -A && git commit -qm 'by the agent' && git rebase -q HEAD~1 && git stash list && echo here";
+    let (ended, output) = tries(trial, &format!("{IDENTITY}{command}"));
+    assert!(output.contains("here") && !output.contains("WROTE") && !output.contains("MOVED"), "{output}");
+    assert!(ended.trial.git(&["log", "--format=%s", "-1"]).contains("by the agent"));
+    git_in(&ended.trial.outside().join("original"), &["status"]);
 }
 
 #[test]

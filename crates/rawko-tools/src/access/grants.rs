@@ -150,6 +150,22 @@ impl PathGrants {
         places
     }
 
+    /// For each pattern, the folder that everything it matches lies in.
+    pub(super) fn pattern_folders(&self) -> Vec<PathBuf> {
+        let patterns = self.deny.iter().filter(|rule| rule.pattern.is_some());
+        let folder = |rule: &DenyRule| -> PathBuf {
+            if !rule.entry.starts_with('/') {
+                return self.root.clone();
+            }
+            let parts = Path::new(&rule.entry).components();
+            let has_sign = |part: &Component| {
+                part.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[{\\".contains(byte))
+            };
+            parts.take_while(|part| !has_sign(part)).collect()
+        };
+        patterns.map(folder).collect()
+    }
+
     /// Whether `path` is granted for reading, `deny` aside.
     pub(super) fn reads(&self, path: &Path) -> bool {
         let approved = |approved: &ApprovedPath| !approved.writes && approved.covers(path);

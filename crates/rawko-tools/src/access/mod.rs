@@ -119,6 +119,11 @@ impl FileAccess {
         self.grants.denied_places()
     }
 
+    /// For each pattern of `deny`, the folder that everything it matches lies in.
+    pub(crate) fn pattern_folders(&self) -> Vec<PathBuf> {
+        self.grants.pattern_folders()
+    }
+
     /// Whether an entry of `deny` covers this real path.
     pub(crate) fn is_denied(&self, path: &Path) -> bool {
         matches!(self.grants.denied(path), Some(Barrier::Entry(_)))

@@ -58,6 +58,20 @@ pub(super) fn deciding(folder: &Path) -> Vec<PathBuf> {
     all.filter_map(|path| fs::canonicalize(path).ok()).filter(|real| real.starts_with(project)).collect()
 }
 
+/// What the work trees of a repository have for themselves but for this one, which is linked to it: their `HEAD`, their
+/// index, what they are in the middle of.
+pub(super) fn of_other_trees(repository: &Repository) -> Vec<PathBuf> {
+    let Some(own) = &repository.own else { return Vec::new() };
+    let mut others = Vec::new();
+    for folder in repository.folders.iter().filter(|folder| *folder != own) {
+        others.extend(["HEAD", "index"].map(|name| folder.join(name)));
+        let trees = fs::read_dir(folder.join("worktrees")).into_iter().flatten().filter_map(Result::ok);
+        others.extend(trees.map(|tree| tree.path()).filter(|tree| tree != own));
+    }
+    others.retain(|path| is_there(path));
+    others
+}
+
 /// What the settings in the folder of a repository name that lies in the work tree, and is there. Git lists them, and does
 /// nothing else here.
 fn obeyed(top: &Path, folder: &Path) -> Vec<PathBuf> {

@@ -15,6 +15,7 @@ mod placeholders;
 mod places;
 mod private;
 mod proxy;
+mod secrets;
 mod survey;
 mod view;
 
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rawko_core::MemoryLimit;
-use rawko_core::agent::Permissions;
+use rawko_core::agent::{Enforcement, Permissions};
 use rawko_sandbox::{Control, Network, Plan, Report, Shared, Step, Wall, landlock_version};
 
 use crate::access::FileAccess;
@@ -39,7 +40,7 @@ pub use machine::{Offer, Shortage};
 use places::Places;
 use private::PrivateFolders;
 use proxy::{Client, Clients, Proxy};
-use survey::Survey;
+use survey::{Survey, Wanted};
 
 /// The most processes that one command may have at the same time.
 const MAX_PROCESSES: u64 = 8_192;
@@ -393,13 +394,25 @@ impl Confined {
         let held = if writes && wall == Wall::Namespaces { run.held.hold(access.root()) } else { Vec::new() };
         let survey = {
             let mut last = run.survey.lock().unwrap_or_else(PoisonError::into_inner);
-            Survey::renewed(&mut last, access.root(), has_patterns || has_links)
+            Survey::renewed(&mut last, &to_survey(&access, has_patterns || has_links))
         };
-        if survey.is_cut && (has_patterns || has_links) {
+        if survey.is_cut {
             return Err(io::Error::other(
-                "the project has too many files to find those that match the patterns of permissions.deny: \
-                 list the paths instead",
+                "the project, or a folder that is granted, has too many files to find those that match the patterns of \
+                 permissions.deny: list the paths instead",
             ));
+        }
+        let grants = |folder: &Path| {
+            access.writable().iter().any(|path| path.starts_with(folder) || folder.starts_with(path))
+        };
+        if survey.is_blind(grants) {
+            if self.permissions.require == Some(Enforcement::Enforced) {
+                return Err(io::Error::other(
+                    "permissions.write grants a folder with too many files to find every .git, .rawko and .claude in it, \
+                     which no command may write: grant smaller folders",
+                ));
+            }
+            way.client.refusals.note_blind();
         }
         let builder = view::Builder {
             access: &access,
@@ -434,6 +447,38 @@ impl Confined {
     }
 }
 
+/// The folders that the view depends on: the project, and what is granted outside of it for writing, or for reading where
+/// a pattern denies some of it.
+fn to_survey(access: &FileAccess, is_thorough: bool) -> Vec<Wanted> {
+    let root = access.root();
+    let patterns: Vec<PathBuf> =
+        access.pattern_folders().into_iter().filter(|folder| !folder.starts_with(root)).collect();
+    let mut others: Vec<Wanted> = Vec::new();
+    let writable = access.writable().iter().filter(|path| !root.starts_with(path));
+    others.extend(writable.map(|path| Wanted { folder: path.clone(), is_thorough }));
+    for granted in access.readable() {
+        // Of a folder of many things, such as a home, the part that the pattern is about.
+        let parts = patterns.iter().filter_map(|pattern| {
+            let is_inside = pattern.starts_with(granted);
+            (is_inside || granted.starts_with(pattern))
+                .then(|| if is_inside { pattern.clone() } else { granted.clone() })
+        });
+        others.extend(parts.map(|folder| Wanted { folder, is_thorough: true }));
+    }
+    others.retain(|wanted| !wanted.folder.starts_with(root) && wanted.folder.is_dir());
+    // The outermost first, and of the same folder the thorough one.
+    others.sort_by(|a, b| a.folder.cmp(&b.folder).then(b.is_thorough.cmp(&a.is_thorough)));
+    let mut wanted = vec![Wanted { folder: root.to_owned(), is_thorough }];
+    for other in others {
+        let covers =
+            |one: &Wanted| other.folder.starts_with(&one.folder) && one.is_thorough >= other.is_thorough;
+        if !wanted.iter().any(covers) {
+            wanted.push(other);
+        }
+    }
+    wanted
+}
+
 /// The files that `permissions.deny` covers and git tracks, by their paths in the repository: its history shows them to
 /// every command.
 #[must_use]
@@ -444,7 +489,8 @@ pub fn denied_and_tracked(root: &Path, permissions: &Permissions) -> Vec<PathBuf
         return Vec::new();
     }
     if has_patterns {
-        let survey = Survey::renewed(&mut None, access.root(), true);
+        let project = Wanted { folder: access.root().to_owned(), is_thorough: true };
+        let survey = Survey::renewed(&mut None, &[project]);
         denied.extend(survey.files.iter().filter(|path| access.is_denied(path)).cloned());
     }
     let Some(repository) = git::repository_of(access.root()) else { return Vec::new() };

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::secrets::Secrets;
+
 /// Folders of the home that hold toolchains: shown.
-const TOOLCHAINS: [&str; 39] = [
+const TOOLCHAINS: [&str; 42] = [
     ".asdf",
     ".bun",
     ".config/git",
@@ -29,7 +31,9 @@ const TOOLCHAINS: [&str; 39] = [
     ".nodenv",
     ".nvm",
     ".opam",
+    ".phpenv",
     ".pixi",
+    ".plenv",
     ".pyenv",
     ".rbenv",
     ".rustup",
@@ -37,6 +41,7 @@ const TOOLCHAINS: [&str; 39] = [
     ".sdkman",
     ".stack",
     ".swiftly",
+    ".tfenv",
     ".volta",
     "anaconda3",
     "mambaforge",
@@ -44,6 +49,71 @@ const TOOLCHAINS: [&str; 39] = [
     "miniforge3",
     "n",
     "sdk",
+];
+/// Folders and files beside a folder of programs that these may need.
+const BESIDE_PROGRAMS: [&str; 30] = [
+    "bin",
+    "boot",
+    "conf",
+    "hosted",
+    "include",
+    "installs",
+    "jre",
+    "legal",
+    "lib",
+    "lib32",
+    "lib64",
+    "libexec",
+    "modules",
+    "opt",
+    "pkg",
+    "pkgs",
+    "pkgs2",
+    "platform",
+    "plugins",
+    "py",
+    "releases",
+    "sbin",
+    "self",
+    "share",
+    "shims",
+    "store",
+    "toolchains",
+    "tools",
+    "version",
+    "versions",
+];
+/// What is in a folder that is a toolchain as a whole: Python's environments, conda's, Go, Java, Flutter, asdf, and managers
+/// of versions like pyenv, which are clones of their repositories.
+const WHOLE: [&[&str]; 7] = [
+    &["pyvenv.cfg"],
+    &["conda-meta"],
+    &["VERSION", "bin/go"],
+    &["release", "bin/java"],
+    &["bin/flutter", "packages/flutter"],
+    &["installs", "shims"],
+    &["libexec", "versions"],
+];
+/// What is in a folder that is a project.
+const PROJECTS: [&str; 18] = [
+    ".env",
+    ".git",
+    ".rawko",
+    "CMakeLists.txt",
+    "Cargo.toml",
+    "Gemfile",
+    "Makefile",
+    "build.gradle",
+    "build.gradle.kts",
+    "composer.json",
+    "deno.json",
+    "go.mod",
+    "mix.exs",
+    "package.json",
+    "pom.xml",
+    "pyproject.toml",
+    "requirements.txt",
+    "setup.py",
 ];
 /// Folders of the home that hold caches: shown, and changes are kept apart.
 const CACHES: [&str; 28] = [
@@ -76,23 +146,6 @@ const CACHES: [&str; 28] = [
     ".yarn",
     "go",
 ];
-/// Files in caches that hold secrets.
-const SECRETS: [&str; 11] = [
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    // Commands have their own, see `git_settings`.
-    ".config/git/config",
-    ".config/git/credentials",
-    ".gem/credentials",
-    ".gradle/gradle.properties",
-    ".m2/settings-security.xml",
-    ".m2/settings.xml",
-    ".bundle/config",
-    ".ivy2/.credentials",
-    ".local/share/uv/credentials",
-];
-/// The same in a folder that a variable names.
-const SECRETS_OF_VARIABLES: [&str; 3] = [".credentials", "credentials", "credentials.toml"];
 /// Variables that name a toolchain.
 const TOOLCHAIN_VARIABLES: [&str; 11] = [
     "CONDA_PREFIX",
@@ -107,6 +160,8 @@ const TOOLCHAIN_VARIABLES: [&str; 11] = [
     "SSL_CERT_FILE",
     "VIRTUAL_ENV",
 ];
+/// Variables that name a folder of the user's own files: those of other programs, and what other agents keep.
+const OWN_VARIABLES: [&str; 2] = ["TMPDIR", "XDG_CACHE_HOME"];
 /// Variables that name a cache.
 const CACHE_VARIABLES: [&str; 5] = ["CARGO_HOME", "GEM_HOME", "GOCACHE", "GOMODCACHE", "GOPATH"];
 
@@ -147,6 +202,7 @@ pub(super) struct Places {
     pub(super) links: Vec<(PathBuf, PathBuf)>,
     pub(super) covered: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
+    pub(super) secrets: Secrets,
 }
 
 impl Places {
@@ -176,10 +232,14 @@ impl Places {
         toolchains.extend(find(of_variables(&TOOLCHAIN_VARIABLES)));
         let path = variable("PATH").unwrap_or_default();
         let programs = find(std::env::split_paths(&path).filter(|path| path.is_absolute()).collect());
-        toolchains.extend(programs.iter().map(|folder| toolchain_of(folder, home.as_deref()).to_owned()));
+        toolchains.extend(programs.iter().flat_map(|folder| parts_of_toolchain(folder, home.as_deref())));
         // A file of certificates lies in a folder of its own kind.
         toolchains.extend(find(of_variables(&["SSL_CERT_FILE"])));
         let mut known_caches = of_home(&CACHES);
+        if let Some(cache) = folder("XDG_CACHE_HOME") {
+            let names = CACHES.iter().filter_map(|name| name.strip_prefix(".cache/"));
+            known_caches.extend(names.map(|name| cache.join(name)));
+        }
         known_caches.extend(of_variables(&CACHE_VARIABLES));
         let mut caches = find(known_caches.clone());
         links.sort();
@@ -192,11 +252,9 @@ impl Places {
                 .collect()
         };
         let mut hidden = existing(&HIDDEN);
-        hidden.extend(of_home(&SECRETS).into_iter().filter_map(real));
-        let named = of_variables(&TOOLCHAIN_VARIABLES).into_iter().chain(of_variables(&CACHE_VARIABLES));
-        let in_named = named.flat_map(|folder| SECRETS_OF_VARIABLES.map(|name| folder.join(name)));
-        hidden.extend(in_named.filter_map(real));
         hidden.extend(host_keys());
+        let named = [of_variables(&TOOLCHAIN_VARIABLES), of_variables(&CACHE_VARIABLES)].concat();
+        let secrets = Secrets::new(home.as_deref(), &named);
         // Whose folder holds everything is no toolchain.
         let is_whole = |path: &PathBuf| {
             path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(path))
@@ -207,7 +265,10 @@ impl Places {
         caches.dedup();
         toolchains.sort();
         toolchains.dedup();
-        Self { covered: existing(&COVERED), home, toolchains, caches, known_caches, links, hidden }
+        let mut covered = existing(&COVERED);
+        let own = OWN_VARIABLES.iter().filter_map(|name| folder(name));
+        covered.extend(own.filter(|path| path.is_dir() && !is_whole(path) && !is_system(path)));
+        Self { covered, home, toolchains, caches, known_caches, links, hidden, secrets }
     }
 
     /// The folders that `permissions.caches` shares, as far as they are there.
@@ -237,14 +298,27 @@ impl Places {
     }
 }
 
-/// The toolchain that a folder of programs belongs to: the folder around `bin`, unless that holds other things too.
-fn toolchain_of<'a>(programs: &'a Path, home: Option<&Path>) -> &'a Path {
+/// What is shown of the toolchain that a folder of programs belongs to: that folder, and what programs need beside it. The
+/// folder around it may hold accounts as well, or be a project.
+fn parts_of_toolchain(programs: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut parts = vec![programs.to_owned()];
     let is_programs =
         programs.file_name().is_some_and(|name| name == "bin" || name == "sbin" || name == "shims");
-    match programs.parent() {
-        Some(around) if is_programs && !is_shared(around, home) => around,
-        Some(_) | None => programs,
+    let Some(around) = programs.parent().filter(|around| is_programs && !is_shared(around, home)) else {
+        return parts;
+    };
+    let has = |name: &&str| around.join(name).symlink_metadata().is_ok();
+    if WHOLE.iter().any(|signs| signs.iter().all(has)) {
+        return vec![around.to_owned()];
     }
+    if PROJECTS.iter().any(has) {
+        return parts;
+    }
+    let beside = BESIDE_PROGRAMS.iter().map(|name| around.join(name));
+    let is_folder = |path: &PathBuf| path.symlink_metadata().is_ok_and(|kind| kind.is_dir());
+    let is_version = |path: &PathBuf| path.ends_with("version") && path.is_file();
+    parts.extend(beside.filter(|path| is_folder(path) || is_version(path)));
+    parts
 }
 
 /// Whether a folder is a home or holds one, or is one that programs of all kinds share.
@@ -263,11 +337,56 @@ fn host_keys() -> Vec<PathBuf> {
 /// The folder around a project that is covered, so that the projects beside it are not seen.
 pub(super) fn neighbourhood(project: &Path) -> Option<&Path> {
     let parent = project.parent()?;
-    let is_system = SYSTEM.iter().any(|system| parent == Path::new(system)) || parent.starts_with("/usr");
     let is_temporary = ["/tmp", "/var/tmp"].iter().any(|temporary| parent == Path::new(temporary));
-    (parent.parent().is_some() && !is_system && !is_temporary).then_some(parent)
+    (parent.parent().is_some() && !is_system(parent) && !is_temporary).then_some(parent)
+}
+
+fn is_system(folder: &Path) -> bool {
+    SYSTEM.iter().any(|system| folder == Path::new(system)) || folder.starts_with("/usr")
 }
 
 fn real(path: PathBuf) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is shown of a folder with these files and folders (which end with a slash), whose `bin` holds programs.
+    #[track_caller]
+    fn check(name: &str, made: &[&str], shown: &[&str]) {
+        let home = tempfile::tempdir().unwrap();
+        let around = home.path().join(name);
+        std::fs::create_dir_all(around.join("bin")).unwrap();
+        for path in made {
+            let path = around.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+                std::fs::create_dir_all(path).unwrap();
+            } else {
+                std::fs::write(path, "").unwrap();
+            }
+        }
+        let parts = parts_of_toolchain(&around.join("bin"), Some(home.path()));
+        assert_eq!(parts, shown.iter().map(|path| around.join(path)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn of_a_folder_around_programs_only_what_they_need_is_shown() {
+        check(".pulumi", &["credentials.json", "plugins/", "workspaces/"], &["bin", "bin", "plugins"]);
+        check(".docker", &["config.json"], &["bin", "bin"]);
+        check("otherproject", &[".env", "lib/"], &["bin"]);
+        check("otherproject", &["Cargo.toml", "share/"], &["bin"]);
+        check(
+            "node-v20",
+            &["include/", "lib/node_modules/", "share/"],
+            &["bin", "bin", "include", "lib", "share"],
+        );
+        check("venv", &["pyvenv.cfg", "lib/"], &[""]);
+        check("go1.22", &["VERSION", "bin/go", "src/"], &[""]);
+        check("jdk", &["release", "bin/java", "jmods/"], &[""]);
+        check(".pyenv", &[".git/", "Makefile", "libexec/", "versions/", "shims/"], &[""]);
+        check(".local", &["share/", "lib/"], &["bin"]);
+    }
 }

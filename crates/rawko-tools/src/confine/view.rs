@@ -12,7 +12,7 @@ use super::places::{Places, neighbourhood};
 use super::private::OwnFolders;
 use super::survey::Survey;
 use super::{git, placeholders};
-use crate::access::FileAccess;
+use crate::access::{FileAccess, protected_name};
 
 /// What no command sees of a home that is granted as a whole: keys, passwords, accounts.
 const PRIVATE: [&str; 28] = [
@@ -93,6 +93,16 @@ impl Builder<'_> {
         self.protected(&mut kept);
         let repository = self.repository.filter(|_| self.can_cover);
         kept.extend(placeholders::hide(self.hidden(), repository, self.held, self.may_commit())?);
+        if self.can_cover {
+            let is_hidden = |place: &Path| {
+                kept.iter().any(|step| matches!(step, Step::Hide(hidden) if place.starts_with(hidden)))
+            };
+            let reduced = self.places.secrets.reduced().into_iter();
+            let reduced: Vec<Step> = reduced
+                .filter(|step| matches!(step, Step::Text { place, .. } if !is_hidden(place)))
+                .collect();
+            kept.extend(reduced);
+        }
         let mut view: Vec<Step> = self.pins(&kept).into_iter().map(Step::Pin).collect();
         view.extend(kept);
         Ok((base, view))
@@ -130,9 +140,14 @@ impl Builder<'_> {
         base.splice(at + 1..at + 1, pins);
     }
 
-    /// The folders of the project that hold something protected or hidden: they cannot be moved away with it.
+    /// The folders of the project, and of what is granted outside of it, that hold something protected or hidden: they cannot be moved away with it.
     fn pins(&self, kept: &[Step]) -> BTreeSet<PathBuf> {
         let root = self.access.root();
+        let outside = self.access.writable().iter().filter(|path| !root.starts_with(path));
+        let repositories = self.repository.filter(|_| self.may_commit());
+        let repositories = repositories.iter().flat_map(|repository| &repository.folders);
+        let granted: Vec<&Path> =
+            std::iter::once(root).chain(outside.chain(repositories).map(PathBuf::as_path)).collect();
         let mut pins = BTreeSet::new();
         for step in kept {
             if let Step::Protect(path)
@@ -141,9 +156,13 @@ impl Builder<'_> {
             | Step::Placeholders { place: path, .. }
             | Step::Text { place: path, .. } = step
             {
-                let above =
-                    path.ancestors().skip(1).take_while(|above| above.starts_with(root) && *above != root);
-                pins.extend(above.map(Path::to_owned));
+                for granted in &granted {
+                    let above = path
+                        .ancestors()
+                        .skip(1)
+                        .take_while(|above| above.starts_with(granted) && above != granted);
+                    pins.extend(above.map(Path::to_owned));
+                }
             }
         }
         pins
@@ -229,7 +248,10 @@ impl Builder<'_> {
             let builds = self.survey.builds.iter().filter(|_| sees_all && self.can_layer);
             steps.extend(builds.filter_map(|folder| self.layer(&self.own.builds, folder)));
         }
-        let others = writable.iter().filter(|path| !root.starts_with(path) && path.exists());
+        // No grant opens what is protected, not even one that names it.
+        let is_protected = |path: &Path| protected_name(path.strip_prefix(root).unwrap_or(path)).is_some();
+        let others =
+            writable.iter().filter(|path| !root.starts_with(path) && path.exists() && !is_protected(path));
         steps.extend(others.map(|path| Step::Grant(path.clone())));
     }
 
@@ -257,6 +279,9 @@ impl Builder<'_> {
                 shown.push(Step::Grant(folder.clone()));
             }
             kept.extend(git::deciding(folder).into_iter().map(Step::Protect));
+        }
+        if self.may_commit() {
+            kept.extend(git::of_other_trees(repository).into_iter().map(Step::Protect));
         }
     }
 
@@ -302,7 +327,11 @@ impl Builder<'_> {
     fn hidden(&self) -> Vec<PathBuf> {
         let root = self.access.root();
         let projects = std::iter::once(root).chain(self.also.iter().map(PathBuf::as_path));
+        let granted = self.access.readable().iter().chain(self.access.writable());
+        let projects = projects.chain(granted.map(PathBuf::as_path));
+        let inner = self.survey.protected.iter().filter(|path| path.ends_with(".rawko"));
         let sessions = projects.map(|project| project.join(".rawko/sessions"));
+        let sessions = sessions.chain(inner.map(|rawko| rawko.join("sessions")));
         // What is compared with the beginning of a run is tried in a folder there.
         let sessions = sessions.filter(|folder| !root.starts_with(folder) && folder.is_dir());
         let (mut denied, has_patterns) = self.access.denied_places();
@@ -316,6 +345,7 @@ impl Builder<'_> {
             denied.extend(self.survey.files.iter().filter(is_linked).cloned());
         }
         denied.extend(self.places.hidden.iter().cloned());
+        denied.extend(self.places.secrets.hidden(self.can_cover));
         if let Some(home) = self.granted_home() {
             denied.extend(PRIVATE.iter().map(|name| home.join(name)));
             if self.settings_in_granted_home().is_none() {

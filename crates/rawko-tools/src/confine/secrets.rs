@@ -1,0 +1,165 @@
+//! Files of toolchains and caches that hold secrets. They are looked for at every command: a person may log in meanwhile.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rawko_sandbox::Step;
+
+use crate::regular::text_of;
+
+/// Files in the home that hold secrets.
+const SECRETS: [&str; 15] = [
+    ".bundle/config",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    // Commands have their own, see `git_settings`.
+    ".config/git/config",
+    ".config/git/credentials",
+    ".gem/credentials",
+    ".gradle/gradle.properties",
+    ".ivy2/.credentials",
+    ".julia/servers",
+    ".local/share/pnpm/auth.ini",
+    ".local/share/uv/credentials",
+    ".m2/settings-security.xml",
+    ".m2/settings.xml",
+    ".stack/upload",
+    ".yarn/.npmrc",
+];
+/// The same in a folder that a variable names.
+const SECRETS_OF_VARIABLES: [&str; 3] = [".credentials", "credentials", "credentials.toml"];
+/// Settings in the home that may hold secrets among others, line by line.
+const SETTINGS: [&str; 2] = [".cargo/config", ".cargo/config.toml"];
+/// The same in a folder that a variable names.
+const SETTINGS_OF_VARIABLES: [&str; 2] = ["config", "config.toml"];
+/// Folders of scripts that may hold secrets.
+const SCRIPTS: [&str; 1] = [".gradle/init.d"];
+/// Scripts in the home that may hold secrets.
+const SINGLE_SCRIPTS: [&str; 2] = [".gradle/init.gradle", ".gradle/init.gradle.kts"];
+/// What the name of a setting contains whose value is a secret.
+const NAMES: [&str; 6] = ["_auth", "apikey", "password", "passwd", "secret", "token"];
+/// The largest file that is looked into. A larger one is hidden.
+const LARGEST: u64 = 1 << 20;
+
+/// Where secrets may be.
+#[derive(Debug, Default)]
+pub(super) struct Secrets {
+    files: Vec<PathBuf>,
+    settings: Vec<PathBuf>,
+    scripts: Vec<PathBuf>,
+    script_folders: Vec<PathBuf>,
+}
+
+impl Secrets {
+    /// `named`: folders that variables name.
+    pub(super) fn new(home: Option<&Path>, named: &[PathBuf]) -> Self {
+        let of_home = |names: &[&str]| -> Vec<PathBuf> {
+            home.iter().flat_map(|home| names.iter().map(|name| home.join(name))).collect()
+        };
+        let of_named = |names: &[&str]| -> Vec<PathBuf> {
+            named.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
+        };
+        Self {
+            files: [of_home(&SECRETS), of_named(&SECRETS_OF_VARIABLES)].concat(),
+            settings: [of_home(&SETTINGS), of_named(&SETTINGS_OF_VARIABLES)].concat(),
+            scripts: of_home(&SINGLE_SCRIPTS),
+            script_folders: of_home(&SCRIPTS),
+        }
+    }
+
+    /// What is to be hidden now: real paths. Settings without their secrets are shown by [`Self::reduced`] where something
+    /// can lie over a file.
+    pub(super) fn hidden(&self, can_cover: bool) -> Vec<PathBuf> {
+        let inside = self.script_folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+        let inside = inside.filter_map(|entry| Some(entry.ok()?.path()));
+        let scripts = self.scripts.iter().cloned().chain(inside).filter(|path| is_secret(path));
+        let settings = self.settings.iter().filter(|path| {
+            if can_cover { path.is_file() && text_of(path, LARGEST).is_none() } else { is_secret(path) }
+        });
+        let all = self.files.iter().cloned().chain(scripts).chain(settings.cloned());
+        all.filter_map(|path| fs::canonicalize(path).ok()).collect()
+    }
+
+    /// Settings that hold secrets, as commands see them.
+    pub(super) fn reduced(&self) -> Vec<Step> {
+        let reduced = self.settings.iter().filter_map(|path| {
+            let text = text_of(path, LARGEST)?;
+            let content = without_secrets(&text);
+            let place = fs::canonicalize(path).ok()?;
+            (content != text).then(|| Step::Text { place, content: content.into_bytes() })
+        });
+        reduced.collect()
+    }
+}
+
+/// Whether a file holds secrets, or cannot be looked into.
+fn is_secret(path: &Path) -> bool {
+    path.is_file() && text_of(path, LARGEST).is_none_or(|text| without_secrets(&text) != text)
+}
+
+/// The text without the lines that hold a secret.
+fn without_secrets(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !holds_secret(line)).collect()
+}
+
+/// Whether a line gives a value to a name that stands for a secret, or holds an address with an account.
+fn holds_secret(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    let has_account = lower.match_indices("://").any(|(at, _)| {
+        lower
+            .get(at + 3..)
+            .and_then(|rest| rest.split(['/', '"', '\'']).next())
+            .is_some_and(|host| host.contains('@'))
+    });
+    let is_named = NAMES.iter().flat_map(|name| lower.match_indices(name)).any(|(at, name)| {
+        // The rest of the name, and what follows it.
+        let rest = lower.get(at + name.len()..).unwrap_or_default();
+        let rest =
+            rest.trim_start_matches(|letter: char| letter.is_alphanumeric() || "-_.\"'".contains(letter));
+        let value = rest.trim_start();
+        value.starts_with(['=', ':', '(']) || rest != value && value.starts_with(['"', '\''])
+    });
+    has_account || is_named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, reduced: &str) {
+        assert_eq!(without_secrets(text), reduced);
+    }
+
+    #[test]
+    fn lines_with_secrets_are_left_out() {
+        check("[registry]\ntoken = \"x\"\n[build]\njobs = 2\n", "[registry]\n[build]\njobs = 2\n");
+        check("[registries.a]\nindex = \"i\"\nsecret-key = 'x'", "[registries.a]\nindex = \"i\"\n");
+        check("registries.a = { index = \"i\", \"token\" = \"x\" }\n", "");
+        check("index = \"https://user:word@example.com/i\"\n", "");
+        check("index = \"https://example.com/@scope/i\"\n", "index = \"https://example.com/@scope/i\"\n");
+        check("git-fetch-with-cli = true\n# a token\n", "git-fetch-with-cli = true\n# a token\n");
+        check("credential-provider = \"cargo:token\"\n", "credential-provider = \"cargo:token\"\n");
+        check("credentials { password 'x' }\nurl 'https://e.org'\n", "url 'https://e.org'\n");
+    }
+
+    #[test]
+    fn what_is_made_later_is_found() {
+        let home = tempfile::tempdir().unwrap();
+        let secrets = Secrets::new(Some(home.path()), &[]);
+        assert!(secrets.hidden(true).is_empty());
+        let put = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::canonicalize(path).unwrap()
+        };
+        let settings = put(".m2/settings.xml", "x");
+        let script = put(".gradle/init.d/a.gradle", "password = 'x'\n");
+        put(".gradle/init.d/b.gradle", "println 1\n");
+        let config = put(".cargo/config.toml", "[registry]\ntoken = \"x\"\n");
+        assert_eq!(secrets.hidden(true), [settings.clone(), script.clone()]);
+        assert_eq!(secrets.hidden(false), [settings, script, config.clone()]);
+        assert_eq!(secrets.reduced(), [Step::Text { place: config, content: b"[registry]\n".to_vec() }]);
+    }
+}
