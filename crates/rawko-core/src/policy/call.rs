@@ -108,6 +108,27 @@ mod tests {
         check(&json!({"permissions": {"write": ["src"]}}), "rm /project/x", Some("permissions.write"));
         check(&json!({"permissions": {"write": ["."]}}), "grep -r rm /etc; git rm x; rm -rf /tmp/*", None);
         check(&json!({"permissions": {"write": ["."]}}), "cd x && rm -rf build /project/target /tmp/x", None);
+        for inside in [
+            "cd src && rm ../x",
+            "cd src; rm ../x",
+            "rm a/../b",
+            "cd src && cd - && rm ../x",
+            "rm .git/index.lock",
+        ] {
+            check(&json!({"permissions": {"write": ["."]}}), inside, None);
+        }
+        for outside in [
+            "rm -rf ../x",
+            "rm -rf a/../../x",
+            "cd a && rm -rf ../../x",
+            "cd /tmp && rm -rf ../x",
+            "rm ../*",
+            "(cd a); rm ../../x",
+        ] {
+            check(&json!({"permissions": {"write": ["."]}}), outside, Some("permissions.write"));
+        }
+        check(&json!({"permissions": {"write": ["src"]}}), "rm x", Some("permissions.write"));
+        check(&json!({"permissions": {"write": ["src"]}}), "cd src && rm x", None);
         check(&listed, "ls; git status", None);
         check(&listed, "cd /project/src && ls", None);
         check(&listed, "ls; touch x", filter);

@@ -9,11 +9,15 @@
 
 mod dice;
 mod grammar;
+mod options;
 mod place;
+mod texts;
+mod values;
 
 use std::time::{Duration, Instant};
 
-use grammar::{Generator, LISTED};
+use grammar::Generator;
+use options::LISTED;
 use place::Place;
 use rawko_core::agent::{AgentConfig, BashFilter, Permissions};
 use rawko_core::message::ToolCall;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::grammar::{LISTED, UNLISTED};
+use super::options::{LISTED, UNLISTED};
 
 /// Programs that are the real ones, if the machine has them: what they start and write is seen. The others only record
 /// that they were started.

@@ -164,6 +164,11 @@ impl<'w> CdTarget<'w> {
     }
 }
 
+/// The one directory that the arguments of a `cd` spell out.
+pub(super) fn target_of_cd(arguments: &[ShellWord]) -> Option<&str> {
+    CdTarget::read(arguments).map(|target| target.path)
+}
+
 /// The arguments of `cd`, if it is one.
 pub(super) fn cd_arguments(words: &[ShellWord]) -> Option<&[ShellWord]> {
     match words {
@@ -230,6 +235,6 @@ fn is_git(word: &ShellWord) -> bool {
     word.text().and_then(|text| text.rsplit('/').next()) == Some("git")
 }
 
-fn joined(start: &str, path: &str) -> String {
+pub(super) fn joined(start: &str, path: &str) -> String {
     if start.is_empty() || path.starts_with('/') { path.to_owned() } else { format!("{start}/{path}") }
 }

@@ -2,15 +2,18 @@
 
 use super::SHOWN;
 use super::directory::ProjectRoot;
+use super::git_remote;
 use super::options::{Refused, could_be_option, literal, not_granted};
 use super::script::ShellWord;
-use super::tables::{GitLetters, GitTable};
+use super::tables::{FilterTables, GitLetters, GitTable};
+use crate::setup::Edition;
 use crate::text::truncate;
 
 const ONLY_SUBMODULE_STATUS: &str = "only `git submodule status` is granted: the others start programs.";
 
 /// Judges a call of `git`.
-pub(super) fn judge(arguments: &[ShellWord], project: &ProjectRoot<'_>, git: &GitTable) -> Refused {
+pub(super) fn judge(arguments: &[ShellWord], project: &ProjectRoot<'_>, tables: &FilterTables) -> Refused {
+    let git = &tables.git;
     let Some((subcommand, words)) = subcommand(arguments, project, git)? else { return Ok(()) };
     if git.any_options.contains(subcommand) {
         return Ok(());
@@ -22,6 +25,9 @@ pub(super) fn judge(arguments: &[ShellWord], project: &ProjectRoot<'_>, git: &Gi
         ));
     }
     special(subcommand, words, git)?;
+    if tables.edition >= Edition::Fifth {
+        git_remote::judge(subcommand, words)?;
+    }
     options(subcommand, words, git)?;
     // A pattern may become the name of any of its own subcommands: of a file that the agent has made.
     if subcommand == "submodule" && words.first().is_some_and(|first| first.text().is_none()) {

@@ -134,7 +134,7 @@ fn command(words: &[ShellWord], rules: FilterContext<'_>) -> Refused {
             let known: Vec<ShellWord> = arguments.iter().map(|word| with_integer(word, rules)).collect();
             builtins::judge(program, &known, rules.tables, rules.writable).unwrap_or(Ok(()))
         }
-        "git" => git::judge(arguments, rules.project, &rules.tables.git),
+        "git" => git::judge(arguments, rules.project, rules.tables),
         _ => builtins::judge(program, arguments, rules.tables, rules.writable)
             .or_else(|| find::judge(program, arguments, rules))
             .or_else(|| programs::judge(program, arguments, rules.tables, rules.writable))
@@ -187,7 +187,7 @@ fn redirection(redirection: &Redirection, writable: &WritePlaces<'_>) -> Refused
             Err(format!("`{shown}` writes a file, which an allowlist does not grant. Use Write instead."))
         }
         RedirectionEffect::Writes => {
-            writable.check(&redirection.target).map_err(|why| format!("`{shown}`: {why}"))
+            writable.check_redirection(&redirection.target).map_err(|why| format!("`{shown}`: {why}"))
         }
         RedirectionEffect::Reads => match redirection.target.text() {
             Some(text) if !is_network(text) => Ok(()),

@@ -12,6 +12,7 @@ mod directory;
 mod effects;
 mod find;
 mod git;
+mod git_remote;
 mod judge;
 mod options;
 mod parser;
@@ -173,8 +174,13 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
         return not_judged(first, "the tables of programs are damaged");
     };
     let is_moved = script.with_heredocs().any(|part| part.commands.iter().any(Simple::changes_directory));
-    let writable =
-        if rules.is_confined { WritePlaces::new(&rules, &project, is_moved) } else { WritePlaces::none() };
+    let writable = if rules.is_confined {
+        let mut commands = script.with_heredocs().flat_map(|part| &part.commands);
+        let is_in_protected = commands.any(Simple::goes_to_protected);
+        WritePlaces::new(&rules, &project, is_moved).in_protected(is_in_protected)
+    } else {
+        WritePlaces::none()
+    };
     for list in &lists {
         if let Err(why) = judge::judge(&script, FilterContext::new(list, &project, &writable, tables)) {
             let lifted = match why.as_str() {
@@ -200,9 +206,10 @@ fn denied_removal(rules: &BashRules<'_>, project: &ProjectRoot<'_>, command: &st
     let script = parser::parse(command).ok()?;
     let tables = tables::tables(rules.edition)?;
     let places = WritePlaces::new(rules, project, true);
+    let directory = (rules.edition >= Edition::Fifth).then_some(rules.project);
     let looked_at = if rules.edition < Edition::Fifth { 1 } else { usize::MAX };
     let mut parts = script.with_heredocs().take(looked_at);
-    let why = parts.find_map(|part| removal::refusal(part, tables, &places))?;
+    let why = parts.find_map(|part| removal::refusal(part, tables, &places, directory))?;
     Some(Verdict::denied("permissions.write", format!("The command was not run: {why}")))
 }
 

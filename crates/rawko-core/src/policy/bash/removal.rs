@@ -3,26 +3,45 @@
 //! No wall itself, and it reads no list of programs: it stops what cannot be meant, such as `rm -rf /` by an agent whose
 //! Bash is not filtered.
 
-use super::script::{ParsedScript, ShellWord, WordKind};
+use std::collections::BTreeSet;
+
+use super::directory::{MAX_VISITED, cd_arguments, joined, names, target_of_cd};
+use super::script::{Flow, ParsedScript, ShellWord, WordKind};
 use super::tables::{FilterTables, OptionRule};
-use super::write_places::WritePlaces;
+use super::write_places::{WritePlaces, leads_to_protected};
 
 /// Programs whose operands are removed.
 const REMOVES: [&str; 4] = ["rm", "rmdir", "shred", "unlink"];
 /// Programs that start another one, besides those that the tables say.
 const STARTS: [&str; 4] = ["command", "env", "nice", "xargs"];
 
-/// Why the removal of something in `script` is refused.
+/// Why the removal of something in `script` is refused. `project` is where its relative paths begin, if they are judged.
 pub(super) fn refusal(
     script: &ParsedScript,
     tables: &FilterTables,
     places: &WritePlaces<'_>,
+    project: Option<&str>,
 ) -> Option<String> {
+    // Where the shell may be. Nobody knows where nothing is in it.
+    let mut starts: BTreeSet<String> = project.map(str::to_owned).into_iter().collect();
     script.commands.iter().find_map(|simple| {
+        if let Some(arguments) = cd_arguments(&simple.words) {
+            let ends =
+                target_of_cd(arguments).map(|path| starts.iter().map(|start| joined(start, path)).collect());
+            let mut ends: BTreeSet<String> = ends.unwrap_or_default();
+            if !ends.is_empty() && simple.flow != Flow::Straight {
+                ends.append(&mut starts);
+            }
+            starts = if ends.len() > MAX_VISITED { BTreeSet::new() } else { ends };
+            return None;
+        }
+        if matches!(simple.words.first().and_then(ShellWord::text), Some("popd" | "pushd")) {
+            starts.clear();
+        }
         let (at, name) = removal(&simple.words, tables)?;
         let mut operands = simple.words[at + 1..].iter().filter(|word| word.is_operand());
         operands.find_map(|word| {
-            let why = outside(word, places)?;
+            let why = outside(word, places, project, &starts)?;
             Some(format!("`{name}` would remove `{}`: {why}", word.shown))
         })
     })
@@ -40,7 +59,12 @@ fn removal<'w>(words: &'w [ShellWord], tables: &FilterTables) -> Option<(usize, 
 }
 
 /// Why a path that is removed is not the agent's, if that can be told.
-fn outside(word: &ShellWord, places: &WritePlaces<'_>) -> Option<String> {
+fn outside(
+    word: &ShellWord,
+    places: &WritePlaces<'_>,
+    project: Option<&str>,
+    starts: &BTreeSet<String>,
+) -> Option<String> {
     let path = match &word.kind {
         WordKind::Begins(start) if start.starts_with('~') => {
             return Some("this is in a home directory, outside of the write paths.".to_owned());
@@ -50,6 +74,15 @@ fn outside(word: &ShellWord, places: &WritePlaces<'_>) -> Option<String> {
         WordKind::Literal(text) => text.clone(),
         WordKind::Begins(_) | WordKind::FileNames(_) | WordKind::One | WordKind::Many => return None,
     };
-    // A relative path may start anywhere.
-    if path.starts_with('/') { places.check_path(&path).err() } else { None }
+    if path.starts_with('/') {
+        return places.check_path(&path).err();
+    }
+    // A relative path is outside if it is from every place where the shell may be.
+    let refused = |start: &String| {
+        let path = format!("/{}", names(&joined(start, &path)).join("/"));
+        let below = project.and_then(|project| path.strip_prefix(project)).unwrap_or(&path);
+        places.check_path(&path).err().filter(|_| !leads_to_protected(below))
+    };
+    let refusals: Option<Vec<String>> = starts.iter().map(refused).collect();
+    refusals?.pop()
 }

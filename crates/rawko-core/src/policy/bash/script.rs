@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use super::write_places::leads_to_protected;
+
 /// Everything that `bash -c` would do with a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ParsedScript {
@@ -153,6 +155,11 @@ impl Simple {
     /// Whether `cd` is among its words, which is the case for every change of directory that passes.
     pub(crate) fn changes_directory(&self) -> bool {
         self.words.iter().any(|word| word.text() == Some("cd"))
+    }
+
+    /// Whether it changes to a protected folder.
+    pub(crate) fn goes_to_protected(&self) -> bool {
+        self.changes_directory() && self.words.iter().filter_map(ShellWord::text).any(leads_to_protected)
     }
 
     /// Whether it is nothing but a `cd` that runs for certain. What else could keep it from running (a file that

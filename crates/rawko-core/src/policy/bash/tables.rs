@@ -162,27 +162,33 @@ pub(super) struct VariableTable {
     pub(super) parts: Vec<String>,
     /// As a word of a name.
     pub(super) words: BTreeSet<String>,
-    /// More of these since the fourth edition; nothing in older ones.
-    since_fourth: MoreVariables,
+    /// What later editions know.
+    more: Vec<MoreVariables>,
     /// Wherever in a name in small letters.
     pub(super) small_letters: Vec<String>,
     /// These pass, whatever they are made of.
     pub(super) harmless: BTreeSet<String>,
 }
 
-/// What is known of variables since the fourth edition.
-#[derive(Debug, Default, Deserialize)]
+/// What is known of variables since an edition.
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct MoreVariables {
+    since: Edition,
     #[serde(rename = "why")]
     _why: String,
+    #[serde(default)]
     parts: Vec<String>,
+    #[serde(default)]
     words: BTreeSet<String>,
     /// These names and no longer ones.
+    #[serde(default)]
     whole: BTreeSet<String>,
     /// These assignments pass, whatever the name is made of.
+    #[serde(default)]
     harmless: BTreeSet<String>,
     /// These names pass in the sandbox.
+    #[serde(default)]
     in_sandbox: BTreeSet<String>,
 }
 
@@ -193,9 +199,7 @@ impl FilterTables {
         tables.programs.retain(|program| program.since <= edition);
         // The newest rule for a program is found first.
         tables.programs.sort_by_key(|program| std::cmp::Reverse(program.since));
-        if edition < Edition::Fourth {
-            tables.variables.since_fourth = MoreVariables::default();
-        }
+        tables.variables.more.retain(|more| more.since <= edition);
         Some(tables)
     }
 
@@ -222,8 +226,9 @@ impl VariableTable {
     /// The same of a whole assignment, `NAME=value`, and of what may be set in the sandbox.
     pub(super) fn passes(&self, name: &str, assignment: &str, in_sandbox: bool) -> bool {
         self.is_harmless(name)
-            || self.since_fourth.harmless.contains(assignment)
-            || (in_sandbox && self.since_fourth.in_sandbox.contains(name))
+            || self.more.iter().any(|more| {
+                more.harmless.contains(assignment) || (in_sandbox && more.in_sandbox.contains(name))
+            })
     }
 
     /// Whether no program is known to take orders from the variable `name`.
@@ -236,10 +241,14 @@ impl VariableTable {
             return !self.small_letters.iter().any(|part| name.contains(part));
         }
         let upper = name.to_ascii_uppercase();
-        let more = &self.since_fourth;
-        let orders = self.parts.iter().chain(&more.parts).any(|part| upper.contains(part))
-            || upper.split('_').any(|word| self.words.contains(word) || more.words.contains(word))
-            || more.whole.contains(&upper);
+        let words = || upper.split('_');
+        let orders = self.parts.iter().any(|part| upper.contains(part))
+            || words().any(|word| self.words.contains(word))
+            || self.more.iter().any(|more| {
+                more.whole.contains(&upper)
+                    || more.parts.iter().any(|part| upper.contains(part))
+                    || words().any(|word| more.words.contains(word))
+            });
         !orders && !upper.starts_with('_') && !upper.ends_with("RC")
     }
 }

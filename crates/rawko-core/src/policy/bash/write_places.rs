@@ -23,6 +23,10 @@ pub(super) struct WritePlaces<'a> {
     project: Option<&'a ProjectRoot<'a>>,
     /// A relative path may start elsewhere than in the project's root.
     is_moved: bool,
+    /// The command goes to a protected folder: since the fifth edition it writes nothing by a relative path.
+    is_in_protected: bool,
+    /// The edition refuses patterns that may name a protected folder.
+    reads_patterns: bool,
     /// Whether a refusal names the path: not in journals of older editions.
     names_path: bool,
 }
@@ -35,7 +39,31 @@ impl<'a> WritePlaces<'a> {
 
     pub(super) fn new(rules: &BashRules<'a>, project: &'a ProjectRoot<'a>, is_moved: bool) -> Self {
         let names_path = rules.edition >= Edition::Fifth;
-        Self { granted: rules.writable, denied: rules.denied, project: Some(project), is_moved, names_path }
+        Self {
+            granted: rules.writable,
+            denied: rules.denied,
+            project: Some(project),
+            is_moved,
+            is_in_protected: false,
+            reads_patterns: rules.edition >= Edition::Fifth,
+            names_path,
+        }
+    }
+
+    /// The same for a command that goes to a protected folder, if it does.
+    pub(super) fn in_protected(self, goes_there: bool) -> Self {
+        Self { is_in_protected: self.reads_patterns && goes_there, ..self }
+    }
+
+    /// Whether the file that a redirection names may be written. A pattern becomes the name of what is there.
+    pub(super) fn check_redirection(&self, word: &ShellWord) -> Refused {
+        if self.reads_patterns && word.text().is_none() {
+            return Err(
+                "the file that a redirection writes must be spelt out, without patterns and variables."
+                    .into(),
+            );
+        }
+        self.check(word)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -57,6 +85,9 @@ impl<'a> WritePlaces<'a> {
                 if !start.starts_with('~')
                     && !["$", "`", ".."].iter().any(|part| word.shown.contains(part)) =>
             {
+                if self.reads_patterns && word.shown.split('/').any(may_be_protected) {
+                    return Err("this pattern may name a protected folder (.git, .rawko, .claude).".into());
+                }
                 self.check_path(&start[..start.rfind('/').map_or(0, |slash| slash + 1)])
             }
             WordKind::Begins(_) | WordKind::FileNames(_) | WordKind::One | WordKind::Many => {
@@ -72,6 +103,13 @@ impl<'a> WritePlaces<'a> {
         }
         if STREAMS.contains(&path) || self.scratch_depth_of(path).is_some_and(|depth| depth > 0) {
             return Ok(());
+        }
+        if self.is_in_protected && !path.starts_with('/') {
+            return Err(
+                "the command goes to a protected folder (.git, .rawko, .claude), and then no relative path \
+                        may be written. Write in a call of its own, without that `cd`."
+                    .into(),
+            );
         }
         let below = if path.starts_with('/') {
             let is_outside = self.project.is_none_or(|project| project.names_below(path).is_none());
@@ -133,6 +171,16 @@ fn below_here(path: &str) -> Option<Vec<&str>> {
         }
     }
     Some(below)
+}
+
+/// Whether a part of a pattern may become the name of a protected folder. Only a dot that is spelt out matches one.
+fn may_be_protected(part: &str) -> bool {
+    is_protected(part) || (part.starts_with('.') && part.contains(['*', '?', '[', '{']))
+}
+
+/// Whether a path leads through a protected folder.
+pub(super) fn leads_to_protected(path: &str) -> bool {
+    path.split('/').any(is_protected)
 }
 
 fn is_protected(name: &str) -> bool {

@@ -159,6 +159,48 @@ fn what_is_not_listed_does_not_run() {
     );
 }
 
+/// What git and rawko run is decided there: no redirection and no option writes it, from wherever the command stands.
+#[test]
+fn protected_folders_are_out_of_reach() {
+    check(
+        &["."],
+        &[
+            "cd .git && echo ../evil > commondir && cd .. && git diff",
+            "cd .git/rebase-merge && echo \"exec X\" > git-rebase-todo",
+            "cd .GIT; echo x >config",
+            "cd src/../.git && echo x >config",
+            "cd ./.rawko && echo x >config.yaml",
+            "(cd .claude; echo x >settings.json)",
+            "command cd .git && echo x >config",
+            "cd .git && sed -i s/a/b/ config",
+            "cd .git && sort -o config a",
+            "cd .git && find . -name config -delete",
+            "cd .git && ls {a,b} >x",
+            "cd .gi? && echo x >config",
+            "cd '.git' && cat <<E >config\nx\nE",
+            "echo x >.gi?/config",
+            "echo x >.[g]it/config",
+            "echo x >.*/config",
+            "echo x >src*",
+            "echo x >{.git/config,}",
+            "sed -i s/a/b/ .*/config",
+            "sed -i s/a/b/ .gi?/config",
+            "sed -i s/a/b/ */.git/config",
+        ],
+        false,
+    );
+    check(
+        &["."],
+        &[
+            "cd .git && cat config",
+            "cd .git && ls >/tmp/x 2>/dev/null",
+            "cd .github && echo x >workflow.yml",
+            "sed -i s/a/b/ src/*.py .github/*.yml",
+        ],
+        true,
+    );
+}
+
 #[test]
 fn narrow_write_paths_are_kept() {
     check(

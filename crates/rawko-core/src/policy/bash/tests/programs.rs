@@ -271,7 +271,9 @@ fn older_editions_keep_their_tables() {
         check_in(edition, &new, true);
         check_in(edition, &["PAGER=cat ls", "sed '1a x' y"], false);
     }
+    check_in(Edition::Fourth, &["RANDOM=x ls", "git push evil"], true);
     check_in(Edition::NEWEST, &["sed '1a x' y"], true);
+    check(&["RANDOM=x ls", "git push evil"], false);
     check(&new, false);
 }
 

@@ -77,6 +77,40 @@ fn builtins_and_constructs_that_change_what_runs_are_refused() {
     );
 }
 
+/// What is assigned to a variable that bash keeps as an integer is calculated, and the index of an element runs commands.
+#[test]
+fn variables_that_bash_keeps_as_integers_may_not_be_set() {
+    for name in ["BASHPID", "HISTCMD", "OPTIND", "RANDOM", "SECONDS", "SRANDOM"] {
+        for form in [
+            "NAME='a[$(evil)]'; ls",
+            "NAME+='a[$(evil)]'; ls",
+            "NAME='a[$(evil)]' ls",
+            "NAME+='a[$(evil)]' ls",
+            "export NAME='a[$(evil)]'",
+            "export NAME+='a[$(evil)]'",
+            "for NAME in 'a[$(evil)]'; do ls; done",
+            "read NAME",
+            "read -r x NAME",
+            "NAME=('a[$(evil)]')",
+            "NAME[0]='a[$(evil)]'",
+            "NAME+=('a[$(evil)]')",
+            "NAME=$x",
+            "((NAME=1))",
+            "for ((NAME=0; NAME<1; NAME++)); do ls; done",
+            "ls ${NAME:='a[$(evil)]'}",
+            "ls $((NAME = 1))",
+        ] {
+            let command = form.replace("NAME", name);
+            check(&[&command], false);
+            super::confined::check(&["."], &[&command], false);
+        }
+    }
+    let passing =
+        ["echo $RANDOM", "SECONDS=0; ls; echo $SECONDS", "RANDOM=42; echo $RANDOM", "RANDOM_SEED=1 ls"];
+    check(&passing, true);
+    super::confined::check(&["."], &passing, true);
+}
+
 #[test]
 fn variables_that_give_orders_may_not_be_set() {
     for name in [
