@@ -68,7 +68,7 @@ pub(super) fn of_other_trees(repository: &Repository) -> Vec<PathBuf> {
         let trees = fs::read_dir(folder.join("worktrees")).into_iter().flatten().filter_map(Result::ok);
         others.extend(trees.map(|tree| tree.path()).filter(|tree| tree != own));
     }
-    others.retain(|path| is_there(path));
+    others.retain(|path| path.symlink_metadata().is_ok_and(|found| !found.is_symlink()));
     others
 }
 
