@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 /// The folders, at the top of a project.
 const FOLDERS: [&str; 2] = [".claude", ".rawko"];
 
-/// Those that were made here. Dropping it removes them, but for what the user has put into them meanwhile.
+/// Those that were made here, or by a run that was killed. Dropping it removes them, but for what the user has put into
+/// them meanwhile.
 #[derive(Debug)]
 pub(super) struct HeldFolders {
     /// The project. Others are copies of it, which nobody works in.
@@ -28,10 +29,13 @@ impl HeldFolders {
             return Vec::new();
         }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whatever is there already is not for this to remove.
-        made.extend(
-            FOLDERS.map(|name| root.join(name)).into_iter().filter(|path| fs::create_dir(path).is_ok()),
-        );
+        // Whatever is there already and holds something is not for this to remove.
+        let is_empty = |path: &Path| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        let is_held = |path: &PathBuf| match fs::create_dir(path) {
+            Ok(()) => true,
+            Err(_) => path.symlink_metadata().is_ok_and(|found| found.is_dir()) && is_empty(path),
+        };
+        made.extend(FOLDERS.map(|name| root.join(name)).into_iter().filter(is_held));
         made.iter().cloned().collect()
     }
 }
@@ -56,9 +60,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir(root.join(".rawko")).unwrap();
+        fs::write(root.join(".rawko/config.yaml"), "").unwrap();
         let held = HeldFolders::of(Some(root.to_owned()));
         assert_eq!(held.hold(Path::new("/nowhere")), Vec::<PathBuf>::new());
         assert_eq!(held.hold(root), [root.join(".claude")]);
+        assert_eq!(held.hold(root), [root.join(".claude")]);
+        // One that was killed leaves it, and the next one takes it up.
+        std::mem::forget(held);
+        let held = HeldFolders::of(Some(root.to_owned()));
         assert_eq!(held.hold(root), [root.join(".claude")]);
         drop(held);
         assert!(root.join(".rawko").exists() && !root.join(".claude").exists());

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use super::listing::{Never, TreeListing, TreePath, is_plain};
 
+/// The sandbox holds its place, so that no command makes it. A killed run leaves it there.
+const HELD: &[u8] = b".claude";
 /// Deepest chain of folders that is followed to find out whether it is empty.
 const DEPTH: usize = 64;
 
@@ -28,7 +30,7 @@ pub(super) fn empty(project: &Path, listing: &TreeListing, never: &Never) -> BTr
             if !known.contains(path.as_slice()) {
                 let mut leaves = Vec::new();
                 if is_empty(project, path, never, DEPTH, &mut leaves) {
-                    empty.extend(leaves);
+                    empty.extend(leaves.into_iter().filter(|leaf| leaf != HELD));
                 }
             }
         }

@@ -91,6 +91,8 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/permissions/run", Judged),
     ("/permissions/caches", Judged),
     ("/permissions/require", Nothing("there is one value, which asks for more protection")),
+    ("/permissions/ask/*", Judged),
+    ("/permissions/askTimeout", Nothing("no answer is a no, however long it takes")),
     ("/permissions/sandbox", Judged),
     ("/secrets/maskTokens", Judged),
     ("/memory/enabled", NotOn),
