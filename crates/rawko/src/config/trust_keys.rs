@@ -91,6 +91,7 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/permissions/run", Judged),
     ("/permissions/caches", Judged),
     ("/permissions/require", Nothing("there is one value, which asks for more protection")),
+    ("/permissions/memory", Judged),
     ("/permissions/ask/*", Judged),
     ("/permissions/askTimeout", Nothing("no answer is a no, however long it takes")),
     ("/permissions/sandbox", Judged),
