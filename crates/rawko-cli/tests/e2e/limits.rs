@@ -161,7 +161,7 @@ fn the_budget_of_an_agent_ends_its_work_and_not_the_run() {
         testkit::Who::Evaluate => crate::answers::complete("enough"),
     });
     let agent = json!({"name": "looker", "systemPrompt": "Look.", "tools": {"allowed": ["Glob"]}, "limits": {"maxIterations": 50}, "budget": {"maxTokens": 8_000, "maxDuration": "10m"}});
-    let ended = Trial::new(server).agent(&agent).run("Look.");
+    let ended = Trial::new(server).agent(&agent).args(&["--yes"]).run("Look.");
     ended.exits(0);
     assert_eq!(ended.events_of("tool_called").len(), 3);
     let question = ended.trial.server.asked().pop().unwrap();
@@ -173,7 +173,7 @@ fn the_budget_of_an_agent_ends_its_work_and_not_the_run() {
 fn the_budget_of_an_agent_needs_a_price() {
     let trial = Trial::new(always(select("developer"), report(""), report("")));
     let agent = json!({"name": "looker", "systemPrompt": "Look.", "tools": {"allowed": ["Read"]}, "provider": {"model": "mystery"}, "budget": {"maxCostUsd": 1}});
-    let ended = trial.agent(&agent).run("Do it.");
+    let ended = trial.agent(&agent).args(&["--yes"]).run("Do it.");
     ended.exits(2).says(&["price", "mystery", "prices.mystery"]);
 }
 

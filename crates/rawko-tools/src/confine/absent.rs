@@ -18,6 +18,7 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 
 use super::git::{DECIDING, Repository, with_inner};
+use super::rebase;
 
 /// How deep a tree is that is removed. A command can make one that no process can open from the top to the bottom.
 const DEEPEST: usize = 100_000;
@@ -36,6 +37,8 @@ struct Folder {
     /// Its device and number.
     identity: (u64, u64),
     names: Vec<(&'static str, Before)>,
+    /// The lines of a rebase under way that run something.
+    runs: Vec<Vec<u8>>,
 }
 
 /// What was there before the command.
@@ -59,7 +62,8 @@ pub(super) fn absent(repository: &Repository) -> Absent {
             let Ok(identity) = identity_of(&folder) else { continue };
             let names =
                 DECIDING.into_iter().filter_map(|name| Some((name, before(&folder, name)?))).collect();
-            found.push(Folder { top: Arc::clone(&top), inside: inside.to_owned(), identity, names });
+            let runs = rebase::runs_in(&folder);
+            found.push(Folder { top: Arc::clone(&top), inside: inside.to_owned(), identity, names, runs });
         }
     }
     Absent(found)
@@ -88,7 +92,7 @@ fn before(folder: &OwnedFd, name: &str) -> Option<Before> {
 impl Absent {
     /// Removes what is there by now, and puts links back. What cannot be removed stays.
     pub(super) fn remove(&self) {
-        for Folder { top, inside, identity, names } in &self.0 {
+        for Folder { top, inside, identity, names, runs } in &self.0 {
             // What lies in its place by now is the command's own, or a link to somewhere else.
             let Some(folder) =
                 descend(top, inside).ok().filter(|folder| identity_of(folder) == Ok(*identity))
@@ -98,6 +102,7 @@ impl Absent {
             for (name, before) in names {
                 let _ = restore(&folder, name, before);
             }
+            let _ = rebase::disarm(&folder, runs);
         }
     }
 }
@@ -209,7 +214,7 @@ fn descend(top: &OwnedFd, inside: &Path) -> Result<OwnedFd> {
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Opens a folder in another one, unless it is a link or something is mounted there; without another, by its path.
-fn open_folder(above: Option<&OwnedFd>, name: &OsStr) -> Result<OwnedFd> {
+pub(super) fn open_folder(above: Option<&OwnedFd>, name: &OsStr) -> Result<OwnedFd> {
     let Some(above) = above else { return openat(CWD, name, PLACE, Mode::empty()) };
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     allowed(above, || match openat2(above, name, PLACE, Mode::empty(), within) {
@@ -222,7 +227,7 @@ fn open_folder(above: Option<&OwnedFd>, name: &OsStr) -> Result<OwnedFd> {
     })
 }
 
-fn kind_of(folder: &OwnedFd, name: impl AsRef<OsStr>) -> Result<FileType> {
+pub(super) fn kind_of(folder: &OwnedFd, name: impl AsRef<OsStr>) -> Result<FileType> {
     let name = name.as_ref();
     let stat = allowed(folder, || statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))?;
     Ok(FileType::from_raw_mode(stat.st_mode))
@@ -234,7 +239,7 @@ fn identity_of(folder: &OwnedFd) -> Result<(u64, u64)> {
 }
 
 /// Does something in a folder, and does it again if the folder's mode was in the way.
-fn allowed<T>(folder: &OwnedFd, act: impl Fn() -> Result<T>) -> Result<T> {
+pub(super) fn allowed<T>(folder: &OwnedFd, act: impl Fn() -> Result<T>) -> Result<T> {
     match act() {
         Err(Errno::ACCESS) if open_up(folder) => act(),
         result => result,

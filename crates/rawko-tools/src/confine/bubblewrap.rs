@@ -16,13 +16,6 @@ pub(super) fn find(folders: &OsStr, project: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Whether the machine's devices belong to this user. bubblewrap gives them to commands as they are, so a command could
-/// change their modes for everybody.
-pub(super) fn owns_devices() -> bool {
-    let null = Path::new("/dev/null").metadata();
-    rustix::process::geteuid().is_root() && null.is_ok_and(|null| null.uid() == 0)
-}
-
 /// Whether only root can change it. A sticky folder is not enough: others can make files there.
 fn is_of_root(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)

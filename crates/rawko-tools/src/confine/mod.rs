@@ -15,6 +15,7 @@ mod placeholders;
 mod places;
 mod private;
 mod proxy;
+mod rebase;
 mod secrets;
 mod survey;
 mod view;
@@ -131,8 +132,7 @@ impl Sandbox {
     ) -> Result<Self, Shortage> {
         let helper = rawko_sandbox::own_helper().ok_or_else(Shortage::no_helper)?;
         let private = PrivateFolders::new(cache, root).map_err(|error| Shortage::folders(&error))?;
-        let path = variable("PATH").filter(|_| !bubblewrap::owns_devices());
-        let bubblewrap = path.and_then(|path| bubblewrap::find(&path, root));
+        let bubblewrap = variable("PATH").and_then(|path| bubblewrap::find(&path, root));
         let offer = machine::try_out(helper, &private, bubblewrap.as_deref())?;
         let places = Places::new(variable);
         let real_root = std::fs::canonicalize(root).ok();

@@ -10,21 +10,24 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, memfd_create};
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::{INSIDE, StepResult, during, init, network, read_plan, report, tell_ready};
 use crate::HELPER;
 use crate::control::{Control, Report};
-use crate::plan::Plan;
+use crate::plan::{Plan, Step};
 use crate::sys;
 
+/// The machine's devices in bubblewrap's `/dev`.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 /// As much as is repeated of what bubblewrap says.
 const MAX_COMPLAINT: u64 = 2_000;
 
@@ -74,10 +77,28 @@ pub(super) fn run_inside(socket: &UnixStream, command: &[OsString]) -> StepResul
     }
     during("closing what was inherited", sys::close_on_exec())?;
     let signals = during("watching signals", sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM]))?;
+    if rustix::process::geteuid().is_root() {
+        during("closing the devices", close_devices(&plan))?;
+    }
     let listener = network::listen(plan.network)?;
     tell_ready(socket, listener.iter().map(AsFd::as_fd).collect())?;
     drop(listener);
     init::run(&plan, socket, &signals, command)
+}
+
+/// Makes the devices of the view read-only, which they are not for who writes to them: bubblewrap takes the machine's, and
+/// root could change their modes for everybody.
+fn close_devices(plan: &Plan) -> io::Result<()> {
+    let hidden = plan.steps().filter_map(|step| match step {
+        Step::Hide(place) | Step::Placeholders { place, .. } => Some(place.as_path()),
+        _ => None,
+    });
+    let is_device =
+        |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_char_device());
+    for device in DEVICES.map(Path::new).into_iter().chain(hidden).filter(is_device) {
+        sys::set_mount_attributes(CWD, device, libc::MOUNT_ATTR_RDONLY, 0, false)?;
+    }
+    Ok(())
 }
 
 /// The two processes that this one watches.

@@ -50,6 +50,10 @@ pub(super) fn arguments(plan: &Plan) -> StepResult<Vec<OsString>> {
         .chain((plan.network != Network::Shared).then_some("--unshare-net"))
         .map(Into::into)
         .collect();
+    if rustix::process::geteuid().is_root() {
+        // For `close_devices`; the command does not have it.
+        arguments.extend(["--cap-add".into(), "CAP_SYS_ADMIN".into()]);
+    }
     // A program with the rights of another user finds an environment without some variables.
     for (name, value) in std::env::vars_os() {
         arguments.extend(["--setenv".into(), name, value]);
@@ -235,11 +239,8 @@ impl View {
                     say("--tmpfs", &[place]);
                     say("--remount-ro", &[place]);
                 }
-                // A device works only where devices are allowed. It is the machine's: root could change its mode.
-                Sight::Null => {
-                    say("--dev-bind", &[Path::new("/dev/null"), place]);
-                    say("--remount-ro", &[place]);
-                }
+                // A device works only where devices are allowed.
+                Sight::Null => say("--dev-bind", &[Path::new("/dev/null"), place]),
                 Sight::Link(target) => say("--symlink", &[target, place]),
             }
             if index == 0 {
@@ -334,7 +335,6 @@ mod tests {
             "--bind R/p/.git R/p/.git",
             "--ro-bind R/p/.git/hooks R/p/.git/hooks",
             "--dev-bind /dev/null R/p/.env",
-            "--remount-ro R/p/.env",
             "--tmpfs R/p/.git/hooks",
             "--remount-ro R/p/.git/hooks",
             "--remount-ro R",
