@@ -56,7 +56,7 @@ pub(crate) fn also_active(folder: &Path, loaded: &Loaded) -> String {
     match own.iter().filter(|template| template.is_some()).count() {
         0 => {}
         count => {
-            parts.push(format!("{} in .rawko/prompts are used", counted(count as u64, "prompt template")))
+            parts.push(format!("{} in .rawko/prompts are used", counted(count as u64, "prompt template")));
         }
     }
     let entries = std::fs::read_dir(folder.join(".rawko/memories")).into_iter().flatten().flatten();

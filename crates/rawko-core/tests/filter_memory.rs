@@ -9,8 +9,8 @@ use rawko_core::setup::Edition;
 use serde_json::json;
 
 /// What judging all of them may take at its peak, in kB.
-const MOST: u64 = 64 * 1024;
-const LENGTH: usize = 99_000;
+const MOST: u64 = 16 * 1024;
+const LENGTH: usize = 20_000;
 
 /// The most memory that this process ever had, in kB; nothing where the system does not say.
 fn peak() -> Option<u64> {

@@ -190,7 +190,7 @@ fn json_of_any_depth_overflows_nothing() {
             raw("Write", format!("{{\"file_path\": \"a\", \"content\": \"x\", \"more\": {}}}", nested(120))),
         ],
         // As the arbiter's decision, called and written.
-        vec![raw("decide", deep.clone()), Answer::text(nested(3_000)), select("developer")],
+        vec![raw("decide", deep), Answer::text(nested(3_000)), select("developer")],
         // As an event of the stream, as an error, and as text that holds JSON.
         vec![Answer::text("hello").delivered(noise), select("developer")],
         vec![refusal],

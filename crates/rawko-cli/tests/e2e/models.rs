@@ -78,8 +78,11 @@ fn no_answer_is_asked_for_that_is_longer_than_the_model_can_give() {
     let agent = json!({"name": "developer", "systemPrompt": "Work.", "tools": {"allowed": ["Read"]},
         "limits": {"maxTokens": 200_000}});
     let trial = Trial::new(server()).agent(&agent).file("a.txt", "a\n");
-    let trial =
-        trial.user_config("/arbiter/maxTokens", json!(300_000)).args(&["--model", "claude-haiku-4-5", "--yes"]);
+    let trial = trial.user_config("/arbiter/maxTokens", json!(300_000)).args(&[
+        "--model",
+        "claude-haiku-4-5",
+        "--yes",
+    ]);
     let ended = trial.run("Do it.");
     ended.exits(0);
     let most = |asked: &Asked| asked.json["max_tokens"].as_u64().unwrap();

@@ -12,8 +12,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Most address space in KiB: that of an ordinary command and a little more.
 const MOST_MEMORY: u64 = 1_200_000;
 
-/// What a journal is replaced by; `other` is a sound journal outside of the project.
-const PLANTED: &[(&str, fn(&Path, &Path))] = &[
+/// Puts something in the place of a journal; the other path is a sound journal outside of the project.
+type Plant = fn(&Path, &Path);
+
+/// What a journal is replaced by.
+const PLANTED: &[(&str, Plant)] = &[
     ("a link", |journal, other| symlink(other, journal).unwrap()),
     ("a link to a device", |journal, _| symlink("/dev/zero", journal).unwrap()),
     ("a link to nothing", |journal, _| symlink("/nowhere/at/all", journal).unwrap()),
@@ -28,7 +31,7 @@ const PLANTED: &[(&str, fn(&Path, &Path))] = &[
         std::fs::copy(other, journal).unwrap();
         // Only root can give a file away; for anybody else it cannot be read.
         if std::os::unix::fs::chown(journal, Some(12_345), None).is_err() {
-            std::fs::set_permissions(journal, std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+            std::fs::set_permissions(journal, std::os::unix::fs::PermissionsExt::from_mode(0o0)).unwrap();
         }
     }),
     ("empty", |journal, _| std::fs::write(journal, "").unwrap()),

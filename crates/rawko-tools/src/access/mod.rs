@@ -209,7 +209,7 @@ impl FileAccess {
         if place.missing.is_empty() {
             match statat(&place.dir, &leaf, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) if file_type(&stat) == FileType::RegularFile => {
-                    if u64::from(stat.st_nlink) > 1 && self.denied_links().may_contain(protected::id(&stat)) {
+                    if stat.st_nlink > 1 && self.denied_links().may_contain(protected::id(&stat)) {
                         return Err(AccessError::DeniedLink { path: path.to_owned() });
                     }
                 }

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::regular::text_of;
 
+/// How long git may take to read settings.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest file that names a folder.
 const LONGEST_NAME: u64 = 64 * 1024;
 
@@ -72,16 +76,32 @@ pub(super) fn of_other_trees(repository: &Repository) -> Vec<PathBuf> {
     others
 }
 
+/// What git says, if it ends soon and well: the settings may include a FIFO.
+pub(super) fn output_of(mut git: Command) -> Option<Vec<u8>> {
+    let mut child = git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let mut stdout = child.stdout.take()?;
+    let (sender, said) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stdout.read_to_end(&mut bytes);
+        let _ = sender.send(bytes);
+    });
+    let said = said.recv_timeout(PATIENCE).ok();
+    if said.is_none() {
+        let _ = child.kill();
+    }
+    child.wait().ok()?.success().then_some(said).flatten()
+}
+
 /// What the settings in the folder of a repository name that lies in the work tree, and is there. Git lists them, and does
 /// nothing else here.
 fn obeyed(top: &Path, folder: &Path) -> Vec<PathBuf> {
     let mut git = Command::new("git");
     git.args(["config", "--includes", "--null", "--show-origin", "--list", "--file"]);
     git.arg(folder.join("config")).current_dir(top).env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null());
-    let Ok(output) = git.output() else { return Vec::new() };
+    let Some(listed) = output_of(git) else { return Vec::new() };
     let mut found = BTreeSet::new();
-    let mut parts =
-        output.stdout.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
+    let mut parts = listed.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
     while let (Some(origin), Some(entry)) = (parts.next(), parts.next()) {
         let Some((name, value)) = entry.split_once('\n') else { continue };
         let origin = top.join(origin.strip_prefix("file:").unwrap_or(&origin));

@@ -94,9 +94,8 @@ fn list(file: &Path, home: &Path, project: &Path) -> Option<String> {
     git.args(["config", "--includes", "--null", "--list", "--file"]).arg(file);
     // In the project, on which conditions of an include may depend.
     git.current_dir(project).env("HOME", home).env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null());
-    let output = git.output().ok()?;
     // Settings that git cannot read are not used by it either.
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    super::git::output_of(git).map(|listed| String::from_utf8_lossy(&listed).into_owned())
 }
 
 fn reduce(listed: &str) -> String {

@@ -74,6 +74,14 @@ impl Question {
             format!("this line is not {what}{at}; write e.g. {EXAMPLE}")
         })?;
         let id = fields.remove("id").ok_or_else(|| format!("`id` is missing; write e.g. {EXAMPLE}"))?;
+        // A filter whose list is misspelt would allow everything.
+        let lists = fields.get("filter").and_then(Value::as_object);
+        let is_unknown = |name: &&String| !["allowedCommands", "blockedPatterns"].contains(&name.as_str());
+        if let Some(name) = lists.and_then(|lists| lists.keys().find(is_unknown)) {
+            return Err(format!(
+                "`filter`: `{name}` is not known; it has allowedCommands and blockedPatterns"
+            ));
+        }
         Ok(Self {
             id,
             command: field(&mut fields, "command", "a string")?,
