@@ -70,7 +70,7 @@ impl Execution {
         }
     }
 
-    /// A person allowed the call at `slot`: it runs with what it needs. If it has run already, the agent is told that it may
+    /// A person allowed the call at `slot`: it runs with what it needs. If it has run already, the agent learns that it may
     /// make it again.
     pub fn approved(&mut self, slot: usize, notes: &mut Vec<Note>) -> ExecutionStep {
         let Some(mut unapproved) = self.unapproved(slot) else { return ExecutionStep::Wait };
