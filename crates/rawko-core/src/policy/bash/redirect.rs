@@ -4,6 +4,9 @@ use super::parser::{Parser, Result, is_name};
 use super::script::{Plain, Redirection, RedirectionEffect, ShellWord};
 use super::words::WordBuilder;
 
+/// What ends a word where nothing is quoted.
+const ENDS_WORD: &str = " \t\n|&;()<>";
+
 /// A here-document whose body comes after the line.
 pub(super) struct Heredoc {
     end: String,
@@ -57,6 +60,13 @@ impl Parser<'_> {
         }
         let operator = self.text_since(start);
         self.skip_blanks();
+        if symbol.ends_with('&')
+            && self.peek() == Some('-')
+            && self.peek_at(1).is_some_and(|c| !ENDS_WORD.contains(c))
+        {
+            // Here a `-` is whole: in `>&-ls x` the command is `ls x`.
+            return self.fail("a redirection that is not understood");
+        }
         let target = self.word()?;
         if matches!(symbol, "<<" | "<<-") {
             return self.heredoc(operator, target.word, target.is_bare, symbol == "<<-").map(Some);
@@ -66,6 +76,10 @@ impl Parser<'_> {
             !text.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
         };
         let duplicates = symbol.ends_with('&') && target.word.text().is_some_and(is_descriptor);
+        if symbol == ">&" && !duplicates && !target.word.text().is_some_and(is_plain_name) {
+            // Bash expands this word twice, also what the first expansion gave: `ls >&'$(touch x)'` runs `touch`.
+            return self.fail("`>&` with a file name that is not plain (write `&>`)");
+        }
         let effect = if duplicates { RedirectionEffect::Nothing } else { effect };
         Ok(Some(Redirection { operator, effect, target: target.word }))
     }
@@ -150,6 +164,11 @@ impl Parser<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a second expansion leaves this text as it is.
+fn is_plain_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "/._-+,@%:".contains(c))
 }
 
 /// Whether a word before a redirection is `{NAME}`, which sets a variable to the descriptor.

@@ -13,6 +13,7 @@ use crate::setup::Edition;
 
 static OLDER: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::Third));
 static FOURTH: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::Fourth));
+static FIFTH: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::Fifth));
 static NEWEST: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::NEWEST));
 
 /// All tables, as they are in an edition. `None`, where they cannot be read, must refuse everything; a test reads them.
@@ -20,7 +21,8 @@ pub(super) fn tables(edition: Edition) -> Option<&'static FilterTables> {
     let tables = match edition {
         Edition::First | Edition::Second | Edition::Third => &OLDER,
         Edition::Fourth => &FOURTH,
-        Edition::Fifth => &NEWEST,
+        Edition::Fifth => &FIFTH,
+        Edition::Sixth => &NEWEST,
     };
     tables.as_ref()
 }

@@ -39,6 +39,8 @@ fn files_may_be_written_inside_the_write_paths() {
             "ls >>src/x 2>&1",
             "cat > test.py <<'EOF'\nprint(\"$(evil)\")\nEOF",
             "cd src && cat >x <<EOF\na\nEOF",
+            "ls >&src/x-1.log",
+            "ls >&\"x\" 2>&1",
             "ls >/home/me/project/src/x",
             "ls >/tmp/x; cat </tmp/x",
             "cd /tmp && ls >x",
@@ -128,6 +130,14 @@ fn what_is_not_listed_does_not_run() {
     check(
         &["."],
         &[
+            // Bash expands the word of `>&` twice.
+            "ls >&'$(evil)'",
+            "ls 1>& \\$\\(evil\\)",
+            "export a >&E='a[$(evil)]'",
+            "ls >&'0`evil`'",
+            "x='$(evil)'; ls >&1\"$x\"",
+            "{ ls; } >&$'\\x24(evil)'",
+            "ls >&'~/x'",
             "evil >x",
             "find . -exec evil {} \\;",
             "find . -exec ls {} \\; -exec evil {} \\;",
