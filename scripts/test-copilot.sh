@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The tests of the provider `copilot` with the real Copilot CLI, offline: installs the CLI from npm below target/, once.
+# Checks nothing, and says so, where the package cannot be had. Arguments go to `cargo nextest run`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=1.0.102
+place=target/copilot-cli
+cli=$place/node_modules/.bin/copilot
+if ! XDG_CACHE_HOME=$PWD/$place/cache "$cli" --version 2>/dev/null | grep -qF "$version"; then
+  mkdir -p "$place"
+  if ! timeout 10m npm install --no-save --no-audit --no-fund --prefix "$place" "@github/copilot@$version"; then
+    echo "SKIPPED, nothing was checked: npm cannot install @github/copilot@$version"
+    exit 0
+  fi
+  # Unpacks itself.
+  XDG_CACHE_HOME=$PWD/$place/cache "$cli" --version
+fi
+cargo clippy -p rawko-copilot --all-targets --features sdk --locked -- -D warnings
+cargo nextest run -p rawko-copilot -p rawko-cli --features rawko-cli/copilot --locked -E 'package(rawko-copilot) or test(/^copilot::/)' "$@"
