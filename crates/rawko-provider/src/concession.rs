@@ -30,10 +30,12 @@ pub(crate) enum Concession {
     AssistantAfterTool,
     /// Use tool call ids of nine characters.
     ShortIds,
+    /// Do not ask for encrypted reasoning: the model does not reason.
+    NoEncryptedReasoning,
 }
 
 impl Concession {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::NoForcedTool,
         Self::NoTemperature,
         Self::NoAutomaticCache,
@@ -43,6 +45,7 @@ impl Concession {
         Self::UsualThinking,
         Self::AssistantAfterTool,
         Self::ShortIds,
+        Self::NoEncryptedReasoning,
     ];
 
     /// Whether a server's refusal, in lower case, asks for this concession.
@@ -58,12 +61,16 @@ impl Concession {
             Self::UsualThinking => {
                 says("output_config")
                     || (says("reasoning_effort") && !says("none"))
+                    || says("reasoning.effort")
                     || says("thinking.type")
                     || says("between_tools")
                     || says("thinking: ")
             }
             // The words of Mistral and of the chat templates of its models.
             Self::AssistantAfterTool => says("'user' after role 'tool'") || says("roles must alternate"),
+            Self::NoEncryptedReasoning => {
+                says("encrypted content is not supported") || says("parameter: 'include") || says("include: ")
+            }
             Self::ShortIds => says("tool call id") && (says("length of 9") || says("length 9")),
         }
     }
@@ -171,6 +178,12 @@ mod tests {
             Some(Concession::ShortIds),
         );
         check("Tool call IDs should be alphanumeric strings with length 9!", Some(Concession::ShortIds));
+        check(
+            "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
+            Some(Concession::UsualThinking),
+        );
+        check("Encrypted content is not supported with this model.", Some(Concession::NoEncryptedReasoning));
+        check("Unknown parameter: 'include'.", Some(Concession::NoEncryptedReasoning));
         check("messages: at least one message is required", None);
         check(
             "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",

@@ -1,6 +1,6 @@
 //! The answer while it arrives.
 //!
-//! Owns the blocks of one message by their position, and turns their parts into [`ProviderEvent`]s as they arrive. Both
+//! Owns the blocks of one message by their position, and turns their parts into [`ProviderEvent`]s as they arrive. All
 //! wires write to it, so that messages of all providers look the same.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -13,18 +13,20 @@ use serde_json::Value;
 use crate::provider::ProviderEvent;
 
 /// Events that the consumer has not received yet.
-pub(crate) type Events = VecDeque<ProviderEvent>;
+pub type Events = VecDeque<ProviderEvent>;
 
 /// A message under construction.
 #[derive(Debug, Default)]
-pub(crate) struct MessageDraft {
+pub struct MessageDraft {
     /// The conversation that this message answers.
     before: Vec<Arc<Message>>,
     /// The ids of its calls, collected once one of them is used again.
     ids_before: Option<HashSet<String>>,
     blocks: BTreeMap<u64, DraftBlock>,
-    pub(crate) usage: Usage,
-    pub(crate) stop: Option<StopReason>,
+    /// What the answer has consumed so far.
+    pub usage: Usage,
+    /// Why the answer ended, if the server says.
+    pub stop: Option<StopReason>,
 }
 
 #[derive(Debug)]
@@ -47,12 +49,12 @@ struct ToolDraft {
 
 impl MessageDraft {
     /// The answer to a conversation of these messages.
-    pub(crate) fn answer_to(messages: &[Arc<Message>]) -> Self {
+    pub fn answer_to(messages: &[Arc<Message>]) -> Self {
         Self { before: messages.to_vec(), ..Self::default() }
     }
 
     /// Adds text to the block at `place`.
-    pub(crate) fn text(&mut self, place: u64, delta: &str, out: &mut Events) {
+    pub fn text(&mut self, place: u64, delta: &str, out: &mut Events) {
         if let DraftBlock::Text(text) =
             self.blocks.entry(place).or_insert_with(|| DraftBlock::Text(String::new()))
             && !delta.is_empty()
@@ -63,7 +65,7 @@ impl MessageDraft {
     }
 
     /// Adds reasoning to the block at `place`. An empty delta begins a block whose text the provider keeps to itself.
-    pub(crate) fn thinking(&mut self, place: u64, delta: &str, out: &mut Events) {
+    pub fn thinking(&mut self, place: u64, delta: &str, out: &mut Events) {
         let block = self
             .blocks
             .entry(place)
@@ -91,14 +93,14 @@ impl MessageDraft {
     }
 
     /// Begins a tool call at `place`. `id` is the server's, which may be empty or that of another call.
-    pub(crate) fn tool(&mut self, place: u64, id: &str, name: &str, out: &mut Events) {
+    pub fn tool(&mut self, place: u64, id: &str, name: &str, out: &mut Events) {
         let (id, name) = (self.unique_id(id), name.to_owned());
         out.push_back(ProviderEvent::ToolUseStart { id: id.clone(), name: name.clone() });
         self.blocks.insert(place, DraftBlock::Tool(ToolDraft { id, name, raw: String::new(), call: None }));
     }
 
     /// Adds to the arguments of the call at `place`.
-    pub(crate) fn tool_input(&mut self, place: u64, delta: &str, out: &mut Events) {
+    pub fn tool_input(&mut self, place: u64, delta: &str, out: &mut Events) {
         if let Some(DraftBlock::Tool(tool)) = self.blocks.get_mut(&place)
             && !delta.is_empty()
         {
@@ -130,16 +132,18 @@ impl MessageDraft {
         others.into_iter().find(|other| !ids.contains(other) && !is_here(other)).unwrap_or(id)
     }
 
-    /// How many bytes of the arguments of the call at `place` have arrived.
-    pub(crate) fn tool_input_len(&self, place: u64) -> usize {
+    /// How many bytes of the text, the reasoning, or a call's arguments at `place` have arrived.
+    pub(crate) fn received_len(&self, place: u64) -> usize {
         match self.blocks.get(&place) {
             Some(DraftBlock::Tool(tool)) => tool.raw.len(),
-            _ => 0,
+            Some(DraftBlock::Text(text)) => text.len(),
+            Some(DraftBlock::Thinking { thinking, .. }) => thinking.len(),
+            Some(DraftBlock::Redacted(_)) | None => 0,
         }
     }
 
     /// Completes the call at `place`. Does nothing if it is complete already, or if there is none.
-    pub(crate) fn tool_end(&mut self, place: u64, out: &mut Events) {
+    pub fn tool_end(&mut self, place: u64, out: &mut Events) {
         if let Some(DraftBlock::Tool(tool)) = self.blocks.get_mut(&place) {
             tool.end(out);
         }
@@ -152,7 +156,7 @@ impl MessageDraft {
 
     /// What the answer has consumed so far; `None` if it has not begun. Servers count the output at the end, so that of an
     /// answer that was cut off is estimated.
-    pub(crate) fn consumed(&self) -> Option<Usage> {
+    pub fn consumed(&self) -> Option<Usage> {
         if self.is_empty() && self.usage == Usage::default() {
             return None;
         }
@@ -171,7 +175,7 @@ impl MessageDraft {
     }
 
     /// The message, with every open call completed. Without a `stop` the content decides why it ended.
-    pub(crate) fn finish(mut self, out: &mut Events) -> ProviderEvent {
+    pub fn finish(mut self, out: &mut Events) -> ProviderEvent {
         let places: Vec<u64> = self.blocks.keys().copied().collect();
         for place in places {
             self.tool_end(place, out);
@@ -244,6 +248,12 @@ impl ToolDraft {
     }
 }
 
+/// Sorts the keys of all objects. They are sorted anyway, unless a crate of the program switches on `preserve_order` of
+/// `serde_json`, as the feature `copilot` does: digests of arguments must not depend on that.
+fn sort(input: &mut Value) {
+    input.sort_all_objects();
+}
+
 /// Parses the arguments of a call. Empty text means no arguments. Invalid JSON is returned as text, so that the model
 /// can be shown what it wrote.
 pub(crate) fn parse_input(raw: &str) -> (Value, Option<String>) {
@@ -254,7 +264,10 @@ pub(crate) fn parse_input(raw: &str) -> (Value, Option<String>) {
     match serde_json::from_str(raw) {
         // Some servers send this for a call without arguments.
         Ok(Value::Null) => (none(), None),
-        Ok(input) => (input, None),
+        Ok(mut input) => {
+            sort(&mut input);
+            (input, None)
+        }
         Err(_) => (none(), Some(raw.to_owned())),
     }
 }

@@ -30,7 +30,7 @@ impl EncodedConversation {
     ///
     /// `array_begun` says whether `head` already contains an element of the array. `encode` returns the message at a
     /// position as array elements joined by commas, or nothing if the wire cannot express it. It is called only for new
-    /// messages.
+    /// messages. `instead` is another form of the message at a position, for this request alone.
     ///
     /// # Errors
     /// The errors of `encode`.
@@ -39,6 +39,7 @@ impl EncodedConversation {
         head: Bytes,
         array_begun: bool,
         messages: &[Arc<Message>],
+        instead: Option<(usize, Vec<u8>)>,
         encode: impl Fn(usize, &Message) -> Result<Vec<u8>, E>,
     ) -> Result<RequestBody, E> {
         let kept = self.messages.iter().zip(messages).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
@@ -57,6 +58,16 @@ impl EncodedConversation {
         let mut chunks = VecDeque::with_capacity(self.pieces.len() + 2);
         chunks.push_back(head);
         chunks.extend(self.pieces.iter().filter(|p| !p.is_empty()).cloned());
+        if let Some((at, piece)) =
+            instead.filter(|(at, _)| self.pieces.get(*at).is_some_and(|p| !p.is_empty()))
+        {
+            let before = self.pieces.iter().take(at).filter(|p| !p.is_empty()).count();
+            let comma = chunks.get(before + 1).is_some_and(|chunk| chunk.first() == Some(&b','));
+            let piece = if comma { [b",", piece.as_slice()].concat() } else { piece };
+            if let Some(chunk) = chunks.get_mut(before + 1) {
+                *chunk = Bytes::from(piece);
+            }
+        }
         chunks.push_back(Bytes::from_static(TAIL));
         let length = chunks.iter().map(|c| c.len() as u64).sum();
         Ok(RequestBody { chunks, left: length })
@@ -128,8 +139,9 @@ mod tests {
     #[track_caller]
     fn check(begun: bool, texts: &[&str], expected: &str) {
         let mut transcript = EncodedConversation::default();
-        let body =
-            transcript.body(Bytes::from_static(b"["), begun, &messages(texts), encode).expect("infallible");
+        let body = transcript
+            .body(Bytes::from_static(b"["), begun, &messages(texts), None, encode)
+            .expect("infallible");
         assert_eq!(String::from_utf8_lossy(&body.to_vec()), expected);
         assert_eq!(body.size_hint().exact(), Some(expected.len() as u64));
     }
@@ -143,6 +155,22 @@ mod tests {
     }
 
     #[test]
+    fn one_request_may_have_another_form_of_a_message() {
+        let all = messages(&["", "a", "", "b", "c"]);
+        let mut transcript = EncodedConversation::default();
+        let mut body = |instead: Option<(usize, &str)>| {
+            let instead = instead.map(|(at, text)| (at, text.as_bytes().to_vec()));
+            let body = transcript.body(Bytes::from_static(b"["), false, &all, instead, encode);
+            String::from_utf8(body.expect("infallible").to_vec()).expect("text")
+        };
+        assert_eq!(body(Some((1, "A"))), "[A,b,c]}");
+        assert_eq!(body(Some((3, "BB"))), "[a,BB,c]}");
+        assert_eq!(body(Some((2, "x"))), "[a,b,c]}", "what the wire cannot express stays away");
+        assert_eq!(body(Some((9, "x"))), "[a,b,c]}");
+        assert_eq!(body(None), "[a,b,c]}");
+    }
+
+    #[test]
     fn what_was_encoded_is_neither_encoded_again_nor_copied() {
         let mut transcript = EncodedConversation::default();
         let calls = Cell::new(0);
@@ -151,13 +179,13 @@ mod tests {
             encode(at, m)
         };
         let mut all = messages(&["one", "two"]);
-        let first = transcript.body(Bytes::new(), false, &all, counting).expect("infallible");
+        let first = transcript.body(Bytes::new(), false, &all, None, counting).expect("infallible");
         all.extend(messages(&["three"]));
-        let second = transcript.body(Bytes::new(), false, &all, counting).expect("infallible");
+        let second = transcript.body(Bytes::new(), false, &all, None, counting).expect("infallible");
         assert_eq!(calls.get(), 3);
         assert_eq!(first.chunks[1].as_ptr(), second.chunks[1].as_ptr());
         let other = messages(&["one"]);
-        let third = transcript.body(Bytes::new(), false, &other, counting).expect("infallible");
+        let third = transcript.body(Bytes::new(), false, &other, None, counting).expect("infallible");
         assert_eq!(
             (calls.get(), third.to_vec()),
             (4, b"one]}".to_vec()),
@@ -173,8 +201,8 @@ mod tests {
             let mut transcript = EncodedConversation::default();
             let head = Bytes::from_static(b"{\"messages\":[");
             let at = cut.index(all.len() + 1);
-            let before = transcript.body(head.clone(), false, &all[..at], encode).expect("infallible").to_vec();
-            let after = transcript.body(head, false, &all, encode).expect("infallible").to_vec();
+            let before = transcript.body(head.clone(), false, &all[..at], None, encode).expect("infallible").to_vec();
+            let after = transcript.body(head, false, &all, None, encode).expect("infallible").to_vec();
             prop_assert!(after.starts_with(&before[..before.len() - TAIL.len()]));
         }
     }

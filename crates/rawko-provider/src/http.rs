@@ -2,7 +2,7 @@
 //!
 //! Uses HTTP/1.1 over rustls with the operating system's root certificates and the proxies of the environment, without
 //! compression or redirects: a key is sent only to the configured host. Nothing is loaded before the first request, and
-//! no certificates at all for plain HTTP.
+//! no certificates at all for plain HTTP. What else of rawko speaks HTTP builds on the same.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -15,17 +15,17 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
 /// Identifies rawko to servers.
-const USER_AGENT: &str = concat!("rawko/", env!("CARGO_PKG_VERSION"));
+pub const USER_AGENT: &str = concat!("rawko/", env!("CARGO_PKG_VERSION"));
 
 /// The variables that may name a proxy which is itself reached over TLS.
 const PROXY_VARIABLES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// A client for requests to `url`.
+/// A client for requests to `url`, through the proxies of the environment.
 ///
 /// # Errors
 /// A message, if the certificates of the operating system cannot be used.
-pub(crate) fn client(url: &Url, connect: Duration) -> Result<Client, String> {
-    let tls = if url.scheme() == "https" || proxy_wants_tls() { verifying_tls()? } else { unused_tls()? };
+pub fn client(url: &Url, connect: Duration) -> Result<Client, String> {
+    let tls = if proxy_wants_tls() { verifying_tls()? } else { tls(url)? };
     let mut builder = Client::builder();
     if is_loopback(url) {
         // A proxy cannot reach this machine's loopback, so a local server would be unreachable through one.
@@ -40,6 +40,14 @@ pub(crate) fn client(url: &Url, connect: Duration) -> Result<Client, String> {
         .user_agent(USER_AGENT)
         .build()
         .map_err(|e| chain(&e))
+}
+
+/// What a connection to `url` itself needs of TLS.
+///
+/// # Errors
+/// A message, if the certificates of the operating system cannot be used.
+pub fn tls(url: &Url) -> Result<ClientConfig, String> {
+    if url.scheme() == "https" { verifying_tls() } else { unused_tls() }
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -79,7 +87,8 @@ fn crypto() -> Arc<CryptoProvider> {
 }
 
 /// An error and its causes in one line, outermost first, without repetitions.
-pub(crate) fn chain(error: &dyn Error) -> String {
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -14,8 +14,11 @@ pub(crate) enum IdForm {
     /// Any id that a server issued. `LiteLLM` keeps Gemini's thought signature in the id and reads it back
     /// (<https://github.com/BerriAI/litellm/pull/16895>).
     Any,
-    /// At most 40 characters, as `OpenAI` wants them (<https://github.com/vercel/ai/issues/5171>).
+    /// At most 40 characters, as `OpenAI` wants them over Chat Completions (<https://github.com/vercel/ai/issues/5171>).
     Short,
+    /// At most 64 characters, as `OpenAI` wants them over Responses (`FunctionCallItemParam` in
+    /// <https://github.com/openresponses/openresponses/blob/main/schema/items.tsp>).
+    Medium,
     /// Nine characters of `[a-zA-Z0-9]`, as Mistral wants them
     /// (<https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py>).
     Nine,
@@ -31,15 +34,16 @@ impl IdForm {
         match self {
             Self::Any => Cow::Borrowed(id),
             Self::Short if id.len() <= 40 => Cow::Borrowed(id),
+            Self::Medium if id.len() <= 64 => Cow::Borrowed(id),
             Self::Nine if id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()) => Cow::Borrowed(id),
-            Self::Short => Cow::Owned(format!("call_{}", digest(id, 22))),
+            Self::Short | Self::Medium => Cow::Owned(format!("call_{}", digest(id, 22))),
             Self::Nine => Cow::Owned(digest(id, 9)),
         }
     }
 }
 
 /// The first `length` characters of a hash of `id`.
-fn digest(id: &str, length: usize) -> String {
+pub(crate) fn digest(id: &str, length: usize) -> String {
     let hash = Sha256::digest(id.as_bytes());
     let mut number = hash.iter().take(16).fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
     let mut text = String::with_capacity(length);
@@ -70,6 +74,8 @@ mod tests {
         check(IdForm::Short, "functions.Read:0", "functions.Read:0");
         check(IdForm::Any, &"x".repeat(41), &"x".repeat(41));
         check(IdForm::Short, &"x".repeat(41), "call_ZxK5BYcKF9mIKK1bIZtcv1");
+        check(IdForm::Medium, &"x".repeat(64), &"x".repeat(64));
+        assert_eq!(IdForm::Medium.of(&"x".repeat(65)).len(), 27);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::settings::ProviderKind;
 /// The model of `claude` if none is named: Anthropic's balance of speed and ability for agents.
 pub const CLAUDE_DEFAULT_MODEL: &str = "claude-sonnet-5-5";
 
-/// The model of `openai` if none is named.
+/// The model of `openai` and `responses` if none is named.
 const OPENAI_DEFAULT_MODEL: &str = "gpt-5.6-terra";
 
 /// A known server.
@@ -55,6 +55,14 @@ pub const PRESETS: &[Preset] = &[
         local: false,
     },
     hosted("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", Some(OPENAI_DEFAULT_MODEL)),
+    Preset {
+        name: "responses",
+        kind: ProviderKind::Responses,
+        base_url: "https://api.openai.com/v1",
+        key_env: Some("OPENAI_API_KEY"),
+        default_model: Some(OPENAI_DEFAULT_MODEL),
+        local: false,
+    },
     hosted("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", Some("openrouter/auto")),
     hosted("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", None),
     hosted("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", None),

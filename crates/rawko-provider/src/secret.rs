@@ -6,10 +6,11 @@ use std::fmt;
 use std::ops::Range;
 
 pub use rawko_core::text::REDACTED;
+use reqwest::header::HeaderValue;
 
 use crate::placeholder::is_worth_hiding;
 
-/// A key. Prints as `[redacted]`; only this crate can read it.
+/// A key. Prints as `[redacted]`; only code that sends it should read it.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -20,13 +21,22 @@ impl Secret {
         Self(key.as_ref().trim().to_owned())
     }
 
-    /// The key itself, for its header.
-    pub(crate) fn expose(&self) -> &str {
+    /// The key itself, for the one place that sends it: a header, or the environment of a provider's own program. Never for
+    /// a log, an error or an argument of a program.
+    #[must_use]
+    pub fn expose(&self) -> &str {
         &self.0
     }
 
+    /// The key as the value of a header, which is not printed either; `None` if a header cannot hold it.
+    #[must_use]
+    pub fn as_header(&self) -> Option<HeaderValue> {
+        crate::wire::sensitive(&self.0).ok()
+    }
+
     /// Where the secret is in `text`; nowhere if it is not [worth hiding](is_worth_hiding).
-    pub(crate) fn found_in(&self, text: &str) -> Vec<Range<usize>> {
+    #[must_use]
+    pub fn found_in(&self, text: &str) -> Vec<Range<usize>> {
         if is_worth_hiding(&self.0) { self.found_always(text) } else { Vec::new() }
     }
 
@@ -39,7 +49,8 @@ impl Secret {
 }
 
 /// `text` with [`REDACTED`] in these places, which do not overlap.
-pub(crate) fn without(text: &str, places: &[Range<usize>]) -> String {
+#[must_use]
+pub fn without(text: &str, places: &[Range<usize>]) -> String {
     let mut text = text.to_owned();
     for place in places.iter().rev() {
         text.replace_range(place.clone(), REDACTED);

@@ -125,7 +125,8 @@ impl<W: WireFormat> HttpSession<W> {
             let shorter = (at < thoughtless).then(|| message.without_signed_thinking()).flatten();
             wire.message(shorter.as_ref().unwrap_or(message), without)
         };
-        let body = self.transcript.body(head.bytes.clone(), head.array_begun, &messages, encode)?;
+        let marked = wire.marked(&messages, without)?;
+        let body = self.transcript.body(head.bytes.clone(), head.array_begun, &messages, marked, encode)?;
         let (pictures, bytes) = self.pictures.weight();
         self.weight = (body.len() + pictures * Image::WEIGHT).saturating_sub(bytes);
         Ok(body)

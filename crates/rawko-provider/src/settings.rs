@@ -23,6 +23,8 @@ pub enum ProviderKind {
     /// `OpenAI`'s Chat Completions, and every server that speaks it.
     #[serde(rename = "openai")]
     OpenAi,
+    /// `OpenAI`'s Responses API, and every server that speaks Open Responses.
+    Responses,
 }
 
 /// How long a call may take.

@@ -1,11 +1,11 @@
-//! What the two wire formats have in common.
+//! What the wire formats have in common.
 
 use std::sync::Arc;
 
 use rawko_core::message::Message;
 use rawko_core::request::ModelRequest;
 use rawko_core::usage::Usage;
-use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -53,6 +53,16 @@ pub(crate) trait WireFormat: Send + Sync + 'static {
     /// A message as elements of that array, joined by commas; empty if this wire cannot express it.
     fn message(&self, message: &Message, without: Concessions) -> Result<Vec<u8>, serde_json::Error>;
 
+    /// The position of a message after which this request alone has a cache breakpoint, and the message with it.
+    fn marked(
+        &self,
+        messages: &[Arc<Message>],
+        without: Concessions,
+    ) -> Result<Option<(usize, Vec<u8>)>, serde_json::Error> {
+        let _ = (messages, without);
+        Ok(None)
+    }
+
     /// The picture that a refusal names, by its position in `messages`; `None` if it names none.
     fn picture_named(&self, words: &str, messages: &[Arc<Message>]) -> Option<NamedPicture> {
         let _ = (words, messages);
@@ -62,7 +72,7 @@ pub(crate) trait WireFormat: Send + Sync + 'static {
     /// The decoder for the answer to `request`.
     fn decoder(&self, request: &ModelRequest) -> Self::Decoder;
 
-    /// The models in the answer to a listing. Both formats list them under `data`.
+    /// The models in the answer to a listing. All formats list them under `data`.
     fn models(&self, body: &Value) -> Vec<ModelInfo> {
         let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).map(str::to_owned);
         let items = body.get("data").and_then(Value::as_array);
@@ -148,15 +158,15 @@ impl<'a> HeadWriter<'a> {
         if self.extra.contains_key(name) { Ok(()) } else { self.fixed(name, value) }
     }
 
-    /// Writes the fields of `extra` and opens the array of messages.
-    pub(crate) fn into_messages(mut self) -> Result<Vec<u8>, serde_json::Error> {
+    /// Writes the fields of `extra` and opens the array of messages, which is called `array`.
+    pub(crate) fn into_array(mut self, array: &str) -> Result<Vec<u8>, serde_json::Error> {
         let extra = self.extra;
         for (name, value) in extra {
-            if name != "messages" && !self.written.contains(&name.as_str()) {
+            if name != array && !self.written.contains(&name.as_str()) {
                 self.put(name, value)?;
             }
         }
-        self.key("messages")?;
+        self.key(array)?;
         self.bytes.push(b'[');
         Ok(self.bytes)
     }
@@ -174,6 +184,30 @@ impl<'a> HeadWriter<'a> {
         self.bytes.push(b':');
         Ok(())
     }
+}
+
+/// Usage where the server counts cached tokens as part of the prompt's. In [`Usage`] they are not.
+pub(crate) fn usage_of(prompt: u64, cache_read: u64, cache_write: u64, output: u64) -> Usage {
+    let cache_read_tokens = cache_read.min(prompt);
+    let cache_write_tokens = cache_write.min(prompt - cache_read_tokens);
+    Usage {
+        input_tokens: prompt - cache_read_tokens - cache_write_tokens,
+        output_tokens: output,
+        cache_read_tokens,
+        cache_write_tokens,
+        estimated: false,
+    }
+}
+
+/// The headers of `OpenAI`'s APIs: JSON, streamed, with the key as a bearer token.
+pub(crate) fn bearer_headers(key: Option<&Secret>) -> Result<HeaderMap, reqwest::header::InvalidHeaderValue> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    if let Some(key) = key {
+        headers.insert(AUTHORIZATION, sensitive(&format!("Bearer {}", key.expose()))?);
+    }
+    Ok(headers)
 }
 
 /// A header value that logs do not show.

@@ -11,6 +11,22 @@ pub enum Wire {
     Claude,
     /// Chat Completions.
     OpenAi,
+    /// `OpenAI`'s Responses API, or Open Responses.
+    Responses,
+}
+
+impl Wire {
+    /// All wires.
+    pub const ALL: [Self; 3] = [Self::Claude, Self::OpenAi, Self::Responses];
+
+    /// The name of the array of messages in a request.
+    #[must_use]
+    pub fn messages_field(self) -> &'static str {
+        match self {
+            Self::Claude | Self::OpenAi => "messages",
+            Self::Responses => "input",
+        }
+    }
 }
 
 /// Who sent a request, as far as it shows that.
@@ -105,10 +121,10 @@ impl Asked {
         })
     }
 
-    /// The messages, without the system prompt.
+    /// The messages, or the items over Responses, without the system prompt.
     #[must_use]
     pub fn messages(&self) -> Vec<&Value> {
-        let messages = self.json.get("messages").and_then(Value::as_array);
+        let messages = self.json.get(self.wire.messages_field()).and_then(Value::as_array);
         let is_system = |m: &&Value| m.get("role").and_then(Value::as_str) == Some("system");
         messages.into_iter().flatten().filter(|m| !is_system(m)).collect()
     }
@@ -118,14 +134,16 @@ impl Asked {
     pub fn system(&self) -> String {
         let first = self.json.pointer("/messages/0");
         let in_messages = first.filter(|m| m.get("role").and_then(Value::as_str) == Some("system"));
-        let system = self.json.get("system").or_else(|| in_messages?.get("content"));
+        let system = self.json.get("system").or_else(|| self.json.get("instructions"));
+        let system = system.or_else(|| in_messages?.get("content"));
         system.map(text_of).unwrap_or_default()
     }
 
     /// The text of the last message, tool results included.
     #[must_use]
     pub fn last_text(&self) -> String {
-        self.messages().last().and_then(|m| m.get("content")).map(text_of).unwrap_or_default()
+        let content = |m: &&Value| m.get("content").or_else(|| m.get("output")).map(text_of);
+        self.messages().last().and_then(content).unwrap_or_default()
     }
 
     /// Who sent it.

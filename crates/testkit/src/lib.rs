@@ -1,6 +1,6 @@
 //! Test support: a scripted model server on loopback.
 //!
-//! [`ModelServer`] speaks Anthropic's Messages API and Chat Completions over real HTTP/1.1, both from the same
+//! [`ModelServer`] speaks Anthropic's Messages API, Chat Completions and Responses over real HTTP/1.1, all from the same
 //! [`Answer`]s. It can misbehave: break off, stall, split bytes anywhere, and send what no server should. It records every
 //! request as an [`Exchange`]. First it refuses what the real services refuse ([`service`]), so that no test passes with a
 //! request that they would not accept. It runs on threads of its own, so tests need no async runtime, and ends when it is
@@ -9,7 +9,7 @@
 //! ```
 //! use testkit::{Answer, ModelServer};
 //! let server = ModelServer::sequence([Answer::overloaded(), Answer::text("hello")]);
-//! let base_url = server.claude_url(); // or `openai_url()`
+//! let base_url = server.claude_url(); // or `openai_url()`, which is that of Responses too
 //! # assert!(base_url.starts_with("http://127.0.0.1:"));
 //! ```
 

@@ -149,6 +149,12 @@ fn framed(piece: &[u8], framing: Framing) -> Vec<u8> {
     }
 }
 
+/// Whether an event of Responses ends something: a part, an item, or the response.
+fn is_end(event: &str) -> bool {
+    let name = event.lines().next().filter(|name| name.starts_with("event: response.")).unwrap_or_default();
+    name.ends_with(".done") || name.ends_with(".completed") || name.ends_with(".incomplete")
+}
+
 /// The pieces of the body: with noise inserted, line ends converted, split and cut off.
 fn body_pieces(rendered: &RenderedAnswer<'_>, asked: &Asked, delivery: &Delivery) -> Vec<Vec<u8>> {
     let mut events = rendered.events(asked.wire);
@@ -163,6 +169,7 @@ fn body_pieces(rendered: &RenderedAnswer<'_>, asked: &Asked, delivery: &Delivery
                 && !e.contains("\"choices\":[]")
         });
         events.retain(|e| !e.contains("content_block_stop"));
+        events.retain(|e| !is_end(e));
     }
     if let Some(Cut::Events(count)) = delivery.cut {
         events.truncate(count);

@@ -91,7 +91,7 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// The base URL for Chat Completions.
+    /// The base URL for Chat Completions and Responses.
     #[must_use]
     pub fn openai_url(&self) -> String {
         format!("http://{}/v1", self.address)
@@ -102,7 +102,7 @@ impl ModelServer {
     pub fn url(&self, wire: Wire) -> String {
         match wire {
             Wire::Claude => self.claude_url(),
-            Wire::OpenAi => self.openai_url(),
+            Wire::OpenAi | Wire::Responses => self.openai_url(),
         }
     }
 
@@ -209,10 +209,14 @@ fn answer(
     let path = incoming.path.split('?').next().unwrap_or_default();
     let wire = match path {
         "/v1/messages" => Wire::Claude,
+        "/v1/responses" | "/responses" => Wire::Responses,
         _ if incoming.headers.iter().any(|(name, _)| name == "anthropic-version") => Wire::Claude,
         _ => Wire::OpenAi,
     };
-    let is_question = matches!(path, "/v1/messages" | "/v1/chat/completions" | "/chat/completions");
+    let is_question = matches!(
+        path,
+        "/v1/messages" | "/v1/chat/completions" | "/chat/completions" | "/v1/responses" | "/responses"
+    );
     let is_list = matches!(path, "/v1/models" | "/models");
     let mut exchanges = lock(&shared.exchanges);
     let asked = Asked {

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use testkit::{Answer, Asked, Wire, in_base64, jpeg, png, service};
 
 fn asked(wire: Wire, model: &str, messages: Value) -> Asked {
-    let json = json!({"model": model, "max_tokens": 1, "messages": messages});
+    let limit = if wire == Wire::Responses { "max_output_tokens" } else { "max_tokens" };
+    let json = json!({"model": model, limit: 16, wire.messages_field(): messages});
     let path = match wire {
         Wire::Claude => "/v1/messages",
         Wire::OpenAi => "/v1/chat/completions",
+        Wire::Responses => "/v1/responses",
     };
     Asked {
         method: "POST".into(),
@@ -78,6 +80,48 @@ fn chat_completions_wants_every_call_answered_once_and_nothing_else() {
     check(json!([user("a"), calls(&[&long]), result(&long)]), Some("got a string with length 41 instead"));
 }
 
+/// A call over Responses.
+fn call(id: &str) -> Value {
+    json!({"type": "function_call", "call_id": id, "name": "Read", "arguments": "{}"})
+}
+
+#[test]
+fn responses_wants_items_in_order_and_reasoning_of_its_own() {
+    let check = |items, expected: Option<(u16, &str)>| check(Wire::Responses, "test-large", items, expected);
+    let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "x"});
+    let said = |role: &str, kind: &str| json!({"type": "message", "role": role, "content": [{"type": kind, "text": "a"}]});
+    let user = || said("user", "input_text");
+    check(json!([user(), call("x"), call("y"), output("y"), output("x"), user()]), None);
+    check(
+        json!([user(), call("x"), call("y"), output("x")]),
+        Some((400, "No tool output found for function call y.")),
+    );
+    check(
+        json!([user(), output("x")]),
+        Some((400, "No tool call found for function call output with call_id x.")),
+    );
+    check(json!([call("x"), call("x"), output("x")]), Some((400, "Duplicate function_call for call_id x")));
+    check(json!([call("x"), output("x"), output("x")]), Some((400, "Duplicate function_call_output")));
+    let long = "x".repeat(65);
+    check(json!([call(&long), output(&long)]), Some((400, "got a string with length 65 instead")));
+    check(json!([said("user", "output_text")]), Some((400, "Invalid value: 'output_text'")));
+    check(json!([said("assistant", "input_text")]), Some((400, "Invalid value: 'input_text'")));
+    check(json!([said("machine", "input_text")]), Some((400, "Invalid value: 'machine'")));
+    check(json!([{"role": "user", "content": "a"}]), Some((400, "Invalid value: ''")));
+
+    let reasoning = |fields: Value| {
+        let mut item = json!({"type": "reasoning", "summary": []});
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            item[name] = value.clone();
+        }
+        json!([user(), item, said("assistant", "output_text"), user()])
+    };
+    check(reasoning(json!({"encrypted_content": "gAAAAfake"})), Some((400, "could not be verified")));
+    check(reasoning(json!({"id": "rs_1"})), Some((404, "Item with id 'rs_1' not found")));
+    check(reasoning(json!({"status": "completed"})), Some((400, "Unknown parameter: 'input[1].status'")));
+    check(reasoning(json!({"summary": null})), Some((400, "Missing required parameter: 'input[1].summary'")));
+}
+
 #[test]
 fn mistrals_models_want_roles_in_order_and_ids_of_nine_characters() {
     for model in ["mistral-large-latest", "mistralai/Devstral-Small", "codestral:22b"] {
@@ -119,6 +163,11 @@ fn pictures(wire: Wire, pictures: &[(&str, Vec<u8>)]) -> Value {
             let image = |(media_type, data)| json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{data}")}});
             json!([{"role": "user", "content": data.map(image).collect::<Vec<_>>()}])
         }
+        Wire::Responses => {
+            let image = |(media_type, data)| json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{data}")});
+            let output: Vec<Value> = data.map(image).collect();
+            json!([call("x"), {"type": "function_call_output", "call_id": "x", "output": output}])
+        }
     }
 }
 
@@ -127,7 +176,7 @@ fn pictures_are_refused_that_cannot_be_used_or_are_too_many() {
     let wide = |side| ("image/png", png(side, 1));
     let broken = || ("image/png", b"\x89PNG\r\n\x1a\nrest".to_vec());
     let check = |wire, shown: &[_], expected| check(wire, "test-large", pictures(wire, shown), expected);
-    for wire in [Wire::Claude, Wire::OpenAi] {
+    for wire in Wire::ALL {
         check(wire, &[wide(9), ("image/jpeg", jpeg(3, 3))], None);
         check(wire, &vec![wide(9); 100], None);
     }
@@ -148,4 +197,5 @@ fn pictures_are_refused_that_cannot_be_used_or_are_too_many() {
         invalid("image exceeds 5 MB maximum: 5333336 bytes"),
     );
     check(Wire::OpenAi, &[broken()], invalid("You uploaded an unsupported image"));
+    check(Wire::Responses, &[broken()], invalid("You uploaded an unsupported image"));
 }

@@ -1,9 +1,9 @@
 //! Encodes requests for the Messages API.
 //!
 //! Decides the order of fields and the cache breakpoints. Stable fields come first and messages last, and a message's bytes
-//! never change: the top-level `cache_control` is the breakpoint that moves with the conversation, so no message contains
-//! one. The API allows four breakpoints. At most three are used: after what all conversations of an agent begin with,
-//! after what belongs to this conversation only, and after the last message.
+//! never change but for a breakpoint: the top-level `cache_control` is the one that moves with the conversation. The API
+//! allows four: after what all conversations of an agent begin with, after what belongs to this conversation only, after
+//! the last message, and, where a turn was wide, where the request before ended.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub(super) fn head(request: &ModelRequest, without: Concessions) -> Result<Vec<u
     if !system.is_empty() {
         head.fixed("system", &system)?;
     }
-    head.into_messages()
+    head.into_array("messages")
 }
 
 /// The system prompt. What belongs to this conversation only is a block of its own: cache entries end at breakpoints, so
@@ -171,6 +171,31 @@ pub(super) fn message(message: &Message) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&ClaudeMessage { role, content })
 }
 
+/// After this many new blocks the API may not find where the last request ended: from a breakpoint it looks back over 20
+/// blocks (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>). A few are left as a margin.
+const WIDE_TURN: usize = 16;
+/// A breakpoint as the last field of a block.
+const MARK: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
+/// What follows the last field of the last block of a message.
+const MESSAGE_END: &[u8] = b"}]}";
+
+/// The last message of the request before this one with a breakpoint, and its position, if the turn since then is wide.
+/// Without it, ten calls in one turn would have the whole conversation paid for again.
+pub(super) fn marked(messages: &[Arc<Message>]) -> Result<Option<(usize, Vec<u8>)>, serde_json::Error> {
+    let answer = messages.iter().rposition(|message| message.role == Role::Assistant);
+    let Some((answer, at)) = answer.and_then(|answer| Some((answer, answer.checked_sub(1)?))) else {
+        return Ok(None);
+    };
+    let new: usize = messages.iter().skip(answer).map(|message| blocks(message).count()).sum();
+    let Some(last) = messages.get(at).filter(|_| new >= WIDE_TURN) else { return Ok(None) };
+    let mut bytes = message(last)?;
+    let end = bytes.strip_suffix(MESSAGE_END).map(<[u8]>::len);
+    Ok(end.map(|end| {
+        bytes.splice(end..end, MARK.iter().copied());
+        (at, bytes)
+    }))
+}
+
 /// The blocks of a message on the wire, each with its position in the message.
 fn blocks(message: &Message) -> impl Iterator<Item = (usize, ClaudeBlock<'_>)> {
     // The API wants tool results before other content that answers the calls.
@@ -206,10 +231,11 @@ fn block(content: &Content) -> Option<ClaudeBlock<'_>> {
     match content {
         // The API rejects blank text.
         Content::Text { text } => (!text.trim().is_empty()).then_some(ClaudeBlock::Text { text }),
-        // Reasoning of another provider has no signature, so the API would refuse it.
-        Content::Thinking { thinking, signature } => {
-            signature.as_deref().map(|signature| ClaudeBlock::Thinking { thinking, signature })
-        }
+        // The API would refuse reasoning of another provider. It has no signature, or one that is JSON.
+        Content::Thinking { thinking, signature } => signature
+            .as_deref()
+            .filter(|signature| !signature.starts_with('{'))
+            .map(|signature| ClaudeBlock::Thinking { thinking, signature }),
         Content::RedactedThinking { data } => Some(ClaudeBlock::RedactedThinking { data }),
         Content::ToolUse(call) => {
             let input = match &call.input {

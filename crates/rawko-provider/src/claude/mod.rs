@@ -70,6 +70,14 @@ impl WireFormat for ClaudeWire {
         encode::message(message)
     }
 
+    fn marked(
+        &self,
+        messages: &[Arc<Message>],
+        without: Concessions,
+    ) -> Result<Option<(usize, Vec<u8>)>, serde_json::Error> {
+        if without.has(Concession::NoAutomaticCache) { Ok(None) } else { encode::marked(messages) }
+    }
+
     fn picture_named(&self, words: &str, messages: &[Arc<Message>]) -> Option<NamedPicture> {
         encode::picture_named(words, messages)
     }

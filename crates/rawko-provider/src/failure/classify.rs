@@ -74,6 +74,11 @@ fn is_not_read(message: &str) -> bool {
     NOT_READ.iter().any(|p| message.contains(p)) && !message.contains("response")
 }
 
+/// Whether the account has no money left.
+pub(super) fn is_about_money(status: Option<u16>, kind: &str, message: &str) -> bool {
+    status == Some(402) || NO_MONEY.iter().any(|p| kind.contains(p) || message.contains(p))
+}
+
 pub(super) fn classify(status: Option<u16>, kind: &str, message: &str) -> (ErrorCode, bool) {
     use ErrorCode as E;
     let says = |phrases: &[&str]| phrases.iter().any(|p| kind.contains(p) || message.contains(p));
@@ -84,7 +89,7 @@ pub(super) fn classify(status: Option<u16>, kind: &str, message: &str) -> (Error
     if says(TOO_LONG) && status.is_none_or(|s| matches!(s, 400 | 413 | 422 | 500)) {
         return (E::ContextLengthExceeded, false);
     }
-    if says(NO_MONEY) || status == Some(402) {
+    if is_about_money(status, kind, message) {
         return (E::AuthenticationFailed, false);
     }
     if says(BAD_KEY) && status.is_none_or(|s| s < 500) {

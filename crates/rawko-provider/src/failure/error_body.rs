@@ -3,15 +3,18 @@
 //! Servers agree on little: `error` is an object or a string, sometimes within an array, with a `type`, a `code` or a
 //! `status`; or the body is a web page.
 
-use rawko_core::error::ErrorInfo;
+use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_core::text::truncate;
 use serde_json::Value;
 
 use super::AttemptFailure;
-use super::classify::classify;
+use super::classify::{classify, is_about_money};
 
 /// The most characters of a server's message.
 pub(super) const MAX_MESSAGE: usize = 2_000;
+
+/// What the message of an `authentication_failed` begins with where the key is right and the account has no money left.
+pub const NO_CREDIT: &str = "the account's credit is used up";
 
 /// An error as the server describes it.
 pub(super) struct ErrorBody {
@@ -63,13 +66,17 @@ impl ErrorBody {
 
     pub(super) fn into_failure(self, status: Option<u16>) -> AttemptFailure {
         let status = status.filter(|s| *s >= 300).or(self.status);
-        let (code, is_transient) = classify(status, &self.kind, &self.message.to_lowercase());
+        let lower = self.message.to_lowercase();
+        let (code, is_transient) = classify(status, &self.kind, &lower);
         let message = match self.message.trim() {
             "" => {
                 status.map_or_else(|| "no reason given".to_owned(), |s| format!("HTTP {s} without a reason"))
             }
             text => truncate(text, MAX_MESSAGE),
         };
+        // Says what the key's error code does not: the key is right.
+        let is_spent = code == ErrorCode::AuthenticationFailed && is_about_money(status, &self.kind, &lower);
+        let message = if is_spent { format!("{NO_CREDIT}: {message}") } else { message };
         AttemptFailure { info: Box::new(ErrorInfo { status, ..ErrorInfo::new(code, message) }), is_transient }
     }
 }

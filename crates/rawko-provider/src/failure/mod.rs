@@ -14,8 +14,16 @@ use rawko_core::text::truncate;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+pub use error_body::NO_CREDIT;
 use error_body::{ErrorBody, body_text};
 use retry_after::retry_after_ms;
+
+/// The error code of an unsuccessful response: by its HTTP status, the type that the server gives the error, and its
+/// message. For providers that are told of responses by something else than HTTP.
+#[must_use]
+pub fn error_code(status: Option<u16>, kind: &str, message: &str) -> ErrorCode {
+    classify::classify(status, &kind.to_lowercase(), &message.to_lowercase()).0
+}
 
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,14 +68,25 @@ impl AttemptFailure {
         failure
     }
 
-    /// Whether a thinking block was refused because of an invalid signature, or because of another conversation.
+    /// Whether earlier thinking was refused, because of an invalid signature or because of another conversation.
+    ///
+    /// The Messages API names the block. Over Responses, a reasoning item cannot be decrypted (another account or server,
+    /// <https://github.com/openai/codex/issues/8145>), is looked up although nothing was stored
+    /// (<https://github.com/openai/openai-agents-js/issues/546>), or has lost the item that followed it
+    /// (<https://github.com/vercel/ai/issues/7099>).
     pub(crate) fn refuses_thinking(&self) -> bool {
         let message = self.info.message.to_lowercase();
         let says = |part: &str| message.contains(part);
-        matches!(self.info.status, Some(400 | 422))
-            && says("invalid")
-            && says("thinking` block")
-            && (says("`signature`") || says("`data`"))
+        let is_block = says("invalid") && says("thinking` block") && (says("`signature`") || says("`data`"));
+        let is_item = (says("encrypted content") && says("could not be"))
+            || (says("item with id 'rs_") && says("not found"))
+            || (says("of type 'reasoning'") && says("without its required following item"))
+            || (says("without its required 'reasoning' item"));
+        match self.info.status {
+            Some(400 | 422) => is_block || is_item,
+            Some(404) => is_item,
+            _ => false,
+        }
     }
 
     /// The failure for an error object inside an answer with a successful status.

@@ -15,7 +15,7 @@ use crate::draft::{Events, MessageDraft};
 use crate::failure::AttemptFailure;
 use crate::provider::ProviderEvent;
 use crate::sse::SseEvent;
-use crate::wire::{DecodeProgress, ResponseDecoder, parse_event};
+use crate::wire::{self, DecodeProgress, ResponseDecoder, parse_event};
 
 /// Positions of the blocks in the message.
 const THINKING: u64 = 0;
@@ -256,7 +256,7 @@ impl OpenAiDecoder {
             self.draft.tool_input(place, &call.input, out);
             return;
         }
-        let given = self.draft.tool_input_len(place);
+        let given = self.draft.received_len(place);
         self.draft.tool_input(place, call.input.get(given..).unwrap_or_default(), out);
     }
 
@@ -304,19 +304,14 @@ fn join(known: &mut String, piece: &str) {
     }
 }
 
-/// Converts usage: on the wire the prompt's tokens include cached ones, in [`Usage`] they do not.
+/// Usage as Chat Completions and its imitators count it.
 fn usage_of(usage: &Value) -> Usage {
     let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
-    let prompt = count("/prompt_tokens").unwrap_or_default();
     let read = count("/prompt_tokens_details/cached_tokens").or_else(|| count("/prompt_cache_hit_tokens"));
-    let cache_read_tokens = read.unwrap_or_default().min(prompt);
-    let written = count("/prompt_tokens_details/cache_write_tokens").unwrap_or_default();
-    let cache_write_tokens = written.min(prompt - cache_read_tokens);
-    Usage {
-        input_tokens: prompt - cache_read_tokens - cache_write_tokens,
-        output_tokens: count("/completion_tokens").unwrap_or_default(),
-        cache_read_tokens,
-        cache_write_tokens,
-        estimated: false,
-    }
+    wire::usage_of(
+        count("/prompt_tokens").unwrap_or_default(),
+        read.unwrap_or_default(),
+        count("/prompt_tokens_details/cache_write_tokens").unwrap_or_default(),
+        count("/completion_tokens").unwrap_or_default(),
+    )
 }

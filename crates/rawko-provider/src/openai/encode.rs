@@ -93,7 +93,7 @@ pub(super) fn head(
             .collect();
         head.fixed("tools", &tools)?;
     }
-    let mut bytes = head.into_messages()?;
+    let mut bytes = head.into_array("messages")?;
     let has_system = !request.system.trim().is_empty();
     if has_system {
         serde_json::to_writer(&mut bytes, &OpenAiMessage::text("system", &request.system))?;

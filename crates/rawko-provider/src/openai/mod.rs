@@ -10,13 +10,13 @@ use rawko_core::message::Message;
 use rawko_core::models::{self, ModelFacts, VendorWire, When};
 use rawko_core::request::{ModelRequest, ToolChoice};
 use reqwest::Url;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
+use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use serde_json::{Map, Value};
 
 use crate::concession::{Concession, Concessions};
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
-use crate::wire::{WireFormat, sensitive};
+use crate::wire::{WireFormat, bearer_headers};
 
 /// The vendor of the server, where that makes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,13 +67,7 @@ impl WireFormat for OpenAiWire {
     }
 
     fn headers(&self, key: Option<&Secret>) -> Result<HeaderMap, InvalidHeaderValue> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        if let Some(key) = key {
-            headers.insert(AUTHORIZATION, sensitive(&format!("Bearer {}", key.expose()))?);
-        }
-        Ok(headers)
+        bearer_headers(key)
     }
 
     fn known(&self, request: &ModelRequest) -> Concessions {

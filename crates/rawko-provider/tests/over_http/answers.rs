@@ -1,5 +1,6 @@
 //! Valid answers, in every form in which servers send them.
 
+use rawko_core::error::ErrorCode;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
 use rawko_core::request::ToolChoice;
 use rawko_core::usage::Usage;
@@ -7,7 +8,7 @@ use rawko_provider::ProviderEvent;
 use serde_json::json;
 use testkit::{Answer, Chunking, Delivery, Framing, LineEnd, ModelServer, Say, Wire};
 
-use super::trial::{BOTH, ask, provider, question, tool, try_answers, try_with};
+use super::trial::{ALL, ask, provider, question, tool, try_answers, try_with};
 
 const USAGE: Usage = Usage {
     input_tokens: 100,
@@ -17,7 +18,7 @@ const USAGE: Usage = Usage {
     estimated: false,
 };
 
-/// An answer with everything that both wires can express.
+/// An answer with everything that all wires can express.
 fn rich() -> Say {
     Say {
         thinking: "Let me see … 日本語".into(),
@@ -40,7 +41,11 @@ fn rich_message(wire: Wire) -> Message {
             withheld: None,
         })
     };
-    let signature = (wire == Wire::Claude).then(|| "proof".to_owned());
+    let signature = match wire {
+        Wire::Claude => Some("proof".to_owned()),
+        Wire::OpenAi => None,
+        Wire::Responses => Some(reasoning_item(&["Let me see … 日本語"])),
+    };
     Message {
         role: Role::Assistant,
         content: vec![
@@ -52,8 +57,15 @@ fn rich_message(wire: Wire) -> Message {
     }
 }
 
+/// The item that goes back with the next request.
+fn reasoning_item(summary: &[&str]) -> String {
+    let part = |text: &&str| json!({"type": "summary_text", "text": text});
+    let summary: Vec<_> = summary.iter().map(part).collect();
+    json!({"type": "reasoning", "summary": summary, "encrypted_content": "proof"}).to_string()
+}
+
 async fn check(delivery: Delivery) {
-    for wire in BOTH {
+    for wire in ALL {
         let said = format!("{wire:?} {delivery:?}");
         let (trial, server) = try_answers(wire, vec![Answer::from(rich()).delivered(delivery.clone())]).await;
         let expected = rich_message(wire);
@@ -67,7 +79,7 @@ async fn check(delivery: Delivery) {
 
 #[tokio::test]
 async fn every_event_arrives_in_order() {
-    for wire in BOTH {
+    for wire in ALL {
         let (trial, _server) = try_answers(wire, vec![rich().into()]).await;
         let mut kinds: Vec<String> = Vec::new();
         for event in &trial.events {
@@ -86,7 +98,7 @@ async fn every_event_arrives_in_order() {
         let first = r#"end call_0_0 {"path":"src/naïve.rs"}"#;
         let second = r#"end call_0_1 {"path":"b"}"#;
         let expected = match wire {
-            Wire::Claude => vec![
+            Wire::Claude | Wire::Responses => vec![
                 "thinking",
                 "text",
                 "start call_0_0 Read",
@@ -134,18 +146,13 @@ async fn what_is_not_part_of_the_answer_is_read_over() {
     let noise =
         [": keep-alive\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n", "\n\n", "id: 4\nretry: 9\n\n"];
     check(Delivery { noise: noise.map(str::to_owned).to_vec(), ..Delivery::default() }).await;
-    let (trial, _server) = {
-        let noise = vec![
-            "event: vendor_news\ndata: not json\n\n".to_owned(),
-            "data: {\"type\":\"novelty\"}\n\n".to_owned(),
-        ];
-        try_answers(
-            Wire::Claude,
-            vec![Answer::text("hi").delivered(Delivery { noise, ..Delivery::default() })],
-        )
-        .await
-    };
-    assert_eq!(trial.message().0.text(), "hi");
+    for wire in [Wire::Claude, Wire::Responses] {
+        let noise =
+            ["event: vendor_news\ndata: not json\n\n", "data: {\"type\":\"novelty\"}\n\n"].map(str::to_owned);
+        let delivery = Delivery { noise: noise.to_vec(), ..Delivery::default() };
+        let (trial, _server) = try_answers(wire, vec![Answer::text("hi").delivered(delivery)]).await;
+        assert_eq!(trial.message().0.text(), "hi");
+    }
 }
 
 #[tokio::test]
@@ -173,6 +180,14 @@ async fn reasoning_keeps_what_proves_it() {
         text: "done".into(),
         ..Say::default()
     };
+    let (trial, _server) = try_answers(Wire::Responses, vec![say.clone().into()]).await;
+    assert_eq!(
+        trial.message().0.content,
+        [
+            Content::Thinking { thinking: String::new(), signature: Some(reasoning_item(&[])) },
+            Content::text("done"),
+        ]
+    );
     let (trial, _server) = try_answers(Wire::Claude, vec![say.into()]).await;
     assert_eq!(
         trial.message().0.content,
@@ -186,20 +201,25 @@ async fn reasoning_keeps_what_proves_it() {
 
 #[tokio::test]
 async fn every_stop_reason_is_reported() {
-    for wire in BOTH {
+    for wire in ALL {
         for stop in
             [StopReason::EndTurn, StopReason::MaxTokens, StopReason::Refusal, StopReason::ContextWindow]
         {
             let say = Say { text: "so far".into(), stop: Some(stop), ..Say::default() };
             let (trial, _server) = try_answers(wire, vec![say.into()]).await;
-            assert_eq!(trial.message().2, stop, "{wire:?}");
+            if (wire, stop) == (Wire::Responses, StopReason::ContextWindow) {
+                // This wire reports it as a failure.
+                assert_eq!(trial.error().code, ErrorCode::ContextLengthExceeded);
+            } else {
+                assert_eq!(trial.message().2, stop, "{wire:?}");
+            }
         }
     }
 }
 
 #[tokio::test]
 async fn arguments_that_are_no_json_are_handed_on_as_written() {
-    for wire in BOTH {
+    for wire in ALL {
         let say = Say::default().with_raw_call("Read", "{\"path\": \"src/");
         let (trial, _server) = try_answers(wire, vec![say.into()]).await;
         let (message, _, stop) = trial.message();
@@ -210,8 +230,40 @@ async fn arguments_that_are_no_json_are_handed_on_as_written() {
 }
 
 #[tokio::test]
+async fn a_limit_that_is_reached_inside_a_call_leaves_no_call_to_run() {
+    for wire in ALL {
+        for whole in [false, true] {
+            let say = Say { text: "I write.".into(), stop: Some(StopReason::MaxTokens), ..Say::default() };
+            let say = say.with_raw_call("Write", "{\"path\": \"a\", \"content\": \"half");
+            let cut = Answer::from(say).delivered(Delivery { whole, ..Delivery::default() });
+            let (trial, _server) = try_answers(wire, vec![cut]).await;
+            let (message, _, stop) = trial.message();
+            let call = message.tool_calls().next().expect("the call");
+            assert_eq!((*stop, &call.input), (StopReason::MaxTokens, &json!({})), "{wire:?} whole: {whole}");
+            // A whole answer of the Messages API has no room for a half object.
+            if !(whole && wire == Wire::Claude) {
+                assert!(call.invalid_input.as_deref().is_some_and(|raw| raw.ends_with("half")), "{wire:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_without_a_word_is_a_refusal() {
+    for wire in [Wire::Claude, Wire::OpenAi] {
+        let say = Say { stop: Some(StopReason::Refusal), ..Say::default() };
+        let (trial, _server) = try_answers(wire, vec![say.into()]).await;
+        assert_eq!(
+            (trial.message().0.content.len(), trial.message().2),
+            (0, StopReason::Refusal),
+            "{wire:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_decision_is_a_call_of_the_forced_tool() {
-    for wire in BOTH {
+    for wire in ALL {
         let mut asked = question();
         asked.tools = [tool("decide")].into();
         asked.tool_choice = ToolChoice::Tool { name: "decide".into() };
@@ -225,7 +277,7 @@ async fn a_decision_is_a_call_of_the_forced_tool() {
 
 #[tokio::test]
 async fn an_empty_answer_is_an_answer() {
-    for wire in BOTH {
+    for wire in ALL {
         let (trial, _server) = try_answers(wire, vec![Answer::text("")]).await;
         assert_eq!(trial.message().0.content, []);
         assert_eq!(trial.message().2, StopReason::EndTurn);
@@ -234,7 +286,7 @@ async fn an_empty_answer_is_an_answer() {
 
 #[tokio::test]
 async fn one_connection_carries_a_whole_conversation() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::start(|_| rich().into());
         let provider = provider(&server, wire);
         let mut session = provider.open();
@@ -322,7 +374,7 @@ async fn tool_calls_are_put_together_however_they_come() {
 
 #[tokio::test]
 async fn models_are_listed() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::sequence([]);
         let models = provider(&server, wire).list_models().await.expect("a list");
         let models: Vec<_> = models.iter().map(|m| (m.id.as_str(), m.display_name.as_deref())).collect();

@@ -6,10 +6,10 @@ use futures_util::StreamExt as _;
 use rawko_core::error::ErrorCode;
 use rawko_core::retry::RetryPolicy;
 use rawko_core::usage::Usage;
-use rawko_provider::{ProviderEvent, ProviderSettings, Timeouts};
+use rawko_provider::{ProviderEvent, ProviderSettings, Timeouts, connect};
 use testkit::{Answer, Chunking, Cut, Delivery, Framing, ModelServer, Say, Wire};
 
-use super::trial::{BOTH, LONG, ask, provider, question, try_answers, try_with};
+use super::trial::{ALL, LONG, ask, provider, question, settings, try_answers, try_with};
 
 fn impatient(settings: ProviderSettings) -> ProviderSettings {
     ProviderSettings {
@@ -28,6 +28,7 @@ fn preamble(wire: Wire) -> usize {
     match wire {
         Wire::Claude => 2,
         Wire::OpenAi => 1,
+        Wire::Responses => 4,
     }
 }
 
@@ -45,7 +46,7 @@ async fn client_left(server: &ModelServer) -> bool {
 
 #[tokio::test]
 async fn a_cut_after_the_first_word_is_an_error_and_is_not_tried_again() {
-    for wire in BOTH {
+    for wire in ALL {
         for framing in [Framing::Chunked, Framing::UntilClose] {
             let cut = Some(Cut::Events(preamble(wire) + 2));
             let cut = Answer::text("a rather long text").delivered(Delivery {
@@ -63,22 +64,26 @@ async fn a_cut_after_the_first_word_is_an_error_and_is_not_tried_again() {
 
 #[tokio::test]
 async fn wherever_it_is_cut_a_part_is_never_taken_for_the_whole() {
-    for wire in BOTH {
-        let mut length = 0;
-        let mut ended = 0;
-        while ended < 3 {
-            let cut = Some(Cut::Bytes(length));
+    for wire in ALL {
+        let server = ModelServer::start(|asked| {
+            let cut = Some(Cut::Bytes(asked.number));
             let delivery = Delivery { cut, framing: Framing::UntilClose, ..Delivery::default() };
-            let cut = Answer::text("short text here").delivered(delivery);
-            let (trial, _server) = try_with(wire, vec![cut], question(), once).await;
+            Answer::text("naïve 日").delivered(delivery)
+        });
+        let provider = connect(once(settings(&server, wire)));
+        let mut ended = 0;
+        for length in 0.. {
+            let trial = ask(&mut *provider.open(), question()).await;
             match trial.end.as_ref().expect("an end") {
                 Ok((message, _, _)) => {
-                    assert_eq!(message.text(), "short text here", "{wire:?} cut after {length} bytes");
+                    assert_eq!(message.text(), "naïve 日", "{wire:?} cut after {length} bytes");
                     ended += 1;
                 }
                 Err(error) => assert_eq!(error.code, ErrorCode::NetworkError, "{wire:?} {length}: {error:?}"),
             }
-            length += 37;
+            if ended == 3 {
+                break;
+            }
             assert!(length < 10_000, "never whole");
         }
     }
@@ -86,7 +91,7 @@ async fn wherever_it_is_cut_a_part_is_never_taken_for_the_whole() {
 
 #[tokio::test]
 async fn a_cut_before_the_first_word_is_tried_again() {
-    for wire in BOTH {
+    for wire in ALL {
         let cut = Some(Cut::Events(preamble(wire)));
         let cut = Answer::text("never said").delivered(Delivery { cut, ..Delivery::default() });
         let (trial, server) = try_answers(wire, vec![cut, Answer::HangUp, Answer::text("said")]).await;
@@ -112,9 +117,11 @@ fn billed(text: &str, cut: Option<Cut>) -> Answer {
 
 #[tokio::test]
 async fn an_answer_that_was_cut_off_says_what_it_consumed() {
-    for (wire, prompt) in
-        [(Wire::Claude, Usage { output_tokens: 0, ..USED }), (Wire::OpenAi, Usage::default())]
-    {
+    for (wire, prompt) in [
+        (Wire::Claude, Usage { output_tokens: 0, ..USED }),
+        (Wire::OpenAi, Usage::default()),
+        (Wire::Responses, Usage::default()),
+    ] {
         let cut = billed("a rather long text", Some(Cut::Events(preamble(wire) + 2)));
         let (trial, _server) = try_answers(wire, vec![cut]).await;
         assert_eq!(trial.text, "a rather long ");
@@ -141,7 +148,7 @@ async fn attempts_that_were_cut_before_the_first_word_are_paid_for_too() {
 
 #[tokio::test]
 async fn what_never_began_consumed_nothing() {
-    for wire in BOTH {
+    for wire in ALL {
         for answer in [
             Answer::HangUp,
             Answer::refuse(401, "authentication_error", "no"),
@@ -155,7 +162,7 @@ async fn what_never_began_consumed_nothing() {
 
 #[tokio::test]
 async fn nobody_listening_is_a_network_error_that_names_the_host() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::sequence([]);
         let address = server.address();
         let provider = provider(&server, wire);
@@ -171,7 +178,7 @@ async fn nobody_listening_is_a_network_error_that_names_the_host() {
 
 #[tokio::test]
 async fn silence_before_the_answer_and_within_it_ends_in_a_timeout() {
-    for wire in BOTH {
+    for wire in ALL {
         let (trial, _server) = try_with(wire, vec![Answer::Silence], question(), impatient).await;
         assert_eq!(trial.error().code, ErrorCode::Timeout, "{wire:?}");
         assert!(trial.error().message.contains("sent nothing for 80 ms"), "{}", trial.error().message);
@@ -187,7 +194,7 @@ async fn silence_before_the_answer_and_within_it_ends_in_a_timeout() {
 
 #[tokio::test]
 async fn a_slow_answer_is_no_silent_one() {
-    for wire in BOTH {
+    for wire in ALL {
         let slow = Delivery { pause: Duration::from_millis(15), ..Delivery::default() };
         let answers = vec![Answer::text("word ".repeat(20)).delivered(slow)];
         let patient = |settings: ProviderSettings| {
@@ -206,7 +213,7 @@ async fn a_slow_answer_is_no_silent_one() {
 
 #[tokio::test]
 async fn an_endless_answer_ends_with_the_total_time() {
-    for wire in BOTH {
+    for wire in ALL {
         let endless = Answer::text("on").delivered(Delivery { endless: true, ..Delivery::default() });
         let short = |settings: ProviderSettings| {
             let timeouts = Timeouts { total_ms: 150, ..settings.timeouts };
@@ -222,7 +229,7 @@ async fn an_endless_answer_ends_with_the_total_time() {
 
 #[tokio::test]
 async fn a_dropped_stream_closes_the_connection() {
-    for wire in BOTH {
+    for wire in ALL {
         let answers = [
             Answer::text("on").delivered(Delivery { endless: true, ..Delivery::default() }),
             Answer::text("next"),
@@ -242,7 +249,7 @@ async fn a_dropped_stream_closes_the_connection() {
 
 #[tokio::test]
 async fn events_that_are_no_json_are_not_skipped() {
-    for wire in BOTH {
+    for wire in ALL {
         let noise = vec!["data: {\"broken\n\n".to_owned()];
         let broken = Answer::text("hello there").delivered(Delivery { noise, ..Delivery::default() });
         let (trial, server) = try_answers(wire, vec![broken, Answer::text("whole")]).await;
@@ -256,9 +263,13 @@ async fn events_that_are_no_json_are_not_skipped() {
 async fn errors_inside_a_stream_differ_from_cuts() {
     let overloaded = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let quota = "data: {\"error\":{\"code\":502,\"message\":\"upstream fell over\"}}\n\n";
-    for (wire, event, message) in
-        [(Wire::Claude, overloaded, "Overloaded"), (Wire::OpenAi, quota, "upstream fell over")]
-    {
+    let failed = "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"Sorry.\",\"param\":null}\n\n";
+    for (wire, event, message) in [
+        (Wire::Claude, overloaded, "Overloaded"),
+        (Wire::OpenAi, quota, "upstream fell over"),
+        (Wire::Responses, quota, "upstream fell over"),
+        (Wire::Responses, failed, "Sorry."),
+    ] {
         let noise = vec![event.to_owned()];
         let early = Answer::text("never").delivered(Delivery { noise, ..Delivery::default() });
         let (trial, _server) = try_answers(wire, vec![early, Answer::text("later")]).await;
@@ -270,7 +281,7 @@ async fn errors_inside_a_stream_differ_from_cuts() {
 
 #[tokio::test]
 async fn a_web_page_is_no_answer() {
-    for wire in BOTH {
+    for wire in ALL {
         let page = "<!doctype html><html><head><title>Welcome to the portal</title></head></html>";
         let response = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n{page}",
@@ -286,7 +297,7 @@ async fn a_web_page_is_no_answer() {
 async fn an_event_without_end_is_refused() {
     let mut response = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ".to_vec();
     response.resize(17 * 1024 * 1024, b'x');
-    for wire in BOTH {
+    for wire in ALL {
         let (trial, server) = try_answers(wire, vec![Answer::Raw(response.clone())]).await;
         assert!(trial.error().message.contains("larger than"), "{:?}", trial.error());
         assert_eq!(server.exchanges().len(), 1);
@@ -297,7 +308,7 @@ async fn an_event_without_end_is_refused() {
 async fn an_answer_without_end_that_is_no_stream_is_refused() {
     let mut response = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"a\": \"".to_vec();
     response.resize(65 * 1024 * 1024, b'x');
-    for wire in BOTH {
+    for wire in ALL {
         let (trial, server) = try_answers(wire, vec![Answer::Raw(response.clone())]).await;
         assert!(trial.error().message.contains("larger than"), "{:?}", trial.error());
         assert_eq!(server.exchanges().len(), 1);
@@ -311,7 +322,7 @@ async fn a_header_without_end_is_refused() {
     let mut many = b"HTTP/1.1 200 OK\r\n".to_vec();
     (0..100_000).for_each(|n| many.extend_from_slice(format!("x-{n}: y\r\n").as_bytes()));
     many.extend_from_slice(b"\r\n");
-    for wire in BOTH {
+    for wire in ALL {
         for response in [&endless, &many] {
             let answers = vec![Answer::Raw(response.clone())];
             let (trial, _server) = try_with(wire, answers, question(), once).await;
@@ -327,7 +338,7 @@ async fn json_too_deep_is_an_error_of_the_server() {
     let whole = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{{\"a\": {deep}");
     let refusal =
         format!("HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n\r\n{{\"error\": {deep}");
-    for wire in BOTH {
+    for wire in ALL {
         for response in [&event, &whole, &refusal] {
             let answers = vec![Answer::Raw(response.clone().into_bytes())];
             let (trial, _server) = try_with(wire, answers, question(), once).await;
@@ -339,7 +350,7 @@ async fn json_too_deep_is_an_error_of_the_server() {
 /// A redirect that keeps the method cannot be followed with a body that is sent in pieces; the others could.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    for (wire, status) in BOTH.into_iter().flat_map(|wire| [301, 302, 303, 307, 308].map(|it| (wire, it))) {
+    for (wire, status) in ALL.into_iter().flat_map(|wire| [301, 302, 303, 307, 308].map(|it| (wire, it))) {
         let elsewhere = ModelServer::sequence([]);
         let redirect = Answer::refuse(status, "", "")
             .header("location", format!("http://{}/v1/messages", elsewhere.address()));

@@ -1,8 +1,9 @@
-//! Tests providers against a model server on loopback, over real HTTP and both wires.
+//! Tests providers against a model server on loopback, over real HTTP and all wires.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod answers;
+mod conformance;
 mod faults;
 mod pictures;
 mod requests;

@@ -7,7 +7,7 @@ use rawko_core::message::{Content, Image, Message, Role, ToolCall};
 use serde_json::json;
 use testkit::{Answer, ModelServer, Wire};
 
-use super::trial::{BOTH, ask, provider, request};
+use super::trial::{ALL, ask, provider, request};
 
 /// A call of `Read` and its result.
 fn turn(path: &str, media_type: &str, bytes: &[u8]) -> [Arc<Message>; 2] {
@@ -43,7 +43,7 @@ fn png(path: &str, width: u32) -> [Arc<Message>; 2] {
 
 #[tokio::test]
 async fn one_broken_picture_does_not_end_the_run() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::start(|_| Answer::text("fine"));
         let provider = provider(&server, wire);
         let mut session = provider.open();
@@ -93,7 +93,7 @@ async fn the_picture_that_a_refusal_names_is_left_out_and_no_other() {
 
 #[tokio::test]
 async fn more_pictures_than_a_request_may_hold_do_not_end_the_run() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::start(|_| Answer::text("fine"));
         let turns = (0..101).map(|n| png(&format!("{n}.png"), if n == 70 { 2_001 } else { 3 }));
         let trial = ask(&mut *provider(&server, wire).open(), request(conversation(turns))).await;

@@ -7,7 +7,7 @@ use rawko_core::request::ToolChoice;
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer, Wire};
 
-use super::trial::{BOTH, CANARY, ask, provider, question, request, tool};
+use super::trial::{ALL, CANARY, ask, provider, question, request, tool};
 
 fn call(id: &str, input: Value) -> Content {
     Content::ToolUse(ToolCall {
@@ -139,8 +139,44 @@ async fn openai_is_asked_in_its_words() {
 }
 
 #[tokio::test]
+async fn responses_is_asked_in_its_words() {
+    let body = sent(Wire::Responses, conversation()).await;
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let function = |name: &str| {
+        json!({"type": "function", "name": name, "description": format!("The tool {name}."), "parameters": schema,
+            "strict": false})
+    };
+    let said = |role: &str, kind: &str, text: &str| json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]});
+    let call = |id: &str, arguments: &str| json!({"type": "function_call", "call_id": id, "name": "Read", "arguments": arguments});
+    assert_eq!(
+        body,
+        json!({
+            "model": "test-large", "max_output_tokens": 1000, "stream": true, "store": false,
+            "include": ["reasoning.encrypted_content"], "temperature": 0.5,
+            "tools": [function("Read"), function("Write")],
+            "instructions": "You are the developer.",
+            "input": [
+                said("user", "input_text", "Fix “it”.\n"),
+                said("assistant", "output_text", "Reading."),
+                call("a.1", "{\"path\":\"x\"}"),
+                call("b", "[1]"),
+                {"type": "function_call_output", "call_id": "a.1", "output": [
+                    {"type": "input_text", "text": "text of x"},
+                    {"type": "input_image", "image_url": format!("data:image/png;base64,{}", data()), "detail": "auto"},
+                ]},
+                {"type": "function_call_output", "call_id": "b", "output": "no such file"},
+                said("user", "input_text", "Go on."),
+                said("assistant", "output_text", " "),
+                said("assistant", "output_text", "Done."),
+                said("user", "input_text", "Thanks, and now the other."),
+            ],
+        })
+    );
+}
+
+#[tokio::test]
 async fn the_next_request_begins_with_this_one() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::start(|_| Answer::text("ok"));
         let provider = provider(&server, wire);
         let mut session = provider.open();
@@ -165,7 +201,7 @@ async fn the_next_request_begins_with_this_one() {
 
 #[tokio::test]
 async fn headers_are_those_of_the_wire() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::start(|_| Answer::text("ok"));
         ask(&mut *provider(&server, wire).open(), question()).await;
         let asked = &server.asked()[0];
@@ -176,9 +212,11 @@ async fn headers_are_those_of_the_wire() {
                 assert_eq!(asked.header("anthropic-version"), Some("2023-06-01"));
                 assert_eq!(asked.header("authorization"), None);
             }
-            Wire::OpenAi => {
-                assert_eq!(asked.path, "/v1/chat/completions");
+            Wire::OpenAi | Wire::Responses => {
+                let is_chat = wire == Wire::OpenAi;
+                assert_eq!(asked.path, if is_chat { "/v1/chat/completions" } else { "/v1/responses" });
                 assert_eq!(asked.header("authorization"), Some(format!("Bearer {CANARY}").as_str()));
+                assert_eq!(asked.header("x-api-key"), None);
             }
         }
         assert_eq!(asked.header("content-type"), Some("application/json"));
@@ -189,7 +227,7 @@ async fn headers_are_those_of_the_wire() {
 
 #[tokio::test]
 async fn a_forced_tool_is_forced() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::start(|_| Answer::text("ok"));
         let mut asked = question();
         asked.tools = [tool("decide")].into();
@@ -199,6 +237,7 @@ async fn a_forced_tool_is_forced() {
         let expected = match wire {
             Wire::Claude => json!({"type": "tool", "name": "decide", "disable_parallel_tool_use": true}),
             Wire::OpenAi => json!({"type": "function", "function": {"name": "decide"}}),
+            Wire::Responses => json!({"type": "function", "name": "decide"}),
         };
         assert_eq!(choice, expected);
     }
@@ -231,16 +270,17 @@ async fn what_a_model_is_known_not_to_take_is_not_sent() {
 
 #[tokio::test]
 async fn extra_fields_are_passed_on_and_cannot_break_the_request() {
-    for wire in BOTH {
+    for wire in ALL {
+        let messages = wire.messages_field();
         let extra =
-            json!({"top_p": 0.9, "temperature": 0.1, "messages": [], "stream": false, "model": "other"});
+            json!({"top_p": 0.9, "temperature": 0.1, messages: [], "stream": false, "model": "other"});
         let body = fields(wire, "test-large", extra).await;
         assert_eq!(
             (&body["top_p"], &body["temperature"], &body["stream"]),
             (&json!(0.9), &json!(0.1), &json!(true))
         );
         assert_eq!(body["model"], "test-large");
-        assert!(body["messages"].as_array().is_some_and(|m| !m.is_empty()));
+        assert!(body[messages].as_array().is_some_and(|m| !m.is_empty()));
     }
 }
 
@@ -291,14 +331,14 @@ async fn another_place_in_the_same_prompt_is_another_request() {
 
 #[tokio::test]
 async fn without_a_system_prompt_the_last_tool_carries_the_breakpoint() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::start(|_| Answer::text("ok"));
         let mut asked = question();
         asked.system = Arc::from("");
         ask(&mut *provider(&server, wire).open(), asked).await;
         let body = server.asked()[0].json.clone();
-        assert_eq!(body.get("system"), None);
-        assert_eq!(body["messages"][0]["role"], "user");
+        assert_eq!((body.get("system"), body.get("instructions")), (None, None));
+        assert_eq!(body[wire.messages_field()][0]["role"], "user");
         let marks: Vec<bool> = body["tools"]
             .as_array()
             .expect("tools")

@@ -7,13 +7,13 @@ use rawko_core::request::ToolChoice;
 use rawko_core::retry::RetryPolicy;
 use rawko_provider::ProviderSettings;
 use serde_json::json;
-use testkit::{Answer, ModelServer, Wire};
+use testkit::{Answer, ErrorResponse, ModelServer, Wire};
 
-use super::trial::{BOTH, ask, provider, question, try_answers, try_with};
+use super::trial::{ALL, ask, provider, question, try_answers, try_with};
 
 /// Sends a request to a server that gives this answer twice and then a good one.
 async fn check(answer: Answer, code: ErrorCode, again: bool) {
-    for wire in BOTH {
+    for wire in ALL {
         let (trial, server) =
             try_answers(wire, vec![answer.clone(), answer.clone(), Answer::text("fine")]).await;
         let said = format!("{wire:?} {answer:?}");
@@ -42,6 +42,10 @@ async fn what_may_pass_is_tried_again_and_nothing_else() {
     ] {
         check(Answer::refuse(status, "api_error", "try later"), code, true).await;
     }
+    check(Answer::refuse(429, "rate_limit_error", "slow down"), ErrorCode::RateLimited, true).await;
+    let page = "<html><head><title>Bad gateway</title></head></html>".to_owned();
+    let page = ErrorResponse { status: 502, body: Some(page), ..ErrorResponse::default() };
+    check(Answer::Refuse(page), ErrorCode::Overloaded, true).await;
     check(Answer::unauthorized(), ErrorCode::AuthenticationFailed, false).await;
     check(Answer::refuse(403, "permission_error", "no"), ErrorCode::AuthenticationFailed, false).await;
     check(Answer::context_too_long(), ErrorCode::ContextLengthExceeded, false).await;
@@ -51,9 +55,30 @@ async fn what_may_pass_is_tried_again_and_nothing_else() {
         .await;
 }
 
+/// Money that is spent is no rate limit to wait for, and no wrong key either.
+#[tokio::test]
+async fn spent_credit_is_reported_as_such_and_not_waited_for() {
+    let anthropic = "Your credit balance is too low to access the Anthropic API.";
+    let openai = "You exceeded your current quota, please check your plan and billing details.";
+    for (status, kind, words) in [
+        (400, "invalid_request_error", anthropic),
+        (429, "insufficient_quota", openai),
+        (402, "payment_required", "Insufficient Balance"),
+    ] {
+        for wire in ALL {
+            let refused = Answer::refuse(status, kind, words).header("retry-after", "1");
+            let (trial, server) = try_answers(wire, vec![refused, Answer::text("not this")]).await;
+            let error = trial.error();
+            assert_eq!((error.code, trial.retries.len()), (ErrorCode::AuthenticationFailed, 0), "{wire:?}");
+            assert_eq!(error.message, format!("the account's credit is used up: {words}"), "{wire:?}");
+            assert_eq!(server.exchanges().len(), 1);
+        }
+    }
+}
+
 #[tokio::test]
 async fn attempts_are_counted_and_the_last_error_tells_all() {
-    for wire in BOTH {
+    for wire in ALL {
         let refused = Answer::overloaded().header("request-id", "req_42");
         let (trial, server) = try_answers(wire, vec![refused; 9]).await;
         assert_eq!(server.exchanges().len(), 3);
@@ -66,7 +91,7 @@ async fn attempts_are_counted_and_the_last_error_tells_all() {
 
 #[tokio::test]
 async fn the_wait_that_a_server_asks_for_is_kept() {
-    for wire in BOTH {
+    for wire in ALL {
         let asked = Answer::refuse(429, "rate_limit_error", "slow").header("retry-after-ms", "120");
         let begun = Instant::now();
         let (trial, server) = try_answers(wire, vec![asked, Answer::text("fine")]).await;
@@ -79,7 +104,7 @@ async fn the_wait_that_a_server_asks_for_is_kept() {
 
 #[tokio::test]
 async fn a_wait_beyond_the_cap_is_for_the_machine_to_decide() {
-    for wire in BOTH {
+    for wire in ALL {
         let (trial, server) = try_answers(wire, vec![Answer::rate_limited("3600"), Answer::text("no")]).await;
         assert_eq!(
             (trial.error().code, trial.error().retry_after_ms),
@@ -91,7 +116,7 @@ async fn a_wait_beyond_the_cap_is_for_the_machine_to_decide() {
 
 #[tokio::test]
 async fn a_deadline_ends_the_attempts() {
-    for wire in BOTH {
+    for wire in ALL {
         let hurried = |settings: ProviderSettings| {
             let retry = RetryPolicy { deadline_ms: 100, ..settings.retry };
             ProviderSettings { retry, ..settings }
@@ -105,7 +130,7 @@ async fn a_deadline_ends_the_attempts() {
 
 #[tokio::test]
 async fn what_a_model_does_not_take_is_left_out_and_remembered() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::start(|asked| {
             let has = |field: &str| asked.json.get(field).is_some();
             if asked.forced_tool().is_some() {
@@ -140,7 +165,7 @@ async fn a_rejection_that_nothing_helps_against_stands() {
 
 #[tokio::test]
 async fn a_rejection_of_what_was_not_sent_is_not_asked_again() {
-    for wire in BOTH {
+    for wire in ALL {
         let mut asked = question();
         asked.temperature = None;
         let refused = Answer::refuse(400, "invalid_request_error", "temperature and tool_choice are odd");
@@ -152,7 +177,7 @@ async fn a_rejection_of_what_was_not_sent_is_not_asked_again() {
 
 #[tokio::test]
 async fn a_server_may_know_better_whether_it_helps() {
-    for wire in BOTH {
+    for wire in ALL {
         let never = Answer::overloaded().header("x-should-retry", "false");
         let (trial, server) = try_answers(wire, vec![never, Answer::text("no")]).await;
         assert_eq!((trial.error().code, server.exchanges().len()), (ErrorCode::Overloaded, 1));

@@ -3,7 +3,7 @@
 use rawko_provider::{ProviderSettings, REDACTED, Secret, connect};
 use testkit::{Answer, ModelServer};
 
-use super::trial::{BOTH, CANARY, Trial, ask, question, settings, try_answers};
+use super::trial::{ALL, CANARY, Trial, ask, question, settings, try_answers};
 
 /// Everything that a trial exposes.
 fn shown(trial: &Trial) -> String {
@@ -12,7 +12,7 @@ fn shown(trial: &Trial) -> String {
 
 #[tokio::test]
 async fn a_server_that_repeats_the_key_is_not_quoted() {
-    for wire in BOTH {
+    for wire in ALL {
         let echo = format!("the key {CANARY} is wrong");
         for answer in [
             Answer::refuse(401, "authentication_error", echo.clone()),
@@ -32,7 +32,7 @@ async fn a_server_that_repeats_the_key_is_not_quoted() {
 #[tokio::test]
 async fn a_password_in_the_base_url_is_sent_and_not_shown() {
     // Even if it is short or consists of words.
-    for (wire, password) in BOTH.into_iter().zip(["hunter-canary-41f0", "hunter2"]) {
+    for (wire, password) in ALL.into_iter().zip(["hunter-canary-41f0", "hunter2", "hunter3"]) {
         let says = format!("{password} is no password");
         let server = ModelServer::start(move |_| Answer::refuse(500, "api_error", says.as_str()));
         let base_url = server.url(wire).replace("http://", &format!("http://user:{password}@"));
@@ -54,7 +54,7 @@ async fn a_password_in_the_base_url_is_sent_and_not_shown() {
 
 #[tokio::test]
 async fn a_key_that_no_header_can_carry_is_refused_unseen() {
-    for wire in BOTH {
+    for wire in ALL {
         let server = ModelServer::sequence([]);
         let broken = Secret::new("sk-canary\n-broken");
         let provider = connect(settings(&server, wire).with_key(Some(broken)));

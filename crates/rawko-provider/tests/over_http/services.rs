@@ -9,7 +9,7 @@ use rawko_provider::ProviderEvent;
 use serde_json::{Value, json};
 use testkit::{Answer, AnswerCall, Asked, Delivery, ErrorResponse, ModelServer, Say, Wire};
 
-use super::trial::{BOTH, Trial, ask, provider, question, request, settings, try_answers};
+use super::trial::{ALL, Trial, ask, provider, question, request, settings, try_answers};
 
 fn calls(ids: &[&str]) -> Arc<Message> {
     let call = |id: &&str| {
@@ -150,7 +150,7 @@ async fn a_server_that_turns_out_to_be_mistrals_is_asked_in_its_way_from_then_on
 
 #[tokio::test]
 async fn two_calls_with_one_id_both_get_their_results() {
-    for wire in BOTH {
+    for wire in ALL {
         for whole in [false, true] {
             let call = |path: &str| AnswerCall {
                 id: Some("call_7".into()),

@@ -16,7 +16,7 @@ use rawko_provider::{
 use serde_json::{Map, json};
 use testkit::{Answer, ModelServer, Wire};
 
-pub(crate) const BOTH: [Wire; 2] = [Wire::Claude, Wire::OpenAi];
+pub(crate) const ALL: [Wire; 3] = Wire::ALL;
 
 /// A key that must never be shown.
 pub(crate) const CANARY: &str = "sk-canary-7f3a91";
@@ -25,6 +25,7 @@ pub(crate) fn settings(server: &ModelServer, wire: Wire) -> ProviderSettings {
     let kind = match wire {
         Wire::Claude => ProviderKind::Claude,
         Wire::OpenAi => ProviderKind::OpenAi,
+        Wire::Responses => ProviderKind::Responses,
     };
     ProviderSettings {
         api_key: Some(Secret::new(CANARY)),

@@ -1,7 +1,7 @@
 //! Serves a script of the `scripted` provider over HTTP, for benchmarks and manual trials.
 //!
 //! `testkit-server SCRIPT.json [ADDRESS]` prints `http://127.0.0.1:PORT` and serves until it is killed. The Messages API is
-//! at that address, Chat Completions under `/v1`.
+//! at that address, Chat Completions and Responses under `/v1`.
 
 use std::process::ExitCode;
 

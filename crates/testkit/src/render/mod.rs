@@ -2,6 +2,7 @@
 
 mod claude;
 mod openai;
+mod responses;
 
 use rawko_core::message::StopReason;
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use crate::answer::{AnswerCall, ErrorResponse, Say};
 use crate::exchange::{Asked, Wire};
 use crate::service::claude::{sign, thinks};
+use crate::service::responses::encrypt;
 
 /// A message ready to be sent: every call has an id, and the stop reason is known.
 pub(crate) struct RenderedAnswer<'a> {
@@ -51,6 +53,7 @@ impl<'a> RenderedAnswer<'a> {
             stop: say.stop.unwrap_or(implied),
             signature: match (say.signature.as_str(), say.thinking.is_empty()) {
                 ("", false) if asked.wire == Wire::Claude => sign(asked),
+                ("", false) if asked.wire == Wire::Responses => encrypt(asked.number, &say.thinking),
                 (given, _) => given.to_owned(),
             },
             output_tokens: say.usage.output_tokens.saturating_add(thinking_tokens),
@@ -78,6 +81,7 @@ impl<'a> RenderedAnswer<'a> {
         match wire {
             Wire::Claude => claude::events(self),
             Wire::OpenAi => openai::events(self),
+            Wire::Responses => responses::events(self),
         }
     }
 
@@ -86,6 +90,7 @@ impl<'a> RenderedAnswer<'a> {
         match wire {
             Wire::Claude => claude::more_text("and so on "),
             Wire::OpenAi => openai::more_text(self, "and so on "),
+            Wire::Responses => responses::more_text("and so on "),
         }
     }
 
@@ -94,13 +99,15 @@ impl<'a> RenderedAnswer<'a> {
         match wire {
             Wire::Claude => claude::whole(self),
             Wire::OpenAi => openai::whole(self),
+            Wire::Responses => responses::whole(self),
         }
     }
 }
 
 /// The most tokens that the request allows for the answer.
 fn room(asked: &Asked) -> u64 {
-    let limit = asked.json.get("max_completion_tokens").or_else(|| asked.json.get("max_tokens"));
+    let limits = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+    let limit = limits.iter().find_map(|name| asked.json.get(*name));
     limit.and_then(Value::as_u64).unwrap_or(u64::MAX)
 }
 
@@ -109,6 +116,7 @@ fn thinking_tokens(say: &Say, asked: &Asked) -> u64 {
     let does_think = match asked.wire {
         Wire::Claude => thinks(asked),
         Wire::OpenAi => asked.json.get("reasoning_effort").and_then(Value::as_str) != Some("none"),
+        Wire::Responses => asked.json.pointer("/reasoning/effort").and_then(Value::as_str) != Some("none"),
     };
     if does_think { say.thinking_tokens } else { 0 }
 }
@@ -121,7 +129,9 @@ pub(crate) fn refusal(refusal: &ErrorResponse, wire: Wire) -> String {
     let ErrorResponse { kind, message, .. } = refusal;
     match wire {
         Wire::Claude => json!({"type": "error", "error": {"type": kind, "message": message}}),
-        Wire::OpenAi => json!({"error": {"message": message, "type": kind, "param": null, "code": kind}}),
+        Wire::OpenAi | Wire::Responses => {
+            json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
+        }
     }
     .to_string()
 }

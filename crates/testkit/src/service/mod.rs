@@ -10,13 +10,20 @@ mod llama_cpp;
 mod mistral;
 mod openai;
 mod pictures;
+pub(crate) mod responses;
 
 use crate::answer::Answer;
 use crate::exchange::Asked;
 
 /// The refusals of all services.
-const SERVICES: &[fn(&Asked) -> Option<Answer>] =
-    &[claude::refusal, llama_cpp::refusal, mistral::refusal, openai::refusal, pictures::refusal];
+const SERVICES: &[fn(&Asked) -> Option<Answer>] = &[
+    claude::refusal,
+    llama_cpp::refusal,
+    mistral::refusal,
+    openai::refusal,
+    responses::refusal,
+    pictures::refusal,
+];
 
 /// How the service would refuse this request; `None` if it would answer it.
 #[must_use]

@@ -28,10 +28,11 @@ const MAX_COUNT_OPENAI: usize = 500;
 
 pub(super) fn refusal(asked: &Asked) -> Option<Answer> {
     let mut pictures = Vec::new();
-    find(&asked.json["messages"], "messages", &mut pictures);
+    let messages = asked.wire.messages_field();
+    find(&asked.json[messages], messages, &mut pictures);
     match asked.wire {
         Wire::Claude => claude(asked, &pictures),
-        Wire::OpenAi => openai(&pictures),
+        Wire::OpenAi | Wire::Responses => openai(&pictures),
     }
 }
 
@@ -109,7 +110,8 @@ fn find<'a>(value: &'a Value, place: &str, found: &mut Vec<RequestPicture<'a>>) 
     let source = value
         .get("source")
         .and_then(|source| Some((source.get("media_type")?.as_str()?, source.get("data")?.as_str()?)));
-    let url = value.pointer("/image_url/url").and_then(Value::as_str);
+    // An object over Chat Completions, a text over Responses.
+    let url = value.get("image_url").and_then(|url| url.get("url").unwrap_or(url).as_str());
     if let Some((media_type, data)) = source.or_else(|| url?.strip_prefix("data:")?.split_once(";base64,")) {
         found.push(RequestPicture { place: format!("{place}.image"), media_type, data });
         return;
@@ -119,7 +121,7 @@ fn find<'a>(value: &'a Value, place: &str, found: &mut Vec<RequestPicture<'a>>) 
             items.iter().enumerate().for_each(|(at, item)| find(item, &format!("{place}.{at}"), found));
         }
         Value::Object(_) => {
-            let content = value.get("content").unwrap_or(&Value::Null);
+            let content = value.get("content").or_else(|| value.get("output")).unwrap_or(&Value::Null);
             let kind = if value.get("tool_use_id").is_some() { ".tool_result" } else { "" };
             find(content, &format!("{place}{kind}.content"), found);
         }

@@ -1,0 +1,222 @@
+//! Encodes requests for the Responses API.
+//!
+//! Decides the order of fields, stable ones first and the list of items last. One [`Message`] becomes several items: each
+//! text, call, result and piece of reasoning is one.
+
+use std::borrow::Cow;
+
+use rawko_core::message::{Content, Image, Message, Role};
+use rawko_core::models;
+use rawko_core::request::{ModelRequest, ToolChoice};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::ResponsesWire;
+use crate::concession::{Concession, Concessions};
+use crate::ids::{IdForm, digest};
+use crate::wire::HeadWriter;
+
+/// The fewest tokens of an answer that may be asked for (`CreateResponseBody` in
+/// <https://github.com/openresponses/openresponses/blob/main/schema/responses.tsp>).
+const LEAST_TOKENS: u32 = 16;
+
+#[derive(Serialize)]
+struct FunctionTool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    /// The default is `true` here, and strict schemas have no optional properties.
+    strict: bool,
+}
+
+/// The request up to and into the items.
+pub(super) fn head(
+    wire: &ResponsesWire,
+    request: &ModelRequest,
+    without: Concessions,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let mut head = HeadWriter::new(&request.extra);
+    head.fixed("model", &request.model)?;
+    head.field("max_output_tokens", &request.max_tokens.max(LEAST_TOKENS))?;
+    head.fixed("stream", &true)?;
+    head.field("store", &false)?;
+    if !without.has(Concession::NoEncryptedReasoning) {
+        head.field("include", &["reasoning.encrypted_content"])?;
+    }
+    if let Some(temperature) = request.temperature.filter(|_| !without.has(Concession::NoTemperature)) {
+        head.field("temperature", &temperature)?;
+    }
+    if !without.has(Concession::UsualThinking)
+        && let Some(effort) = wire.least_effort(request, &models::find(&request.model))
+    {
+        head.field("reasoning", &json!({"effort": effort}))?;
+    }
+    if let ToolChoice::Tool { name } = &request.tool_choice {
+        if !without.has(Concession::NoForcedTool) {
+            head.field("tool_choice", &json!({"type": "function", "name": name}))?;
+        }
+        if wire.is_openai {
+            head.field("parallel_tool_calls", &false)?;
+        }
+    }
+    if wire.is_openai {
+        // Sends the requests of one conversation to the same cache
+        // (https://platform.openai.com/docs/guides/prompt-caching).
+        head.field("prompt_cache_key", &format!("rawko-{}", digest(&request.system, 16)))?;
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<FunctionTool<'_>> = request
+            .tools
+            .iter()
+            .map(|spec| FunctionTool {
+                r#type: "function",
+                name: &spec.name,
+                description: &spec.description,
+                parameters: &spec.input_schema,
+                strict: false,
+            })
+            .collect();
+        head.fixed("tools", &tools)?;
+    }
+    if !request.system.trim().is_empty() {
+        head.fixed("instructions", &request.system)?;
+    }
+    head.into_array("input")
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    Message { role: &'static str, content: [Part<'a>; 1] },
+    FunctionCall { call_id: Cow<'a, str>, name: &'a str, arguments: String },
+    FunctionCallOutput { call_id: Cow<'a, str>, output: Output<'a> },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(&'a str),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    InputText { text: &'a str },
+    OutputText { text: &'a str },
+    InputImage { image_url: String, detail: &'static str },
+}
+
+/// Encodes a message; empty if this wire can express nothing of it.
+pub(super) fn message(wire: &ResponsesWire, message: &Message) -> Result<Vec<u8>, serde_json::Error> {
+    let ids = if wire.is_openai { IdForm::Medium } else { IdForm::Any };
+    let mut bytes = Vec::new();
+    // Outputs come directly after their calls, before other content of the message that brings them.
+    let is_result = |content: &&Content| matches!(content, Content::ToolResult { .. });
+    let results = message.content.iter().filter(is_result);
+    let others = message.content.iter().filter(|content| !is_result(content));
+    for content in results.chain(others) {
+        let piece = match content {
+            Content::Text { text } if text.is_empty() => continue,
+            Content::Text { text } => serde_json::to_vec(&text_item(message.role, text))?,
+            Content::Thinking { signature, .. } => match signature.as_deref().and_then(reasoning_item) {
+                Some(item) => item.as_bytes().to_vec(),
+                None => continue,
+            },
+            // Only the Messages API has this.
+            Content::RedactedThinking { .. } => continue,
+            Content::ToolUse(call) => serde_json::to_vec(&Item::FunctionCall {
+                call_id: ids.of(&call.id),
+                name: &call.name,
+                arguments: serde_json::to_string(&call.input)?,
+            })?,
+            Content::ToolResult { tool_use_id, content, images, .. } => {
+                serde_json::to_vec(&Item::FunctionCallOutput {
+                    call_id: ids.of(tool_use_id),
+                    output: output(content, images),
+                })?
+            }
+        };
+        if !bytes.is_empty() {
+            bytes.push(b',');
+        }
+        bytes.extend(piece);
+    }
+    Ok(bytes)
+}
+
+fn text_item(role: Role, text: &str) -> Item<'_> {
+    match role {
+        Role::User => Item::Message { role: "user", content: [Part::InputText { text }] },
+        Role::Assistant => Item::Message { role: "assistant", content: [Part::OutputText { text }] },
+    }
+}
+
+fn output<'a>(text: &'a str, images: &'a [Image]) -> Output<'a> {
+    if images.is_empty() {
+        return Output::Text(text);
+    }
+    let picture = |image: &Image| Part::InputImage {
+        image_url: format!("data:{};base64,{}", image.media_type, image.data),
+        detail: "auto",
+    };
+    let text = (!text.is_empty()).then_some(Part::InputText { text });
+    Output::Parts(text.into_iter().chain(images.iter().map(picture)).collect())
+}
+
+/// The reasoning item that a signature is; `None` for signatures of other wires, which are no JSON objects.
+fn reasoning_item(signature: &str) -> Option<&str> {
+    let is_object = signature.starts_with('{') && serde_json::from_str::<&RawValue>(signature).is_ok();
+    is_object.then_some(signature)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(content: Vec<Content>, role: Role, is_openai: bool, expected: &Value) {
+        let wire = ResponsesWire { is_openai };
+        let bytes = message(&wire, &Message { role, content }).expect("JSON");
+        let items: Value =
+            serde_json::from_str(&format!("[{}]", String::from_utf8_lossy(&bytes))).expect("JSON");
+        assert_eq!(&items, expected);
+    }
+
+    #[test]
+    fn reasoning_goes_back_as_the_item_that_it_was() {
+        let item = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}"#;
+        let thinking = |signature: Option<&str>| Content::Thinking {
+            thinking: "hm".into(),
+            signature: signature.map(str::to_owned),
+        };
+        let content = vec![
+            thinking(Some(item)),
+            thinking(Some("EqQBCkYIARgCKkBdTx")),
+            thinking(Some("{broken")),
+            thinking(None),
+            Content::RedactedThinking { data: "sealed".into() },
+            Content::text("Done."),
+        ];
+        let text = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]});
+        let item: Value = serde_json::from_str(item).expect("JSON");
+        check(content, Role::Assistant, true, &json!([item, text]));
+    }
+
+    #[test]
+    fn ids_are_shortened_for_openai_alone() {
+        let long = "x".repeat(65);
+        for (is_openai, id) in [(false, long.clone()), (true, IdForm::Medium.of(&long).into_owned())] {
+            let result = Content::ToolResult {
+                tool_use_id: long.clone(),
+                content: "a line".into(),
+                is_error: false,
+                images: Vec::new(),
+            };
+            let expected = json!([{"type": "function_call_output", "call_id": id, "output": "a line"}]);
+            check(vec![result], Role::User, is_openai, &expected);
+        }
+    }
+}
