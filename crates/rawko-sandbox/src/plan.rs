@@ -29,6 +29,9 @@ pub struct Plan {
     pub network: Network,
     /// What it reads on its standard input.
     pub input: Vec<u8>,
+    /// Whether its standard output is a socket that is its standard input too, in place of `input`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub converses: bool,
     /// The most processes at the same time. The kernel does not hold root to it.
     pub max_processes: u64,
 }

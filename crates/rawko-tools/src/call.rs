@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::tool::CallRefusal;
 
 /// The spec of a tool whose arguments are `T`.
-pub(crate) fn spec<T: JsonSchema>(name: &str, description: &str, access: ToolAccess) -> ToolSpec {
+pub fn spec<T: JsonSchema>(name: &str, description: &str, access: ToolAccess) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -71,14 +71,14 @@ fn simplify(schema: &mut Value) {
 }
 
 /// Parses the arguments. The registry has validated them, so this fails only for a caller that has not.
-pub(crate) fn parse<T: DeserializeOwned>(tool: &str, input: Value) -> Result<T, ToolOutcome> {
+pub fn parse<T: DeserializeOwned>(tool: &str, input: Value) -> Result<T, ToolOutcome> {
     serde_json::from_value(input).map_err(|e| {
         ToolOutcome::error(ErrorCode::ValidationError, format!("{tool}: the arguments are wrong: {e}."))
     })
 }
 
 /// Parses the arguments for [`Tool::check`](crate::Tool::check).
-pub(crate) fn parse_checked<T: DeserializeOwned>(tool: &str, input: &Value) -> Result<T, CallRefusal> {
+pub fn parse_checked<T: DeserializeOwned>(tool: &str, input: &Value) -> Result<T, CallRefusal> {
     parse(tool, input.clone())
         .map_err(|outcome| CallRefusal { rule: "input".to_owned(), message: outcome.content })
 }

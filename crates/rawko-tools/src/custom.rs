@@ -252,7 +252,7 @@ impl CommandAnswer {
 }
 
 /// The program's absolute path. Explains here why a program cannot be run: the system would only give an error number.
-fn find(program: &Path, root: &Path, path: Option<&OsStr>) -> Result<PathBuf, String> {
+pub(crate) fn find(program: &Path, root: &Path, path: Option<&OsStr>) -> Result<PathBuf, String> {
     let shown = program.display();
     if program.as_os_str().as_bytes().contains(&b'/') {
         let file = root.join(program);

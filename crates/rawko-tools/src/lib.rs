@@ -6,7 +6,7 @@ mod access;
 mod background;
 mod bash;
 mod builtin;
-mod call;
+pub mod call;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_sandbox.rs")]
 mod confine;
 mod confinement;
@@ -18,7 +18,7 @@ mod grep;
 mod line_numbers;
 mod miscopied;
 mod nearest;
-mod picture;
+pub mod picture;
 mod process;
 mod read;
 mod refusals;
@@ -26,6 +26,7 @@ mod registry;
 mod regular;
 mod runner;
 mod search_results;
+mod server;
 pub mod temporary;
 mod tool;
 mod tracker;
@@ -38,6 +39,7 @@ pub use confine::{Offer, Sandbox, Shortage, denied_and_tracked};
 pub use confinement::Confinement;
 pub use custom::CommandTool;
 pub use edit::edit_fault;
+pub use picture::picture;
 pub use process::{
     Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell,
     take_secret_variables,
@@ -46,6 +48,7 @@ pub use rawko_sandbox::run_helper_if_asked;
 pub use registry::{RegistryError, ToolRegistry};
 pub use regular::{open_regular, open_regular_below, read_regular, text_of};
 pub use runner::CommandRunner;
+pub use server::{ServerProcess, ServerProgram};
 pub use tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 pub use tracker::{Digest, FileTracker};
 pub use walk::{FilesSeen, project_files};

@@ -34,14 +34,14 @@ struct Ready {
 }
 
 /// The format of a picture that models accept, detected by its first bytes.
-pub(crate) fn format(bytes: &[u8]) -> Option<ImageFormat> {
+pub fn format(bytes: &[u8]) -> Option<ImageFormat> {
     image::guess_format(bytes).ok().filter(|format| {
         matches!(format, ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP)
     })
 }
 
 /// The name of another picture format, which models do not accept.
-pub(crate) fn other_format(bytes: &[u8]) -> Option<&'static str> {
+pub fn other_format(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [b'B', b'M', ..] => Some("a BMP picture"),
         [b'I', b'I', 42, 0, ..] | [b'M', b'M', 0, 42, ..] => Some("a TIFF picture"),
@@ -52,8 +52,25 @@ pub(crate) fn other_format(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// A picture that came from outside, in base64, for the model: checked, and scaled down if it is too large; or why it cannot be shown.
+/// `name` stands for it in the text.
+#[must_use]
+pub fn picture(name: &str, data: &str) -> ToolOutcome {
+    let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(data.trim()) else {
+        let message = format!("`{name}` is not valid base64. It cannot be shown.");
+        return ToolOutcome::error(ErrorCode::ToolFailure, message);
+    };
+    match format(&bytes) {
+        Some(format) => show(name, format, bytes),
+        None => {
+            let kind = other_format(&bytes).unwrap_or("no picture that models accept");
+            ToolOutcome::error(ErrorCode::ToolFailure, format!("`{name}` is {kind}. It cannot be shown."))
+        }
+    }
+}
+
 /// The picture at `path` for the model, or why it cannot be shown.
-pub(crate) fn show(path: &str, format: ImageFormat, bytes: Vec<u8>) -> ToolOutcome {
+pub fn show(path: &str, format: ImageFormat, bytes: Vec<u8>) -> ToolOutcome {
     show_within(MAX_BYTES, path, format, bytes)
 }
 

@@ -12,7 +12,8 @@ use futures_util::FutureExt as _;
 use jsonschema::Validator;
 use rawko_core::agent::AgentConfig;
 use rawko_core::error::ErrorCode;
-use rawko_core::policy::{is_control_tool, nearest_name, offered_tools};
+use rawko_core::policy::{MCP_CALL, TOOL_SEARCH, is_control_tool, nearest_name, offered_tools};
+use rawko_core::setup::Edition;
 use rawko_core::tool::{ToolOutcome, ToolSpec};
 use serde_json::Value;
 
@@ -62,7 +63,7 @@ impl ToolRegistry {
     /// If its name is taken, reserved or not valid.
     pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
         let name = tool.spec().name.clone();
-        if is_control_tool(&name) {
+        if is_control_tool(&name) || name == TOOL_SEARCH || name == MCP_CALL {
             return Err(RegistryError::Reserved(name));
         }
         let usable = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -97,7 +98,7 @@ impl ToolRegistry {
     /// The specs that a request of `agent` offers.
     #[must_use]
     pub fn offered(&self, agent: &AgentConfig) -> Vec<ToolSpec> {
-        offered_tools(agent, &self.specs())
+        offered_tools(agent, &self.specs(), Edition::NEWEST)
     }
 
     /// Checks arguments against the schema of the tool.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
@@ -72,7 +72,10 @@ pub(super) fn command_of(plan: &Plan, command: &[OsString]) -> StepResult<Comman
     let (program, arguments) = command.split_first().ok_or("there is no command")?;
     let mut command = Command::new(program);
     command.args(arguments);
-    if !plan.input.is_empty() {
+    if plan.converses {
+        let socket = during("passing the input", std::io::stdout().as_fd().try_clone_to_owned())?;
+        command.stdin(Stdio::from(socket));
+    } else if !plan.input.is_empty() {
         command.stdin(Stdio::from(during("passing the input", memory_file(&plan.input))?));
     }
     if let Network::Proxy { address, port } = plan.network {

@@ -55,6 +55,7 @@ impl Trial {
             temporary: folder.path().join("temporary"),
             network: Network::Own,
             input: Vec::new(),
+            converses: false,
             max_processes: 4_096,
         };
         Self { folder, plan }

@@ -34,6 +34,12 @@ pub enum AccessError {
         "`{path}` may not be touched: `{place}` holds no files of a project, and no permission grants it."
     )]
     Never { path: String, place: &'static str },
+    /// It is one of the user's private places.
+    #[error(
+        "`{path}` may not be touched: `{place}` is for the user's keys, accounts and settings, and a grant of the folder around \
+         it does not open it. Leave it to the user."
+    )]
+    Private { path: String, place: String },
     /// Files in this directory decide what rawko or git runs.
     #[error(
         "`{path}` may not be written: what is in `{name}` decides what rawko or git run, and no permission \
@@ -87,6 +93,7 @@ impl AccessError {
             | Self::DeniedLink { .. }
             | Self::Sessions { .. }
             | Self::Never { .. }
+            | Self::Private { .. }
             | Self::Protected { .. } => ErrorCode::PermissionError,
             Self::Malformed { .. } => ErrorCode::ValidationError,
             Self::BadEntry { .. } => ErrorCode::ConfigError,
@@ -107,6 +114,7 @@ impl AccessError {
             | Self::DeniedLink { .. }
             | Self::Sessions { .. }
             | Self::Never { .. }
+            | Self::Private { .. }
             | Self::Protected { .. }
             | Self::BadEntry { .. } => true,
             Self::NotFound { .. }
@@ -123,7 +131,7 @@ impl AccessError {
         match self {
             Self::Outside { list, .. } | Self::BadEntry { list, .. } => format!("permissions.{list}"),
             Self::Denied { .. } | Self::DeniedLink { .. } => "permissions.deny".to_owned(),
-            Self::Sessions { .. } | Self::Never { .. } | Self::Protected { .. } => {
+            Self::Sessions { .. } | Self::Never { .. } | Self::Private { .. } | Self::Protected { .. } => {
                 "protected path".to_owned()
             }
             Self::Malformed { .. } => "input".to_owned(),

@@ -7,9 +7,10 @@ use rawko_core::agent::Permissions;
 use rawko_core::tool::Refusal;
 
 use super::error::AccessError;
+use super::private::PrivatePlaces;
 
 /// Directories that decide what rawko and git run: agents are read from `.claude` too. No permission grants writing there.
-pub(super) const PROTECTED: [&str; 3] = [".claude", ".git", ".rawko"];
+pub(crate) const PROTECTED: [&str; 3] = [".claude", ".git", ".rawko"];
 
 /// The permissions of one agent as real paths.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub(super) struct PathGrants {
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
     deny: Vec<DenyRule>,
+    private: PrivatePlaces,
     /// What a person approved for one call.
     approved: Vec<ApprovedPath>,
 }
@@ -49,6 +51,8 @@ pub(super) enum Barrier<'a> {
     Entry(&'a str),
     /// The path lies below this directory of [`NEVER`].
     Never(&'static str),
+    /// The path lies in this private place, which no entry names.
+    Private(&'a Path),
 }
 
 #[derive(Debug)]
@@ -96,6 +100,7 @@ impl PathGrants {
             read: places("read", &permissions.read)?,
             write: places("write", &permissions.write)?,
             deny: deny.collect::<Result<_, _>>()?,
+            private: PrivatePlaces::of(root, &|name| std::env::var_os(name)),
             approved: Vec::new(),
         })
     }
@@ -123,7 +128,8 @@ impl PathGrants {
             deny.places.iter().any(|place| path.starts_with(place))
                 || deny.pattern.as_ref().is_some_and(|p| path.ancestors().any(|a| p.is_match(a)))
         };
-        self.deny.iter().find(covers).map(|deny| Barrier::Entry(&deny.entry))
+        let entry = self.deny.iter().find(covers).map(|deny| Barrier::Entry(&deny.entry));
+        entry.or_else(|| self.private.around(path, &[&self.read, &self.write]).map(Barrier::Private))
     }
 
     /// The denied paths that are no patterns, and whether there are patterns too.

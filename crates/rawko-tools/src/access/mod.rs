@@ -8,6 +8,7 @@ mod check;
 mod error;
 mod grants;
 mod hard_links;
+mod private;
 mod protected;
 mod replace;
 mod resolve;
@@ -27,10 +28,11 @@ use rustix::io::Errno;
 
 pub(crate) use check::{FileUse, check, leads_out};
 pub use error::AccessError;
-pub(crate) use grants::lexical;
 pub use grants::protected_name;
 use grants::{Barrier, PathGrants};
+pub(crate) use grants::{PROTECTED, lexical};
 use hard_links::DeniedLinks;
+pub(crate) use private::PRIVATE;
 use protected::ProtectedPlaces;
 pub(crate) use replace::WriteTarget;
 use resolve::{ResolvedPath, UnresolvedPath};
@@ -305,6 +307,9 @@ impl FileAccess {
                 Err(AccessError::Denied { path: path.to_owned(), entry: entry.to_owned() })
             }
             Some(Barrier::Never(place)) => Err(AccessError::Never { path: path.to_owned(), place }),
+            Some(Barrier::Private(place)) => {
+                Err(AccessError::Private { path: path.to_owned(), place: place.display().to_string() })
+            }
         }
     }
 

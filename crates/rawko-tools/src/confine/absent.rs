@@ -5,6 +5,7 @@
 //! has to be the folder that it was before the command. The modes are the command's, too: where they are in the way, the
 //! user's own folders are opened up.
 
+use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -19,6 +20,7 @@ use rustix::io::{Errno, Result};
 
 use super::git::{DECIDING, Repository, with_inner};
 use super::rebase;
+use crate::access::PROTECTED;
 
 /// How deep a tree is that is removed. A command can make one that no process can open from the top to the bottom.
 const DEEPEST: usize = 100_000;
@@ -49,11 +51,20 @@ enum Before {
     Link(CString),
 }
 
-/// What is not there now in the folders of a repository, and what is a link. A command may create files beside those that
-/// are protected, and nothing can be mounted where nothing is.
-pub(super) fn absent(repository: &Repository) -> Absent {
+/// What is not there now in the folders of a repository, and what is a link, there and at the top of the project. A command
+/// may create files beside those that are protected, and nothing can be mounted where nothing is, or over a link.
+pub(super) fn absent(repository: Option<&Repository>, root: &Path) -> Absent {
     let mut found = Vec::new();
-    for path in &repository.folders {
+    let tops: BTreeSet<&Path> = repository
+        .iter()
+        .map(|own| own.top.as_path())
+        .chain([root])
+        .filter(|top| top.is_absolute())
+        .collect();
+    for top in tops {
+        found.extend(links_at(top));
+    }
+    for path in repository.iter().flat_map(|own| &own.folders) {
         let Ok(top) = open_folder(None, path.as_os_str()) else { continue };
         let top = Arc::new(top);
         for inner in with_inner(path) {
@@ -67,6 +78,15 @@ pub(super) fn absent(repository: &Repository) -> Absent {
         }
     }
     Absent(found)
+}
+
+/// The links with protected names.
+fn links_at(top: &Path) -> Option<Folder> {
+    let opened = open_folder(None, top.as_os_str()).ok()?;
+    let known = PROTECTED.into_iter().filter_map(|name| Some((name, before(&opened, name)?)));
+    let names: Vec<_> = known.filter(|(_, before)| matches!(before, Before::Link(_))).collect();
+    let identity = identity_of(&opened).ok().filter(|_| !names.is_empty())?;
+    Some(Folder { top: Arc::new(opened), inside: PathBuf::new(), identity, names, runs: Vec::new() })
 }
 
 /// What is known of a name; `None` for what is there, and for what cannot be seen.
@@ -113,7 +133,10 @@ fn restore(folder: &OwnedFd, name: &str, before: &Before) -> Result<()> {
         if now.as_ref() == Ok(target) {
             return Ok(());
         }
-        remove(folder, OsStr::new(name))?;
+        match remove(folder, OsStr::new(name)) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
         return allowed(folder, || symlinkat(target, folder, name));
     }
     let Some((above, leaf)) = name.split_once('/') else { return remove(folder, OsStr::new(name)) };
@@ -126,7 +149,7 @@ fn restore(folder: &OwnedFd, name: &str, before: &Before) -> Result<()> {
 }
 
 /// Removes a file, or a folder with all that is in it.
-fn remove(folder: &OwnedFd, name: &OsStr) -> Result<()> {
+pub(super) fn remove(folder: &OwnedFd, name: &OsStr) -> Result<()> {
     match kind_of(folder, name) {
         Ok(FileType::Directory) => {
             let inner = open_folder(Some(folder), name)?;
@@ -186,7 +209,7 @@ fn flatten(folder: &OwnedFd, name: &OsStr, moved: &mut u64) -> Result<()> {
     unlinkat(folder, name, AtFlags::REMOVEDIR)
 }
 
-fn names_in(folder: &OwnedFd) -> Result<Vec<std::ffi::OsString>> {
+pub(super) fn names_in(folder: &OwnedFd) -> Result<Vec<std::ffi::OsString>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = openat(folder, ".", flags, Mode::empty())?;
     let mut names = Vec::new();
@@ -201,7 +224,7 @@ fn names_in(folder: &OwnedFd) -> Result<Vec<std::ffi::OsString>> {
 }
 
 /// Opens the folder at `inside`, below another.
-fn descend(top: &OwnedFd, inside: &Path) -> Result<OwnedFd> {
+pub(super) fn descend(top: &OwnedFd, inside: &Path) -> Result<OwnedFd> {
     let mut folder = openat(top, ".", PLACE, Mode::empty())?;
     for part in inside.components() {
         let Component::Normal(name) = part else { return Err(Errno::INVAL) };
@@ -233,7 +256,7 @@ pub(super) fn kind_of(folder: &OwnedFd, name: impl AsRef<OsStr>) -> Result<FileT
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
 
-fn identity_of(folder: &OwnedFd) -> Result<(u64, u64)> {
+pub(super) fn identity_of(folder: &OwnedFd) -> Result<(u64, u64)> {
     let Stat { st_dev, st_ino, .. } = fstat(folder)?;
     Ok((st_dev, st_ino))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use crate::regular::text_of;
@@ -44,6 +44,11 @@ fn folders_of(dot_git: &Path) -> Option<(PathBuf, PathBuf)> {
     if dot_git.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
         return looks_bare(dot_git).then(|| (dot_git.to_owned(), dot_git.to_owned()));
     }
+    if dot_git.is_symlink() && dot_git.is_dir() {
+        // One that lies elsewhere may be another's.
+        let (folder, top) = (real(dot_git)?, real(dot_git.parent()?)?);
+        return (folder.starts_with(top) && looks_bare(&folder)).then(|| (folder.clone(), folder));
+    }
     let text = text_of(dot_git, LONGEST_NAME).unwrap_or_default();
     let named = text.strip_prefix("gitdir:").map(str::trim)?;
     let own = real(&dot_git.parent()?.join(named))?;
@@ -77,15 +82,24 @@ pub(super) fn of_other_trees(repository: &Repository) -> Vec<PathBuf> {
 }
 
 /// What git says, if it ends soon and well: the settings may include a FIFO.
-pub(super) fn output_of(mut git: Command) -> Option<Vec<u8>> {
-    let mut child = git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-    let mut stdout = child.stdout.take()?;
-    let (sender, said) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
+pub(super) fn output_of(git: Command) -> Option<Vec<u8>> {
+    answer_of(git, Stdio::null(), |mut answer| {
         let mut bytes = Vec::new();
-        let _ = stdout.read_to_end(&mut bytes);
-        let _ = sender.send(bytes);
-    });
+        answer.read_to_end(&mut bytes).map(|_| bytes)
+    })?
+    .ok()
+}
+
+/// The same as `read` makes it of git's answer.
+pub(super) fn answer_of<T: Send + 'static>(
+    mut git: Command,
+    input: Stdio,
+    read: impl FnOnce(ChildStdout) -> T + Send + 'static,
+) -> Option<T> {
+    let mut child = git.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let stdout = child.stdout.take()?;
+    let (sender, said) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(read(stdout)));
     let said = said.recv_timeout(PATIENCE).ok();
     if said.is_none() {
         let _ = child.kill();
@@ -98,7 +112,7 @@ pub(super) fn output_of(mut git: Command) -> Option<Vec<u8>> {
 fn obeyed(top: &Path, folder: &Path) -> Vec<PathBuf> {
     let mut git = Command::new("git");
     git.args(["config", "--includes", "--null", "--show-origin", "--list", "--file"]);
-    git.arg(folder.join("config")).current_dir(top).env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null());
+    git.arg(folder.join("config")).current_dir(top).env("GIT_CONFIG_NOSYSTEM", "1");
     let Some(listed) = output_of(git) else { return Vec::new() };
     let mut found = BTreeSet::new();
     let mut parts = listed.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());

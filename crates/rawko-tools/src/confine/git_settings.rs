@@ -7,7 +7,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Sections that are kept.
 const SECTIONS: [&str; 46] = [
@@ -76,13 +76,47 @@ const SECRETS: [&str; 4] = ["pass", "secret", "token", "extraheader"];
 /// The name of the file in a home.
 pub(super) const NAME: &str = ".gitconfig";
 
+/// Settings that a repository keeps which a command made: none of them runs anything.
+const OF_REPOSITORIES: [(&str, &[&str]); 7] = [
+    (
+        "core",
+        &[
+            "autocrlf",
+            "bare",
+            "eol",
+            "filemode",
+            "ignorecase",
+            "logallrefupdates",
+            "precomposeunicode",
+            "repositoryformatversion",
+            "symlinks",
+            "worktree",
+        ],
+    ),
+    ("branch", &["merge", "rebase", "remote"]),
+    ("extensions", &["objectformat", "refstorage"]),
+    ("init", &["defaultbranch"]),
+    ("remote", &["fetch", "url"]),
+    ("submodule", &["active", "branch", "url"]),
+    ("user", &["email", "name"]),
+];
+
 /// The user's settings without those that are not for commands, as one file; `None` where there are none.
 pub(super) fn reduced(home: &Path, project: &Path) -> Option<String> {
     // The later one wins.
     let files = [home.join(".config/git/config"), home.join(NAME)];
     let texts: Vec<String> =
-        files.iter().filter_map(|file| Some(reduce(&list(file, home, project)?))).collect();
+        files.iter().filter_map(|file| Some(reduce(&list(file, home, project)?, is_kept))).collect();
     (!texts.is_empty()).then(|| texts.concat())
+}
+
+/// What a repository keeps of the settings that a command gave it; `None` where it keeps all of them.
+pub(super) fn of_a_new_repository(listed: &str) -> Option<String> {
+    let is_kept = |section: &str, _: Option<&str>, name: &str, _: &str| {
+        OF_REPOSITORIES.iter().any(|(known, names)| section == *known && names.contains(&name))
+    };
+    let kept = reduce(listed, is_kept);
+    (kept != reduce(listed, |_, _, _, _| true)).then_some(kept)
 }
 
 /// What git reads from a file: names and values, each with a NUL after it.
@@ -93,12 +127,12 @@ fn list(file: &Path, home: &Path, project: &Path) -> Option<String> {
     let mut git = Command::new("git");
     git.args(["config", "--includes", "--null", "--list", "--file"]).arg(file);
     // In the project, on which conditions of an include may depend.
-    git.current_dir(project).env("HOME", home).env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null());
+    git.current_dir(project).env("HOME", home).env("GIT_CONFIG_NOSYSTEM", "1");
     // Settings that git cannot read are not used by it either.
     super::git::output_of(git).map(|listed| String::from_utf8_lossy(&listed).into_owned())
 }
 
-fn reduce(listed: &str) -> String {
+fn reduce(listed: &str, is_kept: impl Fn(&str, Option<&str>, &str, &str) -> bool) -> String {
     let mut text = String::new();
     for entry in listed.split_terminator('\0') {
         let (key, value) = entry.split_once('\n').map_or((entry, None), |(key, value)| (key, Some(value)));

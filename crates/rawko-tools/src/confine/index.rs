@@ -223,7 +223,8 @@ fn entries(bytes: &[u8], hash_length: usize, hidden: &BTreeSet<PathBuf>) -> Opti
         let end = begin + memchr::memchr(0, bytes.get(begin..)?)?;
         name.extend_from_slice(bytes.get(begin..end)?);
         let length = usize::try_from(flags & 0xfff).ok()?;
-        if name.is_empty() || (length < 0xfff && length != name.len()) {
+        // In a split index, an entry that replaces one of the other file has no name.
+        if length < 0xfff && length != name.len() {
             return None;
         }
         let stage = flags >> 12 & 3;

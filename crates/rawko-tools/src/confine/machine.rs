@@ -142,6 +142,7 @@ fn trial(helper: &Path, own: &OwnFolders, wall: Wall, base: Vec<Step>) -> Result
         temporary: own.temporary.clone(),
         network: Network::Own,
         input: Vec::new(),
+        converses: false,
         max_processes: 64,
     };
     let run = || -> io::Result<Option<String>> {

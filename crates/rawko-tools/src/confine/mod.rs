@@ -11,6 +11,7 @@ mod git_settings;
 mod held;
 mod index;
 mod machine;
+mod new_repositories;
 mod placeholders;
 mod places;
 mod private;
@@ -19,6 +20,7 @@ mod rebase;
 mod secrets;
 mod survey;
 mod view;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,16 +34,16 @@ use rawko_core::agent::{Enforcement, Permissions};
 use rawko_sandbox::{Control, Network, Plan, Report, Shared, Step, Wall, landlock_version};
 
 use crate::access::FileAccess;
-use crate::refusals::Refusals;
 
-use absent::Absent;
 use git::Repository;
 use held::HeldFolders;
 pub use machine::{Offer, Shortage};
+use new_repositories::NewRepositories;
 use places::Places;
 use private::PrivateFolders;
 use proxy::{Client, Clients, Proxy};
 use survey::{Survey, Wanted};
+pub(crate) use watched::Watched;
 
 /// The most processes that one command may have at the same time.
 const MAX_PROCESSES: u64 = 8_192;
@@ -67,6 +69,8 @@ struct RunSandbox {
     survey: Mutex<Option<Arc<Survey>>>,
     /// The project's repository, as it was before the first command.
     repository: Option<Repository>,
+    /// Those that commands make.
+    new_repositories: NewRepositories,
     /// What the project does not have and no command may make.
     held: HeldFolders,
     /// The network of each agent's commands, by its name.
@@ -149,6 +153,7 @@ impl Sandbox {
             private,
             git_settings,
             survey: Mutex::default(),
+            new_repositories: NewRepositories::new(real_root.as_deref(), repository.clone()),
             repository,
             held: HeldFolders::of(real_root),
             networks: Mutex::default(),
@@ -300,42 +305,6 @@ fn await_ready(control: &mut Control) -> io::Result<()> {
     }
 }
 
-/// The line to the helper of a command that runs. When it is dropped, the command has ended, and what it has made in the
-/// repository to decide what git runs is removed.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    control: Control,
-    absent: Absent,
-    way: WayOut,
-    /// Limits what it takes, until it has ended.
-    group: Option<cgroup::Leaf>,
-}
-
-impl Watched {
-    /// How much memory, in MiB, was exceeded, if the command was ended for that.
-    pub(crate) fn exceeded(&self) -> Option<u64> {
-        self.group.as_ref()?.exceeded()
-    }
-
-    /// The next report; `None` once all processes of the command have ended.
-    pub(crate) fn report(&mut self) -> io::Result<Option<Report>> {
-        self.control.report()
-    }
-
-    /// What the command is refused.
-    pub(crate) fn refusals(&self) -> Refusals {
-        self.way.client.refusals.clone()
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        // A command that was killed has processes for another moment.
-        while let Ok(Some(_)) = self.control.report() {}
-        self.absent.remove();
-    }
-}
-
 impl Confined {
     /// The way out of a command that is about to begin.
     pub(crate) fn way_out(&self) -> io::Result<WayOut> {
@@ -344,8 +313,7 @@ impl Confined {
 
     /// Watches over a command that is about to begin.
     pub(crate) fn watch(&self, control: Control, way: WayOut) -> Watched {
-        let repository = self.sandbox.0.repository.as_ref();
-        Watched { control, absent: repository.map(absent::absent).unwrap_or_default(), way, group: None }
+        Watched::new(control, &self.sandbox, way)
     }
 
     /// Limits what the command takes, whose helper was started and has not begun. Where that fails, it runs all the same.
@@ -390,12 +358,14 @@ impl Confined {
         // What an agent leaves in a cache does not decide about its work.
         let caches = self.permissions.caches.as_deref().filter(|_| self.lasts).unwrap_or_default();
         let shared = run.places.shared(caches).map_err(io::Error::other)?;
-        let writes = access.writable().iter().any(|path| access.root().starts_with(path));
+        let is_whole = |granted: &[PathBuf]| granted.iter().any(|path| access.root().starts_with(path));
+        let writes = is_whole(access.readable()) && is_whole(access.writable());
         let held = if writes && wall == Wall::Namespaces { run.held.hold(access.root()) } else { Vec::new() };
         let survey = {
             let mut last = run.survey.lock().unwrap_or_else(PoisonError::into_inner);
             Survey::renewed(&mut last, &to_survey(&access, has_patterns || has_links))
         };
+        run.new_repositories.begin(access.root(), &survey);
         if survey.is_cut {
             return Err(io::Error::other(
                 "the project, or a folder that is granted, has too many files to find those that match the patterns of \
@@ -442,6 +412,7 @@ impl Confined {
             temporary: own.temporary.clone(),
             network: way.network,
             input: input.to_owned(),
+            converses: false,
             max_processes: MAX_PROCESSES,
         })
     }

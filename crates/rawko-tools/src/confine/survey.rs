@@ -96,6 +96,16 @@ impl Survey {
         }
     }
 
+    /// What lies in these folders now.
+    pub(super) fn again(wanted: &[Wanted]) -> Self {
+        Self::of(wanted, None, MAX_FIRST)
+    }
+
+    /// What it was to look at.
+    pub(super) fn wanted(&self) -> &[Wanted] {
+        &self.wanted
+    }
+
     /// Whether a folder held more than is looked at, so that something in it may be unprotected.
     pub(super) fn is_blind(&self, is_concerned: impl Fn(&Path) -> bool) -> bool {
         self.blind.iter().any(|folder| is_concerned(folder))

@@ -12,39 +12,7 @@ use super::places::{Places, neighbourhood};
 use super::private::OwnFolders;
 use super::survey::Survey;
 use super::{git, placeholders};
-use crate::access::{FileAccess, protected_name};
-
-/// What no command sees of a home that is granted as a whole: keys, passwords, accounts.
-const PRIVATE: [&str; 28] = [
-    ".aws",
-    ".azure",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".claude.json",
-    ".codex",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/google-chrome",
-    ".config/hub",
-    ".config/pip",
-    ".config/rawko",
-    ".docker/config.json",
-    ".git-credentials",
-    ".gnupg",
-    ".kube",
-    ".local/share/keyrings",
-    ".local/state/rawko",
-    ".mozilla",
-    ".netrc",
-    ".npmrc",
-    ".password-store",
-    ".pgpass",
-    ".pip",
-    ".pypirc",
-    ".ssh",
-    ".terraform.d/credentials.tfrc.json",
-    ".vault-token",
-];
+use crate::access::{FileAccess, PRIVATE, protected_name};
 
 /// Folders that commands have for themselves.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -228,7 +196,7 @@ impl Builder<'_> {
     /// The project, and what is granted outside of it.
     fn project(&self, top: &Path, steps: &mut Vec<Step>) {
         let (root, readable, writable) = (self.access.root(), self.access.readable(), self.access.writable());
-        let sees_all = readable.iter().any(|path| root.starts_with(path));
+        let sees_all = self.sees_all();
         if sees_all {
             steps.push(Step::Show(top.to_owned()));
         } else {
@@ -241,10 +209,13 @@ impl Builder<'_> {
         steps.extend(
             readable.iter().filter(outside).filter(|path| path.exists()).map(|path| Step::Show(path.clone())),
         );
-        let writes_all = writable.iter().any(|path| root.starts_with(path));
-        if writes_all && sees_all {
+        if self.may_commit() {
             steps.push(Step::Grant(root.to_owned()));
         } else {
+            // A grant to write all of it does not show all of it.
+            let writes_all = writable.iter().any(|path| root.starts_with(path));
+            let inside = readable.iter().filter(|path| writes_all && path.starts_with(root) && path.exists());
+            steps.extend(inside.cloned().map(Step::Grant));
             let builds = self.survey.builds.iter().filter(|_| sees_all && self.can_layer);
             steps.extend(builds.filter_map(|folder| self.layer(&self.own.builds, folder)));
         }
@@ -255,9 +226,22 @@ impl Builder<'_> {
         steps.extend(others.map(|path| Step::Grant(path.clone())));
     }
 
-    /// Whether the command may write what git writes.
+    /// Whether the command sees the whole project.
+    fn sees_all(&self) -> bool {
+        self.access.readable().iter().any(|path| self.access.root().starts_with(path))
+    }
+
+    /// Whether a path is there for the command: of a project that is not shown as a whole, only parts are.
+    fn is_shown(&self, path: &Path) -> bool {
+        let root = self.access.root();
+        let parts = self.access.readable().iter().chain(self.access.writable());
+        let mut parts = parts.filter(|part| !root.starts_with(part));
+        self.sees_all() || !path.starts_with(root) || parts.any(|part| path.starts_with(part))
+    }
+
+    /// Whether the command sees and may write what git writes.
     fn may_commit(&self) -> bool {
-        self.access.writable().iter().any(|path| self.access.root().starts_with(path))
+        self.sees_all() && self.access.writable().iter().any(|path| self.access.root().starts_with(path))
     }
 
     fn repository(&self, repository: &git::Repository, shown: &mut Vec<Step>, kept: &mut Vec<Step>) {
@@ -301,11 +285,18 @@ impl Builder<'_> {
     /// Names that no permission grants, in what is granted.
     fn protected(&self, steps: &mut Vec<Step>) {
         let root = self.access.root();
-        let is_granted = |path: &Path| self.access.writable().iter().any(|granted| path.starts_with(granted));
+        let writable = self.access.writable();
+        let is_granted =
+            |path: &Path| writable.iter().any(|granted| path.starts_with(granted)) && self.is_shown(path);
         let of_git = |path: &Path| path.file_name().is_some_and(|name| name == ".git");
         for path in self.survey.protected.iter().filter(|path| is_granted(path)) {
-            // Gone since the survey, or a link, which leads to nothing that is granted.
-            if path.symlink_metadata().map_or(true, |kind| kind.is_symlink()) {
+            // Gone since the survey.
+            let Ok(kind) = path.symlink_metadata() else { continue };
+            if kind.is_symlink() {
+                // Nothing lies over a link: what it leads to is kept, and the link is put back. A repository is kept by parts.
+                let target = std::fs::canonicalize(path).ok().filter(|target| is_granted(target));
+                let target = target.filter(|target| !of_git(path) && !root.starts_with(target));
+                steps.extend(target.map(Step::Protect));
                 continue;
             }
             if of_git(path) && path.parent() == Some(root) {
@@ -353,6 +344,7 @@ impl Builder<'_> {
             }
         }
         denied.extend(sessions);
+        denied.retain(|path| self.is_shown(path));
         denied
     }
 }

@@ -3,9 +3,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -26,6 +29,8 @@ pub(crate) enum Program {
     /// A program by its absolute path. No shell interprets the arguments. Its stdout and stderr are two streams, and
     /// `input` is its stdin.
     File { path: PathBuf, arguments: Vec<OsString>, input: Vec<u8> },
+    /// The same, where `socket` is its stdin and its stdout.
+    Server { path: PathBuf, arguments: Vec<OsString>, socket: Arc<UnixStream> },
 }
 
 /// A command with everything it needs to run.
@@ -118,6 +123,12 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
             command.stdin(stdin).stdout(writer).stderr(err_writer);
             feed = Some((feeder, input.clone()));
         }
+        Program::Server { socket, .. } => {
+            let (err, err_writer) = io::pipe()?;
+            output = vec![(OutputStream::Err, err)];
+            let stdin = OwnedFd::from(socket.try_clone()?);
+            command.stdin(stdin).stdout(OwnedFd::from(socket.try_clone()?)).stderr(err_writer);
+        }
     }
     let child = command.spawn()?;
     // Close our copies of the child's pipe ends, so that the pipes close when the child ends.
@@ -184,9 +195,15 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
             command.stdout(writer).stderr(err_writer);
             input = given;
         }
+        Program::Server { socket, .. } => {
+            let (err, err_writer) = io::pipe()?;
+            output = vec![(OutputStream::Err, err)];
+            command.stdout(OwnedFd::from(socket.try_clone()?)).stderr(err_writer);
+        }
     }
     let way = confined.way_out()?;
-    let plan = confined.plan(&line.directory, input, &way)?;
+    let mut plan = confined.plan(&line.directory, input, &way)?;
+    plan.converses = matches!(line.program, Program::Server { .. });
     if plan.view.iter().any(|step| matches!(step, rawko_sandbox::Step::Placeholders { .. })) {
         command.envs(environment::BELIEVES_PLACEHOLDERS);
     }
@@ -253,7 +270,7 @@ fn command(program: &Program, prologue: Option<&str>, check_alive: bool) -> io::
             };
             Ok(command)
         }
-        Program::File { path, arguments, .. } => {
+        Program::File { path, arguments, .. } | Program::Server { path, arguments, .. } => {
             // Without bash there is no tag; the process group has to do.
             let mut command = match (prologue, shell()) {
                 (Some(prologue), Ok(shell)) => {

@@ -141,7 +141,7 @@ fn fuzz(is_confined: bool) {
     println!("{ran} lines of {tried} ran {calls} programs; in namespaces: {}", place.is_closed());
     assert!(found.is_empty(), "these leak, of {ran} lines:\n{}", found.join("\n"));
     assert!(tried < 30 * ran, "the filter refuses too much of this: {tried} tries for {ran} lines");
-    assert!(calls > ran / 3, "the lines run something: {calls}");
+    assert!(calls > ran / 5, "the lines run something: {calls}");
 }
 
 #[test]

@@ -286,6 +286,7 @@ mod tests {
             temporary: "/a temporary folder".into(),
             network: Network::Own,
             input: Vec::new(),
+            converses: false,
             max_processes: 1,
         };
         let mut said = Vec::new();

@@ -1,8 +1,10 @@
 //! Which addresses a granted name may lead to, and the way there.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
+
+use rawko_core::policy::address_is_granted;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -27,11 +29,10 @@ pub(super) fn reach(
     addresses: io::Result<Vec<SocketAddr>>,
     is_named: &dyn Fn(&str) -> bool,
 ) -> Result<TcpStream, Unreached> {
-    let is_local = host == "localhost" && is_named("localhost");
     let mut last = Unreached::Failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
     for address in addresses.map_err(Unreached::Failed)? {
         let ip = address.ip().to_canonical();
-        if !(is_public(ip) || is_local && ip.is_loopback() || is_named(&ip.to_string())) {
+        if !address_is_granted(host, ip, is_named) {
             last = Unreached::NotPublic(ip);
             continue;
         }
@@ -43,40 +44,6 @@ pub(super) fn reach(
     Err(last)
 }
 
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => is_public_v4(v4),
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => is_public_v4(v4),
-            None => {
-                let segments = v6.segments();
-                // Global unicast without the ranges for documentation, tunnels and translation.
-                (0x2000..0x4000).contains(&segments[0])
-                    && segments[0] != 0x2002
-                    && !(segments[0] == 0x2001 && (segments[1] < 0x200 || segments[1] == 0xdb8))
-                    && !(segments[0] == 0x3fff && segments[1] < 0x1000)
-            }
-        },
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    !(address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_broadcast()
-        || address.is_documentation()
-        || address.is_multicast()
-        || address.is_unspecified()
-        || a == 0
-        || a >= 240
-        || (a == 100 && (64..128).contains(&b))
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 192 && b == 88 && c == 99)
-        || (a == 198 && (18..20).contains(&b)))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -84,42 +51,6 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-
-    #[test]
-    fn public_addresses() {
-        for (address, expected) in [
-            ("1.1.1.1", true),
-            ("127.0.0.1", false),
-            ("0.0.0.0", false),
-            ("10.0.0.1", false),
-            ("172.16.0.1", false),
-            ("192.168.0.1", false),
-            ("169.254.169.254", false),
-            ("100.64.0.1", false),
-            ("192.88.99.1", false),
-            ("198.18.0.1", false),
-            ("224.0.0.1", false),
-            ("255.255.255.255", false),
-            ("2606:4700::1111", true),
-            ("::1", false),
-            ("::", false),
-            ("fe80::1", false),
-            ("fc00::1", false),
-            ("ff02::1", false),
-            ("::ffff:127.0.0.1", false),
-            ("::ffff:1.1.1.1", true),
-            ("::127.0.0.1", false),
-            // Other ways to write an address of version 4: tunnels and translation.
-            ("2002:7f00:1::", false),
-            ("2001:0:1::", false),
-            ("64:ff9b::7f00:1", false),
-            ("64:ff9b:1::7f00:1", false),
-            ("2001:db8::1", false),
-            ("3fff::1", false),
-        ] {
-            assert_eq!(is_public(address.parse().unwrap()), expected, "{address}");
-        }
-    }
 
     #[track_caller]
     fn check(host: &str, address: &str, named: &[&str], refused: Option<&str>) {

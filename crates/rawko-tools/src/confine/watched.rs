@@ -1,0 +1,52 @@
+//! A command that runs in the sandbox, and what is undone when it has ended.
+
+use std::io;
+
+use rawko_sandbox::{Control, Report};
+
+use super::absent::{self, Absent};
+use super::{Sandbox, WayOut, cgroup};
+use crate::refusals::Refusals;
+
+/// The line to the helper of a command that runs. When it is dropped, the command has ended, and what it has made in the
+/// repository to decide what git runs is removed.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(super) control: Control,
+    sandbox: Sandbox,
+    absent: Absent,
+    pub(super) way: WayOut,
+    /// Limits what it takes, until it has ended.
+    pub(super) group: Option<cgroup::Leaf>,
+}
+
+impl Watched {
+    pub(super) fn new(control: Control, sandbox: &Sandbox, way: WayOut) -> Self {
+        let absent = absent::absent(sandbox.0.repository.as_ref(), sandbox.0.new_repositories.root());
+        Self { control, sandbox: sandbox.clone(), absent, way, group: None }
+    }
+
+    /// How much memory, in MiB, was exceeded, if the command was ended for that.
+    pub(crate) fn exceeded(&self) -> Option<u64> {
+        self.group.as_ref()?.exceeded()
+    }
+
+    /// The next report; `None` once all processes of the command have ended.
+    pub(crate) fn report(&mut self) -> io::Result<Option<Report>> {
+        self.control.report()
+    }
+
+    /// What the command is refused.
+    pub(crate) fn refusals(&self) -> Refusals {
+        self.way.client.refusals.clone()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // A command that was killed has processes for another moment.
+        while let Ok(Some(_)) = self.control.report() {}
+        self.absent.remove();
+        self.sandbox.0.new_repositories.disarm_named();
+    }
+}
