@@ -43,7 +43,10 @@ impl ConversationLog {
         let mut hash = Sha256::new();
         hash.update(system.as_bytes());
         for tool in tools.iter() {
-            hash.update(json(tool));
+            let mut tool = tool.clone();
+            // The same in every build: `serde_json` keeps keys in another order with `preserve_order`.
+            tool.input_schema.sort_all_objects();
+            hash.update(json(&tool));
         }
         let bytes = system.len() + tools.iter().map(|tool| json(tool).len()).sum::<usize>();
         let (system, digest) = (system.into(), short_hex(&hash.finalize()));

@@ -202,6 +202,12 @@ pub enum DoubtReason {
 }
 
 impl Integrity {
+    /// Of a run that changed nothing.
+    #[must_use]
+    pub fn unchanged() -> Self {
+        Self { result: IntegrityResult::Unchanged, changed: Vec::new(), more: 0, advice: None }
+    }
+
     /// Why the exit status of the commands does not prove the work; `None` if it does.
     #[must_use]
     pub fn doubt(&self) -> Option<Doubt> {
@@ -212,7 +218,7 @@ impl Integrity {
             }
             IntegrityResult::Unchanged => (
                 DoubtReason::Unchanged,
-                "the run changed no file, so passing checks prove nothing about the task".to_owned(),
+                "the run changed no file, so checks prove nothing about the task".to_owned(),
             ),
             IntegrityResult::OriginalsFail => (
                 DoubtReason::ChecksChanged,
@@ -291,10 +297,7 @@ mod tests {
         );
         check(
             IntegrityResult::Unchanged,
-            Some((
-                DoubtReason::Unchanged,
-                "the run changed no file, so passing checks prove nothing about the task",
-            )),
+            Some((DoubtReason::Unchanged, "the run changed no file, so checks prove nothing about the task")),
         );
     }
 }

@@ -24,6 +24,7 @@ pub mod retry;
 pub mod session;
 pub mod setup;
 pub mod text;
+pub mod thinking;
 pub mod time;
 pub mod time_span;
 pub mod tool;

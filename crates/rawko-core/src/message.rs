@@ -157,7 +157,8 @@ pub struct ToolCall {
     pub id: String,
     /// Name of the tool.
     pub name: String,
-    /// The arguments; `{}` if `invalid_input` is set.
+    /// The arguments; `{}` if `invalid_input` is set. The keys of objects are sorted, for digests.
+    #[serde(deserialize_with = "sorted")]
     pub input: Value,
     /// The model's text, if it was not valid JSON. Such a call is never run; its result is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,6 +167,14 @@ pub struct ToolCall {
     /// arguments are recorded without the secret, and such a call is never run; its result is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
+}
+
+/// Reads a value and sorts the keys of its objects, which changes nothing unless `serde_json` was built with
+/// `preserve_order`.
+fn sorted<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let mut value = Value::deserialize(deserializer)?;
+    value.sort_all_objects();
+    Ok(value)
 }
 
 /// Why a model ended its turn.

@@ -141,6 +141,13 @@ pub enum Note {
         /// Estimated tokens after.
         after: u64,
     },
+    /// A request of an agent does not begin with its last one, so the provider's prompt cache has less of it.
+    CachePrefixChanged {
+        /// The agent whose request it is.
+        agent: String,
+        /// The first part that differs.
+        change: PrefixChange,
+    },
     /// The plan changed.
     PlanUpdated {
         /// The agent that changed it.
@@ -177,6 +184,25 @@ pub enum Compaction {
     ResultsCut,
     /// The middle was replaced by a summary.
     Summarized,
+}
+
+/// The first part of a request that differs from the agent's last one, in the order in which caches go
+/// (`docs/spec/providers.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrefixChange {
+    /// Another model or provider is asked, or with other settings.
+    Model,
+    /// The agent has other tools.
+    Tools,
+    /// The agent's instructions, its limits or the project's standing instructions are different.
+    SystemPrompt,
+    /// Other memories end the system prompt of a new conversation.
+    Memories,
+    /// The conversation was made shorter.
+    Shortened,
+    /// The agent began another conversation, after the same system prompt.
+    NewConversation,
 }
 
 /// A decision with everything that explains it (`docs/spec/arbiter.md`).

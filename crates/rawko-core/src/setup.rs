@@ -10,6 +10,7 @@ use crate::arbiter::Templates;
 use crate::cost::Price;
 use crate::integrity::ChangedChecks;
 use crate::memory::MemoryEffects;
+use crate::policy::{is_of_use, offered_tools};
 use crate::tool::ToolSpec;
 
 /// Everything a run needs to know, besides its task.
@@ -74,11 +75,13 @@ pub enum Edition {
     Fourth,
     /// A person may be asked for what was denied.
     Fifth,
+    /// Tools may come from outside (MCP servers, skills, the web), and models may think and search by their service.
+    Sixth,
 }
 
 impl Edition {
     /// The edition of new runs.
-    pub const NEWEST: Self = Self::Fifth;
+    pub const NEWEST: Self = Self::Sixth;
 
     /// Whether it is the first, which journals do not name.
     // serde requires this signature.
@@ -327,9 +330,37 @@ pub struct ProjectContext {
     /// Problems with these files, reported when the run begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instruction_problems: Vec<String>,
+    /// The skills of the run, by name. Each agent is offered those that its `skills` leaves it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillSetup>,
+}
+
+/// A skill as it was when the run began.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillSetup {
+    /// Its name, unique in the run.
+    pub name: String,
+    /// What it does and when to use it, bounded and in one line.
+    pub description: String,
+    /// Its folder as agents name it: relative to the project if it lies inside, else absolute.
+    pub folder: String,
+    /// SHA-256 of all its files, in hex. A skill that changes during the run is not given any more.
+    pub digest: String,
 }
 
 impl Setup {
+    /// The tools that a request of `agent` offers: those that it may call and that can work with its permissions.
+    #[must_use]
+    pub fn tools_of(&self, agent: &AgentSetup) -> Vec<ToolSpec> {
+        let mut tools = offered_tools(&agent.config, &self.tools, self.edition);
+        // An older run may have a tool of the embedder's by the same name.
+        if self.edition >= Edition::Sixth {
+            tools.retain(|tool| is_of_use(&tool.name, &agent.permissions));
+        }
+        tools
+    }
+
     /// The models with which a conversation that began with `choice` may continue when its provider fails for good.
     #[must_use]
     pub fn alternatives(&self, choice: &ModelChoice) -> Vec<ModelChoice> {

@@ -64,7 +64,7 @@ pub struct ToolOutcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Box<JobChanges>>,
     /// What the call needed and was refused, where the user could grant it. Nothing that is denied outright. With a host among
-    /// it, the call has run and met the refusal; else nothing was done.
+    /// it, a call that may change something has run and met the refusal; else nothing was done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refusal>,
     /// Pictures that belong to the result.

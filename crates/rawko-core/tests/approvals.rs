@@ -266,6 +266,10 @@ fn a_command_that_met_a_refused_host_is_not_repeated_by_itself() {
     bench.answer_question(yes());
     bench.say(vec![bash("4", "ls")]);
     assert_eq!(bench.run_of("Bash").2, [host("files.example"), host("pypi.org")]);
+    // It was allowed once: the same words may do something else the next time.
+    bench.finish_tool(bench.run_of("Bash").0, ToolOutcome::ok(""));
+    bench.say(vec![bash("5", "ls")]);
+    assert_eq!(bench.run_of("Bash").2, []);
 }
 
 #[test]

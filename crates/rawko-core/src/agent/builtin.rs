@@ -7,6 +7,7 @@ use super::config::{
     AgentConfig, AgentLimits, AgentMemory, AgentProvider, BashFilter, OneOrMany, ToolFilter, Transitions,
 };
 use super::role::AgentRole;
+use crate::policy::{WEB_FETCH, WEB_SEARCH};
 
 /// Names of the built-in agents, in the order in which a task usually needs them.
 pub const BUILTIN_AGENTS: [&str; 4] = ["planner", "developer", "tester", "reviewer"];
@@ -49,7 +50,7 @@ const BUILTINS: [Builtin; 4] = [
             "The plan turned out to be wrong, or work on it failed for a reason that calls for another approach",
         ],
         system_prompt: include_str!("builtin/planner.md"),
-        allowed: &["Read", "Glob", "Grep", "Bash"],
+        allowed: &["Read", "Glob", "Grep", "Bash", WEB_FETCH, WEB_SEARCH],
         reads_only: true,
         on_success: "developer",
         on_failure: "planner",
@@ -66,7 +67,7 @@ const BUILTINS: [Builtin; 4] = [
             "The tester or the reviewer found something that must be repaired",
         ],
         system_prompt: include_str!("builtin/developer.md"),
-        allowed: &["Read", "Write", "Edit", "Glob", "Grep", "Bash"],
+        allowed: &["Read", "Write", "Edit", "Glob", "Grep", "Bash", WEB_FETCH, WEB_SEARCH, "mcp__*"],
         reads_only: false,
         on_success: "tester",
         on_failure: "planner",
@@ -83,7 +84,7 @@ const BUILTINS: [Builtin; 4] = [
             "It is unclear whether something works at all",
         ],
         system_prompt: include_str!("builtin/tester.md"),
-        allowed: &["Read", "Write", "Edit", "Glob", "Grep", "Bash"],
+        allowed: &["Read", "Write", "Edit", "Glob", "Grep", "Bash", WEB_FETCH, WEB_SEARCH, "mcp__*"],
         reads_only: false,
         on_success: "reviewer",
         on_failure: "developer",
@@ -100,7 +101,7 @@ const BUILTINS: [Builtin; 4] = [
             "The task asks for a review or an assessment of existing code",
         ],
         system_prompt: include_str!("builtin/reviewer.md"),
-        allowed: &["Read", "Glob", "Grep", "Bash"],
+        allowed: &["Read", "Glob", "Grep", "Bash", WEB_FETCH, WEB_SEARCH],
         reads_only: true,
         on_success: "complete",
         on_failure: "developer",
@@ -141,6 +142,7 @@ impl Builtin {
             budget: Default::default(),
             provider: AgentProvider::default(),
             memory: AgentMemory::default(),
+            skills: None,
             permissions: None,
             metadata,
         }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::role::AgentRole;
 use crate::memory_limit::MemoryLimit;
+use crate::thinking::Thinking;
 use crate::time_span::TimeSpan;
 
 /// Default for the model turns of one execution (`limits.maxIterations`).
@@ -51,6 +52,9 @@ pub struct AgentConfig {
     /// Which memories it is given.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory: AgentMemory,
+    /// Which skills it may use: names, or `false` for none; absent: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<SkillChoice>,
     /// Narrows the project's permissions; never widens them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permissions>,
@@ -76,6 +80,36 @@ impl AgentConfig {
     #[must_use]
     pub fn max_turns(&self) -> u32 {
         self.limits.max_iterations.unwrap_or(DEFAULT_MAX_TURNS)
+    }
+}
+
+/// `skills:` of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SkillChoice {
+    /// All of them, or none.
+    All(bool),
+    /// Those of these names.
+    Named(Vec<String>),
+}
+
+impl SkillChoice {
+    /// Whether the skill `name` is among them.
+    #[must_use]
+    pub fn includes(&self, name: &str) -> bool {
+        match self {
+            Self::All(all) => *all,
+            Self::Named(names) => names.iter().any(|named| named == name),
+        }
+    }
+
+    /// Whether no skill can be among them.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        match self {
+            Self::All(all) => !all,
+            Self::Named(names) => names.is_empty(),
+        }
     }
 }
 
@@ -226,6 +260,9 @@ pub struct AgentProvider {
     /// Model of that provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// How much the model thinks; the provider's own setting if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
 }
 
 /// `memory:` of an agent (`docs/spec/memory.md`, "Selection").

@@ -26,6 +26,7 @@ use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 use crate::usage::Usage;
 use calls::{CallSlot, SlotState, answered};
 pub use unapproved::Unapproved;
+pub(crate) use unapproved::has_run;
 use window::Window;
 pub(crate) use window::{PendingSummary, Shortened, Shortening};
 
@@ -136,7 +137,7 @@ pub struct AllowedCall {
 }
 
 /// The policy's decision on a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Judgement {
     /// The call may run.
     Allowed {
@@ -153,6 +154,13 @@ pub enum Judgement {
         message: String,
         /// What the tool may do.
         access: ToolAccess,
+    },
+    /// The call is answered without running anything.
+    Answered {
+        /// The rule that decided.
+        rule: String,
+        /// The answer.
+        outcome: Box<ToolOutcome>,
     },
     /// The call may not run.
     Denied {

@@ -8,15 +8,18 @@ pub mod execution;
 pub mod prompt;
 mod replan;
 mod role;
+mod skills;
 mod verdict;
 
 pub use builtin::{BUILTIN_AGENTS, builtin_agents};
 pub use config::{
     AgentBudget, AgentConfig, AgentLimits, AgentMemory, AgentProvider, Ask, BashFilter, CustomTransition,
-    DEFAULT_MAX_TURNS, Enforcement, Importance, OneOrMany, Permissions, SandboxUse, ToolFilter, Transitions,
+    DEFAULT_MAX_TURNS, Enforcement, Importance, OneOrMany, Permissions, SandboxUse, SkillChoice, ToolFilter,
+    Transitions,
 };
 pub use control::{
     REPORT, Report, ReportOutcome, StepInput, UPDATE_PLAN, UpdatePlan, control_tools, report_tool,
 };
 pub use role::AgentRole;
+pub use skills::SKILL;
 pub use verdict::{Finding, Verdict, VerdictReport};

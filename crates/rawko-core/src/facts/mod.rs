@@ -180,6 +180,13 @@ impl Verification {
         self.integrity.as_ref().is_some_and(|integrity| integrity.result == IntegrityResult::Denied)
     }
 
+    /// Whether no command was run, because nothing was changed that one could prove.
+    #[must_use]
+    pub fn had_nothing_to_prove(&self) -> bool {
+        let is_unchanged = |it: &Integrity| it.result == IntegrityResult::Unchanged;
+        self.runs.is_empty() && self.integrity.as_ref().is_some_and(is_unchanged)
+    }
+
     /// Whether there was a command, and every one exited with 0.
     #[must_use]
     pub fn passed(&self) -> bool {

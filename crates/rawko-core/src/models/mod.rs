@@ -1,13 +1,14 @@
 //! Facts about models by name: context windows, limits, thinking, prices, and what each model refuses.
 //!
 //! The table is data: `models.json` beside this file, with the date on which each group was last compared with its
-//! sources. This file looks up names. It does not guess: a model that is not in the table has no known price and no
+//! sources, and short names of models by service. This file looks up names. It does not guess: a model that is not in the table has no known price and no
 //! known limit, and requests to it are sent in full. Self-hosted models are not in the table, because their limits are
 //! set where the server is started.
 //!
 //! Figures are list prices in US dollars per million tokens for the plain service tier with five-minute cache writes,
 //! and windows without any beta.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -34,6 +35,10 @@ pub struct ModelFacts {
     pub forced_tools: Option<When>,
     /// Its list price.
     pub price: Option<Price>,
+    /// The date on which its figures were last compared with their sources, `2026-11-22`.
+    pub as_of: Option<&'static str>,
+    /// The address where its price was read.
+    pub price_source: Option<&'static str>,
     /// The wire format of its vendor, which `least_thinking` and `with_tools` are in.
     pub wire: Option<VendorWire>,
 }
@@ -89,16 +94,17 @@ pub enum VendorWire {
 #[must_use]
 pub fn find(model: &str) -> ModelFacts {
     let name = bare_name(model);
-    let mut rows: Vec<(VendorWire, &ModelRow)> = TABLE
+    let mut rows: Vec<(&Group, &ModelRow)> = TABLE
         .iter()
-        .flat_map(|group| group.models.iter().map(|row| (group.wire, row)))
+        .flat_map(|group| group.models.iter().map(move |row| (group, row)))
         .filter(|(_, row)| is_of_family(&name, &row.name))
         .collect();
     rows.sort_by_key(|(_, row)| row.name.len());
     let mut found = ModelFacts::default();
     // The most specific name comes last, so it wins.
-    for (wire, row) in rows {
-        found.wire = Some(wire);
+    for (group, row) in rows {
+        found.wire = Some(group.wire);
+        found.as_of = Some(&group.as_of);
         found.context_window = row.context_window.or(found.context_window);
         found.max_output = row.max_output.or(found.max_output);
         found.thinks = row.thinks.or(found.thinks);
@@ -108,23 +114,60 @@ pub fn find(model: &str) -> ModelFacts {
             found.least_thinking = row.least_thinking.as_ref();
             found.with_tools = row.with_tools.as_ref();
             found.price = row.price;
+            found.price_source = row.price.and(group.sources.prices.as_deref());
         }
     }
     found
 }
 
+/// The short names of models at `service`, each with the full name that is sent.
+pub fn aliases(service: &str) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+    let of_service = TABLE.iter().find_map(|group| group.aliases.get(service));
+    of_service.into_iter().flatten().map(|(short, full)| (short.as_str(), full.as_str()))
+}
+
+/// The full name of the model that `name` stands for at `service`; `None` if it is no short name there.
+#[must_use]
+pub fn find_alias(service: &str, name: &str) -> Option<&'static str> {
+    aliases(service).find(|(short, _)| *short == name).map(|(_, full)| full)
+}
+
+/// The services at which `name` is a short name.
+pub fn services_with_alias(name: &str) -> impl Iterator<Item = &'static str> {
+    let services = TABLE.iter().flat_map(|group| &group.aliases);
+    services.filter(move |(_, aliases)| aliases.contains_key(name)).map(|(service, _)| service.as_str())
+}
+
 /// The models of one vendor.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-// Name, date and sources are for readers of the file; a test checks that they are there.
+// The name is for readers of the file.
 #[cfg_attr(not(test), expect(dead_code))]
 struct Group {
     of: String,
     /// The date on which the figures were last compared with the sources.
     as_of: String,
-    sources: Vec<String>,
+    sources: Sources,
     wire: VendorWire,
     models: Vec<ModelRow>,
+    /// Full names by short name, by service.
+    #[serde(default)]
+    aliases: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// Where the figures of a group were read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+// Most are for readers of the file; a test checks that what is needed is there.
+#[cfg_attr(not(test), expect(dead_code))]
+struct Sources {
+    /// Of windows and longest responses.
+    limits: Option<String>,
+    prices: Option<String>,
+    /// Of thinking, and of what models refuse.
+    #[serde(default)]
+    behaviour: Vec<String>,
+    aliases: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -9,8 +9,17 @@ fn the_table_can_be_read_and_says_where_it_comes_from() {
     for group in &groups {
         let is_date = |text: &str| text.len() == 10 && text.split('-').count() == 3;
         assert!(is_date(&group.as_of), "{}: {}", group.of, group.as_of);
-        assert!(!group.sources.is_empty(), "{} has no source", group.of);
-        assert!(group.sources.iter().all(|source| source.starts_with("https://")), "{:?}", group.sources);
+        let Sources { limits, prices, behaviour, aliases } = &group.sources;
+        let given = [limits, prices, aliases].into_iter().flatten().chain(behaviour);
+        assert!(given.clone().count() > 0, "{} has no source", group.of);
+        assert!(given.clone().all(|source| source.starts_with("https://")), "{:?}", group.sources);
+        // Each figure has a source for its kind.
+        for row in &group.models {
+            let is_limited = row.context_window.is_some() || row.max_output.is_some();
+            assert!(!is_limited || limits.is_some(), "no source for the limits of {}", row.name);
+            assert!(row.price.is_none() || prices.is_some(), "no source for the price of {}", row.name);
+        }
+        assert_eq!(group.aliases.is_empty(), aliases.is_none(), "{}", group.of);
     }
     let names: Vec<&str> =
         groups.iter().flat_map(|group| &group.models).map(|row| row.name.as_str()).collect();
@@ -18,6 +27,33 @@ fn the_table_can_be_read_and_says_where_it_comes_from() {
         assert_eq!(&bare_name(name), name, "names are written as they are looked up");
         assert!(!names[..at].contains(name), "{name} is there twice");
     }
+}
+
+#[test]
+fn aliases_lead_to_models_whose_limits_are_known() {
+    let services: Vec<&str> =
+        TABLE.iter().flat_map(|group| group.aliases.keys().map(String::as_str)).collect();
+    assert_eq!(services, ["claude", "openai", "gemini", "openrouter"]);
+    for service in services {
+        for (short, full) in aliases(service) {
+            assert!(find(full).context_window.or(find(full).max_output).is_some(), "{short} is {full}");
+            assert_eq!(find_alias(service, full), None, "{full} is no alias itself");
+        }
+    }
+    assert_eq!(find_alias("claude", "opus"), Some("claude-opus-5-5"));
+    assert_eq!(find_alias("openrouter", "opus"), Some("anthropic/claude-opus-5.5"));
+    assert_eq!(find_alias("openai", "opus"), None);
+    assert_eq!(find_alias("nobody", "opus"), None);
+    assert_eq!(services_with_alias("sonnet").collect::<Vec<_>>(), ["claude", "openrouter"]);
+    assert_eq!(services_with_alias("claude-opus-5-5").count(), 0);
+}
+
+#[test]
+fn a_price_has_a_date_and_a_source() {
+    let known = find("claude-sonnet-5-5");
+    assert_eq!(known.as_of.map(str::len), Some(10));
+    assert!(known.price_source.is_some_and(|source| source.ends_with("/pricing")), "{known:?}");
+    assert_eq!(find("gpt-5-nano").price_source, None, "no price, no source");
 }
 
 #[track_caller]

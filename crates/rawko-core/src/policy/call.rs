@@ -1,8 +1,8 @@
 //! The verdict on one tool call: the tool first, then what its arguments ask for.
 
-use crate::agent::{AgentConfig, Permissions};
+use crate::agent::{AgentConfig, Permissions, SKILL, SkillChoice};
 use crate::message::ToolCall;
-use crate::policy::{Verdict, bash, permissions_of_calls, tool_verdict};
+use crate::policy::{Verdict, bash, nearest_name, permissions_of_calls, tool_verdict};
 use crate::setup::Edition;
 
 /// Name of the tool whose `command` the `bashFilter` judges.
@@ -30,6 +30,9 @@ pub fn call_verdict<S: AsRef<str>>(
     known: &[S],
 ) -> Verdict {
     let verdict = tool_verdict(agent, &call.name, known);
+    if call.name == SKILL && verdict.is_allowed() {
+        return skill_verdict(agent, call).unwrap_or(verdict);
+    }
     if call.name != BASH || !verdict.is_allowed() {
         return verdict;
     }
@@ -72,6 +75,27 @@ pub fn call_verdict<S: AsRef<str>>(
             Verdict::allowed("tools.bashFilter (absent: all; nothing confines it to permissions)")
         }
     }
+}
+
+/// The denial of a skill that is not among the agent's own.
+fn skill_verdict(agent: &AgentConfig, call: &ToolCall) -> Option<Verdict> {
+    let own = agent.skills.as_ref()?;
+    let wanted = call.input.get("name").and_then(|name| name.as_str()).filter(|name| !own.includes(name))?;
+    let has = match own {
+        SkillChoice::Named(names) => names.join(", "),
+        SkillChoice::All(_) => "none".to_owned(),
+    };
+    let near = match own {
+        SkillChoice::Named(names) => nearest_name(wanted, names),
+        SkillChoice::All(_) => None,
+    };
+    let near = near.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
+    let (name, wanted) = (&agent.name, crate::text::truncate(wanted, 100));
+    let message = format!(
+        "Agent `{name}` has no skill `{wanted}`.{near} It has: {has}. To give it that one, name it under `skills` of this agent, \
+         where `rawko agents list` says it is configured; `rawko skills list` names them all. Continue without it."
+    );
+    Some(Verdict::denied("skills", message))
 }
 
 #[cfg(test)]
@@ -140,6 +164,28 @@ mod tests {
         check(&json!({"permissions": {"run": ["ls", "rm"]}, "tools": listed["tools"]}), "rm x", filter);
         let pattern = json!({"tools": {"bashFilter": {"blockedPatterns": ["sudo "]}}});
         check(&pattern, "'sudo' ls", Some("tools.bashFilter.blockedPatterns"));
+    }
+
+    #[test]
+    fn an_agent_gets_its_own_skills_alone() {
+        let verdict = |own: Value, wanted: &str| {
+            let agent = json!({"name": "tester", "systemPrompt": "Test.", "skills": own});
+            let agent: AgentConfig = serde_json::from_value(agent).unwrap();
+            let input = json!({ "name": wanted });
+            let call =
+                ToolCall { id: "1".into(), name: SKILL.into(), input, invalid_input: None, withheld: None };
+            call_verdict(&agent, &Permissions::default(), HERE, &call, &[SKILL])
+        };
+        assert!(verdict(json!(["pdf"]), "pdf").is_allowed());
+        assert!(
+            verdict(json!(null), "pdf").is_allowed(),
+            "a tool of that name from before there were skills"
+        );
+        let denied = verdict(json!(["pdf", "ppt"]), "release");
+        let Verdict::Denied { rule, message, .. } = &denied else { panic!("{denied:?}") };
+        assert_eq!(rule, "skills");
+        assert!(message.contains("`release`. It has: pdf, ppt."), "{message}");
+        assert!(!verdict(json!(false), "pdf").is_allowed());
     }
 
     #[track_caller]

@@ -1,12 +1,21 @@
-//! Who may use which tool: `tools.allowed` (absent: all) minus `tools.blocked`.
+//! Who may use which tool: `tools.allowed` (absent: all) minus `tools.blocked`. Entries for tools of MCP servers may be
+//! patterns.
 
-use crate::agent::{AgentConfig, REPORT, report_tool};
+use crate::agent::{AgentConfig, Ask, Permissions, REPORT, SKILL, report_tool};
 use crate::policy::Verdict;
+use crate::policy::mcp::{deferred, entry_covers, stand_ins};
+use crate::setup::Edition;
 use crate::tool::ToolSpec;
 
 /// Tools by which plan updates and the outcome reach the machine. No filter takes them away: an agent
 /// without them could not end its work.
 pub const CONTROL_TOOLS: [&str; 2] = ["UpdatePlan", "Report"];
+
+/// Name of the tool that reads a page of a host that `permissions.net` grants.
+pub const WEB_FETCH: &str = "WebFetch";
+
+/// Name of the tool that searches the web.
+pub const WEB_SEARCH: &str = "WebSearch";
 
 /// Whether `tool` is one of [`CONTROL_TOOLS`].
 #[must_use]
@@ -28,16 +37,29 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
     }
     let name = &agent.name;
     let place = "of this agent, where `rawko agents list` says it is configured";
-    if agent.tools.blocked.iter().any(|blocked| blocked == tool) {
+    if agent.tools.blocked.iter().any(|blocked| entry_covers(blocked, tool)) {
         let message = format!(
             "Agent `{name}` may not use the tool `{tool}`: it is listed under tools.blocked. \
              To allow it, remove `- {tool}` under tools.blocked {place}. Continue without it."
         );
         return Verdict::denied("tools.blocked", message);
     }
+    // A run with skills says of each agent which ones it has. With them comes the tool, whatever `tools.allowed` lists.
+    if tool == SKILL
+        && let Some(skills) = &agent.skills
+    {
+        if !skills.is_none() {
+            return Verdict::allowed("skills");
+        }
+        let message = format!(
+            "Agent `{name}` may not use the tool `{tool}`: it has no skills. To give it some, name them under `skills` \
+             {place}. Continue without it."
+        );
+        return Verdict::denied("skills", message);
+    }
     match &agent.tools.allowed {
         None => Verdict::allowed("tools.allowed (absent: all)"),
-        Some(allowed) if allowed.iter().any(|a| a == tool) => Verdict::allowed("tools.allowed"),
+        Some(allowed) if allowed.iter().any(|a| entry_covers(a, tool)) => Verdict::allowed("tools.allowed"),
         Some(_) => {
             let message = format!(
                 "Agent `{name}` may not use the tool `{tool}`: it is not listed under tools.allowed. \
@@ -49,15 +71,31 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
 }
 
 /// The tools that a request of `agent` offers: those that [`tool_verdict`] allows, in the given order, and `Report` in
-/// the form of the agent's role.
+/// the form of the agent's role. Where there are many tools of MCP servers among them, two others come in their place, by
+/// which they are found and called.
 #[must_use]
-pub fn offered_tools(agent: &AgentConfig, specs: &[ToolSpec]) -> Vec<ToolSpec> {
+pub fn offered_tools(agent: &AgentConfig, specs: &[ToolSpec], edition: Edition) -> Vec<ToolSpec> {
     let known: Vec<&str> = specs.iter().map(|s| s.name.as_str()).collect();
+    let deferred = deferred(agent, specs, edition);
+    let is_deferred = |spec: &ToolSpec| deferred.iter().any(|other| other.name == spec.name);
     let offered = specs.iter().filter(|s| tool_verdict(agent, &s.name, &known).is_allowed());
     let own = |spec: &ToolSpec| {
         if spec.name == REPORT && agent.judges() { report_tool(agent.role) } else { spec.clone() }
     };
-    offered.map(own).collect()
+    let mut offered: Vec<ToolSpec> = offered.filter(|spec| !is_deferred(spec)).map(own).collect();
+    if !deferred.is_empty() {
+        offered.extend(stand_ins(&deferred));
+    }
+    offered
+}
+
+/// Whether a call of `tool` can succeed with these permissions: `WebFetch` reaches nothing where no host is granted and
+/// nobody is asked for one. A tool that cannot work only lengthens each request.
+#[must_use]
+pub fn is_of_use(tool: &str, permissions: &Permissions) -> bool {
+    tool != WEB_FETCH
+        || permissions.net.as_ref().is_some_and(|hosts| !hosts.is_empty())
+        || permissions.ask.iter().flatten().any(|ask| *ask == Ask::Hosts)
 }
 
 /// The name among `known` that `name` was most likely meant to be, if one is near.
@@ -113,6 +151,25 @@ mod tests {
         check(&json!({"blocked": ["Bash"]}), "mcp__docs__search", true, &[]);
     }
 
+    #[track_caller]
+    fn check_skill(config: &serde_json::Value, allowed: bool, rule: &str) {
+        let mut agent = agent(&config["tools"]);
+        agent.skills = serde_json::from_value(config["skills"].clone()).unwrap();
+        let verdict = tool_verdict(&agent, SKILL, &["Read", SKILL]);
+        assert_eq!((verdict.is_allowed(), verdict.rule()), (allowed, rule), "{config}");
+    }
+
+    #[test]
+    fn the_tool_comes_with_the_skills() {
+        let read = json!({"allowed": ["Read"]});
+        check_skill(&json!({"tools": read, "skills": ["pdf"]}), true, "skills");
+        check_skill(&json!({"tools": read, "skills": []}), false, "skills");
+        check_skill(&json!({"tools": {}, "skills": false}), false, "skills");
+        check_skill(&json!({"tools": {"blocked": [SKILL]}, "skills": ["pdf"]}), false, "tools.blocked");
+        // Before there were skills it was a tool like any other.
+        check_skill(&json!({"tools": read, "skills": null}), false, "tools.allowed");
+    }
+
     #[test]
     fn a_denial_names_agent_tool_rule_and_the_line_to_add() {
         let parts = ["`planner`", "`Bash`", "add `- Bash` under tools.allowed of this agent"];
@@ -134,6 +191,21 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_that_can_reach_nothing_is_of_no_use() {
+        for (permissions, expected) in [
+            (json!({}), false),
+            (json!({"net": []}), false),
+            (json!({"net": ["docs.rs"]}), true),
+            (json!({"ask": ["paths"]}), false),
+            (json!({"ask": ["paths", "hosts"]}), true),
+        ] {
+            let permissions: Permissions = serde_json::from_value(permissions).unwrap();
+            assert_eq!(is_of_use(WEB_FETCH, &permissions), expected, "{permissions:?}");
+            assert!(is_of_use("Read", &permissions));
+        }
+    }
+
+    #[test]
     fn only_allowed_tools_are_offered() {
         let spec = |name: &str| ToolSpec {
             name: name.into(),
@@ -142,7 +214,7 @@ mod tests {
             access: crate::tool::ToolAccess::ReadOnly,
         };
         let specs = [spec("Read"), spec("Bash"), spec("Report")];
-        let offered = offered_tools(&agent(&json!({"allowed": ["Read"]})), &specs);
+        let offered = offered_tools(&agent(&json!({"allowed": ["Read"]})), &specs, Edition::NEWEST);
         let names: Vec<_> = offered.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["Read", "Report"]);
     }

@@ -14,7 +14,7 @@ use crate::tool::{Refusal, ToolOutcome};
 /// The answers of a task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Approvals {
-    /// Hosts that a call may reach, which ran without them and has to be made again. By the call's digest.
+    /// Hosts that a call may reach, which ran without them and has to be made again, once. By the call's digest.
     hosts: BTreeMap<String, Vec<Refusal>>,
     /// What was not allowed. It is not asked for again: an agent that repeats itself must not tire people out.
     refused: BTreeSet<String>,
@@ -41,6 +41,11 @@ impl Approvals {
             }
         }
         grants
+    }
+
+    /// The call was made with what it was granted. The same words may do something else the next time.
+    pub(super) fn used(&mut self, agent: &str, call: &ToolCall) {
+        self.hosts.remove(&call_digest(agent, call));
     }
 
     pub(super) fn refuse(&mut self, agent: &str, call: &ToolCall, needs: &[Refusal]) {

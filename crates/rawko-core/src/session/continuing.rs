@@ -12,6 +12,7 @@ use super::ledger::Ledger;
 use super::lost::{LostJob, LostWork};
 use super::outcome::{EndedTask, LimitKind, Outcome, Status};
 use super::phase::Phase;
+use super::prefix::SentPrefixes;
 use super::run::Run;
 use super::shared::SharedPart;
 use super::{EffectId, Reaction};
@@ -45,6 +46,8 @@ pub(super) struct CarriedOver {
     pub(super) lost_jobs: Vec<LostJob>,
     /// How the earlier tasks ended, as the event that began this one says.
     pub(super) ended: Vec<EndedTask>,
+    /// What provider caches can use of the agents' last requests.
+    pub(super) sent: SentPrefixes,
     /// What the damaged end of the journal recorded, in a repaired session.
     pub(super) lost_work: Option<LostWork>,
 }
@@ -176,7 +179,7 @@ impl Ledger {
         let mut execution = self.carried.take(agent)?;
         let now = self.setup.agents.get(agent)?;
         let stable = prompt::system_prompt(now, &self.setup.place);
-        let tools = crate::policy::offered_tools(&now.config, &self.setup.tools);
+        let tools = self.setup.tools_of(now);
         let log = execution.conversation();
         let fits =
             *execution.model() == now.model && log.system.starts_with(&stable) && *log.tools == tools[..];

@@ -129,6 +129,9 @@ pub enum Effect {
         /// Whether an agent saw one of them fail after the last change: a pass may then be luck.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         seen_red: bool,
+        /// Whether nobody named the commands: then they are not run for work that changed nothing.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        found: bool,
     },
     /// Wait; answered by `TimerFired`.
     StartTimer {

@@ -35,7 +35,9 @@ impl Ledger {
     /// Collects the facts for the arbiter.
     pub(super) fn gather_facts(&mut self) {
         let tree = &self.tree;
-        let verification = tree.verification.as_ref().map(|(verification, freshness)| VerificationFacts {
+        let verification =
+            tree.verification.as_ref().filter(|(verification, _)| !verification.had_nothing_to_prove());
+        let verification = verification.map(|(verification, freshness)| VerificationFacts {
             passed: verification.passed(),
             is_stale: *freshness == Freshness::Stale,
             commands: verification

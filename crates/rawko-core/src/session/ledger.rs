@@ -172,6 +172,11 @@ impl Ledger {
         let reservation = self.reserve(&purpose, choice, conversation.estimated_tokens())?;
         let id = self.open.issue(OpenEffect::ModelCall);
         self.detector.asked();
+        if let Purpose::Agent { name } = &purpose
+            && let Some(change) = self.carried.sent.sent(name, choice, conversation)
+        {
+            reaction.notes.push(Note::CachePrefixChanged { agent: name.clone(), change });
+        }
         self.spend.hold(id, reservation);
         reaction.effects.push(Effect::CallModel {
             id,

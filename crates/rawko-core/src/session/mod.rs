@@ -25,6 +25,7 @@ mod novelty;
 mod open_effects;
 mod outcome;
 mod phase;
+mod prefix;
 mod run;
 mod shared;
 mod spend;
@@ -43,7 +44,7 @@ pub use phase::{PhaseKind, phase_diagram};
 pub use shared::Shared;
 
 pub use crate::conversation::{ConversationId, ConversationLog};
-pub use crate::note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note};
+pub use crate::note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note, PrefixChange};
 
 use crate::approval::ApprovalQuestion;
 use crate::arbiter::ArbiterQuestion;

@@ -21,7 +21,7 @@ use crate::usage::Usage;
 /// The shortest answer that is worth a call, in tokens.
 const LEAST_ANSWER: u32 = 256;
 /// What providers call the limit of an answer, where it is configured as one of their own fields.
-const ANSWER_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+const ANSWER_LIMITS: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
 /// What the session's own model calls have used, and what is reserved for those under way.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -90,6 +90,7 @@ impl Ledger {
     fn last_verification(&self) -> Option<String> {
         let (verification, freshness) = self.tree.verification.as_ref()?;
         let how = match verification.runs.iter().find(|run| !run.passed()) {
+            None if verification.had_nothing_to_prove() => return None,
             None => "passed".to_owned(),
             Some(failed) => format!("failed at `{}`", failed.command),
         };

@@ -39,6 +39,10 @@ const ALLOWED: &[&str] = &[
     "iter",
     "marker",
     "mem",
+    // Values: what is done with an address is done elsewhere.
+    "net::IpAddr",
+    "net::Ipv4Addr",
+    "net::Ipv6Addr",
     "num",
     "ops",
     "option",

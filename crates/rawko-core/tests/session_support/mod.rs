@@ -54,6 +54,7 @@ pub(crate) fn agent(name: &str, max_turns: u32) -> (String, AgentSetup) {
         budget: Default::default(),
         provider: Default::default(),
         memory: Default::default(),
+        skills: None,
         permissions: None,
         metadata: Default::default(),
     };

@@ -9,7 +9,8 @@ use crate::error::ErrorCode;
 use crate::machine::Plan;
 use crate::message::ToolCall;
 use crate::note::Note;
-use crate::policy::is_control_tool;
+use crate::policy::{MCP_CALL, is_control_tool, resolve_mcp_call};
+use crate::setup::Edition;
 use crate::text::truncate;
 use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 
@@ -49,7 +50,11 @@ impl Execution {
         judge: &mut impl FnMut(&ToolCall) -> Judgement,
         notes: &mut Vec<Note>,
     ) -> CallSlot {
-        let (rule, verdict) = if let Some(raw) = &call.invalid_input {
+        let (call, fault) = self.meant(call);
+        let mut is_answered = false;
+        let (rule, verdict) = if let Some(fault) = fault {
+            ("input".to_owned(), Err(ToolOutcome::error(ErrorCode::ValidationError, fault)))
+        } else if let Some(raw) = &call.invalid_input {
             ("input".to_owned(), Err(invalid_input(raw)))
         } else if is_control_tool(&call.name) {
             ("control".to_owned(), Err(self.control(&call, plan, notes)))
@@ -70,6 +75,10 @@ impl Execution {
                     };
                     return CallSlot { call, state: SlotState::Unapproved(Box::new(unapproved)) };
                 }
+                Judgement::Answered { rule, outcome } => {
+                    is_answered = !outcome.is_error;
+                    (rule, Err(*outcome))
+                }
                 Judgement::Denied { rule, message, code } => {
                     if !self.facts.denied_tools.contains(&call.name) {
                         self.facts.denied_tools.push(truncate(&call.name, COMMAND_CHARS));
@@ -78,7 +87,8 @@ impl Execution {
                 }
             }
         };
-        let allowed = verdict.is_ok() || (is_control_tool(&call.name) && call.invalid_input.is_none());
+        let is_control = is_control_tool(&call.name) && call.invalid_input.is_none();
+        let allowed = verdict.is_ok() || is_answered || is_control;
         notes.push(called(&self.agent, &call, allowed, &rule));
         let state = match verdict {
             Ok(access) => SlotState::Waiting { access, rule, grants: Vec::new() },
@@ -87,7 +97,7 @@ impl Execution {
                 if call.name != REPORT || outcome.is_error {
                     notes.push(answered(&self.agent, &call, &outcome));
                 }
-                if !is_control_tool(&call.name) || outcome.is_error {
+                if !(is_control_tool(&call.name) || is_answered) || outcome.is_error {
                     self.note_trouble(&call, &outcome);
                 }
                 if outcome.is_error {
@@ -97,6 +107,17 @@ impl Execution {
             }
         };
         CallSlot { call, state }
+    }
+
+    /// The call that is meant, and what is wrong with it: `McpCall` stands for the call of another tool.
+    fn meant(&self, call: ToolCall) -> (ToolCall, Option<String>) {
+        if call.name != MCP_CALL || self.edition < Edition::Sixth || call.invalid_input.is_some() {
+            return (call, None);
+        }
+        match resolve_mcp_call(&call) {
+            Ok(call) => (call, None),
+            Err(fault) => (call, Some(fault)),
+        }
     }
 
     fn control(&mut self, call: &ToolCall, plan: Option<&Plan>, notes: &mut Vec<Note>) -> ToolOutcome {

@@ -17,7 +17,6 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{AgentResult, Conversation, ExecutionEnd, MachineEvent};
 use crate::memory::Recalled;
 use crate::note::Note;
-use crate::policy;
 use crate::session::Reaction;
 use crate::session::effect::TimerPurpose;
 use crate::session::ledger::Ledger;
@@ -93,7 +92,7 @@ pub(super) fn begin_conversation(
         opening.push_str(&format!("\n# Lost work\n{}\n", work.text()));
     }
     let stable = prompt::system_prompt(&agent, &ledger.setup.place);
-    let tools = policy::offered_tools(&agent.config, &ledger.setup.tools);
+    let tools = ledger.setup.tools_of(&agent);
     let id = ledger.new_conversation();
     let log = ConversationLog::with_own_ending(id, stable, &prompt::memories(&recalled.block), tools.into());
     let alternatives = ledger.setup.alternatives(&agent.model);

@@ -1,13 +1,14 @@
 //! The tool calls of a turn run, reads side by side, a call that may change something alone.
 
 use super::{Next, Phase, executing};
-use crate::agent::execution::{AllowedCall, Execution, unknown_outcome};
+use crate::agent::execution::{AllowedCall, Execution, has_run, unknown_outcome};
 use crate::message::ToolCall;
 use crate::session::Reaction;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
-use crate::tool::{Refusal, ToolAccess, ToolOutcome};
+use crate::setup::Edition;
+use crate::tool::{ToolAccess, ToolOutcome};
 
 /// An agent whose tool calls run.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,10 +44,13 @@ impl Tools {
         if let Some(AllowedCall { call, access, grants, .. }) = execution.running(slot) {
             let grants = ledger.approvals.all_grants(execution.agent(), &call, grants);
             let asked = ledger.asked_after(execution.agent(), &grants, &outcome);
-            let has_run = asked.iter().any(|need| matches!(need, Refusal::Host { .. }));
+            let has_run = has_run(ledger.setup.edition, access, &asked);
             // A call that was refused before it did anything is no call yet.
             if asked.is_empty() || has_run {
                 ledger.watch_call(&mut execution, &call, access, &outcome);
+            }
+            if asked.is_empty() && ledger.setup.edition >= Edition::Sixth {
+                ledger.approvals.used(execution.agent(), &call);
             }
             if !asked.is_empty() {
                 let step = execution.tool_refused(slot, outcome, asked, &mut reaction.notes);

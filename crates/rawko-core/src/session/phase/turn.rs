@@ -88,6 +88,11 @@ fn judge(agent: Option<&AgentSetup>, setup: &Setup, asks: bool, call: &ToolCall)
             code: ErrorCode::PermissionError,
         };
     }
+    if call.name == policy::TOOL_SEARCH
+        && let Some(outcome) = policy::search_tools(&agent.config, &setup.tools, setup.edition, &call.input)
+    {
+        return Judgement::Answered { rule: policy::TOOL_SEARCH.to_owned(), outcome: Box::new(outcome) };
+    }
     let known: Vec<&str> = setup.tools.iter().map(|tool| tool.name.as_str()).collect();
     let access = setup.tools.iter().find(|tool| tool.name == call.name).map(|tool| tool.access);
     let context =

@@ -10,7 +10,7 @@ use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
 use crate::session::tree::Freshness;
-use crate::setup::VerifySetup;
+use crate::setup::{Edition, VerifySetup};
 use crate::text::keep_ends;
 
 /// Bytes of a failed command's output that become part of the error's message.
@@ -44,14 +44,23 @@ impl Verifying {
 
     /// Runs the verification commands, or runs them again. If they were taken away, the COMPLETE stands.
     pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let Some(VerifySetup { commands, timeout_ms, found: _, tests, changed_checks }) =
+        let Some(VerifySetup { commands, timeout_ms, found, tests, changed_checks }) =
             ledger.setup.verify.clone()
         else {
             return Next::Machine(decided(self.point, self.decision));
         };
         let seen_red = ledger.has_seen_red(&commands);
         let id = ledger.open.issue(OpenEffect::Verification);
-        reaction.effects.push(Effect::Verify { id, commands, timeout_ms, tests, changed_checks, seen_red });
+        let found = found && ledger.setup.edition >= Edition::Sixth;
+        reaction.effects.push(Effect::Verify {
+            id,
+            commands,
+            timeout_ms,
+            tests,
+            changed_checks,
+            seen_red,
+            found,
+        });
         Next::Phase(Phase::Verifying(self))
     }
 
@@ -66,7 +75,7 @@ impl Verifying {
         ledger.tree.verification = Some((verification.clone(), Freshness::Fresh));
         reaction.notes.push(Note::VerificationFinished { verification: verification.clone() });
         let is_denied = verification.is_denied();
-        if verification.passed() && !is_denied {
+        if (verification.passed() || verification.had_nothing_to_prove()) && !is_denied {
             if let Some(doubt) = verification.doubt() {
                 reaction.warn(format!("{}: the result is claimed, not verified", doubt.message));
             }
