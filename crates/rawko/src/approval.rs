@@ -141,7 +141,7 @@ pub fn waiting_sessions(store: &SessionStore) -> Result<Vec<WaitingSession>, Err
     let open = store.list()?.into_iter().filter(|session| session.approval_until.is_some());
     Ok(open
         .filter_map(|session| {
-            let question = question_of(store, &session.id).ok()??;
+            let question = open_question(store, &session.id).ok()??;
             let is_running = session.status == SessionStatus::Running;
             let is_over = question.until < now();
             Some(WaitingSession { session: session.id, question, is_running, is_over })
@@ -149,7 +149,11 @@ pub fn waiting_sessions(store: &SessionStore) -> Result<Vec<WaitingSession>, Err
         .collect())
 }
 
-fn question_of(store: &SessionStore, id: &str) -> Result<Option<ApprovalQuestion>, Error> {
+/// The question that the session `id` waits with, if it does.
+///
+/// # Errors
+/// [`Error::Journal`] if there is no such session, or it cannot be read.
+pub fn open_question(store: &SessionStore, id: &str) -> Result<Option<ApprovalQuestion>, Error> {
     let journal = read(&store.find(id)?)?;
     Ok(fold(&journal).session.open_question().map(|(_, question)| question.clone()))
 }

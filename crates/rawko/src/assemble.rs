@@ -5,7 +5,7 @@ use std::fs::FileType;
 use std::path::Path;
 use std::sync::Arc;
 
-use rawko_core::agent::Permissions;
+use rawko_core::agent::{AgentConfig, Permissions, SkillChoice};
 use rawko_core::arbiter::Templates;
 use rawko_core::cost::PriceTable;
 use rawko_core::memory::MemoryEffects;
@@ -14,8 +14,9 @@ use rawko_core::models;
 use rawko_core::policy::effective_permissions;
 use rawko_core::setup::{
     AgentSetup, ArbiterSetup, CacheUse, CallRetry, Edition, ExtractSetup, MemorySetup, ModelChoice,
-    ProjectContext, RunLimits, Setup, VerifySetup,
+    ProjectContext, RunLimits, Setup, SkillSetup, VerifySetup,
 };
+use rawko_core::thinking::Thinking;
 use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
 
@@ -47,11 +48,13 @@ pub(crate) fn setup(
     loaded: &Loaded,
     registered: &Providers,
     cli: &Permissions,
-    tools: Vec<ToolSpec>,
+    mut tools: Vec<ToolSpec>,
     verify: Option<VerifySetup>,
     place: ProjectContext,
     first_agent: Option<String>,
 ) -> Result<Setup, Error> {
+    // The setup has a digest: the same in every build, whether or not `serde_json` sorts keys by itself.
+    tools.iter_mut().for_each(|tool| tool.input_schema.sort_all_objects());
     let config = &loaded.config;
     let constraints = &config.constraints;
     let arbiter = &config.arbiter;
@@ -77,7 +80,11 @@ pub(crate) fn setup(
             most_tokens,
         },
         fallback: fallback
-            .map(|name| choice(config, registered, Some(name), None))
+            .map(|name| {
+                let mut model = choice(config, registered, Some(name), None)?;
+                think(&mut model, config, None, "provider.fallback")?;
+                Ok::<_, Error>(model)
+            })
             .collect::<Result<_, _>>()?,
         retry: Some(CallRetry { patience_ms: config.provider.retry.patience.as_ms() }),
         limits: RunLimits {
@@ -150,10 +157,12 @@ pub(crate) fn most_decision_tokens(judge: &ModelChoice) -> u32 {
 
 /// How the run uses memories. `folder` is the state of the memory folder. Without a folder, nothing is extracted by
 /// default: extraction costs model calls, and is for projects that use memories. A file in its place is reported.
+/// `has_users`: whether the user has memories of their own.
 pub(crate) fn memory(
     loaded: &Loaded,
     registered: &Providers,
     folder: Option<FileType>,
+    has_users: bool,
 ) -> Result<Option<MemorySetup>, Error> {
     let config = &loaded.config.memory;
     if !config.enabled {
@@ -172,7 +181,7 @@ pub(crate) fn memory(
         Ok::<_, Error>(ExtractSetup { model, prompt, max_tokens: extractor.max_tokens })
     });
     let setup = MemorySetup {
-        inject: folder.is_some() || extract.is_some(),
+        inject: folder.is_some() || has_users || extract.is_some(),
         effects: MemoryEffects::Complete,
         extract: extract.transpose()?,
     };
@@ -190,6 +199,7 @@ pub(crate) fn agents(
         let own = &config.provider;
         let mut model = choice(&loaded.config, registered, own.name.as_deref(), own.model.as_deref())?;
         model.max_tokens = config.limits.max_tokens.unwrap_or(model.max_tokens);
+        think(&mut model, &loaded.config, own.thinking, name)?;
         let permissions =
             effective_permissions(&loaded.config.permissions, config.permissions.as_ref(), Some(cli));
         let setup = AgentSetup {
@@ -202,6 +212,37 @@ pub(crate) fn agents(
         Ok((name.clone(), setup))
     };
     loaded.agents.iter().map(resolve).collect()
+}
+
+/// The same agents, each with the names of its skills, whose folders it may read.
+pub(crate) fn with_skills(
+    mut agents: BTreeMap<String, AgentSetup>,
+    skills: &[SkillSetup],
+) -> BTreeMap<String, AgentSetup> {
+    for agent in agents.values_mut() {
+        agent.config.skills = own_skills(&agent.config, skills.iter().map(|skill| skill.name.as_str()));
+        let Some(own) = agent.config.skills.as_ref() else { continue };
+        let folders = skills.iter().filter(|skill| own.includes(&skill.name)).map(|skill| &skill.folder);
+        let read = agent.permissions.read.get_or_insert_with(|| vec![".".to_owned()]);
+        let sees_project = read.iter().any(|granted| granted == ".");
+        let folders = folders.filter(|folder| !sees_project || Path::new(folder).is_absolute());
+        let more: Vec<String> = folders.filter(|folder| !read.contains(folder)).cloned().collect();
+        read.extend(more);
+    }
+    agents
+}
+
+/// The `skills` of an agent where a run has these: their names. Without any they stay as they are configured.
+pub(crate) fn own_skills<'a>(
+    agent: &AgentConfig,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<SkillChoice> {
+    let mut names = names.into_iter().peekable();
+    if names.peek().is_none() {
+        return agent.skills.clone();
+    }
+    let is_own = |name: &&str| agent.skills.as_ref().is_none_or(|own| own.includes(name));
+    Some(SkillChoice::Named(names.filter(is_own).map(str::to_owned).collect()))
 }
 
 /// The same agents, with their commands held to their permissions by the sandbox, or not.
@@ -231,6 +272,11 @@ fn choice(
         message: format!("provider `{name}` has no default model, and none is configured"),
         hint: format!("set one: --model MODEL, RAWKO_MODEL, or provider.{name}.model in .rawko/config.yaml; `rawko providers models {name}` lists what it serves"),
     })?;
+    let own = known.as_ref().filter(|_| !registered.contains_key(name));
+    if let Some(others) = own.and_then(|own| own.foreign_alias(model)) {
+        return Err(foreign_alias(name, model, &others));
+    }
+    let model = own.map_or(model, |own| own.full_name(model));
     let facts = models::find(model);
     let window = settings.and_then(|settings| settings.context_window).or(facts.context_window);
     let extra = settings.map(|settings| settings.extra.clone()).unwrap_or_default();
@@ -240,12 +286,47 @@ fn choice(
         model: model.to_owned(),
         max_tokens: settings.and_then(|settings| settings.max_tokens).unwrap_or(usual),
         context_window: window,
-        max_output: facts.max_output,
+        max_output: settings.and_then(|settings| settings.max_output).or(facts.max_output),
         thinking_room: if facts.thinks == Some(false) { 0 } else { THINKING_ROOM },
         bound_thinking: !wants_thinking_back(&extra),
         temperature: settings.and_then(|settings| settings.temperature),
         extra,
     })
+}
+
+/// The error for a short name that another service has.
+fn foreign_alias(provider: &str, model: &str, others: &[&str]) -> Error {
+    let own: Vec<String> =
+        models::aliases(provider).map(|(short, full)| format!("{short} ({full})")).collect();
+    Error::Setup {
+        message: format!(
+            "provider `{provider}` has no model `{model}`: that is a short name at {}",
+            others.join(" and ")
+        ),
+        hint: format!(
+            "name another provider (--provider {}), or one of its models by full or short name: {}; \
+             `rawko providers models {provider}` lists them",
+            others.first().copied().unwrap_or_default(),
+            own.join(", ")
+        ),
+    }
+}
+
+/// Adds to `model` the request fields of its thinking setting: the agent's own, else the provider's.
+fn think(model: &mut ModelChoice, config: &Config, own: Option<Thinking>, whose: &str) -> Result<(), Error> {
+    let known = config.provider(&model.provider);
+    let Some(thinking) = own.or_else(|| known.as_ref()?.config.thinking) else { return Ok(()) };
+    let fields = match &known {
+        Some(known) => known.thinking_fields(&model.model, thinking, Some(model.answer_tokens())),
+        None => Err("a provider of your own decides itself; remove the setting".to_owned()),
+    };
+    let fields = fields.map_err(|why| Error::Setup {
+        message: format!("{whose}: `thinking` cannot be set for the provider `{}`: {why}", model.provider),
+        hint: "change `thinking` of the agent's `provider`, or of the provider".to_owned(),
+    })?;
+    model.extra.extend(fields);
+    model.bound_thinking = !wants_thinking_back(&model.extra);
+    Ok(())
 }
 
 /// Models that think within a token budget refuse a turn's calls without the thinking that led to them, and do not
@@ -293,15 +374,58 @@ pub(crate) fn provider(
         message: format!("there is no provider `{name}`"),
         hint: "`rawko providers list` shows the available ones".to_owned(),
     })?;
-    let Some(settings) = known.settings() else {
-        return scripted(loaded, &known, project);
+    let key = || {
+        let key = known.key_env().map(|variable| {
+            let key = environment(variable).filter(|key| !key.trim().is_empty());
+            let (provider, variable) = (name.to_owned(), variable.to_owned());
+            key.map(Secret::new).ok_or(Error::NoKey { provider, variable })
+        });
+        key.transpose()
     };
-    let key = known.key_env().map(|variable| {
-        let key = environment(variable).filter(|key| !key.trim().is_empty());
-        let (provider, variable) = (name.to_owned(), variable.to_owned());
-        key.map(Secret::new).ok_or(Error::NoKey { provider, variable })
-    });
-    Ok(connect(settings.with_key(key.transpose()?)))
+    match (known.kind, known.settings()) {
+        (_, Some(settings)) => Ok(connect(settings.with_key(key()?))),
+        (ProviderType::Copilot, None) => copilot(&known, key()?, environment, project),
+        (_, None) => scripted(loaded, &known, project),
+    }
+}
+
+/// GitHub Copilot, with what the environment and the configuration say.
+#[cfg(feature = "copilot")]
+fn copilot(
+    known: &ResolvedProvider,
+    key: Option<Secret>,
+    environment: &Environment,
+    project: &Path,
+) -> Result<Arc<dyn Provider>, Error> {
+    let mut settings = rawko_copilot::CopilotSettings::new(&known.name, &**environment);
+    if known.config.api_key_env != crate::config::ApiKeyEnv::NotSet {
+        settings.token = key;
+    }
+    if let Some(model) = known.model() {
+        settings.default_model = model.to_owned();
+    }
+    if let Some(cli) = known.config.cli.as_deref().map(Path::new) {
+        // A name is looked up in PATH, a path is one in the project.
+        let is_name = cli.components().count() == 1;
+        settings.cli = Some(if is_name { cli.to_owned() } else { project.join(cli) });
+    }
+    known.config.timeouts.set(&mut settings.timeouts);
+    Ok(Arc::new(rawko_copilot::CopilotProvider::new(settings)))
+}
+
+#[cfg(not(feature = "copilot"))]
+fn copilot(
+    known: &ResolvedProvider,
+    _: Option<Secret>,
+    _: &Environment,
+    _: &Path,
+) -> Result<Arc<dyn Provider>, Error> {
+    Err(Error::Setup {
+        message: format!("provider `{}` is not available: this rawko was built without Copilot", known.name),
+        hint: "use a released rawko, or build one with it: \
+               `cargo install --path crates/rawko-cli --profile dist --features copilot`"
+            .to_owned(),
+    })
 }
 
 fn scripted(loaded: &Loaded, known: &ResolvedProvider, project: &Path) -> Result<Arc<dyn Provider>, Error> {

@@ -7,19 +7,24 @@ use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
 use rawko_core::approval::ApprovalQuestion;
+use rawko_core::setup::SkillSetup;
 use rawko_core::tool::ToolSpec;
 use rawko_provider::Provider;
-use rawko_tools::{CommandTool, FileTracker, Tool, ToolRegistry, builtin_tools};
+use rawko_tools::{CommandTool, FileTracker, RegistryError, Tool, ToolRegistry, builtin_tools};
+use rawko_web::{WebFetch, WebSearch};
 use serde_json::Value;
 
 use crate::approval::AskPerson;
 use crate::assemble::{Environment, Providers};
 use crate::checkpoint::foreign_repository;
-use crate::config::{self, Claim, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore};
+use crate::config::{
+    self, Claim, Config, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore,
+};
 use crate::decision_cache::DecisionCache;
 use crate::error::Error;
 use crate::project_folder::check_project_folder;
 use crate::rawko::Rawko;
+use crate::skills::SkillTool;
 
 /// Builds a [`Rawko`]. See [`Rawko::builder`].
 #[derive(Clone)]
@@ -39,6 +44,7 @@ pub struct RawkoBuilder {
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) person: Option<(String, AskPerson)>,
+    pub(crate) asked_by_servers: Option<rawko_mcp::AskPerson>,
     pub(crate) secrets: Vec<String>,
     pub(crate) secret_variables: Vec<(OsString, OsString)>,
 }
@@ -61,6 +67,7 @@ impl Default for RawkoBuilder {
             providers: BTreeMap::new(),
             tools: Vec::new(),
             person: None,
+            asked_by_servers: None,
             secrets: Vec::new(),
             secret_variables: Vec::new(),
         }
@@ -75,7 +82,7 @@ impl RawkoBuilder {
         self
     }
 
-    /// Sets the folder inside the project from which rawko searches upwards for the nearest `AGENTS.md`. Default: the
+    /// Sets the folder inside the project from which rawko searches upwards for the nearest `AGENTS.md` or `CLAUDE.md`. Default: the
     /// project's directory, which also applies if the folder is outside it.
     #[must_use]
     pub fn folder(mut self, directory: impl Into<PathBuf>) -> Self {
@@ -90,7 +97,8 @@ impl RawkoBuilder {
         self
     }
 
-    /// Sets the directory of the user's `config.yaml`, e.g. `~/.config/rawko`. Default: none is read.
+    /// Sets the directory of the user's `config.yaml`, agents, skills and memories, e.g. `~/.config/rawko`. With it, what the user
+    /// keeps in `~/.agents` and `~/.claude` is read too, if the environment has `HOME`. Default: nothing of the user is read.
     #[must_use]
     pub fn user_config_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.user_config_dir = Some(directory.into());
@@ -149,7 +157,7 @@ impl RawkoBuilder {
 
     /// Trusts the project's configuration, even if it sets addresses that keys are sent to, commands to run, or
     /// wider permissions. Without this, such a configuration is refused ([`Error::Untrusted`]), the project's prompt
-    /// templates and memories are not used, and agents read its `AGENTS.md` as data.
+    /// templates, memories and skills are not used, and agents read its `AGENTS.md` as data.
     #[must_use]
     pub fn trusted(mut self, trusted: bool) -> Self {
         self.trusted = trusted;
@@ -198,6 +206,18 @@ impl RawkoBuilder {
         self
     }
 
+    /// Sets who is asked what a server of tools wants to know from a person while it works on a call (elicitation). Without
+    /// this the server is told that the person declines. The future is dropped once the call is over.
+    #[must_use]
+    pub fn on_server_question<F, Answer>(mut self, ask: F) -> Self
+    where
+        F: Fn(rawko_mcp::Question) -> Answer + Send + Sync + 'static,
+        Answer: Future<Output = rawko_mcp::Reply> + Send + 'static,
+    {
+        self.asked_by_servers = Some(Arc::new(move |question| Box::pin(ask(question))));
+        self
+    }
+
     /// Adds a secret that must not reach a model, the journal or an event stream. Keys of providers, and
     /// environment variables whose names suggest a secret, are redacted without this.
     #[must_use]
@@ -232,8 +252,9 @@ impl RawkoBuilder {
         if !builder.trusted && !builder.trusts(&loaded).unwrap_or_default() {
             let own = |store: &TrustStore| store.has_own_memories(&builder.project).unwrap_or_default();
             let has_own_memories = builder.trust_store.as_ref().is_some_and(own);
-            loaded.distrust(&builder.project, has_own_memories);
+            loaded.distrust(&builder.project, builder.user_config_dir.as_deref(), has_own_memories);
         }
+        loaded.settle_skills();
         if let Some(dot_git) = foreign_repository(&builder.project) {
             let message = "this names a repository that does not name this folder back, so checkpoints are kept apart from it";
             let help = "if it is yours, say so there: git config core.worktree DIR".to_owned();
@@ -248,7 +269,9 @@ impl RawkoBuilder {
                 hint: format!("the available agents are: {}", known.join(", ")),
             });
         }
-        Ok(Rawko::new(builder, loaded))
+        let mut rawko = Rawko::new(builder, loaded);
+        rawko.warn_of_servers();
+        Ok(rawko)
     }
 
     /// The project's claims, if there are any and the folder is not trusted.
@@ -270,9 +293,12 @@ impl RawkoBuilder {
     }
 
     pub(crate) fn load(&self) -> Result<Loaded, Error> {
-        let registry = self.registry(&Arc::default(), &[])?;
+        let registry = self.registry(&Arc::default(), &Config::default())?;
         let mut known_tools: Vec<&str> = registry.names();
         known_tools.extend(rawko_core::policy::CONTROL_TOOLS);
+        known_tools.push(rawko_core::agent::SKILL);
+        // An agent may list it, whether or not a search service is configured.
+        known_tools.push(rawko_core::policy::WEB_SEARCH);
         let known_providers: Vec<&str> = self.providers.keys().map(String::as_str).collect();
         let options = LoadOptions {
             project_dir: &self.project,
@@ -286,23 +312,47 @@ impl RawkoBuilder {
         config::load(&options).map_err(Error::Config)
     }
 
+    /// The same with the tool that returns these skills, if there are any.
+    pub(crate) fn registry_with_skills(
+        &self,
+        tracker: &Arc<FileTracker>,
+        config: &Config,
+        skills: &[SkillSetup],
+    ) -> Result<ToolRegistry, Error> {
+        let mut registry = self.registry(tracker, config)?;
+        if let Some(tool) = SkillTool::of(self.project.clone(), skills) {
+            registry.add(Arc::new(tool)).map_err(no_such_name)?;
+        }
+        Ok(registry)
+    }
+
     /// Collects the built-in, the embedder's and the configured tools.
     pub(crate) fn registry(
         &self,
         tracker: &Arc<FileTracker>,
-        configured: &[CustomTool],
+        config: &Config,
     ) -> Result<ToolRegistry, Error> {
         let mut registry = ToolRegistry::new();
         let builtin = builtin_tools(tracker);
-        let configured = configured.iter().filter_map(command_tool);
-        for tool in builtin.into_iter().chain(self.tools.iter().cloned()).chain(configured) {
-            registry.add(tool).map_err(|error| Error::Setup {
-                message: error.to_string(),
-                hint: "give the tool another name".to_owned(),
-            })?;
+        let configured = config.tools.iter().filter_map(command_tool);
+        let builtin = builtin.into_iter().chain(self.web_tools(config));
+        for tool in builtin.chain(self.tools.iter().cloned()).chain(configured) {
+            registry.add(tool).map_err(no_such_name)?;
         }
         Ok(registry)
     }
+
+    /// The tools that reach the web: pages always, and a search where a service is configured.
+    fn web_tools(&self, config: &Config) -> Vec<Arc<dyn Tool>> {
+        let fetch: Arc<dyn Tool> = Arc::new(WebFetch::new());
+        let service = config.web.search.service(|name| (self.environment)(name));
+        let search = service.map(|service| -> Arc<dyn Tool> { Arc::new(WebSearch::new(service)) });
+        std::iter::once(fetch).chain(search).collect()
+    }
+}
+
+fn no_such_name(error: RegistryError) -> Error {
+    Error::Setup { message: error.to_string(), hint: "give the tool another name".to_owned() }
 }
 
 /// Builds the tool of an entry of `tools:`. `None` without a program, which validation has already refused.

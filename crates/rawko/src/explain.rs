@@ -174,6 +174,7 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
                 | Note::MemoryKept { .. }
                 | Note::VerificationFinished { .. }
                 | Note::ConversationCompacted { .. }
+                | Note::CachePrefixChanged { .. }
                 | Note::PlanUpdated { .. }
                 | Note::TokensUsed { .. }
                 | Note::Warned { .. } => {}

@@ -1,4 +1,5 @@
-//! The project's standing instructions for agents: `AGENTS.md`, the nearest one, as the convention has it.
+//! The project's standing instructions for agents: `AGENTS.md`, the nearest one, as the convention has it. In a folder without
+//! one, `CLAUDE.md` stands for it. What that imports (`@file`) is not read: agents can.
 //!
 //! Unlike memories, they say what to do, and they come with a clone as the code does. They are text only:
 //! the configuration, and the user's trust in it, decide what agents may do. The nearest file is searched for from the
@@ -13,7 +14,11 @@ use rawko_core::text::{floor_boundary, harmless};
 use rawko_tools::{open_regular, project_files, read_regular};
 
 /// The file's name.
-const NAME: &str = "AGENTS.md";
+pub(crate) const AGENTS: &str = "AGENTS.md";
+/// The file that stands for it in a folder without one.
+const CLAUDE: &str = "CLAUDE.md";
+/// Both, the one that goes before the other first.
+const NAMES: [&str; 2] = [AGENTS, CLAUDE];
 /// Most bytes that go into the prompt, because it is part of every request.
 const MAX_BYTES: usize = 32 * 1024;
 /// Most other files that are named.
@@ -47,31 +52,52 @@ pub(crate) fn standing(project: &Path, folder: &Path) -> Standing {
     let reach = repository.unwrap_or(&project);
     let nearest = folder.as_deref().unwrap_or(&project);
     for folder in nearest.ancestors().take_while(|folder| folder.starts_with(reach)) {
-        let name = shown(folder, &project);
-        match read(&folder.join(NAME), reach) {
-            Ok(None) => continue,
-            Err(why) => standing.problems.push(format!("{name} is passed over: {why}")),
-            Ok(Some(told)) => {
-                standing.problems.extend(told.problems.iter().map(|problem| format!("{name} {problem}")));
-                standing.text = Some(told.text);
-                standing.from = (name != NAME).then_some(name);
-                break;
-            }
+        if NAMES.iter().any(|name| standing.take(folder, name, &project, reach)) {
+            break;
         }
     }
-    let told = standing.text.is_some().then(|| standing.from.as_deref().unwrap_or(NAME).to_owned());
+    let told = standing.text.is_some().then(|| standing.from.as_deref().unwrap_or(AGENTS).to_owned());
     standing.look_for_others(&project, reach, told.as_deref());
     standing
 }
 
 impl Standing {
+    /// Takes the file `name` of `folder`, if it is there and says something.
+    fn take(&mut self, folder: &Path, name: &str, project: &Path, reach: &Path) -> bool {
+        let shown = shown(folder, name, project);
+        match read(&folder.join(name), reach) {
+            Ok(None) => false,
+            Err(why) => {
+                self.problems.push(format!("{shown} is passed over: {why}"));
+                false
+            }
+            Ok(Some(told)) => {
+                self.problems.extend(told.problems.iter().map(|problem| format!("{shown} {problem}")));
+                if name == CLAUDE
+                    && let Some(import) = first_import(&told.text)
+                {
+                    self.problems.push(format!(
+                        "{shown} imports `{import}`: imports are not followed; agents can read the file"
+                    ));
+                }
+                self.text = Some(told.text);
+                self.from = (shown != AGENTS).then_some(shown);
+                true
+            }
+        }
+    }
+
     /// The other files below the project, those of the upper folders first.
     fn look_for_others(&mut self, project: &Path, reach: &Path, told: Option<&str>) {
         // Packages of others are not the project, and neither is what is hidden.
         let enters = |name: &OsStr| name != "node_modules" && !name.as_encoded_bytes().starts_with(b".");
         let mut found = Vec::new();
         let seen = project_files(reach, project, MAX_WALKED, enters, |path| {
-            if path.file_name() != Some(OsStr::new(NAME)) || !says_something(path, project) {
+            let Some(name) = NAMES.into_iter().find(|name| path.file_name() == Some(OsStr::new(name))) else {
+                return;
+            };
+            let stands_for_none = name == CLAUDE && says_something(&path.with_file_name(AGENTS), project);
+            if stands_for_none || !says_something(path, project) {
                 return;
             }
             let path = path.strip_prefix(project).ok().and_then(Path::to_str);
@@ -82,14 +108,14 @@ impl Standing {
                 Some(path) if Some(path) == told => {}
                 Some(path) => found.push((path.matches('/').count(), path.to_owned())),
                 None => self.problems.push(format!(
-                    "an {NAME} is passed over: its path is too long, or holds strange characters"
+                    "a file {name} is passed over: its path is too long, or holds strange characters"
                 )),
             }
         });
         let Ok(seen) = seen else { return };
         if !seen.complete && !found.is_empty() {
             self.problems.push(format!(
-                "not every folder was looked at for {NAME}: the project has more than {MAX_WALKED} entries"
+                "not every folder was looked at for {AGENTS}: the project has more than {MAX_WALKED} entries"
             ));
         }
         let partly: Vec<_> = seen.cut.iter().chain(&seen.odd).collect();
@@ -108,22 +134,29 @@ impl Standing {
         let left_out = found.len().saturating_sub(MAX_OTHERS);
         if left_out > 0 {
             self.problems.push(format!(
-                "{left_out} more {NAME} are not named to agents: there are more than {MAX_OTHERS}"
+                "{left_out} more {AGENTS} are not named to agents: there are more than {MAX_OTHERS}"
             ));
         }
         self.others = found.into_iter().take(MAX_OTHERS).map(|(_, path)| path).collect();
     }
 }
 
-/// The file in `folder`, seen from the project.
-fn shown(folder: &Path, project: &Path) -> String {
+/// The file `name` in `folder`, seen from the project.
+fn shown(folder: &Path, name: &str, project: &Path) -> String {
     match folder.strip_prefix(project) {
-        Ok(below) => harmless(&below.join(NAME).to_string_lossy()).replace(['\n', '`'], " "),
+        Ok(below) => harmless(&below.join(name).to_string_lossy()).replace(['\n', '`'], " "),
         Err(_) => {
             let up = project.strip_prefix(folder).map_or(0, |way| way.components().count());
-            "../".repeat(up) + NAME
+            "../".repeat(up) + name
         }
     }
+}
+
+/// The first import of a `CLAUDE.md`: a word like `@docs/style.md`. Other words that begin so are names of people and packages.
+fn first_import(text: &str) -> Option<&str> {
+    let words = text.split_whitespace().map(|word| word.trim_end_matches(['.', ',', ';', ':', ')']));
+    let is_import = |word: &&str| word.len() <= MAX_PATH && word.starts_with('@') && word.ends_with(".md");
+    words.into_iter().find(is_import)
 }
 
 /// A file's text, and what was done to it.

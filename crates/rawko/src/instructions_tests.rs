@@ -69,10 +69,10 @@ fn of_very_many_some_are_named_and_the_rest_is_told() {
     for number in 0..MAX_OTHERS + 3 {
         let folder = dir.path().join(format!("f{number:03}"));
         std::fs::create_dir(&folder).unwrap();
-        std::fs::write(folder.join(NAME), "x").unwrap();
+        std::fs::write(folder.join(AGENTS), "x").unwrap();
     }
     std::fs::create_dir(dir.path().join("a\nb")).unwrap();
-    std::fs::write(dir.path().join("a\nb").join(NAME), "x").unwrap();
+    std::fs::write(dir.path().join("a\nb").join(AGENTS), "x").unwrap();
     let told = standing(dir.path(), dir.path());
     assert_eq!((told.others.len(), told.others[0].as_str()), (MAX_OTHERS, "f000/AGENTS.md"));
     assert!(told.problems.iter().any(|problem| problem.starts_with("3 more")), "{:?}", told.problems);
@@ -115,17 +115,45 @@ fn what_leads_out_is_not_read_and_what_stays_inside_is() {
     std::fs::create_dir_all(project.join("sub")).unwrap();
     std::fs::write(dir.path().join("secret"), "secret").unwrap();
     for folder in [project.clone(), project.join("sub")] {
-        std::os::unix::fs::symlink(dir.path().join("secret"), folder.join(NAME)).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("secret"), folder.join(AGENTS)).unwrap();
     }
     let told = standing(&project, &project);
     assert_eq!((told.text, told.others), (None, Vec::new()));
     assert_eq!(told.problems.len(), 1);
     assert!(told.problems[0].contains("leads elsewhere"), "{:?}", told.problems);
     std::fs::write(project.join("CLAUDE.md"), "one file, two names").unwrap();
-    std::fs::remove_file(project.join(NAME)).unwrap();
-    std::os::unix::fs::symlink("CLAUDE.md", project.join(NAME)).unwrap();
+    std::fs::remove_file(project.join(AGENTS)).unwrap();
+    std::os::unix::fs::symlink("CLAUDE.md", project.join(AGENTS)).unwrap();
     assert_eq!(standing(&project, &project).text.as_deref(), Some("one file, two names"));
-    std::fs::remove_file(project.join(NAME)).unwrap();
-    std::fs::create_dir(project.join(NAME)).unwrap();
+    std::fs::remove_file(project.join(AGENTS)).unwrap();
+    std::fs::create_dir(project.join(AGENTS)).unwrap();
     assert_eq!(standing(&project, &project).problems, ["AGENTS.md is passed over: it is not a file"]);
+}
+
+#[test]
+fn claude_md_stands_for_agents_md_in_a_folder_without_one() {
+    let claude = ("repository/project/CLAUDE.md", "for claude");
+    check(&[GIT, claude, OF_REPOSITORY], PROJECT, Some("for claude"), Some("CLAUDE.md"), &[]);
+    check(&[GIT, claude, OF_PROJECT], PROJECT, Some("of the project"), None, &[]);
+    let below = ("repository/project/sub/CLAUDE.md", "of sub");
+    check(&[OF_PROJECT, below], PROJECT, Some("of the project"), None, &["sub/CLAUDE.md"]);
+    check(&[claude, OF_SUB, below], PROJECT, Some("for claude"), Some("CLAUDE.md"), &["sub/AGENTS.md"]);
+    check(&[claude, below], SUB, Some("of sub"), Some("sub/CLAUDE.md"), &["CLAUDE.md"]);
+}
+
+#[test]
+fn imports_of_a_claude_md_are_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = |text: &str| {
+        std::fs::write(dir.path().join("CLAUDE.md"), text).unwrap();
+        std::fs::write(dir.path().join("style.md"), "secret words").unwrap();
+        standing(dir.path(), dir.path())
+    };
+    let importing = told("Ask @tom, use @types/node, and read (see @style.md).");
+    assert_eq!(
+        importing.problems,
+        ["CLAUDE.md imports `@style.md`: imports are not followed; agents can read the file"]
+    );
+    assert!(!importing.text.unwrap().contains("secret words"));
+    assert_eq!(told("Ask @tom, use @types/node.").problems, [""; 0]);
 }

@@ -28,7 +28,7 @@ use crate::rawko::Rawko;
 use crate::redact::{KnownSecret, Redactor, secrets_in};
 use crate::remembering::RunMemory;
 use crate::run::Run;
-use crate::run_event::RunEvent;
+use crate::run_event::{InstructionsRead, RunEvent};
 use crate::seal::Sealer;
 
 /// Everything that a run begins with.
@@ -48,7 +48,7 @@ impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch } = launch;
         let confinement = self.confinement_of(setup)?;
-        let registry = self.builder.registry(&tracker, &self.loaded.config.tools)?;
+        let registry = self.registry(&tracker, &setup.place.skills)?;
         registry.resumed(start.last_job());
         let redactor = Arc::new(self.redactor(&providers));
         let journal_path = journal.path().to_owned();
@@ -66,6 +66,8 @@ impl Rawko {
             limits: Some(setup.limits),
             confined: confinement.walls(),
             degraded: self.missing(&confinement),
+            instructions: InstructionsRead::of(&setup.place),
+            skills: setup.place.skills.iter().map(|skill| skill.name.clone()).collect(),
         };
         let checkpoints = Checkpoints::new(self.project(), directory, &id)
             .after(start.earlier_executions())
@@ -78,8 +80,9 @@ impl Rawko {
         let data = || user_data_dir(self.builder.environment.as_ref());
         let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
         let project = self.project().to_owned();
+        let store = self.memories();
         let memory = RunMemory::new(
-            project,
+            (project, store),
             id.clone(),
             task.to_owned(),
             defaults,
@@ -171,11 +174,17 @@ impl Rawko {
             let variable = variable(name)?;
             Some(KnownSecret::of_variable(&variable, (builder.environment)(&variable)?))
         });
+        let search = config.web.search.brave.iter().filter_map(|brave| {
+            let variable = &brave.api_key_env;
+            Some(KnownSecret::of_variable(variable, (builder.environment)(variable)?))
+        });
         // A child can be made to look into the environment of the process that began it.
         let variables = std::env::vars_os().chain(builder.secret_variables.iter().cloned());
         let inherited = secrets_in(variables, &builder.project);
         let named = builder.secrets.iter().cloned().map(KnownSecret::of_program);
-        let secrets = keys.chain(inherited).chain(named);
+        let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets());
+        let of_servers = of_servers.map(KnownSecret::of_program);
+        let secrets = keys.chain(search).chain(inherited).chain(named).chain(of_servers);
         Redactor::new(secrets, providers.values().cloned()).showing_tokens(!config.secrets.mask_tokens)
     }
 

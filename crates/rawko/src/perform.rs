@@ -177,9 +177,9 @@ impl Performer {
                 Arc::clone(&self.memory).remember(*draft, source).await
             }
             Effect::InspectTree { iteration, .. } => self.inspect_tree(iteration).await,
-            Effect::Verify { id: _, commands, timeout_ms, tests, changed_checks, seen_red } => {
+            Effect::Verify { id: _, commands, timeout_ms, tests, changed_checks, seen_red, found } => {
                 let timeout = Duration::from_millis(timeout_ms);
-                self.verify(&Terms { commands, timeout, tests, changed_checks }, seen_red).await
+                self.verify(&Terms { commands, timeout, tests, changed_checks, found }, seen_red).await
             }
             Effect::StartTimer { after_ms, .. } => {
                 tokio::time::sleep(Duration::from_millis(after_ms)).await;

@@ -5,27 +5,29 @@ use std::sync::{Arc, OnceLock};
 
 use rawko_core::message::ToolCall;
 use rawko_core::session::Event;
-use rawko_core::setup::{ModelChoice, ProjectContext, Setup};
+use rawko_core::setup::{ModelChoice, ProjectContext, Setup, SkillSetup};
 use rawko_core::text::{hex, truncate};
 use rawko_core::tool::{ToolAccess, ToolOutcome};
 use rawko_provider::Provider;
-use rawko_tools::{Sandbox, Shortage, ToolContext, ToolRegistry};
+use rawko_tools::{FileTracker, Sandbox, Shortage, ToolContext, ToolRegistry};
 use sha2::{Digest as _, Sha256};
 
 use crate::assemble;
 use crate::builder::RawkoBuilder;
-use crate::config::Loaded;
+use crate::config::{Diagnostic, Loaded, has_memories};
 use crate::driver::{Start, now};
 use crate::error::Error;
 use crate::instructions;
 use crate::journal::{FORMAT, ForkedFrom, JournalHeader, SessionStore};
 use crate::launch::Launch;
-use crate::memory;
+use crate::mcp::{self, McpHandle, McpState};
+use crate::memory::{self, MemoryStore};
 use crate::redact::Redactor;
 use crate::reload::{Reloader, Reread};
 use crate::run::Run;
 use crate::seal::Sealer;
 use crate::session_id;
+use crate::skills;
 
 /// Characters of the task in a journal's header.
 const HEADER_TASK_CHARS: usize = 200;
@@ -74,7 +76,68 @@ impl Rawko {
     /// # Errors
     /// [`Error::Setup`] if two tools have the same name.
     pub fn tools(&self) -> Result<ToolRegistry, Error> {
-        self.builder.registry(&Arc::default(), &self.loaded.config.tools)
+        self.registry(&Arc::default(), &skills::of_run(&self.loaded.skills))
+    }
+
+    /// The tools of a run, those of approved servers among them.
+    pub(crate) fn registry(
+        &self,
+        tracker: &Arc<FileTracker>,
+        skills: &[SkillSetup],
+    ) -> Result<ToolRegistry, Error> {
+        let mut registry = self.builder.registry_with_skills(tracker, &self.loaded.config, skills)?;
+        for tool in mcp::tools(&self.mcp_servers()).0 {
+            registry.add(tool).map_err(|error| Error::Setup {
+                message: error.to_string(),
+                hint: "a tool of a server is called `mcp__SERVER__TOOL`: give your own tool another name"
+                    .to_owned(),
+            })?;
+        }
+        Ok(registry)
+    }
+
+    /// The configured servers of tools, sorted by name. None is started.
+    #[must_use]
+    pub fn mcp_servers(&self) -> Vec<McpHandle> {
+        let builder = &self.builder;
+        mcp::servers(
+            &self.loaded,
+            &mcp::Place {
+                project: &builder.project,
+                state: builder.trust_store.as_ref().and_then(|store| store.path().parent()),
+                environment: builder.environment.as_ref(),
+                person: builder.asked_by_servers.clone(),
+            },
+        )
+    }
+
+    /// Says which servers are not used, and what to do about it.
+    pub(crate) fn warn_of_servers(&mut self) {
+        let servers = self.mcp_servers();
+        for server in &servers {
+            let name = server.name();
+            let (message, help) = match server.state() {
+                McpState::Approved { .. } => continue,
+                McpState::NotApproved => (
+                    format!(
+                        "nobody has approved the tools of the MCP server `{name}`, so agents do not have them"
+                    ),
+                    format!(
+                        "look at them: rawko mcp check {name}; approve them: rawko mcp check {name} --accept"
+                    ),
+                ),
+                McpState::Unusable { why } => (
+                    format!("the MCP server `{name}` cannot be used: {why}"),
+                    "set it, or add `disabled: true`".to_owned(),
+                ),
+            };
+            let path = server.loaded().path.clone();
+            self.loaded.warnings.push(Diagnostic::of_file(&path, message, Some(help)));
+        }
+        for left_out in mcp::tools(&servers).1 {
+            let message = format!("agents do not have {left_out}");
+            self.loaded.warnings.push(Diagnostic::of_file(Path::new("mcp"), message, None));
+        }
     }
 
     /// Builds the provider of that name, with its key.
@@ -109,6 +172,7 @@ impl Rawko {
         let task = &redactor.text(task);
         redactor.setup(&mut setup)?;
         self.check_prices(&setup)?;
+        self.check_search()?;
         if !confinement.runs_commands() {
             setup.verify = None;
         }
@@ -197,21 +261,32 @@ impl Rawko {
         SessionStore::of_project(&self.builder.project)
     }
 
+    /// The memories that runs of this project are given: the project's, and the user's own.
+    #[must_use]
+    pub fn memories(&self) -> MemoryStore {
+        let store = MemoryStore::of_project(self.project());
+        let store = if self.loaded.uses_project_memories { store } else { store.without_own() };
+        match &self.builder.user_config_dir {
+            Some(user) => store.with_user(user),
+            None => store,
+        }
+    }
+
     /// What runs of this project are made of.
     ///
     /// # Errors
     /// [`Error::Setup`] where an agent's model cannot be resolved.
     pub fn setup(&self) -> Result<Setup, Error> {
         let builder = &self.builder;
-        let mut tools = builder.registry(&Arc::default(), &self.loaded.config.tools)?.specs();
+        let mut tools = self.tools()?.specs();
         tools.extend(rawko_core::agent::control_tools());
         let standing =
             instructions::standing(&builder.project, builder.folder.as_deref().unwrap_or(&builder.project));
         let instructions_are_data = standing.text.is_some() && !self.loaded.is_trusted;
         let mut problems = standing.problems;
         problems.extend(instructions_are_data.then(|| {
-            "AGENTS.md is read as data, because this folder is not trusted; to have agents follow it: rawko trust"
-                .to_owned()
+            let file = standing.from.as_deref().unwrap_or(instructions::AGENTS);
+            format!("{file} is read as data, because this folder is not trusted; to have agents follow it: rawko trust")
         }));
         let place = ProjectContext {
             directory: builder.project.display().to_string(),
@@ -222,16 +297,20 @@ impl Rawko {
             instructions_from: standing.from,
             more_instructions: standing.others,
             instruction_problems: problems,
+            skills: skills::of_run(&self.loaded.skills),
         };
         let first = builder.first_agent.clone();
         let verify = self.verify_setup();
         let memories = builder.project.join(memory::FOLDER).symlink_metadata();
-        let memories = memories.ok().map(|data| data.file_type());
+        let memories =
+            memories.ok().filter(|_| self.loaded.uses_project_memories).map(|data| data.file_type());
+        let has_users = builder.user_config_dir.as_ref().is_some_and(|user| has_memories(user));
         let providers = &builder.providers;
         let setup =
             assemble::setup(&self.loaded, providers, &builder.permissions, tools, verify, place, first)?;
-        let memory = assemble::memory(&self.loaded, providers, memories)?;
-        let agents = assemble::with_sandbox(setup.agents, self.is_confined());
+        let memory = assemble::memory(&self.loaded, providers, memories, has_users)?;
+        let agents = assemble::with_skills(setup.agents, &setup.place.skills);
+        let agents = assemble::with_sandbox(agents, self.is_confined());
         Ok(Setup { memory, agents, ..setup })
     }
 
@@ -281,19 +360,34 @@ impl Rawko {
         Ok(())
     }
 
+    /// A search service that needs a key needs it before there is a session.
+    fn check_search(&self) -> Result<(), Error> {
+        let Some(brave) = &self.loaded.config.web.search.brave else { return Ok(()) };
+        let variable = &brave.api_key_env;
+        if (self.builder.environment)(variable).is_some_and(|key| !key.trim().is_empty()) {
+            return Ok(());
+        }
+        Err(Error::Setup {
+            message: format!("the key of web.search.brave is missing: the variable {variable} is not set"),
+            hint: format!("set {variable}, or take web.search out of the configuration"),
+        })
+    }
+
     pub(crate) fn reloader(&self, setup: &Setup, redactor: Arc<Redactor>) -> Option<Reloader> {
         if self.builder.dry_run {
             return None;
         }
         let builder = self.builder.clone();
         let is_confined = setup.agents.values().any(|agent| agent.confined);
+        let skills = setup.place.skills.clone();
         let usable: Vec<String> = setup.agents.values().map(|agent| agent.model.provider.clone()).collect();
         let read = move || {
             let loaded = builder.load().map_err(|error| error.to_string())?;
             let trusted = builder.trusts(&loaded).map_err(|error| error.to_string())?;
             let agents = assemble::agents(&loaded, &builder.providers, &builder.permissions)
                 .map_err(|error| error.to_string())?;
-            let agents = assemble::with_sandbox(agents, is_confined);
+            // A run keeps the skills that it began with.
+            let agents = assemble::with_sandbox(assemble::with_skills(agents, &skills), is_confined);
             if let Some(agent) = agents.values().find(|agent| !usable.contains(&agent.model.provider)) {
                 return Err(format!(
                     "agent `{}` now uses the provider `{}`, which this run did not begin with",

@@ -17,7 +17,9 @@ use rawko_core::setup::AgentSetup;
 use rawko_core::text::truncate;
 
 use crate::driver::now;
-use crate::memory::{LazyMeaning, Learned, MemoryStore, NewMemory, RecallOptions, Report, WriteError, cite};
+use crate::memory::{
+    LazyMeaning, Learned, MemoryStore, NewMemory, OF_USER, RecallOptions, Report, WriteError, cite,
+};
 
 /// Most problems with memories that one recall reports, without those reported before: `rawko memory check` prints all.
 const MAX_PROBLEMS: usize = 3;
@@ -50,7 +52,7 @@ pub(crate) struct RunMemory {
 
 impl RunMemory {
     pub(crate) fn new(
-        project: PathBuf,
+        (project, store): (PathBuf, MemoryStore),
         session: String,
         task: String,
         defaults: (u32, Importance),
@@ -58,7 +60,6 @@ impl RunMemory {
         meaning: Option<LazyMeaning>,
         dry_run: bool,
     ) -> Arc<Self> {
-        let store = MemoryStore::of_project(&project);
         let store = store.with_patience(PATIENCE);
         let store = if dry_run { store.without_caches() } else { store };
         let (recipients, told) = (Mutex::default(), Mutex::default());
@@ -187,8 +188,9 @@ impl RunMemory {
     /// Notes what became of the memories that an execution was given. What cannot be written is not worth a run.
     pub(crate) fn record(&self, agent: &str, iteration: u32, uses: &[MemoryUse]) -> Result<(), WriteError> {
         let at = now();
+        // A run writes nothing beside the user's own memories, nor of them into a project.
+        let uses = uses.iter().filter(|one| !one.path.starts_with(OF_USER));
         let uses: Vec<Use> = uses
-            .iter()
             .map(|one| Use {
                 session: self.session.clone(),
                 iteration,
@@ -230,7 +232,8 @@ mod tests {
 
     fn run_memory(project: &Path) -> Arc<RunMemory> {
         let (session, task, defaults) = ("s1".to_owned(), "Fix the tests".to_owned(), (5, Importance::Low));
-        RunMemory::new(project.to_owned(), session, task, defaults, &BTreeMap::new(), None, false)
+        let store = MemoryStore::of_project(project);
+        RunMemory::new((project.to_owned(), store), session, task, defaults, &BTreeMap::new(), None, false)
     }
 
     #[test]

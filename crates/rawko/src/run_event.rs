@@ -2,11 +2,12 @@
 //! `stream-json` and the terminal all use them (`docs/spec/cli.md`). They are projections: nothing is decided by them.
 
 use rawko_core::session::{Note, Outcome};
-use rawko_core::setup::RunLimits;
+use rawko_core::setup::{ProjectContext, RunLimits};
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::explain::Explanation;
+use crate::instructions::AGENTS;
 use crate::journal::ForkedFrom;
 
 /// One live event. In JSON, `type` is in snake_case and all other names are in camelCase.
@@ -45,6 +46,12 @@ pub enum RunEvent {
         /// By what the operating system confines commands; absent where it does not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confined: Option<String>,
+        /// The file of standing instructions that agents are given; absent where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<InstructionsRead>,
+        /// Names of the skills that agents are offered.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        skills: Vec<String>,
     },
     /// A piece of a model's text. A slow consumer loses some; the journal has the whole text.
     TextDelta {
@@ -93,6 +100,27 @@ pub enum RunEvent {
     /// What the core reports. In JSON it is the note itself, so that every event is one flat object.
     #[serde(untagged)]
     Note(Note),
+}
+
+/// The standing instructions of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstructionsRead {
+    /// The file, relative to the project.
+    pub file: String,
+    /// Whether agents read it as data, because the folder is not trusted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub as_data: bool,
+}
+
+impl InstructionsRead {
+    /// Those of a run with this setup, if it has any.
+    #[must_use]
+    pub fn of(place: &ProjectContext) -> Option<Self> {
+        place.instructions.as_ref()?;
+        let file = place.instructions_from.clone().unwrap_or_else(|| AGENTS.to_owned());
+        Some(Self { file, as_data: place.instructions_are_data })
+    }
 }
 
 impl RunEvent {

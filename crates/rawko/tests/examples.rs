@@ -122,6 +122,11 @@ fn custom_tool_is_called() {
 }
 
 #[test]
+fn a_provider_of_ones_own_conforms() {
+    check_without_a_key("conforming_provider", &["0 rules of the contract are broken"]);
+}
+
+#[test]
 fn custom_provider_answers() {
     check_without_a_key("custom_provider", &["claimed: planned"]);
 }

@@ -108,7 +108,10 @@ fn configured_tools_are_among_the_projects_tools() {
     let dir = project();
     let rawko = builder(dir.path(), json!([])).trusted(true).build().unwrap();
     let registry = rawko.tools().unwrap();
-    assert_eq!(registry.names(), ["Bash", "Edit", "Glob", "Grep", "Never", "Read", "Ticket", "Write"]);
+    assert_eq!(
+        registry.names(),
+        ["Bash", "Edit", "Glob", "Grep", "Never", "Read", "Ticket", "WebFetch", "Write"]
+    );
     let offered: Vec<String> = rawko.setup().unwrap().tools.into_iter().map(|tool| tool.name).collect();
     assert!(offered.iter().any(|name| name == "Ticket"), "{offered:?}");
 }

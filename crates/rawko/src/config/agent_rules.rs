@@ -3,9 +3,10 @@
 //! They hold for agents from files. A file that could not be parsed was reported already and is skipped here.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use rawko_core::agent::{AgentConfig, BashFilter};
-use rawko_core::policy::{BashFilterError, is_control_tool, validate_filter};
+use rawko_core::policy::{BashFilterError, is_control_tool, is_mcp_tool, validate_filter};
 use serde_json::Value;
 
 use super::agent_file::AgentFile;
@@ -19,9 +20,10 @@ const COMPLETE: &str = "complete";
 /// Checks all rules, and returns every violation.
 pub(super) fn check(agents: &[AgentFile], known: &Known<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
-    let mut seen: HashMap<&str, &AgentFile> = HashMap::new();
+    // Between folders there is an order of precedence.
+    let mut seen: HashMap<(Option<&Path>, &str), &AgentFile> = HashMap::new();
     for agent in agents {
-        if let Some(first) = seen.insert(&agent.name, agent) {
+        if let Some(first) = seen.insert((agent.source.name.parent(), &agent.name), agent) {
             let message = format!(
                 "there are two agents `{}`: the other is in {}",
                 agent.name,
@@ -42,6 +44,11 @@ pub(super) fn check(agents: &[AgentFile], known: &Known<'_>) -> Vec<Diagnostic> 
         }
     }
     findings
+}
+
+/// Whether an entry means tools of MCP servers: a name, or a pattern.
+fn is_mcp_entry(entry: &str) -> bool {
+    is_mcp_tool(entry) && entry.chars().all(|c| c.is_ascii_alphanumeric() || "_-*".contains(c))
 }
 
 struct AgentRules<'a> {
@@ -106,13 +113,11 @@ impl AgentRules<'_> {
             agent.tools.allowed.iter().flatten().enumerate().map(|(n, t)| (format!("/tools/allowed/{n}"), t));
         let blocked = agent.tools.blocked.iter().enumerate().map(|(n, t)| (format!("/tools/blocked/{n}"), t));
         for (pointer, tool) in allowed.chain(blocked) {
-            if is_control_tool(tool) || all().any(|known| known == tool) {
+            // A server may be the user's own, and not be there for others.
+            if is_control_tool(tool) || is_mcp_entry(tool) || all().any(|known| known == tool) {
                 continue;
             }
             let help = match nearest(tool, all()) {
-                _ if tool.starts_with("mcp__") => {
-                    "MCP servers are not supported in this version of rawko".to_owned()
-                }
                 Some(near) if near.eq_ignore_ascii_case(tool) => {
                     format!("write `{near}`: names are case-sensitive")
                 }

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rawko_core::agent::{AgentConfig, SandboxUse, builtin_agents};
 use rawko_core::integrity::ChangedChecks;
+use rawko_core::policy::{WEB_FETCH, WEB_SEARCH, is_of_use};
 use rawko_tools::protected_name;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,9 +20,11 @@ use super::api_key_env::ApiKeyEnv;
 use super::config_rules::host_of;
 use super::diagnostic::whole;
 use super::layers::{Layers, Origin};
+use super::mcp::McpServer;
 use super::model::Config;
 use super::position::Position;
 use super::source::{Scope, SourceFile};
+use super::web::WebConfig;
 use super::yaml::escape;
 use rawko_core::MemoryLimit;
 
@@ -49,16 +52,16 @@ impl fmt::Display for Claim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimKind {
-    /// A program is run as a tool.
-    CustomTool,
-    /// A command is run to verify that a task is done, or the user's own is not.
-    Verification,
-    /// An agent of the project may run shell commands.
-    Shell,
     /// Requests go to a server that the project chose, with the user's key or code.
     Server,
     /// An environment variable that the project chose is sent as a key.
     Key,
+    /// A program is run: as a tool, or by a provider.
+    CustomTool,
+    /// A server of tools is started, or asked.
+    McpServer,
+    /// A command is run to verify that a task is done, or the user's own is not.
+    Verification,
     /// Model answers come from a file of the project.
     Script,
     /// Permissions are wider than the defaults or the user's own configuration.
@@ -67,6 +70,8 @@ pub enum ClaimKind {
     Request,
     /// A limit of the user, or a default one, is raised.
     Limit,
+    /// An agent of the project may run shell commands, or reach something else than its files.
+    Shell,
 }
 
 /// The claims of the project's files, by file and line.
@@ -80,6 +85,8 @@ pub(super) fn of(
     let mut claims = Claims { layers, found: Vec::new() };
     claims.providers(config);
     claims.tools(config);
+    claims.mcp(config);
+    claims.web(&config.web);
     claims.verification(config);
     claims.permissions(config, project);
     claims.secrets(config);
@@ -89,10 +96,15 @@ pub(super) fn of(
     let mut found = claims.found;
     let builtin = builtin_agents();
     let own = files.iter().filter(|file| file.source.scope == Scope::Project);
-    let own = own.filter_map(|file| Some((file.config.as_ref()?, &file.source, shell_line(file))));
-    for (agent, source, line) in own.chain(translated.iter().map(|(agent, source)| (agent, source, 1))) {
-        if may_use_bash(agent) && !builtin.contains(agent) {
-            let message = format!("the agent `{}` may run shell commands", agent.name);
+    let translated = translated.iter().filter(|(_, source)| source.scope == Scope::Project);
+    let own = own.filter_map(|file| Some((file.config.as_ref()?, &file.source, Some(file))));
+    for (agent, source, file) in own.chain(translated.map(|(agent, source)| (agent, source, None))) {
+        if builtin.contains(agent) {
+            continue;
+        }
+        if let Some((tool, does)) = reach(config).into_iter().find(|(tool, _)| may_use(agent, tool)) {
+            let message = format!("the agent `{}` may {does}", agent.name);
+            let line = file.map_or(1, |file| line_of_tool(file, tool));
             found.push(Claim { kind: ClaimKind::Shell, path: source.name.clone(), line, message });
         }
     }
@@ -100,16 +112,37 @@ pub(super) fn of(
     found
 }
 
-fn may_use_bash(agent: &AgentConfig) -> bool {
-    let is_bash = |tool: &String| tool == "Bash";
-    agent.tools.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(is_bash))
-        && !agent.tools.blocked.iter().any(is_bash)
+/// The tools by which an agent of the project's reaches more than its files, as far as they work with this configuration.
+/// What tells it what to do is the project's, too.
+fn reach(config: &Config) -> Vec<(&str, &'static str)> {
+    let mut reach = vec![("Bash", "run shell commands")];
+    reach.extend(config.tools.iter().map(|tool| (tool.name.as_str(), "run your own tools")));
+    if !config.mcp.servers.is_empty() {
+        reach.push(("mcp__", "call the tools of MCP servers"));
+    }
+    if is_of_use(WEB_FETCH, &config.permissions) {
+        reach.push((WEB_FETCH, "read pages of the web"));
+    }
+    if config.web != WebConfig::default() {
+        reach.push((WEB_SEARCH, "search the web"));
+    }
+    reach
 }
 
-/// The line that grants Bash: its entry in the list, or the first line if there is no list.
-fn shell_line(file: &AgentFile) -> usize {
+/// Whether an entry of a list is about a tool, or about tools that begin this way.
+fn is_for(entry: &str, tool: &str) -> bool {
+    entry == tool || tool.ends_with('_') && entry.starts_with(tool)
+}
+
+fn may_use(agent: &AgentConfig, tool: &str) -> bool {
+    agent.tools.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|entry| is_for(entry, tool)))
+        && !agent.tools.blocked.iter().any(|entry| entry == tool)
+}
+
+/// The line that grants a tool: its entry in the list, or the first line if there is no list.
+fn line_of_tool(file: &AgentFile, tool: &str) -> usize {
     let allowed = file.config.as_ref().and_then(|agent| agent.tools.allowed.as_ref());
-    match allowed.and_then(|allowed| allowed.iter().position(|tool| tool == "Bash")) {
+    match allowed.and_then(|allowed| allowed.iter().position(|entry| is_for(entry, tool))) {
         Some(n) => file.document.place(&format!("/tools/allowed/{n}")).line,
         None => Position::START.line,
     }
@@ -171,6 +204,10 @@ impl Claims<'_> {
                     }
                 }
             }
+            if let Some(cli) = &provider.cli {
+                let message = format!("the provider `{name}` would run the program `{}`", whole(cli));
+                self.add(ClaimKind::CustomTool, &format!("{at}/cli"), message);
+            }
             if let Some(script) = &provider.script {
                 let message = format!("the provider `{name}` would replay the script {}", whole(script));
                 self.add(ClaimKind::Script, &format!("{at}/script"), message);
@@ -191,6 +228,13 @@ impl Claims<'_> {
             let command = tool.command.join(" ");
             let message = format!("the tool `{}` would run `{}`", tool.name, whole(&command));
             self.add(ClaimKind::CustomTool, &format!("/tools/{n}/command"), message);
+        }
+    }
+
+    fn mcp(&mut self, config: &Config) {
+        for (name, server) in config.mcp.servers.iter().filter(|(_, server)| !server.disabled) {
+            let pointer = format!("/mcp/servers/{}", escape(name));
+            self.add(ClaimKind::McpServer, &pointer, mcp_claim(name, server));
         }
     }
 
@@ -277,6 +321,29 @@ impl Claims<'_> {
     }
 }
 
+/// What a server does that a project defines, in words.
+pub(super) fn mcp_claim(name: &str, server: &McpServer) -> String {
+    let mut message = match (&server.command, &server.url) {
+        (Some(command), _) => {
+            let line: Vec<&str> = std::iter::once(command).chain(&server.args).map(String::as_str).collect();
+            format!("the MCP server `{name}` would run `{}`", whole(&line.join(" ")))
+        }
+        (None, url) => {
+            format!("the MCP server `{name}` would be asked at {}", whole(url.as_deref().unwrap_or_default()))
+        }
+    };
+    let variables = super::mcp::variables(server);
+    if !variables.is_empty() {
+        message.push_str(&format!(" and be given {} of your environment", whole(&variables.join(", "))));
+    }
+    for (what, list) in [("write", &server.permissions.write), ("reach", &server.permissions.net)] {
+        if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
+            message.push_str(&format!("; it may {what} {}", whole(&list.join(", "))));
+        }
+    }
+    message
+}
+
 fn is_projects(origin: &Origin) -> bool {
     matches!(origin, Origin::File { scope: Scope::Project, .. })
 }
@@ -290,6 +357,11 @@ fn leaves(pointer: &str, value: &Value) -> Vec<String> {
             .collect(),
         None => vec![pointer.to_owned()],
     }
+}
+
+/// Whether the address `url` is on this machine.
+pub(crate) fn is_loopback_url(url: &str) -> bool {
+    is_loopback(host_of(url))
 }
 
 pub(super) fn is_loopback(host: &str) -> bool {

@@ -3,9 +3,11 @@
 //! Owns the translation of their front matter. These files were not written for rawko, so what cannot be translated is a
 //! warning, never an error.
 
-use rawko_core::agent::{AgentConfig, AgentLimits, AgentProvider, BashFilter, OneOrMany, ToolFilter};
-use rawko_core::policy::is_control_tool;
-use rawko_provider::preset::CLAUDE_DEFAULT_MODEL;
+use rawko_core::agent::{
+    AgentConfig, AgentLimits, AgentProvider, BashFilter, OneOrMany, SkillChoice, ToolFilter,
+};
+use rawko_core::models;
+use rawko_core::policy::{is_control_tool, is_mcp_tool};
 use serde_json::Value;
 
 use super::agent_file::stem;
@@ -18,10 +20,6 @@ use super::yaml::Document;
 
 /// Claude Code's tools that have another name in rawko, or that another tool replaces.
 const RENAMED: [(&str, &str); 3] = [("MultiEdit", "Edit"), ("LS", "Glob"), ("TodoWrite", "UpdatePlan")];
-
-/// Claude Code's short names of models.
-const MODELS: [(&str, &str); 3] =
-    [("sonnet", CLAUDE_DEFAULT_MODEL), ("opus", "claude-opus-5-5"), ("haiku", "claude-haiku-5-5")];
 
 /// What the translation depends on.
 pub(super) struct ImportContext<'a> {
@@ -107,8 +105,9 @@ pub(super) fn translate(
         transitions: rawko_core::agent::Transitions::default(),
         limits: AgentLimits { max_iterations: max_turns.filter(|n| *n > 0), ..AgentLimits::default() },
         budget: Default::default(),
-        provider: AgentProvider { name: None, model },
+        provider: AgentProvider { model, ..AgentProvider::default() },
         memory: rawko_core::agent::AgentMemory::default(),
+        skills: front.value.get("skills").map(|named| SkillChoice::Named(list(named))),
         permissions: None,
         metadata: serde_json::Map::new(),
     })
@@ -199,7 +198,7 @@ impl ToolNames {
             None => (item, None),
         };
         let name = RENAMED.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| *ours);
-        if !known.is_empty() && !known.contains(&name) && !is_control_tool(name) {
+        if !known.is_empty() && !known.contains(&name) && !is_control_tool(name) && !is_mcp_tool(name) {
             return Err(format!("the tool `{}` does not exist in rawko", printable(item)));
         }
         if name == "Bash" {
@@ -231,7 +230,7 @@ fn model(given: &str, provider: Option<ProviderType>) -> Option<String> {
     if given.starts_with("claude-") {
         return Some(given.to_owned());
     }
-    MODELS.iter().find(|(short, _)| *short == given).map(|(_, model)| (*model).to_owned())
+    models::find_alias("claude", given).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::diagnostic::{Diagnostic, printable};
 use super::layers::Layers;
 use super::model::{Config, CustomTool, ProviderConfig, ProviderType};
 use super::nearest::nearest;
-use super::provider::kind_of;
+use super::provider::{COPILOT, kind_of};
 use super::unsupported;
 use super::yaml::escape;
 use crate::integrity::check_glob;
@@ -53,6 +53,10 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
             rules.find(&pointer, message, Some(help));
         }
     }
+    if known.agents.is_empty() {
+        let help = "leave a built-in one, or add your own: docs/configuration.md says where".to_owned();
+        rules.find("/agents/builtin", "there is no agent".to_owned(), Some(help));
+    }
     if let Some(name) = &config.agents.default
         && !known.agents.contains(&name.as_str())
     {
@@ -65,6 +69,10 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
     rules.permissions(&config.permissions);
     rules.tools(known.tools);
     rules.verification(config);
+    rules.findings.extend(super::mcp::check(&config.mcp, layers));
+    for (pointer, message, help) in config.web.search.faults() {
+        rules.find(pointer, message, Some(help.to_owned()));
+    }
     if config.memory.semantic && !cfg!(feature = "semantic") {
         let help =
             "build it with `cargo install --path crates/rawko-cli --features semantic`, or set it to false";
@@ -91,6 +99,7 @@ pub(super) fn missing_provider(name: &str, known: &Known<'_>) -> Option<(String,
         || known.registered.contains(&name)
         || known.providers.contains(&name)
         || preset::find(name).is_some()
+        || name == COPILOT
     {
         return None;
     }
@@ -98,7 +107,7 @@ pub(super) fn missing_provider(name: &str, known: &Known<'_>) -> Option<(String,
         return Some((format!("there is no provider `{name}`"), reason.to_owned()));
     }
     let configured = known.providers.iter().chain(known.registered).copied();
-    let help = match nearest(name, configured.chain(preset_names())) {
+    let help = match nearest(name, configured.chain(preset_names()).chain([COPILOT])) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             format!("configure it under `provider:`, or use a preset: {}", list(preset_names()))
@@ -151,7 +160,7 @@ impl ConfigRules<'_> {
             return;
         }
         let Some(resolved) = config.provider(name) else {
-            let help = "add `type: claude` or `type: openai`, or `preset:` with the name of a known server";
+            let help = "add `type: claude`, `type: openai` or `type: responses`, or `preset:` with the name of a known server";
             self.find(
                 &at,
                 format!("the provider `{}` has neither `type` nor `preset`", printable(name)),
@@ -170,6 +179,18 @@ impl ConfigRules<'_> {
             );
         }
         let scripted = resolved.kind == ProviderType::Scripted;
+        let copilot = resolved.kind == ProviderType::Copilot;
+        if copilot && provider.base_url.is_some() {
+            let help =
+                "remove it; for a server of your own, set COPILOT_PROVIDER_BASE_URL (docs/providers.md)";
+            let message = "the Copilot CLI has no address to configure".to_owned();
+            self.find(&format!("{at}/baseUrl"), message, Some(help.to_owned()));
+        }
+        if !copilot && provider.cli.is_some() {
+            let help = "remove it, or add `type: copilot`";
+            let message = "only a provider of type `copilot` has a program".to_owned();
+            self.find(&format!("{at}/cli"), message, Some(help.to_owned()));
+        }
         match (scripted, &provider.script, resolved.base_url()) {
             (true, None, _) => {
                 let help = "add `script: FILE` with the model's answers";
@@ -187,7 +208,7 @@ impl ConfigRules<'_> {
                     Some(help.to_owned()),
                 );
             }
-            (false, None, None) => {
+            (false, None, None) if !copilot => {
                 let help = format!("add `baseUrl:`, or `preset:` with one of: {}", list(preset_names()));
                 self.find(&at, format!("the provider `{}` has no address", printable(name)), Some(help));
             }
@@ -319,7 +340,7 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
 }
 
 /// Returns the host if `url` is an http or https address without credentials. The error does not contain the address.
-fn check_url(url: &str) -> Result<(), &'static str> {
+pub(super) fn check_url(url: &str) -> Result<(), &'static str> {
     let rest = url
         .strip_prefix("https://")
         .or_else(|| url.strip_prefix("http://"))

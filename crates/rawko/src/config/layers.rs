@@ -199,6 +199,16 @@ impl Layers {
     }
 
     /// A diagnostic about the value at `pointer`, at the position where that value was set.
+    /// The file that sets the value at `pointer`, or a part of it: the project's, if it has one.
+    pub(super) fn file_of(&self, pointer: &str) -> (PathBuf, Scope) {
+        let all = std::iter::once(self.provenance.origin(pointer)).chain(self.provenance.below(pointer));
+        let files = all.filter_map(|origin| match origin {
+            Origin::File { path, scope, .. } => Some((path.clone(), *scope)),
+            _ => None,
+        });
+        files.max_by_key(|(_, scope)| *scope).unwrap_or((PathBuf::from("config.yaml"), Scope::Project))
+    }
+
     pub(super) fn finding(
         &self,
         pointer: &str,

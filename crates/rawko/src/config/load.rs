@@ -4,35 +4,31 @@
 //! files below the two directories that the caller names; the environment is an argument.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use rawko_core::agent::{AgentConfig, builtin_agents};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::memory::FOLDER;
+use crate::skills::{self, Skill};
 
-use super::agent_file::{AgentFile, document};
+use super::agent_file::document;
 use super::agent_rules;
 use super::claims::{self, Claim};
-use super::claude_code::{self, ImportContext};
 use super::config_rules::{self, Known};
 use super::diagnostic::{ConfigErrors, Diagnostic};
 use super::fingerprint::Fingerprint;
 use super::layers::{FileLayer, Layers, Provenance};
-use super::model::{Config, DEFAULT_AGENTS_DIRECTORY};
+use super::mcp::{self, LoadedServer, MCP_JSON};
+use super::model::Config;
 use super::provider::{choose_default, move_keys};
-use super::rights;
 use super::schema::{FileKind, Validated, validate};
 use super::settings::{LooseModel, Overrides, push_environment, push_flags};
-use super::source::{ProjectFile, Scope, SourceFile, list};
+use super::source::{ProjectFile, Scope, SourceFile};
+use super::team::LoadedAgent;
 use super::temperature;
+use super::thinking;
 use super::yaml::escape;
 use rawko_core::text::hex;
-
-/// The directory of Claude Code's agents, relative to the project.
-const CLAUDE_CODE_AGENTS: &str = ".claude/agents";
 
 /// The sources to load from.
 pub struct LoadOptions<'a> {
@@ -57,10 +53,14 @@ pub struct LoadOptions<'a> {
 pub struct Loaded {
     /// The settings.
     pub config: Config,
-    /// The agents by name. The project's agents replace built-in agents of the same name.
+    /// The agents by name. The project's go before the user's, and these before built-in ones.
     pub agents: BTreeMap<String, LoadedAgent>,
     /// The project's own prompt templates.
     pub templates: OwnTemplates,
+    /// The skills, those with precedence first. Their states say which are used.
+    pub skills: Vec<Skill>,
+    /// The servers of tools by name, without those that are switched off.
+    pub mcp: BTreeMap<String, LoadedServer>,
     /// Findings that are not errors, such as a file that is ignored.
     pub warnings: Vec<Diagnostic>,
     /// The origin of each setting.
@@ -74,37 +74,10 @@ pub struct Loaded {
     pub project_files: Vec<ProjectFile>,
     /// What the project's files claim and only a trusted folder gets. If empty, the folder needs no trust.
     pub claims: Vec<Claim>,
+    /// Whether agents are given the project's memories, if any.
+    pub uses_project_memories: bool,
     /// Whether the folder is trusted, or was not asked about (`rawko config show` and the like).
     pub is_trusted: bool,
-}
-
-impl Loaded {
-    /// Leaves out what the files of an untrusted folder would otherwise say to models: templates, and memories that are
-    /// not the user's own. What was left out is in a warning.
-    pub(crate) fn distrust(&mut self, project: &Path, has_own_memories: bool) {
-        self.is_trusted = false;
-        let mut off = Vec::new();
-        if self.templates != OwnTemplates::default() {
-            self.templates = OwnTemplates::default();
-            off.push("prompt templates");
-        }
-        if self.config.memory.enabled && !has_own_memories && holds_something(&project.join(FOLDER)) {
-            self.config.memory.enabled = false;
-            off.push("memories");
-        }
-        if off.is_empty() {
-            return;
-        }
-        let message = format!("this folder is not trusted, so its {} are not used", off.join(" and "));
-        let help = "look at them, then: rawko trust".to_owned();
-        self.warnings.push(Diagnostic::of_file(Path::new(".rawko"), message, Some(help)));
-    }
-}
-
-/// Whether there is such a folder with something in it. What keeps an empty folder in git is nothing.
-pub(super) fn holds_something(folder: &Path) -> bool {
-    let is_hidden = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
-    std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|entry| !is_hidden(entry)))
 }
 
 /// A project's own prompt templates, each of which replaces a built-in one.
@@ -116,37 +89,6 @@ pub struct OwnTemplates {
     pub select: Option<String>,
     /// Content of `.rawko/prompts/arbiter-evaluate.md`.
     pub evaluate: Option<String>,
-}
-
-/// An agent and its source.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LoadedAgent {
-    /// The agent.
-    pub config: AgentConfig,
-    /// Where the agent is defined.
-    pub source: AgentSource,
-    /// Lines of its file, from 1, that set its tools and permissions, by JSON pointer.
-    pub(super) lines: BTreeMap<&'static str, usize>,
-}
-
-/// Where an agent is defined.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AgentSource {
-    /// Built into rawko.
-    BuiltIn,
-    /// A file of the project.
-    File(PathBuf),
-    /// A file that was written for Claude Code.
-    ClaudeCode(PathBuf),
-}
-
-impl fmt::Display for AgentSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BuiltIn => f.write_str("built in"),
-            Self::File(path) | Self::ClaudeCode(path) => write!(f, "{}", path.display()),
-        }
-    }
 }
 
 /// Loads and validates everything.
@@ -164,20 +106,13 @@ pub fn load(options: &LoadOptions<'_>) -> Result<Loaded, ConfigErrors> {
     loader.run().map_err(|()| ConfigErrors::new(std::mem::take(&mut loader.errors)))
 }
 
-struct Loader<'a> {
-    options: &'a LoadOptions<'a>,
-    fingerprint: Fingerprint,
+pub(super) struct Loader<'a> {
+    pub(super) options: &'a LoadOptions<'a>,
+    pub(super) fingerprint: Fingerprint,
     /// Names and contents of the project's own files.
-    hashed: Vec<SourceFile>,
-    errors: Vec<Diagnostic>,
-    warnings: Vec<Diagnostic>,
-}
-
-/// The agents from files.
-#[derive(Default)]
-struct Agents {
-    files: Vec<AgentFile>,
-    translated: Vec<(AgentConfig, SourceFile)>,
+    pub(super) hashed: Vec<SourceFile>,
+    pub(super) errors: Vec<Diagnostic>,
+    pub(super) warnings: Vec<Diagnostic>,
 }
 
 impl Loader<'_> {
@@ -191,7 +126,7 @@ impl Loader<'_> {
         let agents = self.agents(&layers, config.as_ref());
         let templates = self.templates();
 
-        let builtin = builtin_agents();
+        let builtin = self.builtin_agents(&layers, config.as_ref());
         let mut names: Vec<&str> = builtin.iter().map(|agent| agent.name.as_str()).collect();
         let found = agents.files.iter().map(|file| file.name.as_str());
         names.extend(found.chain(agents.translated.iter().map(|(agent, _)| agent.name.as_str())));
@@ -210,23 +145,29 @@ impl Loader<'_> {
             let own = agents.files.iter().filter_map(|file| file.config.as_ref());
             let all = own.chain(agents.translated.iter().map(|(agent, _)| agent));
             self.errors.extend(temperature::check(config, &layers, all));
+            self.errors.extend(thinking::check(config, &layers, &agents.files));
         }
         self.errors.extend(agent_rules::check(&agents.files, &known));
         let Some(config) = config.filter(|_| self.errors.is_empty()) else { return Err(()) };
 
         self.hash_scripts(&config, &layers);
+        let skills = self.skills();
+        let mcp = self.mcp_servers(&config, &layers);
         let claims =
             claims::of(&config, &layers, &agents.files, &agents.translated, self.options.project_dir);
         Ok(Loaded {
-            agents: merge_agents(builtin, agents),
+            agents: agents.merged(builtin),
             config,
             templates,
+            skills,
+            mcp,
             warnings: std::mem::take(&mut self.warnings),
             provenance: layers.provenance,
             fingerprint: std::mem::take(&mut self.fingerprint),
             project_digest: self.digest(),
             project_files: self.hashed.iter().map(ProjectFile::from).collect(),
             claims,
+            uses_project_memories: true,
             is_trusted: true,
         })
     }
@@ -296,7 +237,7 @@ impl Loader<'_> {
     }
 
     /// Reads the file at `path`, if it exists. Returns `Err` if it exists and cannot be read.
-    fn read(&mut self, path: &Path, name: &Path, scope: Scope) -> Result<Option<SourceFile>, ()> {
+    pub(super) fn read(&mut self, path: &Path, name: &Path, scope: Scope) -> Result<Option<SourceFile>, ()> {
         self.fingerprint.note(path);
         let within = (scope == Scope::Project).then_some(self.options.project_dir);
         let source = SourceFile::read(path, name, scope, within).map_err(|error| self.errors.push(*error))?;
@@ -329,83 +270,6 @@ impl Loader<'_> {
         }
     }
 
-    fn agents(&mut self, layers: &Layers, config: Option<&Config>) -> Agents {
-        let setting = "/agents/directory";
-        let directory = layers.get(setting).and_then(Value::as_str).unwrap_or(DEFAULT_AGENTS_DIRECTORY);
-        let name = Path::new(directory);
-        let leaves = name.is_absolute() || name.components().any(|part| matches!(part, Component::ParentDir));
-        if leaves && layers.provenance.is_projects(setting) {
-            let help = "use a directory inside the project, or set it in your own configuration";
-            let message = "the directory is outside the project";
-            self.errors.push(layers.finding(setting, message, Some(help.to_owned())));
-            return Agents::default();
-        }
-        let path = self.options.project_dir.join(name);
-        let scope = if leaves { Scope::User } else { Scope::Project };
-        let mut agents = Agents::default();
-        match self.list(&path, name, &["yaml", "yml", "md"]) {
-            Some(files) => {
-                for path in files {
-                    let shown = name.join(path.file_name().unwrap_or_default());
-                    if let Ok(Some(source)) = self.read(&path, &shown, scope) {
-                        let file = AgentFile::parse(source, &mut self.errors);
-                        agents.files.push(file);
-                    }
-                }
-            }
-            None if directory == DEFAULT_AGENTS_DIRECTORY => agents.translated = self.claude_code(config),
-            None => {
-                let help = "create the directory, or remove the setting";
-                let message = format!("there is no directory `{}`", super::diagnostic::printable(directory));
-                self.errors.push(layers.finding(setting, message, Some(help.to_owned())));
-            }
-        }
-        agents
-    }
-
-    fn list(&mut self, path: &Path, name: &Path, extensions: &[&str]) -> Option<Vec<PathBuf>> {
-        self.fingerprint.note(path);
-        match list(path, name, extensions) {
-            Ok(files) => files,
-            Err(error) => {
-                self.errors.push(*error);
-                Some(Vec::new())
-            }
-        }
-    }
-
-    fn claude_code(&mut self, config: Option<&Config>) -> Vec<(AgentConfig, SourceFile)> {
-        let name = Path::new(CLAUDE_CODE_AGENTS);
-        let directory = self.options.project_dir.join(name);
-        let provider =
-            config.and_then(|config| config.provider(config.default_provider())).map(|found| found.kind);
-        let around = ImportContext { tools: self.options.known_tools, provider };
-        let mut translated: Vec<(AgentConfig, SourceFile)> = Vec::new();
-        self.fingerprint.note(&directory);
-        for path in list(&directory, name, &["md"]).ok().flatten().unwrap_or_default() {
-            let shown = name.join(path.file_name().unwrap_or_default());
-            self.fingerprint.note(&path);
-            let source = match SourceFile::read(&path, &shown, Scope::Project, Some(self.options.project_dir))
-            {
-                Ok(Some(source)) => source,
-                Ok(None) => continue,
-                Err(unreadable) => {
-                    self.warnings.push(*unreadable);
-                    continue;
-                }
-            };
-            self.hashed.push(source.clone());
-            let Some(agent) = claude_code::translate(&source, &around, &mut self.warnings) else { continue };
-            if translated.iter().any(|(known, _)| known.name == agent.name) {
-                let message = format!("skipped: there is already an agent `{}`", agent.name);
-                self.warnings.push(Diagnostic::of_file(&shown, message, None));
-                continue;
-            }
-            translated.push((agent, source));
-        }
-        translated
-    }
-
     fn templates(&mut self) -> OwnTemplates {
         let mut templates = OwnTemplates::default();
         let files = [
@@ -424,6 +288,45 @@ impl Loader<'_> {
             *template = Some(source.text.to_string());
         }
         templates
+    }
+
+    /// Reads the skills. Those of the project are part of what is trusted, with all their files.
+    fn skills(&mut self) -> Vec<Skill> {
+        let (skills, warnings) =
+            skills::read_all(self.options.project_dir, self.options.user_dir, self.home().as_deref());
+        self.warnings.extend(warnings);
+        for skill in skills.iter().filter(|skill| skill.scope() == Scope::Project) {
+            let text = skill.place.shown.join("SKILL.md");
+            self.hashed.push(SourceFile::new(&text, Scope::Project, &skill.source));
+            let files = skill.place.shown.join("(SHA-256 of each file)");
+            self.hashed.push(SourceFile::new(&files, Scope::Project, &skill.manifest));
+        }
+        skills
+    }
+
+    /// The user's home.
+    pub(super) fn home(&self) -> Option<PathBuf> {
+        // Without the user's folder, nothing of the user is read.
+        self.options.user_dir?;
+        (self.options.env)("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+    }
+
+    /// The servers of all files. Those of `.mcp.json` are part of what is trusted.
+    fn mcp_servers(&mut self, config: &Config, layers: &Layers) -> BTreeMap<String, LoadedServer> {
+        let mut servers = mcp::of_config(&config.mcp, layers);
+        let name = Path::new(MCP_JSON);
+        let path = self.options.project_dir.join(name);
+        self.fingerprint.note(&path);
+        match SourceFile::read(&path, name, Scope::Project, Some(self.options.project_dir)) {
+            Ok(Some(source)) => {
+                self.hashed.push(source.clone());
+                mcp::add_mcp_json(&source, &config.mcp, &mut servers, &mut self.warnings);
+            }
+            Ok(None) => {}
+            // Another tool's file: it does not stop a run.
+            Err(unreadable) => self.warnings.push(*unreadable),
+        }
+        servers
     }
 
     /// A script that the project names is part of what is trusted. One that cannot be read is not run either.
@@ -461,34 +364,4 @@ fn is_inside(path: &Path, directory: &Path) -> bool {
         (Ok(path), Ok(directory)) => path.starts_with(directory),
         _ => true,
     }
-}
-
-/// The built-in agents, replaced by the project's agents of the same name.
-fn merge_agents(builtin: Vec<AgentConfig>, found: Agents) -> BTreeMap<String, LoadedAgent> {
-    let mut agents: BTreeMap<String, LoadedAgent> = builtin
-        .into_iter()
-        .map(|config| {
-            (
-                config.name.clone(),
-                LoadedAgent { config, source: AgentSource::BuiltIn, lines: BTreeMap::new() },
-            )
-        })
-        .collect();
-    for (mut config, source) in found.translated {
-        if let Some(replaced) = agents.get(&config.name) {
-            // Claude Code has neither transitions nor tags, so those of the built-in agent of the same name apply.
-            config.transitions.clone_from(&replaced.config.transitions);
-            config.metadata.clone_from(&replaced.config.metadata);
-        }
-        let source = AgentSource::ClaudeCode(source.name);
-        agents.insert(config.name.clone(), LoadedAgent { config, source, lines: BTreeMap::new() });
-    }
-    for file in found.files {
-        if let Some(config) = file.config {
-            let source = AgentSource::File(file.source.name);
-            let lines = rights::lines(&file.document);
-            agents.insert(config.name.clone(), LoadedAgent { config, source, lines });
-        }
-    }
-    agents
 }

@@ -20,6 +20,7 @@ mod config_rules;
 mod data_file;
 mod diagnostic;
 mod directories;
+mod distrust;
 mod emit;
 mod fingerprint;
 pub(crate) mod front_matter;
@@ -28,6 +29,7 @@ mod layers;
 mod limit_claims;
 mod load;
 mod markdown;
+mod mcp;
 mod model;
 mod nearest;
 mod patience;
@@ -38,41 +40,50 @@ mod rights;
 mod schema;
 mod settings;
 mod source;
+mod team;
 mod temperature;
+mod thinking;
 mod time_limit;
 mod trust;
 mod trust_keys;
 mod unsupported;
 mod verify;
 mod violation;
+mod web;
 mod yaml;
 
 #[cfg(test)]
 mod tests;
 
 pub use api_key_env::ApiKeyEnv;
+pub(crate) use claims::is_loopback_url;
 pub use claims::{Claim, ClaimKind};
 pub(crate) use data_file::parse_data;
 pub use data_file::read_data_file;
 pub use diagnostic::{ConfigErrors, Diagnostic, DiagnosticOrigin};
 pub use directories::{user_cache_dir, user_config_dir, user_data_dir, user_state_dir};
+pub(crate) use distrust::has_memories;
 pub use fingerprint::Fingerprint;
 pub use init::{InitError, Initialised, agent_markdown, init};
 pub use layers::{Origin, Provenance};
-pub use load::{AgentSource, LoadOptions, Loaded, LoadedAgent, OwnTemplates, load};
+pub use load::{LoadOptions, Loaded, OwnTemplates, load};
+pub(crate) use mcp::expand;
+pub use mcp::{LoadedServer, McpPermissions, McpSection, McpServer};
 pub use model::{
-    AgentsSection, ArbiterConfig, CacheConfig, CachePoints, Config, Constraints, CustomTool, MemoryConfig,
-    ProviderConfig, ProviderSection, ProviderType, TimeoutConfig, Version,
+    AgentsSection, ArbiterConfig, BuiltinAgents, CacheConfig, CachePoints, Config, Constraints, CustomTool,
+    MemoryConfig, ProviderConfig, ProviderSection, ProviderType, TimeoutConfig, Version,
 };
 pub use patience::{OutageConfig, Patience};
 pub use position::Position;
-pub use provider::ResolvedProvider;
+pub use provider::{COPILOT, ResolvedProvider};
 pub use rawko_core::{NotATimeSpan, PlainNumber, TimeSpan};
 pub use report::{ConfigReport, ReportedSetting};
 pub use schema::{agent_schema, config_schema};
 pub use settings::{Overrides, environment_variables};
 pub use source::{ProjectFile, Scope};
+pub use team::{AgentSource, LoadedAgent};
 pub use time_limit::TimeLimit;
 pub use trust::{NO_CONFIGURATION, TrustError, TrustStore};
 pub use verify::VerifyConfig;
+pub use web::{BraveConfig, SearchConfig, WebConfig};
 pub(crate) use yaml::escape;

@@ -10,6 +10,7 @@ use rawko_core::agent::{Importance, Permissions};
 use rawko_core::cost::Price;
 use rawko_core::retry::RetryPolicy;
 use rawko_core::setup::{ArbiterMode, CacheUse};
+use rawko_core::thinking::Thinking;
 use rawko_core::tool::ToolAccess;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,8 +21,10 @@ use rawko_core::TimeSpan;
 use super::time_limit::TimeLimit;
 
 use super::api_key_env::ApiKeyEnv;
+use super::mcp::McpSection;
 use super::patience::OutageConfig;
 use super::verify::VerifyConfig;
+use super::web::WebConfig;
 
 /// All settings of `config.yaml`, with defaults filled in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +51,12 @@ pub struct Config {
     /// Custom tools: programs that read JSON on standard input and print JSON.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<CustomTool>,
+    /// Servers of tools (MCP).
+    #[serde(skip_serializing_if = "McpSection::is_empty")]
+    pub mcp: McpSection,
+    /// How agents search the web.
+    #[serde(skip_serializing_if = "WebConfig::is_default")]
+    pub web: WebConfig,
     /// The commands that verify that a task is done.
     #[serde(skip_serializing_if = "VerifyConfig::is_empty")]
     pub verify: VerifyConfig,
@@ -149,10 +158,18 @@ pub struct ProviderConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1_000))]
     pub context_window: Option<u32>,
+    /// Longest response that its models can give, in tokens, thinking included. Known for many models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_output: Option<u32>,
     /// Sampling temperature. If absent, the provider's own default applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
+    /// How much its models think for agents: `off`, `{budget: N}` or `{effort: low}`. If absent, as each model does by
+    /// itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
     /// Time limits of a call.
     #[serde(skip_serializing_if = "TimeoutConfig::is_empty")]
     pub timeouts: TimeoutConfig,
@@ -162,7 +179,11 @@ pub struct ProviderConfig {
     /// The file with the answers of a `scripted` provider, relative to the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Further top-level fields of the provider's request format, passed through unchanged (e.g. `thinking`).
+    /// The Copilot CLI of a `copilot` provider: a name to look up in `PATH`, or a path. Default: `copilot`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub cli: Option<String>,
+    /// Further top-level fields of the provider's request format, passed through unchanged (e.g. `metadata`).
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
@@ -175,6 +196,10 @@ pub enum ProviderType {
     Claude,
     /// OpenAI's Chat Completions API, which many servers speak.
     OpenAi,
+    /// GitHub Copilot, through its CLI. Only in builds with the feature `copilot`.
+    Copilot,
+    /// OpenAI's Responses API, or a server that speaks Open Responses.
+    Responses,
     /// Answers from a file, for tests and demonstrations.
     Scripted,
 }
@@ -195,6 +220,19 @@ pub struct TimeoutConfig {
 }
 
 impl TimeoutConfig {
+    /// Puts what is configured into `timeouts`.
+    pub(crate) fn set(&self, timeouts: &mut rawko_provider::Timeouts) {
+        for (slot, span) in [
+            (&mut timeouts.connect_ms, self.connect),
+            (&mut timeouts.idle_ms, self.idle),
+            (&mut timeouts.total_ms, self.total),
+        ] {
+            if let Some(span) = span {
+                *slot = span.as_ms();
+            }
+        }
+    }
+
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -284,6 +322,8 @@ pub struct AgentsSection {
     /// Directory of the agent files, relative to the project.
     #[schemars(length(min = 1))]
     pub directory: String,
+    /// Which built-in agents there are: all, none, or those of these names.
+    pub builtin: BuiltinAgents,
     /// The agent to use if neither the arbiter nor the rules name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
@@ -294,7 +334,27 @@ pub(super) const DEFAULT_AGENTS_DIRECTORY: &str = ".rawko/agents";
 
 impl Default for AgentsSection {
     fn default() -> Self {
-        Self { directory: DEFAULT_AGENTS_DIRECTORY.to_owned(), default: None }
+        Self {
+            directory: DEFAULT_AGENTS_DIRECTORY.to_owned(),
+            builtin: BuiltinAgents::default(),
+            default: None,
+        }
+    }
+}
+
+/// `agents.builtin`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum BuiltinAgents {
+    /// All of them, or none.
+    All(bool),
+    /// Those of these names.
+    Named(Vec<String>),
+}
+
+impl Default for BuiltinAgents {
+    fn default() -> Self {
+        Self::All(true)
     }
 }
 

@@ -2,12 +2,17 @@
 //!
 //! Owns this resolution and the choice of the default provider. It handles only names of key variables, never keys.
 
+use rawko_copilot::{DEFAULT_MODEL as COPILOT_MODEL, TOKEN_VARIABLES};
+use rawko_core::models;
 use rawko_provider::preset::{self, PRESETS, Preset};
 use rawko_provider::{ProviderKind, ProviderSettings};
 
 use super::api_key_env::ApiKeyEnv;
 use super::layers::{Origin, Provenance};
 use super::model::{Config, ProviderConfig, ProviderType};
+
+/// The provider that is GitHub Copilot, if its configuration names no other type.
+pub const COPILOT: &str = "copilot";
 
 /// A provider from the configuration or a preset.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,19 +63,52 @@ impl ResolvedProvider {
         self.config.base_url.as_deref().is_some_and(|url| known != Some(server(url)))
     }
 
-    /// The model to use if nothing else names one; `None` if neither configuration nor preset has one.
+    /// The model to use if nothing else names one, with its full name; `None` if neither configuration nor preset has
+    /// one.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
-        self.config.model.as_deref().or_else(|| self.preset.and_then(|preset| preset.default_model))
+        let own = self.config.model.as_deref().map(|model| self.full_name(model));
+        let usual = self.preset.and_then(|preset| preset.default_model);
+        let usual = usual.or_else(|| (self.kind == ProviderType::Copilot).then_some(COPILOT_MODEL));
+        own.or(usual)
     }
 
-    /// The settings of its client, without the key; `None` for a scripted provider, which has no server.
+    /// The full name of `model`, which may be a short name at this service ([`models::aliases`]).
+    ///
+    /// A server with an address of its own may have a model of such a name, so there the name is taken literally; unless
+    /// the preset's own key is sent to it, as to a gateway to the service.
+    #[must_use]
+    pub fn full_name<'a>(&self, model: &'a str) -> &'a str {
+        let is_gateway = self.key_env().is_some() && self.key_env() == self.usual_key_env();
+        let service = self.preset.filter(|_| is_gateway || !self.is_elsewhere());
+        service.and_then(|preset| models::find_alias(preset.name, model)).unwrap_or(model)
+    }
+
+    /// The services whose short name `model` is, if it is none of this one's and this is a service with known models.
+    #[must_use]
+    pub fn foreign_alias(&self, model: &str) -> Option<Vec<&'static str>> {
+        let service = self.preset.filter(|preset| !self.is_elsewhere() && !preset.local)?;
+        let has_aliases = models::aliases(service.name).next().is_some();
+        let others: Vec<&str> = models::services_with_alias(model).collect();
+        (has_aliases && !others.is_empty() && !others.contains(&service.name)).then_some(others)
+    }
+
+    /// The variables that may hold its key, if it looks for one in several: the first that is set counts.
+    #[must_use]
+    pub fn token_variables(&self) -> &'static [&'static str] {
+        let looks = self.kind == ProviderType::Copilot && self.config.api_key_env == ApiKeyEnv::NotSet;
+        if looks { TOKEN_VARIABLES } else { &[] }
+    }
+
+    /// The settings of its client, without the key; `None` for a provider that rawko sends no HTTP requests to: a script,
+    /// Copilot.
     #[must_use]
     pub fn settings(&self) -> Option<ProviderSettings> {
         let kind = match self.kind {
             ProviderType::Claude => ProviderKind::Claude,
             ProviderType::OpenAi => ProviderKind::OpenAi,
-            ProviderType::Scripted => return None,
+            ProviderType::Copilot | ProviderType::Scripted => return None,
+            ProviderType::Responses => ProviderKind::Responses,
         };
         let mut settings = match self.preset {
             Some(preset) => ProviderSettings::from_preset(preset),
@@ -81,15 +119,7 @@ impl ResolvedProvider {
         settings.default_model = self.model().unwrap_or_default().to_owned();
         settings.retry = self.config.retry;
         let timeouts = &self.config.timeouts;
-        for (slot, span) in [
-            (&mut settings.timeouts.connect_ms, timeouts.connect),
-            (&mut settings.timeouts.idle_ms, timeouts.idle),
-            (&mut settings.timeouts.total_ms, timeouts.total),
-        ] {
-            if let Some(span) = span {
-                *slot = span.as_ms();
-            }
-        }
+        timeouts.set(&mut settings.timeouts);
         Some(settings)
     }
 }
@@ -109,6 +139,7 @@ impl Config {
         let kind = config
             .and_then(|config| config.kind)
             .or_else(|| preset.map(kind_of))
+            .or_else(|| (name == COPILOT).then_some(ProviderType::Copilot))
             .or_else(|| (config.is_some() && name == "scripted").then_some(ProviderType::Scripted))?;
         Some(ResolvedProvider {
             name: name.to_owned(),
@@ -158,6 +189,7 @@ pub(super) fn kind_of(preset: &Preset) -> ProviderType {
     match preset.kind {
         ProviderKind::Claude => ProviderType::Claude,
         ProviderKind::OpenAi => ProviderType::OpenAi,
+        ProviderKind::Responses => ProviderType::Responses,
     }
 }
 

@@ -54,7 +54,7 @@ const fn setting(variable: &'static str, pointer: &'static str, form: ValueForm)
     Setting { variable, pointer: Some(pointer), form }
 }
 
-const SETTINGS: [Setting; 12] = [
+const SETTINGS: [Setting; 15] = [
     setting("RAWKO_PROVIDER", "/provider/default", ValueForm::Text),
     Setting { variable: "RAWKO_MODEL", pointer: None, form: ValueForm::Text },
     setting("RAWKO_MAX_ITERATIONS", "/constraints/maxIterations", ValueForm::Count),
@@ -67,6 +67,9 @@ const SETTINGS: [Setting; 12] = [
     setting("RAWKO_ARBITER_MODE", "/arbiter/mode", ValueForm::Mode),
     setting("ANTHROPIC_BASE_URL", "/provider/claude/baseUrl", ValueForm::Text),
     setting("OPENAI_BASE_URL", "/provider/openai/baseUrl", ValueForm::Text),
+    setting("COPILOT_MODEL", "/provider/copilot/model", ValueForm::Text),
+    setting("COPILOT_CLI_PATH", "/provider/copilot/cli", ValueForm::Text),
+    setting("OPENAI_BASE_URL", "/provider/responses/baseUrl", ValueForm::Text),
 ];
 
 /// Names of all environment variables that loading reads, except those that hold keys.

@@ -6,6 +6,7 @@
 
 use rawko_core::agent::AgentConfig;
 use rawko_core::models::{self, When};
+use rawko_core::thinking::Thinking;
 use serde_json::Value;
 
 use super::config_rules::host_of;
@@ -33,19 +34,23 @@ pub(super) fn check<'a>(
     let agents: Vec<&AgentConfig> = agents.collect();
     for (name, provider) in &config.provider.named {
         let Some((temperature, resolved)) = provider.temperature.zip(config.provider(name)) else { continue };
-        let own = resolved.model().map(|model| (model, None));
+        let usual = thinks(&resolved.config.extra, provider.thinking);
+        let own = resolved.model().map(|model| (model, usual, None));
         let of_agents = agents.iter().filter_map(|agent| {
-            let provider = agent.provider.name.as_deref().unwrap_or_else(|| config.default_provider());
-            let model = agent.provider.model.as_deref().filter(|_| provider == name)?;
-            Some((model, Some(agent.name.as_str())))
+            let chosen = agent.provider.name.as_deref().unwrap_or_else(|| config.default_provider());
+            let model = agent.provider.model.as_deref();
+            // Without a model and a setting of its own it is the provider's case.
+            let model = model.or_else(|| resolved.model().filter(|_| agent.provider.thinking.is_some()));
+            let thinks = thinks(&resolved.config.extra, agent.provider.thinking.or(provider.thinking));
+            Some((model.filter(|_| chosen == name)?, thinks, Some(agent.name.as_str())))
         });
         let pointer = format!("/provider/{}/temperature", escape(name));
-        let thinks = thinks(&resolved.config.extra);
         let extractor = &config.memory.extractor;
         let extracts = extractor.provider.as_deref().unwrap_or_else(|| config.default_provider()) == name;
-        let of_extractor = extractor.model.as_deref().filter(|_| extracts).map(|model| (model, None));
+        let of_extractor = extractor.model.as_deref().filter(|_| extracts).map(|model| (model, None, None));
         let mut models = own.into_iter().chain(of_agents).chain(of_extractor);
-        let refused = models.find_map(|(model, agent)| refusal(&resolved, model, thinks, temperature, agent));
+        let refused =
+            models.find_map(|(model, thinks, agent)| refusal(&resolved, model, thinks, temperature, agent));
         findings.extend(refused.map(|why| finding(layers, &pointer, temperature, &why)));
     }
     findings.extend(arbiter(config, layers));
@@ -71,10 +76,14 @@ fn finding(layers: &Layers, pointer: &str, temperature: f64, why: &str) -> Diagn
     layers.finding(pointer, message, Some(help.to_owned()))
 }
 
-/// Whether the configured request fields turn thinking on or off; `None` if they do neither.
-fn thinks(extra: &serde_json::Map<String, Value>) -> Option<bool> {
+/// Whether the configuration turns thinking on or off; `None` if it does neither.
+fn thinks(extra: &serde_json::Map<String, Value>, thinking: Option<Thinking>) -> Option<bool> {
+    if let Some(thinking) = thinking {
+        return Some(!matches!(thinking, Thinking::Off(_)));
+    }
     let kind = extra.get("thinking").and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
-    let effort = extra.get("reasoning_effort").and_then(Value::as_str);
+    let over_responses = extra.get("reasoning").and_then(|reasoning| reasoning.get("effort"));
+    let effort = extra.get("reasoning_effort").or(over_responses).and_then(Value::as_str);
     match (kind, effort) {
         (None, None) => None,
         (Some("disabled" | "between_tools"), _) | (None, Some("none")) => Some(false),
@@ -91,10 +100,10 @@ fn refusal(
     agent: Option<&str>,
 ) -> Option<String> {
     let is_known_service = match provider.kind {
-        ProviderType::Claude => true,
+        ProviderType::Claude | ProviderType::Responses => true,
         // Servers that imitate a vendor's API have their own rules.
         ProviderType::OpenAi => provider.base_url().map(host_of) == Some("api.openai.com"),
-        ProviderType::Scripted => false,
+        ProviderType::Copilot | ProviderType::Scripted => false,
     };
     if !is_known_service {
         return None;
@@ -102,6 +111,7 @@ fn refusal(
     if provider.kind == ProviderType::Claude && temperature > MOST_OVER_MESSAGES {
         return Some("the Messages API accepts at most 1".to_owned());
     }
+    let model = provider.full_name(model);
     let facts = models::find(model);
     let thinks = thinks.or(facts.thinks).unwrap_or(false);
     let is_usual = (temperature - USUAL).abs() < f64::EPSILON;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::load::holds_something;
+use super::distrust::holds_something;
 use crate::memory::FOLDER;
 use crate::private::{create_private_dir, keep_others_out, refuse_others_file};
 

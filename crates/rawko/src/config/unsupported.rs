@@ -8,7 +8,6 @@ const NOT_YET: &str = "remove it; it would have no effect";
 /// Help for the key at `pointer`, if it is unsupported.
 pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
     match (kind, pointer) {
-        (FileKind::Config, "/mcp") => Some("remove it; use `tools:` to offer programs to agents"),
         (FileKind::Config, "/observability") => Some(
             "remove it; every session's journal records what happened, and `--output stream-json` prints it",
         ),
@@ -37,11 +36,8 @@ pub(super) fn value(kind: FileKind, pointer: &str, given: &str) -> Option<&'stat
 /// Help for a provider of this name or type, if it is unsupported.
 pub(super) fn provider(name: &str) -> Option<&'static str> {
     match name {
-        "copilot" => Some(
-            "`copilot` is not supported in this version of rawko; use `claude`, `openai` or one of its presets",
-        ),
         "local" => Some(
-            "`local` is not supported in this version of rawko; run Ollama or llama.cpp and use `ollama` or `llamacpp`",
+            "rawko runs no model inside its own process: start a server for it and use its preset, `ollama`, `llamacpp`, `vllm` or `lmstudio`",
         ),
         "replay" => Some("`replay` is a command (`rawko replay ID`), not a provider to configure"),
         _ => None,

@@ -53,12 +53,14 @@ pub(crate) struct Terms {
     pub(crate) timeout: Duration,
     pub(crate) tests: Vec<String>,
     pub(crate) changed_checks: ChangedChecks,
+    /// Whether nobody named the commands.
+    pub(crate) found: bool,
 }
 
 impl From<VerifySetup> for Terms {
     fn from(setup: VerifySetup) -> Self {
-        let VerifySetup { commands, timeout_ms, found: _, tests, changed_checks } = setup;
-        Self { commands, timeout: Duration::from_millis(timeout_ms), tests, changed_checks }
+        let VerifySetup { commands, timeout_ms, found, tests, changed_checks } = setup;
+        Self { commands, timeout: Duration::from_millis(timeout_ms), tests, changed_checks, found }
     }
 }
 
@@ -204,6 +206,17 @@ impl IntegrityGuard {
         Surroundings::look(&place, &named.programs)
     }
 
+    /// What a verification comes to that needs no commands; `None` where the run changed something, or may have.
+    pub(crate) async fn unchanged(&self) -> Option<Integrity> {
+        let checkpoints = self.checkpoints.clone();
+        let is_unchanged = move || match checkpoints.trees() {
+            Ok(trees) => trees.is_none_or(|trees| trees.is_as_the_task_began(&comparison::is_own)),
+            Err(_) => false,
+        };
+        let is_unchanged = tokio::task::spawn_blocking(is_unchanged).await.unwrap_or_default();
+        is_unchanged.then(Integrity::unchanged)
+    }
+
     /// Judges commands that passed.
     pub(crate) async fn judge(self: &Arc<Self>, terms: &Terms, verification: Verification) -> Verification {
         let (guard, own) = (Arc::clone(self), terms.clone());
@@ -211,13 +224,7 @@ impl IntegrityGuard {
         let comparison = match compared {
             Ok(Ok(Some(comparison))) => comparison,
             Ok(Ok(None)) => {
-                let integrity = Integrity {
-                    result: IntegrityResult::Unchanged,
-                    changed: Vec::new(),
-                    more: 0,
-                    advice: None,
-                };
-                return Verification { integrity: Some(integrity), ..verification };
+                return Verification { integrity: Some(Integrity::unchanged()), ..verification };
             }
             // The tree could not be compared with the one that the run began with.
             Ok(Err(_)) | Err(_) => return Verification { tree: None, ..verification },

@@ -158,7 +158,7 @@ impl OpenCalls {
                 folded.answered.extend(self.models.remove(effect));
             }
             Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
-                if let Some(tree) = &verification.tree {
+                if let Some(tree) = verification.tree.as_ref().filter(|_| !verification.runs.is_empty()) {
                     folded.verified.insert(tree.clone(), verification.passed());
                 }
             }

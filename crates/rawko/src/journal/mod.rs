@@ -29,6 +29,7 @@ mod fold;
 mod info;
 mod lock;
 mod lost_records;
+mod paid_calls;
 mod reader;
 mod record;
 mod repair;
@@ -43,6 +44,7 @@ pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fo
 pub(crate) use fold::{begins_execution, compare};
 pub use info::{SessionInfo, SessionStatus};
 pub(crate) use lock::SessionLock;
+pub use paid_calls::{PaidCall, paid_calls};
 pub use reader::{Journal, read};
 pub use record::{
     FORMAT, ForkedFrom, JournalHeader, JournaledCall, JournaledEffect, Record, RecordKind, StepRecord,

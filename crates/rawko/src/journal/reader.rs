@@ -87,6 +87,23 @@ pub(super) struct Prefix {
 
 /// Reads as far as the records are sound. The header must be.
 pub(super) fn prefix(path: &Path, file: &File) -> Result<Prefix, JournalError> {
+    let mut records = Vec::new();
+    let Walked { header, torn_bytes, end, damage } = walk(path, file, |record| records.push(record))?;
+    Ok(Prefix { journal: Journal { header, records, torn_bytes, end }, damage })
+}
+
+/// What is left of a journal when its records have been given away.
+#[derive(Debug)]
+pub(super) struct Walked {
+    header: JournalHeader,
+    torn_bytes: usize,
+    end: End,
+    /// What is wrong with the record after the sound ones.
+    pub(super) damage: Option<JournalError>,
+}
+
+/// Gives the sound records to `each`, one at a time. The header must be sound.
+pub(super) fn walk(path: &Path, file: &File, mut each: impl FnMut(Record)) -> Result<Walked, JournalError> {
     let bytes = file.metadata().map_err(|error| JournalError::io("cannot read", path, error))?.len();
     if bytes > LONGEST_JOURNAL {
         return Err(JournalError::TooLong { path: path.to_owned(), bytes });
@@ -101,13 +118,12 @@ pub(super) fn prefix(path: &Path, file: &File) -> Result<Prefix, JournalError> {
         }
     };
     let mut length = lines.line.len() as u64;
-    let mut records = Vec::new();
     let mut torn_bytes = 0;
     let mut damage = None;
     loop {
         match lines.next()? {
             NextLine::StoredLine(line) => match chain.record(line) {
-                Ok(record) => records.push(record),
+                Ok(record) => each(record),
                 Err(error) => {
                     damage = Some(error);
                     break;
@@ -126,7 +142,7 @@ pub(super) fn prefix(path: &Path, file: &File) -> Result<Prefix, JournalError> {
         length += lines.line.len() as u64;
     }
     let end = End { seq: chain.seq, check: chain.check, length };
-    Ok(Prefix { journal: Journal { header, records, torn_bytes, end }, damage })
+    Ok(Walked { header, torn_bytes, end, damage })
 }
 
 /// The lines of a file, one at a time.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// The format that this rawko writes, and the newest that it reads.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// Arguments of a call that are repeated beside its effect; longer ones stand in the model's answer alone.
 const INLINE_INPUT_BYTES: usize = 512;
@@ -128,6 +128,7 @@ fn must_be_readable(note: &Note) -> bool {
         | Note::ToolFinished { .. }
         // Its effect holds the question.
         | Note::ApprovalRequested(_)
+        | Note::CachePrefixChanged { .. }
         | Note::PlanUpdated { .. }
         | Note::TokensUsed { .. } => false,
     }

@@ -185,16 +185,24 @@ impl SessionStore {
         }
     }
 
+    /// The ids of all sessions with the paths of their journals, oldest first. Nothing in them is read.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`] where the folder cannot be read.
+    pub fn journals(&self) -> Result<Vec<(String, PathBuf)>, JournalError> {
+        let with_path = |id: String| {
+            let path = self.folder.join(&id).join(FILE_NAME);
+            (id, path)
+        };
+        Ok(self.ids()?.into_iter().map(with_path).collect())
+    }
+
     /// All sessions, oldest first. Reads the two ends of each journal, not what is between them.
     ///
     /// # Errors
     /// [`JournalError::Io`] where the folder cannot be read; a journal that cannot be read is listed as such.
     pub fn list(&self) -> Result<Vec<SessionInfo>, JournalError> {
-        let info = |id: String| {
-            let path = self.folder.join(&id).join(FILE_NAME);
-            SessionInfo::of(id, &path)
-        };
-        Ok(self.ids()?.into_iter().map(info).collect())
+        Ok(self.journals()?.into_iter().map(|(id, path)| SessionInfo::of(id, &path)).collect())
     }
 
     /// Whether the folder `name` holds a session: it has a journal, or the name of a session that lost its own. Other

@@ -82,15 +82,16 @@ pub(super) fn below(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") }
 }
 
-/// Opens the memories' folder of `project`; `None` where there is none.
-pub(super) fn open(project: &Path) -> Result<Option<OwnedFd>, Box<Report>> {
+/// Opens the memories' folder in `above`, a project's `.rawko` or the user's own folder; `None` where there is none.
+pub(super) fn open(above: &Path) -> Result<Option<OwnedFd>, Box<Report>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let rawko = match openat(CWD, project.join(".rawko"), flags, Mode::empty()) {
+    let rawko = match openat(CWD, above, flags, Mode::empty()) {
         Ok(folder) => folder,
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::NOTDIR) if project.is_dir() => {
-            let message = "cannot be there: .rawko is a file, but should be a folder";
-            return Err(Box::new(Report::error("", message, "move the file .rawko elsewhere")));
+        Err(Errno::NOTDIR) if above.parent().is_some_and(Path::is_dir) => {
+            let name = above.file_name().unwrap_or_default().to_string_lossy();
+            let message = format!("cannot be there: {name} is a file, but should be a folder");
+            return Err(Box::new(Report::error("", message, format!("move the file {name} elsewhere"))));
         }
         Err(Errno::NOTDIR) => return Ok(None),
         Err(error) => return Err(Box::new(unreadable("", error))),

@@ -6,7 +6,7 @@
 //!                      tree, feedback, lock, write, learn, retire
 //! ```
 //!
-//! A [`MemoryStore`] is everything there is to do with `.rawko/memories`. What a memory means, whether it matches and
+//! A [`MemoryStore`] is everything there is to do with `.rawko/memories`, or with the user's own memories. What a memory means, whether it matches and
 //! what of it is given is `rawko_core::memory`'s. Nothing here stops a run: what cannot be read becomes a [`Report`].
 //! Everything blocks, and is quick.
 
@@ -36,6 +36,8 @@ pub use write::{NewMemory, WriteError};
 
 /// Where a project's memories are.
 pub const FOLDER: &str = ".rawko/memories";
+/// What paths of the user's own memories begin with.
+pub const OF_USER: &str = "user:";
 
 #[cfg(test)]
 mod cache_tests;

@@ -34,10 +34,21 @@ const GITIGNORE: &str = "\
 /.new-*
 ";
 
+/// The folder of a project that its memories' folder is in.
+const ABOVE: &str = ".rawko";
+/// The memories' folder itself.
+const MEMORIES: &str = "memories";
+
 /// The memories of one project. Nothing is read before it is asked for.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     project: PathBuf,
+    /// The folder that the memories' folder is in.
+    above: PathBuf,
+    /// The user's own, which agents are given besides.
+    user: Option<Arc<MemoryStore>>,
+    /// Whether agents are given those of this store.
+    is_given: bool,
     /// What was read last.
     known: Arc<Mutex<Option<Records>>>,
     keeps_caches: bool,
@@ -80,7 +91,41 @@ impl MemoryStore {
     /// The memories in the project's `.rawko/memories`.
     #[must_use]
     pub fn of_project(project: &Path) -> Self {
-        Self { project: project.to_owned(), known: Arc::default(), keeps_caches: true, patience: PATIENCE }
+        Self {
+            project: project.to_owned(),
+            above: project.join(ABOVE),
+            user: None,
+            is_given: true,
+            known: Arc::default(),
+            keeps_caches: true,
+            patience: PATIENCE,
+        }
+    }
+
+    /// The user's own memories, in the folder `memories` of the folder of the user's configuration. What they say of files is
+    /// said of those in `project`. Reading them leaves no files.
+    #[must_use]
+    pub fn of_user(config_dir: &Path, project: &Path) -> Self {
+        Self { above: config_dir.to_owned(), ..Self::of_project(project).without_caches() }
+    }
+
+    /// The same, where agents are given the user's own besides. Paths of these begin with [`OF_USER`](super::OF_USER).
+    #[must_use]
+    pub fn with_user(self, config_dir: &Path) -> Self {
+        let user = Self::of_user(config_dir, &self.project);
+        Self { user: Some(Arc::new(user)), ..self }
+    }
+
+    /// The same, where agents are not given those of the project: they are not trusted.
+    #[must_use]
+    pub(crate) fn without_own(self) -> Self {
+        Self { is_given: false, ..self }
+    }
+
+    /// The user's own, if agents are given them.
+    #[must_use]
+    pub fn user(&self) -> Option<&Self> {
+        self.user.as_deref()
     }
 
     /// Reading them leaves no files: neither an index nor vectors.
@@ -98,7 +143,7 @@ impl MemoryStore {
     /// Their folder, whether it is there or not.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
-        self.project.join(super::FOLDER)
+        self.above.join(MEMORIES)
     }
 
     /// What keeps the folder itself from being read, and with it all of them.
@@ -152,36 +197,59 @@ impl MemoryStore {
     /// The same, with a reason for every memory that is not given.
     #[must_use]
     pub fn explain(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Recall {
-        let root = match self.open() {
-            Ok(Some(root)) => root,
-            Ok(None) => return Recall::default(),
-            Err(report) => return Recall { reports: vec![*report], ..Recall::default() },
+        let users = self.users();
+        let choose = |records: &Records, root: Option<&OwnedFd>| {
+            self.choose(records, root, &users, query, recipient, options)
         };
-        let choose = |records: &Records| self.choose(records, &root, query, recipient, options);
-        match self.with_records(&root, choose) {
+        let without = |reports: Vec<Report>| {
+            let records = Records::default();
+            let mut recall = choose(&records, None).unwrap_or_default();
+            recall.reports.extend(reports);
+            recall
+        };
+        let root = match self.open() {
+            Ok(Some(root)) if self.is_given => root,
+            Ok(Some(_) | None) => return without(Vec::new()),
+            Err(report) => return without(vec![*report]),
+        };
+        match self.with_records(&root, |records| choose(records, Some(&root))) {
             Some(recall) => recall,
             // The cache says what no file says: it is of no use.
             None => {
                 records::forget(&self.folder());
                 let records = Records::read(&root);
-                choose(&records).unwrap_or_default()
+                choose(&records, Some(&root)).unwrap_or_default()
             }
         }
+    }
+
+    /// The user's own, with paths that say so.
+    fn users(&self) -> Inventory {
+        let mut users = self.user.as_ref().map(|user| user.inventory()).unwrap_or_default();
+        for path in users.memories.iter_mut().map(|memory| &mut memory.path) {
+            path.insert_str(0, super::OF_USER);
+        }
+        for report in &mut users.reports {
+            report.path.insert_str(0, super::OF_USER);
+        }
+        users
     }
 
     /// `None` where what was chosen is not what its file says.
     fn choose(
         &self,
         records: &Records,
-        root: &OwnedFd,
+        root: Option<&OwnedFd>,
+        users: &Inventory,
         query: &Query,
         recipient: &Recipient,
         options: &RecallOptions,
     ) -> Option<Recall> {
-        let (feedback, broken) = feedback::read(root.as_fd());
+        let (feedback, broken) = root.map(|root| feedback::read(root.as_fd())).unwrap_or_default();
         let around = Surroundings { feedback, semantic: options.semantic.clone(), now: options.now };
-        let ranking = rank(records.memories(), query, recipient, &around);
+        let ranking = rank(records.memories().chain(&users.memories), query, recipient, &around);
         let mut reports = records.all_reports();
+        reports.extend(users.reports.iter().cloned());
         reports.extend(broken);
         if ranking.untried() > 0 {
             let message =
@@ -195,6 +263,13 @@ impl MemoryStore {
         let mut bodies = BTreeMap::new();
         for one in &selection.chosen {
             let path = &one.memory.path;
+            if let (Some(own), Some(user)) = (path.strip_prefix(super::OF_USER), &self.user) {
+                match user.parts(own) {
+                    Ok(text) => drop(bodies.insert(path.clone(), text.body)),
+                    Err(report) => reports.push(*report),
+                }
+                continue;
+            }
             match self.parts(path) {
                 Ok(Text { front, body }) => {
                     let says = file::parse(front.as_bytes(), path, Care::Quick).header;
@@ -207,7 +282,7 @@ impl MemoryStore {
             }
         }
         let block = rawko_core::memory::block::block(&selection, &bodies);
-        Some(Recall { selection, block, total: records.memories().count(), reports })
+        Some(Recall { selection, block, total: records.memories().count() + users.memories.len(), reports })
     }
 
     /// A memory's text: its front matter with the two lines around it, and its body.
@@ -305,7 +380,7 @@ impl MemoryStore {
     }
 
     pub(super) fn open(&self) -> Result<Option<OwnedFd>, Box<Report>> {
-        folder::open(&self.project)
+        folder::open(&self.above)
     }
 }
 

@@ -97,11 +97,12 @@ impl Redactor {
         }
     }
 
-    /// Takes the secrets out of the standing instructions: they are the text of a file like any other.
+    /// Takes the secrets out of the standing instructions and the descriptions of skills: they are the text of a file like any other.
     pub(crate) fn instructions(&self, setup: &mut Setup) {
         let place = &mut setup.place;
         place.instructions.iter_mut().for_each(|text| self.mask(text));
         self.clean_all(&mut place.instruction_problems);
+        place.skills.iter_mut().for_each(|skill| self.mask(&mut skill.description));
     }
 
     /// It was recorded clean; the secrets of today may be others.

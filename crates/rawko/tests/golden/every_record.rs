@@ -234,6 +234,7 @@ pub(crate) fn step() -> StepRecord {
         tests: vec!["checks/**".into()],
         changed_checks: ChangedChecks::Allow,
         seen_red: false,
+        found: true,
     });
     for purpose in [
         TimerPurpose::Backoff,
@@ -394,6 +395,7 @@ fn notes() -> Vec<Note> {
             | Note::MemoryKept { .. }
             | Note::VerificationFinished { .. }
             | Note::ConversationCompacted { .. }
+            | Note::CachePrefixChanged { .. }
             | Note::ToolCalled { .. }
             | Note::AgentStarted { .. }
             | Note::ToolFinished { .. }
@@ -558,6 +560,7 @@ fn agent() -> AgentSetup {
             "provider": {"name": "claude", "model": "m"},
             "memory": {"maxInjected": 2, "minImportance": "high", "scoreBonus": 0.25},
             "permissions": {"read": ["/"], "write": [], "deny": ["x"], "net": ["h"], "env": ["E"], "run": ["ls"]},
+            "skills": ["pdf"],
             "metadata": {"tags": ["t"]},
         },
         "permissions": {"read": ["/"]},
@@ -595,7 +598,9 @@ fn setup() -> Setup {
             "longPrompt": {"aboveTokens": 200_000, "inputFactor": 2.0, "outputFactor": 1.5}}},
         "tools": [{"name": "Read", "description": "d", "inputSchema": {"type": "object"}, "access": "read_only"}],
         "checkpoints": true,
-        "place": {"directory": "/p", "platform": "linux", "git": true},
+        "place": {"directory": "/p", "platform": "linux", "git": true, "skills": [
+            {"name": "pdf", "description": "Fills forms.", "folder": ".agents/skills/pdf", "digest": "d"},
+        ]},
     }))
     .unwrap()
 }

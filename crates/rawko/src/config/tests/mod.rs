@@ -3,5 +3,6 @@
 mod errors;
 mod project;
 mod schemas;
+mod seeds;
 mod trust;
 mod values;

@@ -7,7 +7,8 @@ use tempfile::TempDir;
 
 use crate::config::{ConfigErrors, LoadOptions, Loaded, Overrides, load};
 
-pub(super) const TOOLS: [&str; 8] = ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "UpdatePlan", "Report"];
+pub(super) const TOOLS: [&str; 10] =
+    ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "WebFetch", "WebSearch", "UpdatePlan", "Report"];
 
 pub(super) struct TestProject {
     dir: TempDir,

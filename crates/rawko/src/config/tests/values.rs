@@ -437,6 +437,26 @@ fn temperatures_that_are_taken() {
     }
 }
 
+/// No errors: settings that the models have, and unknown servers.
+#[test]
+fn thinking_that_models_have() {
+    for text in [
+        "provider: {claude: {thinking: {effort: low}}}",
+        "provider: {claude: {model: claude-haiku-4-5, thinking: {budget: 4096}}}",
+        "provider: {claude: {model: claude-haiku-5-5, thinking: off}}",
+        "provider: {responses: {thinking: {effort: high}}}",
+        "provider: {responses: {model: gpt-5.4, thinking: off, temperature: 0.5}}",
+        "provider: {mine: {type: responses, baseUrl: 'http://localhost:1/v1', model: qwen, thinking: {effort: max}}}",
+    ] {
+        let project = TestProject::new(&[(".rawko/config.yaml", text)]);
+        assert_eq!(project.load().map_err(|errors| errors.to_string()).err(), None, "{text}");
+    }
+    // A temperature that the model takes only while it does not think.
+    let text = "provider: {claude: {model: claude-haiku-4-5, thinking: {budget: 4096}, temperature: 0.5}}";
+    let report = TestProject::new(&[(".rawko/config.yaml", text)]).report();
+    assert!(report.contains("accepts no temperature while it thinks"), "{report}");
+}
+
 #[test]
 fn a_temperature_is_judged_by_the_models_of_the_agents_too() {
     let config = "provider: {claude: {model: claude-haiku-4-5, temperature: 0.7}}";
@@ -448,4 +468,20 @@ fn a_temperature_is_judged_by_the_models_of_the_agents_too() {
     // A flag can name the model too.
     let project = TestProject::new(&[(".rawko/config.yaml", config)]).env("RAWKO_MODEL", "claude-opus-5-5");
     assert!(project.report().contains("`claude-opus-5-5` accepts no temperature"), "{}", project.report());
+}
+
+#[test]
+fn transitions_to_built_in_agents_that_are_left_out_are_dropped() {
+    let project = TestProject::new(&[
+        (".rawko/config.yaml", "agents: {builtin: [planner, tester]}\n"),
+        ("user:agents/mine.md", "---\nname: mine\ntransitions: {onSuccess: tester}\n---\nMine.\n"),
+    ]);
+    let loaded = project.load().unwrap();
+    let names: Vec<&str> = loaded.agents.keys().map(String::as_str).collect();
+    assert_eq!(names, ["mine", "planner", "tester"]);
+    let target = |name: &str| loaded.agents[name].config.transitions.on_success.clone();
+    assert_eq!(target("planner"), None, "the developer is not there");
+    assert_eq!(target("mine").as_deref(), Some("tester"));
+    let whole = TestProject::new(&[]).load().unwrap();
+    assert_eq!(whole.agents["planner"].config.transitions.on_success.as_deref(), Some("developer"));
 }

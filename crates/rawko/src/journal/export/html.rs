@@ -160,6 +160,7 @@ impl HtmlPage {
             | Note::StateChanged { .. }
             | Note::MemoriesUsed { .. }
             | Note::VerificationStarted { .. }
+            | Note::CachePrefixChanged { .. }
             | Note::TokensUsed { .. } => {}
         }
     }

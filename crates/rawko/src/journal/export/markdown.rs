@@ -138,6 +138,7 @@ impl MarkdownPage {
             | Note::StateChanged { .. }
             | Note::MemoriesUsed { .. }
             | Note::VerificationStarted { .. }
+            | Note::CachePrefixChanged { .. }
             | Note::TokensUsed { .. } => {}
         }
     }

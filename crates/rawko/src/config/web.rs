@@ -1,0 +1,153 @@
+//! `web:` — how agents search the web. Which pages they may read is `permissions.net`.
+
+use rawko_provider::Secret;
+use rawko_web::SearchService;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::claims::{ClaimKind, Claims};
+use super::config_rules::check_url;
+use super::diagnostic::whole;
+
+/// `web:`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct WebConfig {
+    /// The search service that `WebSearch` asks. Without one there is no `WebSearch`.
+    #[serde(skip_serializing_if = "SearchConfig::is_none")]
+    pub search: SearchConfig,
+}
+
+/// `web.search:` — one service.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct SearchConfig {
+    /// Address of a SearXNG instance that answers in JSON, e.g. `http://localhost:8888`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searxng: Option<String>,
+    /// Brave's Search API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brave: Option<BraveConfig>,
+}
+
+/// `web.search.brave:`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BraveConfig {
+    /// Name of the environment variable that holds the key. Never write the key itself into a file.
+    #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$"))]
+    pub api_key_env: String,
+    /// Another address than Brave's own, without the path of the API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+}
+
+impl WebConfig {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl SearchConfig {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The configured service, with its key from `variable`.
+    #[must_use]
+    pub fn service(&self, variable: impl Fn(&str) -> Option<String>) -> Option<SearchService> {
+        if let Some(url) = &self.searxng {
+            return Some(SearchService::SearXng { url: url.clone() });
+        }
+        let brave = self.brave.as_ref()?;
+        let key = variable(&brave.api_key_env).filter(|key| !key.trim().is_empty()).map(Secret::new);
+        Some(SearchService::Brave { url: brave.base_url.clone(), variable: brave.api_key_env.clone(), key })
+    }
+
+    /// What is wrong with it: pointer, message and help.
+    pub(super) fn faults(&self) -> Vec<(&'static str, String, &'static str)> {
+        let mut faults = Vec::new();
+        if self.searxng.is_some() && self.brave.is_some() {
+            faults.push((
+                "/web/search",
+                "there are two search services".to_owned(),
+                "keep one of `searxng` and `brave`",
+            ));
+        }
+        let brave = self.brave.as_ref().and_then(|brave| brave.base_url.as_deref());
+        for (pointer, url) in
+            [("/web/search/searxng", self.searxng.as_deref()), ("/web/search/brave/baseUrl", brave)]
+        {
+            if let Some(Err(wants)) = url.map(check_url) {
+                faults.push((
+                    pointer,
+                    format!("this is not a valid address: {wants}"),
+                    "write it like `https://search.example.com`",
+                ));
+            }
+        }
+        faults
+    }
+}
+
+impl Claims<'_> {
+    /// Queries say what agents work on, and results steer them, whoever answers.
+    pub(super) fn web(&mut self, config: &WebConfig) {
+        let search = &config.search;
+        if let Some(url) = &search.searxng {
+            let message = format!("agents would search the web by {}", whole(url));
+            self.add(ClaimKind::Server, "/web/search/searxng", message);
+        }
+        if let Some(brave) = &search.brave {
+            let key = &brave.api_key_env;
+            let to = brave.base_url.as_deref().unwrap_or("Brave's Search API");
+            let message = format!("searches would send {key} as the key of {}", whole(to));
+            self.add(ClaimKind::Key, "/web/search/brave/apiKeyEnv", message.clone());
+            self.add(ClaimKind::Server, "/web/search/brave/baseUrl", message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(yaml: &str, expected: &[&str]) {
+        let config: SearchConfig = serde_json::from_str(yaml).unwrap();
+        let faults: Vec<String> =
+            config.faults().into_iter().map(|(at, message, _)| format!("{at}: {message}")).collect();
+        assert_eq!(faults, expected, "{yaml}");
+    }
+
+    #[test]
+    fn addresses_are_checked_and_there_is_one_service() {
+        check(r#"{"searxng": "http://localhost:8888"}"#, &[]);
+        check(r#"{"brave": {"apiKeyEnv": "BRAVE_API_KEY"}}"#, &[]);
+        check(
+            r#"{"searxng": "http://a", "brave": {"apiKeyEnv": "K"}}"#,
+            &["/web/search: there are two search services"],
+        );
+        check(
+            r#"{"searxng": "localhost:8888"}"#,
+            &[
+                "/web/search/searxng: this is not a valid address: it should begin with `https://` or `http://`",
+            ],
+        );
+        check(
+            r#"{"brave": {"apiKeyEnv": "K", "baseUrl": "http://a b"}}"#,
+            &["/web/search/brave/baseUrl: this is not a valid address: it contains a space"],
+        );
+    }
+
+    #[test]
+    fn a_key_that_is_not_there_is_none() {
+        let config: SearchConfig = serde_json::from_str(r#"{"brave": {"apiKeyEnv": "K"}}"#).unwrap();
+        for (value, has_key) in [(None, false), (Some(" "), false), (Some("k-123"), true)] {
+            let service = config.service(|_| value.map(str::to_owned));
+            let Some(SearchService::Brave { key, .. }) = service else { panic!("{service:?}") };
+            assert_eq!(key.is_some(), has_key, "{value:?}");
+        }
+        assert!(SearchConfig::default().service(|_| None).is_none());
+    }
+}

@@ -1,0 +1,207 @@
+//! A configured server, ready to be started.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rawko_core::agent::Permissions;
+use rawko_mcp::{AskPerson, HttpServer, Options};
+use rawko_tools::ServerProgram;
+use serde_json::json;
+
+use super::approval::{Approval, ApprovalFile};
+use super::credentials::CredentialFile;
+use super::live::Live;
+use crate::config::{Loaded, LoadedServer, Scope, expand};
+
+/// How to get at a server.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    /// It is a program.
+    Program(ServerProgram),
+    /// It is at an address.
+    Http(HttpServer),
+}
+
+/// A configured server. Clones are the same server: it is started once, when it is first needed.
+#[derive(Clone)]
+pub struct McpHandle(pub(super) Arc<Server>);
+
+/// What is known of a server before it is started.
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) loaded: LoadedServer,
+    /// How to get at it, or why that is not known.
+    pub(super) target: Result<Target, String>,
+    /// What it may touch, where it is a program.
+    pub(super) permissions: Arc<Permissions>,
+    pub(super) options: Options,
+    /// Where its approval is kept; `None` where the program keeps nothing.
+    pub(super) file: Option<ApprovalFile>,
+    pub(super) approval: Option<Approval>,
+    pub(super) credentials: Option<Arc<CredentialFile>>,
+    pub(super) live: Live,
+}
+
+/// What servers are made of, besides their definitions.
+pub(crate) struct Place<'a> {
+    /// The project.
+    pub(crate) project: &'a Path,
+    /// The user's folder for approvals and logins.
+    pub(crate) state: Option<&'a Path>,
+    pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) person: Option<AskPerson>,
+}
+
+/// The servers of a configuration, sorted by name.
+pub(crate) fn servers(loaded: &Loaded, place: &Place<'_>) -> Vec<McpHandle> {
+    let server = |(name, server): (&String, &LoadedServer)| {
+        McpHandle(Arc::new(Server::new(name, server, &loaded.config.permissions, place)))
+    };
+    loaded.mcp.iter().map(server).collect()
+}
+
+impl Server {
+    fn new(name: &str, loaded: &LoadedServer, global: &Permissions, place: &Place<'_>) -> Self {
+        let config = &loaded.config;
+        let folder = place.state.map(|state| state.join("mcp"));
+        // The values of variables do not belong to it: a new key is no other server.
+        let identity = json!({
+            "project": (loaded.scope == Scope::Project).then(|| place.project.to_string_lossy()),
+            "command": config.command, "args": config.args, "cwd": config.cwd,
+            "env": config.env.keys().collect::<Vec<_>>(),
+            "url": config.url, "headers": config.headers.keys().collect::<Vec<_>>(),
+        });
+        let file =
+            folder.as_deref().map(|folder| ApprovalFile::new(folder, name, identity.to_string().as_bytes()));
+        let approval = file.as_ref().and_then(ApprovalFile::read);
+        let defaults = Options::default();
+        let time = |set: Option<rawko_core::TimeSpan>, default: Duration| {
+            set.map_or(default, |time| time.as_duration())
+        };
+        let options = Options {
+            start: time(config.start_timeout, defaults.start),
+            call: time(config.timeout, defaults.call),
+            known: approval.as_ref().map(|approval| approval.version.clone()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            person: place.person.clone(),
+            ..defaults
+        };
+        let permissions = Arc::new(config.permissions.of_program(global));
+        let target = target(name, loaded, &permissions, place);
+        let credentials = match (&target, &folder) {
+            (Ok(Target::Http(_)), Some(folder)) => {
+                let file = ApprovalFile::new(
+                    &folder.join("logins"),
+                    name,
+                    config.url.as_deref().unwrap_or_default().as_bytes(),
+                );
+                Some(Arc::new(CredentialFile(file.path().to_owned())))
+            }
+            _ => None,
+        };
+        Self {
+            name: name.to_owned(),
+            loaded: loaded.clone(),
+            target,
+            permissions,
+            options,
+            file,
+            approval,
+            credentials,
+            live: Live::default(),
+        }
+    }
+
+    /// Whether the user's configuration says to believe what it says of its tools.
+    pub(super) fn is_believed(&self) -> bool {
+        self.loaded.config.believe_read_only && self.loaded.scope == Scope::User
+    }
+}
+
+fn target(
+    name: &str,
+    loaded: &LoadedServer,
+    permissions: &Arc<Permissions>,
+    place: &Place<'_>,
+) -> Result<Target, String> {
+    let config = &loaded.config;
+    let filled = |text: &str| {
+        expand(text, place.environment)
+            .map_err(|variable| format!("the variable {variable} of its definition is not set"))
+    };
+    let pairs = |pairs: &std::collections::BTreeMap<String, String>| {
+        pairs
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), filled(value)?)))
+            .collect::<Result<Vec<_>, String>>()
+    };
+    match (&config.command, &config.url) {
+        (Some(command), _) => {
+            // Programs like `npx` and `python3 -m` look for code where they stand. In a clone that is somebody else's, and
+            // this server has the user's keys.
+            let home = (place.environment)("HOME").map(PathBuf::from);
+            let home = home.filter(|home| loaded.scope == Scope::User && home.is_absolute() && home.is_dir());
+            let directory = match &config.cwd {
+                Some(cwd) => place.project.join(cwd),
+                None => home.unwrap_or_else(|| place.project.to_owned()),
+            };
+            Ok(Target::Program(ServerProgram {
+                name: name.to_owned(),
+                program: PathBuf::from(filled(command)?),
+                arguments: config.args.iter().map(|argument| filled(argument)).collect::<Result<_, _>>()?,
+                variables: pairs(&config.env)?,
+                directory,
+                permissions: Arc::clone(permissions),
+            }))
+        }
+        (None, Some(url)) => {
+            Ok(Target::Http(HttpServer { url: filled(url)?, headers: pairs(&config.headers)? }))
+        }
+        (None, None) => Err("it has neither `command` nor `url`".to_owned()),
+    }
+}
+
+impl McpHandle {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What is configured, and where.
+    #[must_use]
+    pub fn loaded(&self) -> &LoadedServer {
+        &self.0.loaded
+    }
+
+    /// The secrets that its definition holds once the variables are filled in.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let mut secrets = Vec::new();
+        match &self.0.target {
+            Ok(Target::Http(server)) => {
+                let is_key = |name: &str| {
+                    ["authorization", "cookie"].contains(&name.to_ascii_lowercase().as_str())
+                        || rawko_tools::looks_like_secret(name)
+                };
+                for (_, value) in server.headers.iter().filter(|(name, _)| is_key(name)) {
+                    secrets.push(value.clone());
+                    // The word after `Bearer`.
+                    secrets.extend(value.rsplit_once(' ').map(|(_, last)| last.to_owned()));
+                }
+            }
+            Ok(Target::Program(program)) => {
+                let named = program.variables.iter().filter(|(name, _)| rawko_tools::looks_like_secret(name));
+                secrets.extend(named.map(|(_, value)| value.clone()));
+            }
+            Err(_) => {}
+        }
+        secrets
+    }
+}
+
+impl std::fmt::Debug for McpHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpHandle").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
