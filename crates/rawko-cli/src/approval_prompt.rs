@@ -23,7 +23,7 @@ const LONGEST: usize = 1_000;
 
 /// Has the builder ask at the terminal, if there is one.
 pub(crate) fn at_terminal(builder: RawkoBuilder, console: Console) -> RawkoBuilder {
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    if !is_possible() {
         return builder;
     }
     builder.on_approval("terminal", move |_| async move {
@@ -37,7 +37,7 @@ pub(crate) fn at_terminal(builder: RawkoBuilder, console: Console) -> RawkoBuild
             answer(stdin.as_fd(), &flag, &mut || {
                 // An animated reporter shows it with the question.
                 if !console.is_watched() {
-                    let _ = console.write_error("Allow this call? [y/N] ");
+                    prompt(&console);
                 }
             })
         });
@@ -45,6 +45,22 @@ pub(crate) fn at_terminal(builder: RawkoBuilder, console: Console) -> RawkoBuild
         drop(open);
         answer
     })
+}
+
+/// Whether there is a terminal to ask at.
+pub(crate) fn is_possible() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks for a call that was shown. Only a clear yes is one.
+pub(crate) fn ask(console: &Console) -> bool {
+    let stdin = io::stdin();
+    let _ = tcflush(&stdin, QueueSelector::IFlush);
+    answer(stdin.as_fd(), &AtomicBool::new(true), &mut || prompt(console)).unwrap_or_default()
+}
+
+fn prompt(console: &Console) {
+    let _ = console.write_error("Allow this call? [y/N] ");
 }
 
 struct Open(Arc<AtomicBool>);

@@ -10,7 +10,8 @@ use rawko_core::text::truncate;
 
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork,
-    init, machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
+    init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, tools, trust,
+    usage,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -99,18 +100,25 @@ pub(crate) enum Command {
     /// List, show and check the agents
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
+    /// List, show and check the skills
+    #[command(subcommand)]
+    Skills(skills::SkillsCommand),
     /// Show and check the configuration, and where each value comes from
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// List, show, export, repair and remove the sessions of this folder
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Sum up tokens and costs of sessions
+    Usage(usage::UsageArgs),
     /// What earlier runs learned, and which of it agents would get
-    #[command(subcommand)]
-    Memory(memory::MemoryCommand),
+    Memory(memory::MemoryArgs),
     /// List tools, check who may use them, and call one
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
+    /// List, check and call servers of tools (MCP)
+    #[command(subcommand)]
+    Mcp(mcp::McpCommand),
     /// List and check the providers and their models
     #[command(subcommand)]
     Providers(providers::ProvidersCommand),

@@ -5,6 +5,7 @@ use rawko::RawkoBuilder;
 use rawko::config::{NotATimeSpan, Overrides, PlainNumber, TimeLimit, TimeSpan};
 use rawko_core::agent::{Permissions, SandboxUse};
 
+use crate::newcomer::FoundProvider;
 use crate::workspace::Workspace;
 
 /// Options that override the configuration.
@@ -96,6 +97,15 @@ impl ConfigArgs {
     pub(crate) fn builder(self, workspace: &Workspace) -> RawkoBuilder {
         let Self { values, permissions } = self;
         values.builder(workspace).permissions(permissions.permissions())
+    }
+}
+
+impl ConfigArgs {
+    /// The same with a provider that was found.
+    pub(crate) fn with_provider(mut self, found: FoundProvider) -> Self {
+        self.values.provider = Some(found.provider);
+        self.values.model = found.model.or(self.values.model);
+        self
     }
 }
 

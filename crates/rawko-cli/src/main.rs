@@ -12,6 +12,7 @@ mod exit;
 mod failure;
 mod home;
 mod lines;
+mod newcomer;
 mod output;
 mod privacy;
 mod reporters;
@@ -33,7 +34,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::arguments::{Cli, Command};
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
-    explain, fork, init, machine, memory, providers, replay, resume, rewind, run, sessions, tools, trust,
+    explain, fork, init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
+    tools, trust, usage,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
@@ -83,10 +85,13 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Command::Doctor(arguments) => doctor::run(&workspace, &arguments),
         Command::Trust(arguments) => trust::run(&workspace, &arguments),
         Command::Agents(action) => agents::run(&workspace, &action),
+        Command::Skills(action) => skills::run(&workspace, &action),
         Command::Config(action) => config::run(&workspace, &action),
         Command::Sessions(action) => sessions::run(&workspace, &action),
+        Command::Usage(arguments) => usage::run(&workspace, &arguments),
         Command::Tools(action) => tools::run(&workspace, &action),
         Command::Memory(action) => memory::run(&workspace, &action),
+        Command::Mcp(action) => mcp::run(&workspace, &action),
         Command::Providers(action) => providers::run(&workspace, &action),
         Command::Arbiter(action) => arbiter::run(&workspace, &action),
         Command::Machine(action) => machine::run(&workspace, &action),

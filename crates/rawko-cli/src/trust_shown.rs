@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use rawko::config::{Claim, ClaimKind, Loaded};
+use rawko::config::{Claim, ClaimKind, Loaded, Scope};
 
 use crate::output::{clean, clean_line, counted};
 
@@ -64,13 +64,36 @@ pub(crate) fn also_active(folder: &Path, loaded: &Loaded) -> String {
     if memories > 0 && loaded.config.memory.enabled {
         parts.push("agents are shown the memories in .rawko/memories".to_owned());
     }
-    if folder.join("AGENTS.md").exists() {
-        parts.push("agents follow AGENTS.md".to_owned());
+    let of_project = loaded.skills.iter().filter(|skill| skill.scope() == Scope::Project);
+    let skills: Vec<String> = of_project.map(|skill| clean_line(&skill.name)).collect();
+    if !skills.is_empty() {
+        parts.push(format!("agents are offered the skills {}", skills.join(", ")));
+    }
+    let of_mcp_json = loaded.mcp.iter().filter(|(_, server)| server.is_of_mcp_json());
+    let servers: Vec<String> = of_mcp_json
+        .map(|(name, server)| {
+            let given = match server.variables().join(", ") {
+                none if none.is_empty() => none,
+                names => format!(", given {} of your environment", line(&names)),
+            };
+            format!("{}: {}{given}", clean_line(name), line(&server.target()))
+        })
+        .collect();
+    if !servers.is_empty() {
+        parts.push(format!("servers of .mcp.json are started or asked ({})", servers.join(", ")));
+    }
+    if let Some(file) = instructions_file(folder) {
+        parts.push(format!("agents follow {file}"));
     }
     if parts.is_empty() {
         return String::new();
     }
     format!("Trusted, also: {}.\n", parts.join("; "))
+}
+
+/// The file of standing instructions in a folder.
+pub(crate) fn instructions_file(folder: &Path) -> Option<&'static str> {
+    ["AGENTS.md", "CLAUDE.md"].into_iter().find(|name| folder.join(name).exists())
 }
 
 /// Every file that the trust covers, as it was read, in the order of their names.

@@ -145,6 +145,11 @@ impl Workspace {
         Ok(rawko)
     }
 
+    /// The same without warnings: the command says itself what they would.
+    pub(crate) fn open_quietly(&self) -> Result<Rawko, Failure> {
+        Ok(self.builder().build()?)
+    }
+
     /// The sessions of this folder. Does not load the configuration.
     pub(crate) fn sessions(&self) -> Result<SessionStore, Failure> {
         Ok(SessionStore::of_project(&self.project()?))

@@ -4,8 +4,8 @@ mod rights;
 
 use clap::Subcommand;
 use rawko::Rawko;
-use rawko::config::LoadedAgent;
-use rawko_core::agent::AgentConfig;
+use rawko::config::{AgentSource, LoadedAgent, Scope};
+use rawko_core::agent::{AgentConfig, SkillChoice};
 use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
@@ -77,8 +77,11 @@ pub(crate) fn run(workspace: &Workspace, action: &AgentsCommand) -> Result<Exit,
         }
         AgentsCommand::Check { json: false } => {
             let agents = &rawko.config().agents;
-            let own = agents.values().filter(|agent| agent.source.to_string() != "built in").count();
-            console.line(&format!("{} agents are valid, {own} of them from this folder", agents.len()))?;
+            let own = agents.values().filter(|agent| agent.scope == Some(Scope::Project)).count();
+            let users = agents.values().filter(|agent| agent.scope == Some(Scope::User)).count();
+            let users = if users == 0 { String::new() } else { format!(", and {users} of yours") };
+            console
+                .line(&format!("{} agents are valid, {own} of them from this folder{users}", agents.len()))?;
         }
     }
     Ok(Exit::Success)
@@ -106,20 +109,50 @@ fn entry(agent: &LoadedAgent) -> Value {
         "whenToUse": config.when_to_use.joined(),
         "tools": config.tools.allowed,
         "source": agent.source.to_string(),
+        "scope": scope(agent),
+        "replaces": agent.replaces.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }
 
+/// Whose the agent is.
+fn scope(agent: &LoadedAgent) -> &'static str {
+    match agent.scope {
+        None => "built in",
+        Some(Scope::User) => "user",
+        Some(Scope::Project) => "project",
+    }
+}
+
+/// What the agent takes the place of; empty if that is nothing.
+fn replaced(agent: &LoadedAgent) -> String {
+    let replaced: Vec<String> = agent
+        .replaces
+        .iter()
+        .map(|source| match source {
+            AgentSource::BuiltIn => "the built-in one".to_owned(),
+            AgentSource::File(_) | AgentSource::ClaudeCode(_) => source.to_string(),
+        })
+        .collect();
+    replaced.join(" and ")
+}
+
 fn table(rawko: &Rawko, paint: Paint) -> String {
-    let mut table = Table::new(&["NAME", "TOOLS", "FROM", "WHEN TO USE"]);
+    let mut table = Table::new(&["NAME", "TOOLS", "SOURCE", "FROM", "WHEN TO USE"]);
     for agent in rawko.config().agents.values() {
         table.row(vec![
             clean_line(&agent.config.name),
             clean_line(&tools(&agent.config)),
-            clean_line(&agent.source.to_string()),
+            scope(agent).to_owned(),
+            agent.scope.map_or_else(String::new, |_| clean_line(&agent.source.to_string())),
             truncate(&clean_line(&agent.config.when_to_use.joined()), 60),
         ]);
     }
-    table.render(paint)
+    let mut text = table.render(paint);
+    for agent in rawko.config().agents.values().filter(|agent| !agent.replaces.is_empty()) {
+        let line = format!("{} replaces {}", agent.config.name, replaced(agent));
+        text.push_str(&format!("{}\n", paint.faint(&clean_line(&line))));
+    }
+    text
 }
 
 fn tools(config: &AgentConfig) -> String {
@@ -139,6 +172,7 @@ fn page(rawko: &Rawko, agent: &LoadedAgent, paint: Paint) -> String {
     let mut rows = vec![
         ("name", config.name.clone()),
         ("from", agent.source.to_string()),
+        ("replaces", replaced(agent)),
         ("when to use", config.when_to_use.joined()),
     ];
     let transitions = &config.transitions;
@@ -153,6 +187,12 @@ fn page(rawko: &Rawko, agent: &LoadedAgent, paint: Paint) -> String {
     rows.extend(config.limits.timeout.map(|ms| ("time", crate::output::duration(ms))));
     rows.extend(config.provider.name.clone().map(|name| ("provider", name)));
     rows.extend(config.provider.model.clone().map(|model| ("model", model)));
+    let skills = match &config.skills {
+        None | Some(SkillChoice::All(true)) => String::new(),
+        Some(SkillChoice::All(false)) => "none".to_owned(),
+        Some(SkillChoice::Named(names)) => names.join(", "),
+    };
+    rows.push(("skills", skills));
     let mut text = format!("{}\n", paint.strong(&clean_line(config.display_name())));
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         text.push_str(&format!("  {} {}\n", paint.faint(&format!("{name:<13}")), clean_line(value)));

@@ -2,13 +2,14 @@
 
 use clap::Args;
 use rawko::config::TrustStore;
-use rawko::{WaitingSession, answer_question, waiting_sessions};
+use rawko::{WaitingSession, answer_question, open_question, waiting_sessions};
 use serde_json::json;
 
+use crate::approval_prompt;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line};
-use crate::reporters::question;
+use crate::reporters::{call_in_question, question};
 use crate::workspace::Workspace;
 
 /// Characters of a digest that are shown.
@@ -22,7 +23,7 @@ pub(crate) struct ApproveArgs {
     /// Say no
     #[arg(long, requires = "id")]
     deny: bool,
-    /// Answer only if this call waits: its digest, or the beginning of it
+    /// Answer only if this call waits: its digest, or the beginning of it. Without it, a terminal shows the call and asks
     #[arg(long, value_name = "DIGEST", requires = "id")]
     call: Option<String>,
     /// Print JSON
@@ -52,14 +53,19 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
             .with_hint("set HOME, or XDG_STATE_HOME"));
     };
     let trust = TrustStore::new(&folder);
-    let (session, asked) = answer_question(
-        &store,
-        &workspace.project()?,
-        &trust,
-        id,
-        arguments.call.as_deref(),
-        !arguments.deny,
-    )?;
+    let mut call = arguments.call.clone();
+    if call.is_none() && !arguments.deny && approval_prompt::is_possible() {
+        // What waits may be another call by now than the one that was listed.
+        if let Some(asked) = open_question(&store, id)? {
+            console.write_error(&format!("{}\n", question(&asked, Clock::local())))?;
+            if !approval_prompt::ask(console) {
+                return Err(Failure::usage("nothing was answered").with_hint("`--deny` says no"));
+            }
+            call = Some(asked.digest);
+        }
+    }
+    let (session, asked) =
+        answer_question(&store, &workspace.project()?, &trust, id, call.as_deref(), !arguments.deny)?;
     let is_running = rawko::journal::SessionStatus::Running;
     let is_running = store
         .list()
@@ -78,7 +84,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
     let word = if arguments.deny { "denied" } else { "allowed" };
     let name = clean_line(&session);
     let tool = clean_line(&asked.call.name);
-    console.line(&format!("{word}: {tool} of {} in session {name}", clean_line(&asked.agent)))?;
+    let call = call_in_question(&asked.call);
+    console.line(&format!("{word}: {tool} of {} in session {name}:", clean_line(&asked.agent)))?;
+    console.line(call.trim_end())?;
     if !is_running {
         console.line(&format!("no process runs it; to go on: rawko resume {name}"))?;
     }

@@ -8,6 +8,7 @@ use crate::commands::run::{no_task, task};
 use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::newcomer;
 use crate::reporters::Verbosity;
 use crate::run_args::SharedRunArgs;
 use crate::workspace::Workspace;
@@ -46,11 +47,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: ContinueArgs) -> Result<Exit
 fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failure> {
     let ContinueArgs { words, shared, agent, yes, config } = arguments;
     workspace.check_project_is_chosen()?;
-    let mut builder = config.builder(workspace).trusted(yes);
-    if let Some(agent) = agent {
-        builder = builder.first_agent(agent);
-    }
-    let rawko = workspace.build(shared.apply(workspace, builder))?;
+    let build = |config: ConfigArgs| {
+        let mut builder = config.builder(workspace).trusted(yes);
+        if let Some(agent) = &agent {
+            builder = builder.first_agent(agent.clone());
+        }
+        workspace.build(shared.apply(workspace, builder))
+    };
+    let mut rawko = build(config.clone())?;
     let (id, words) = match words.split_first() {
         Some((first, rest)) => match names_session(&rawko.sessions(), first)? {
             true => (Some(first.as_str()), rest),
@@ -62,6 +66,9 @@ fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failur
         return Err(no_task().with_hint("say what to do next: rawko continue \"now also document it\""));
     }
     let task = task(words)?;
+    if let Some(found) = newcomer::choose(workspace, &rawko)? {
+        rawko = build(config.with_provider(found))?;
+    }
     if shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);
     }

@@ -5,16 +5,17 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use rawko::config::ProviderType;
-use rawko::{Rawko, TimeSpan, VerificationPlan};
+use rawko::{ModelPlace, Rawko, TimeSpan, VerificationPlan};
 use rustix::fs::{Access, access};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::config::is_trusted;
 use super::providers::{self, ProviderKey};
 use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::newcomer;
 use crate::output::{Paint, clean, clean_line, counted, indent, wrap};
 use crate::workspace::{Workspace, choose};
 
@@ -69,26 +70,46 @@ impl DoctorFinding {
 
 /// Runs all checks.
 pub(crate) fn run(workspace: &Workspace, arguments: &DoctorArgs) -> Result<Exit, Failure> {
-    let findings = examine(workspace);
+    let Examination { findings, places } = examine(workspace)?;
     let problems = findings.iter().filter(|finding| finding.health == Health::Problem).count();
     let console = &workspace.console;
     if arguments.json {
-        console.json(
-            &json!({ "version": env!("CARGO_PKG_VERSION"), "ok": problems == 0, "findings": findings }),
-        )?;
+        let models: Vec<Value> = places.iter().map(place_json).collect();
+        console.json(&json!({
+            "version": env!("CARGO_PKG_VERSION"), "ok": problems == 0, "findings": findings, "models": models,
+        }))?;
     } else {
-        console.write(&page(&findings, problems, console.paint()))?;
+        let table = newcomer::table(&places).render(console.paint());
+        let table = if places.is_empty() { String::new() } else { format!("{table}\n") };
+        console.write(&format!("{table}{}", page(&findings, problems, console.paint())))?;
     }
     Ok(if problems == 0 { Exit::Success } else { Exit::Failed })
 }
 
-fn examine(workspace: &Workspace) -> Vec<DoctorFinding> {
+/// A place where a model may be, with the command that comes next.
+fn place_json(place: &ModelPlace) -> Value {
+    let mut value = serde_json::to_value(place).unwrap_or_default();
+    if let Value::Object(fields) = &mut value {
+        fields.insert("next".to_owned(), newcomer::next(place).into());
+    }
+    value
+}
+
+/// What was looked at.
+struct Examination {
+    findings: Vec<DoctorFinding>,
+    places: Vec<ModelPlace>,
+}
+
+fn examine(workspace: &Workspace) -> Result<Examination, Failure> {
     let mut findings = Vec::new();
+    let mut places = Vec::new();
     match workspace.builder().trusted(true).build() {
         Ok(rawko) => {
             findings.push(configuration(&rawko));
             findings.push(trust(workspace, &rawko));
-            findings.extend(models(workspace, &rawko));
+            places = newcomer::look(workspace, &rawko)?;
+            findings.extend(models(workspace, &rawko, &places));
             findings.push(verification(&rawko));
             findings.extend(limits(&rawko));
             findings.push(folder(workspace, rawko.project()));
@@ -105,7 +126,7 @@ fn examine(workspace: &Workspace) -> Vec<DoctorFinding> {
             findings.push(bash());
         }
     }
-    findings
+    Ok(Examination { findings, places })
 }
 
 fn configuration(rawko: &Rawko) -> DoctorFinding {
@@ -136,7 +157,7 @@ fn trust(workspace: &Workspace, rawko: &Rawko) -> DoctorFinding {
 }
 
 /// The default provider, and others that have a key.
-fn models(workspace: &Workspace, rawko: &Rawko) -> Vec<DoctorFinding> {
+fn models(workspace: &Workspace, rawko: &Rawko, places: &[ModelPlace]) -> Vec<DoctorFinding> {
     let config = &rawko.config().config;
     let name = config.default_provider();
     let environment = workspace.environment;
@@ -152,7 +173,14 @@ fn models(workspace: &Workspace, rawko: &Rawko) -> Vec<DoctorFinding> {
         return vec![DoctorFinding::problem("provider", format!("there is no provider `{name}`"), fix)];
     };
     let mut findings = Vec::new();
-    findings.push(match ProviderKey::of(&provider, environment) {
+    let found = places.iter().find(|place| place.is_usable && rawko.has_no_provider());
+    let found = found.and_then(|place| Some((place, place.provider.as_deref()?)));
+    let of_machine = found.map(|(place, found)| {
+        let detail =
+            format!("none is configured; a run uses `{found}` ({}), found on this machine", place.place);
+        DoctorFinding::ok("provider", detail)
+    });
+    findings.push(of_machine.unwrap_or_else(|| match ProviderKey::of(&provider, environment) {
         ProviderKey::Set(variable) => DoctorFinding::ok("provider", format!("`{name}`, key in {variable}")),
         ProviderKey::NotSent if provider.kind == ProviderType::Scripted => {
             DoctorFinding::ok("provider", format!("`{name}`, scripted answers"))
@@ -169,7 +197,7 @@ fn models(workspace: &Workspace, rawko: &Rawko) -> Vec<DoctorFinding> {
             format!("`{name}` needs a key, and {variable} is not set"),
             format!("export {variable}=…, or use another provider: --provider NAME (`rawko providers list`); a model on this machine: --provider ollama"),
         ),
-    });
+    }));
     if let Err(error) = rawko.setup() {
         let fix = "name a model: --model MODEL, or `model` in the configuration";
         findings.push(DoctorFinding::problem("model", error.to_string(), fix));
@@ -311,7 +339,11 @@ fn sandbox(rawko: &Rawko) -> DoctorFinding {
         (Some(walls), _) => DoctorFinding::warning(
             "sandbox",
             format!("{FILES}, and commands are confined by {walls}{memory}, but {lost}"),
-            "if that matters, let this user make user namespaces",
+            if lost.starts_with("permissions.memory") {
+                "start rawko where it may make control groups, or remove permissions.memory"
+            } else {
+                "if that matters, let this user make user namespaces"
+            },
         ),
         (None, Ok(_)) => DoctorFinding::warning(
             "sandbox",

@@ -12,8 +12,8 @@ mod stats;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::Subcommand;
-use rawko::memory::{FOLDER, MemoryStore, Report, WriteError};
+use clap::{Args, Subcommand};
+use rawko::memory::{FOLDER, MemoryStore, OF_USER, Report, WriteError};
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
 use rawko_core::memory::{Header, Kind, Memory, Reason, Severity, reference_key, referred_keys};
@@ -23,6 +23,16 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean;
 use crate::workspace::Workspace;
+
+/// Options of `rawko memory`.
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// Work with your own memories, which agents are given in every project
+    #[arg(long, global = true)]
+    user: bool,
+    #[command(subcommand)]
+    action: MemoryCommand,
+}
 
 /// What to do with the memories.
 #[derive(Debug, Subcommand)]
@@ -72,17 +82,32 @@ pub(crate) enum MemoryCommand {
 }
 
 /// Carries the action out.
-pub(crate) fn run(workspace: &Workspace, action: &MemoryCommand) -> Result<Exit, Failure> {
-    let store = MemoryStore::of_project(&workspace.project()?);
+pub(crate) fn run(workspace: &Workspace, arguments: &MemoryArgs) -> Result<Exit, Failure> {
+    let (project, user) = (workspace.project()?, workspace.environment.config_dir());
+    let action = &arguments.action;
+    let store = match user {
+        Some(user) if arguments.user => MemoryStore::of_user(&user, &project),
+        Some(user) => MemoryStore::of_project(&project).with_user(&user),
+        None if arguments.user => {
+            return Err(Failure::usage(
+                "there is no folder for your own memories: neither XDG_CONFIG_HOME nor HOME is set",
+            )
+            .with_hint("set HOME"));
+        }
+        None => MemoryStore::of_project(&project),
+    };
     // `check` reports it as a finding.
     if let (Some(obstacle), false) = (store.obstacle(), matches!(action, MemoryCommand::Check { .. })) {
         return Err(refused(WriteError::Folder(Box::new(obstacle))));
     }
     match action {
-        MemoryCommand::List { json } => list::list(workspace, &store, *json),
-        MemoryCommand::Show { name, json } => show::show(workspace, &store, name, *json),
+        MemoryCommand::List { json } => list::list(workspace, &store, *json, arguments.user),
+        MemoryCommand::Show { name, json } => match (name.strip_prefix(OF_USER), store.user()) {
+            (Some(own), Some(user)) => show::show(workspace, user, own, *json),
+            _ => show::show(workspace, &store, name, *json),
+        },
         MemoryCommand::Match(arguments) => matching::run(workspace, &store, arguments),
-        MemoryCommand::Add(arguments) => add::add(workspace, &store, arguments),
+        MemoryCommand::Add(new) => add::add(workspace, &store, new, arguments.user),
         MemoryCommand::Edit { name, json } => edit::edit(workspace, &store, name, *json),
         MemoryCommand::Check { json } => check::check(workspace, &store, *json),
         MemoryCommand::Stats { json } => stats::stats(workspace, &store, *json),

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use clap::Subcommand;
 use rawko::Rawko;
-use rawko::config::{ProviderType, ResolvedProvider};
+use rawko::config::{COPILOT, ProviderType, ResolvedProvider};
 use rawko::provider::ModelInfo;
 use rawko::provider::preset::PRESETS;
-use rawko_core::ErrorInfo;
+use rawko_core::{ErrorInfo, models};
 use serde_json::{Value, json};
 
 use crate::environment::ProcessEnv;
@@ -69,7 +69,10 @@ impl ProviderKey {
     /// Looks up the provider's key.
     pub(crate) fn of(provider: &ResolvedProvider, environment: ProcessEnv) -> Self {
         match provider.key_env() {
-            None => Self::NotSent,
+            None => {
+                let set = provider.token_variables().iter().find(|name| environment.var(name).is_some());
+                set.map_or(Self::NotSent, |name| Self::Set((*name).to_owned()))
+            }
             Some(variable) if environment.var(variable).is_some() => Self::Set(variable.to_owned()),
             Some(variable) => Self::Missing(variable.to_owned()),
         }
@@ -88,7 +91,7 @@ impl ProviderKey {
 pub(crate) fn all(rawko: &Rawko) -> Vec<ResolvedProvider> {
     let config = &rawko.config().config;
     let configured = config.provider.named.keys().map(String::as_str);
-    let known = PRESETS.iter().map(|preset| preset.name);
+    let known = PRESETS.iter().map(|preset| preset.name).chain([COPILOT]);
     let names: BTreeSet<&str> = configured.chain(known).collect();
     names.into_iter().filter_map(|name| config.provider(name)).collect()
 }
@@ -128,7 +131,10 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
         table.row(vec![
             format!("{}{}", clean_line(&provider.name), if is_default { " *" } else { "" }),
             clean_line(provider.model().unwrap_or("-")),
-            ProviderKey::of(provider, workspace.environment).text(),
+            match ProviderKey::of(provider, workspace.environment) {
+                ProviderKey::NotSent if provider.kind == ProviderType::Copilot => "its own login".to_owned(),
+                key => key.text(),
+            },
             provider.base_url().map_or_else(|| "-".to_owned(), |url| clean_line(&shown_address(url))),
         ]);
     }
@@ -211,6 +217,7 @@ fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exi
     }
     let name = clean_line(&provider.name);
     let answers = match provider.key_env() {
+        None if provider.kind == ProviderType::Copilot => format!("`{name}` answers"),
         Some(variable) => format!("`{name}` answers with the key in {variable}"),
         None => format!("`{name}` answers without a key"),
     };
@@ -232,11 +239,16 @@ fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exi
 }
 
 fn models(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
-    let (_, models) = ask(workspace, name)?;
+    let (provider, models) = ask(workspace, name)?;
+    let aliases: Vec<(&str, &str)> = provider
+        .preset
+        .into_iter()
+        .flat_map(|preset| models::aliases(preset.name))
+        .filter(|(short, full)| provider.full_name(short) == *full)
+        .collect();
     let console = &workspace.console;
     if as_json {
-        let entries: Vec<Value> =
-            models.iter().map(|model| json!({ "id": model.id, "displayName": model.display_name })).collect();
+        let entries: Vec<Value> = models.iter().map(|model| entry(model, &aliases)).collect();
         console.json(&entries)?;
         return Ok(Exit::Success);
     }
@@ -244,7 +256,27 @@ fn models(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Ex
         let name = model.display_name.as_ref().map(|name| format!("  {}", clean_line(name)));
         console.line(&format!("{}{}", clean_line(&model.id), name.unwrap_or_default()))?;
     }
+    if !aliases.is_empty() {
+        let all: Vec<String> = aliases.iter().map(|(short, full)| format!("{short} = {full}")).collect();
+        console.line(&format!("\nshort names: {}", all.join(", ")))?;
+    }
     Ok(Exit::Success)
+}
+
+/// What the server says of a model, and what rawko knows of it.
+fn entry(model: &ModelInfo, aliases: &[(&str, &str)]) -> Value {
+    let known = models::find(&model.id);
+    let of_model = aliases.iter().filter(|(_, full)| *full == model.id);
+    json!({
+        "id": model.id,
+        "displayName": model.display_name,
+        "aliases": of_model.map(|(short, _)| *short).collect::<Vec<_>>(),
+        "contextWindow": known.context_window,
+        "maxOutput": known.max_output,
+        "price": known.price,
+        "priceSource": known.price_source,
+        "asOf": known.as_of,
+    })
 }
 
 #[cfg(test)]

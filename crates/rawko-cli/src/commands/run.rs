@@ -9,6 +9,7 @@ use rawko_core::text::truncate;
 use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::newcomer;
 use crate::output::clean_line;
 use crate::reporters::Verbosity;
 use crate::run_args::SharedRunArgs;
@@ -58,11 +59,17 @@ fn prepare(workspace: &Workspace, arguments: RunArgs) -> Result<Run, Failure> {
     let RunArgs { task: words, shared, agent, dry_run, yes, config } = arguments;
     let task = task(&words)?;
     workspace.check_project_is_chosen()?;
-    let mut builder = config.builder(workspace).dry_run(dry_run).trusted(yes);
-    if let Some(agent) = agent {
-        builder = builder.first_agent(agent);
+    let build = |config: ConfigArgs| {
+        let mut builder = config.builder(workspace).dry_run(dry_run).trusted(yes);
+        if let Some(agent) = &agent {
+            builder = builder.first_agent(agent.clone());
+        }
+        workspace.build(shared.apply(workspace, builder))
+    };
+    let mut rawko = build(config.clone())?;
+    if let Some(found) = newcomer::choose(workspace, &rawko)? {
+        rawko = build(config.with_provider(found))?;
     }
-    let rawko = workspace.build(shared.apply(workspace, builder))?;
     if shared.verbosity() != Verbosity::Quiet {
         workspace.warn(&rawko);
     }

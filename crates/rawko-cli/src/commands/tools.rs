@@ -12,7 +12,7 @@ use rawko::tools::{Confinement, ToolContext, ToolRegistry};
 use rawko_core::agent::{AgentConfig, Permissions};
 use rawko_core::message::ToolCall;
 use rawko_core::policy::{
-    CONTROL_TOOLS, CallContext, Verdict, call_verdict, effective_permissions, is_control_tool,
+    CONTROL_TOOLS, CallContext, Verdict, call_verdict, effective_permissions, is_control_tool, is_of_use,
     permissions_of_calls, tool_verdict,
 };
 use rawko_core::setup::Edition;
@@ -113,7 +113,16 @@ fn list(workspace: &Workspace, agent: Option<&str>, as_json: bool) -> Result<Exi
     let known = names(&registry);
     let mut specs = registry.specs();
     specs.extend(rawko_core::agent::control_tools());
-    let verdict = |tool: &str| agent.map(|agent| tool_verdict(&agent.config, tool, &known));
+    let verdict = |tool: &str| {
+        let agent = agent?;
+        let verdict = tool_verdict(&agent.config, tool, &known);
+        if !verdict.is_allowed() || is_of_use(tool, &granted(&rawko, agent)) {
+            return Some(verdict);
+        }
+        let message =
+            format!("{tool} is not offered: no host is granted. The user can add one to `permissions.net`.");
+        Some(Verdict::denied("permissions.net", message))
+    };
     let console = &workspace.console;
     if as_json {
         let entries: Vec<Value> = specs

@@ -39,6 +39,23 @@ impl Clock {
         }
     }
 
+    /// The date, `2026-01-23`.
+    pub(crate) fn date(&self, at: Timestamp) -> String {
+        match self.zoned(at) {
+            Some(at) => at.date().to_string(),
+            None => at.to_rfc3339().chars().take(10).collect(),
+        }
+    }
+
+    /// The beginning of the day that `text` names, `2026-01-23`, or the moment, in RFC 3339; `None` if it names neither.
+    pub(crate) fn since(&self, text: &str) -> Option<Timestamp> {
+        let start = match text.parse::<jiff::civil::Date>() {
+            Ok(date) if text.len() == 10 => date.to_zoned((self.zone)()).ok()?.timestamp(),
+            _ => return Timestamp::from_rfc3339(text),
+        };
+        u64::try_from(start.as_millisecond()).ok().map(Timestamp)
+    }
+
     fn zoned(&self, at: Timestamp) -> Option<Zoned> {
         let at = jiff::Timestamp::from_millisecond(i64::try_from(at.0).ok()?).ok()?;
         Some(at.to_zoned((self.zone)()))
@@ -73,6 +90,19 @@ mod tests {
         let elsewhere = Clock { now: morning, zone: || TimeZone::fixed(jiff::tz::offset(5)) };
         check(elsewhere, "2026-01-23T14:32:10Z", "19:32:10");
         check(elsewhere, "2026-01-23T20:00:00Z", "2026-01-24 01:00:00");
+    }
+
+    #[test]
+    fn a_day_begins_where_the_user_is() {
+        let elsewhere = Clock { now: morning, zone: || TimeZone::fixed(jiff::tz::offset(5)) };
+        let at = |text: &str| Timestamp::from_rfc3339(text).unwrap();
+        assert_eq!(elsewhere.since("2026-01-23"), Some(at("2026-01-22T19:00:00Z")));
+        assert_eq!(elsewhere.date(at("2026-01-22T19:00:00Z")), "2026-01-23");
+        assert_eq!(elsewhere.date(at("2026-01-22T18:59:59Z")), "2026-01-22");
+        assert_eq!(elsewhere.since("2026-01-23T10:00:00Z"), Some(at("2026-01-23T10:00:00Z")));
+        for wrong in ["", "yesterday", "2026-13-01", "23.1.2026", "7d"] {
+            assert_eq!(elsewhere.since(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -118,6 +118,21 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// `text` with every character that could act on a terminal written as an escape: for what a program will read, where to
+/// leave something out would be to hide it.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_harmless) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| if is_harmless(c) { c.to_string() } else { c.escape_unicode().to_string() };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+/// The same on one line: line breaks and tabs become blanks.
+pub(crate) fn escaped_line(text: &str) -> String {
+    escaped(text.trim()).replace(['\n', '\t'], " ")
+}
+
 /// `text` made harmless and put on one line: line breaks and tabs become blanks.
 pub(crate) fn clean_line(text: &str) -> String {
     let words: Vec<&str> = text.split(['\n', '\t', '\r', '\u{2028}', '\u{2029}']).collect();
@@ -170,6 +185,14 @@ mod tests {
         check("\u{1b}\nnext", "\nnext");
         check("a\u{2028}b", "a\nb");
         check("\u{1b}]0;never closed\nthe next line", "\nthe next line");
+    }
+
+    #[test]
+    fn what_a_program_reads_is_not_hidden() {
+        let command = "touch a \u{1b}]0; touch b ; : \u{7}\u{9d}\r\u{202e}\n日\t";
+        let shown = "touch a \\u{1b}]0; touch b ; : \\u{7}\\u{9d}\\u{d}\\u{202e}\n日\t";
+        assert_eq!(escaped(command), shown);
+        assert_eq!(escaped_line(command), shown.replace('\n', " ").trim());
     }
 
     #[test]

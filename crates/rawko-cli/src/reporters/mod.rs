@@ -21,7 +21,7 @@ use crate::console::Console;
 use crate::output::Clock;
 
 pub(crate) use json::Json;
-pub(crate) use phrase::{approval, question};
+pub(crate) use phrase::{approval, call_in_question, question};
 pub(crate) use plain::Plain;
 pub(crate) use quiet::Quiet;
 pub(crate) use stream_json::StreamJson;

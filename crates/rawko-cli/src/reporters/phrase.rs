@@ -1,23 +1,25 @@
 //! Short phrases for events, shared by the reporters. All quoted text is free of control codes.
 
-use rawko::RunEvent;
 use rawko::journal::ForkedFrom;
 use rawko::{Approval, ApprovalQuestion};
+use rawko::{InstructionsRead, RunEvent};
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::machine::{Decision, Plan, PlanStep, StepStatus};
 use rawko_core::memory::{MemoryUse, RecalledMemory};
 use rawko_core::message::ToolCall;
-use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory};
+use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory, PrefixChange};
 use rawko_core::setup::RunLimits;
 use rawko_core::text::truncate;
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorInfo, TimeSpan, Timestamp, Usage};
 use serde_json::Value;
 
-use crate::output::{Clock, about, clean, clean_line, cost, duration, tokens};
+use crate::output::{Clock, about, clean, clean_line, cost, duration, escaped, escaped_line, tokens};
 
 /// Characters of a call's arguments that are shown.
 const ARGUMENT_CHARS: usize = 120;
+/// Most skills that are named.
+const NAMED_SKILLS: usize = 10;
 /// Characters of a reason that are shown.
 const REASON_CHARS: usize = 200;
 /// Characters of a tree's name that are shown.
@@ -58,7 +60,7 @@ pub(super) fn arguments(tool: &str, input: &Value) -> String {
         Value::Object(map) if map.is_empty() => String::new(),
         other => other.to_string(),
     });
-    truncate(&clean_line(&shown), ARGUMENT_CHARS)
+    truncate(&escaped_line(&shown), ARGUMENT_CHARS)
 }
 
 /// The most of a call that is shown in a question. What does not fit is said: nobody is to allow what they cannot see.
@@ -66,29 +68,39 @@ const QUESTION_CHARS: usize = 4_000;
 
 /// A question to a person: who wants what, why it was refused, and until when an answer counts.
 pub(crate) fn question(question: &ApprovalQuestion, clock: Clock) -> String {
-    let arguments = match question.call.input.get("command").and_then(Value::as_str) {
-        Some(command) if question.call.name == "Bash" => command.to_owned(),
-        _ => question.call.input.to_string(),
-    };
-    let arguments = clean(&arguments);
-    let shown = truncate(&arguments, QUESTION_CHARS);
     let mut text = format!(
-        "{} wants {}\n  {}:\n",
+        "{} wants {}\n  {}:\n{}",
         clean_line(&question.agent),
         clean_line(&question.needs_in_words()),
-        clean_line(&question.call.name)
+        clean_line(&question.call.name),
+        call_in_question(&question.call)
     );
-    for line in shown.lines() {
-        text.push_str(&format!("    | {line}\n"));
-    }
-    if arguments.chars().count() > QUESTION_CHARS {
-        text.push_str("    | … NOT ALL OF IT IS SHOWN: `rawko approve --json` does\n");
-    }
     text.push_str(&format!("  refused because: {}\n", truncate(&clean_line(&question.why), QUESTION_CHARS)));
     text.push_str(&format!(
         "  waits until {}; `rawko approve` answers from another terminal",
         clock.time(question.until)
     ));
+    text
+}
+
+/// The whole call that a question is about, in lines that nothing can hide in.
+pub(crate) fn call_in_question(call: &ToolCall) -> String {
+    let arguments = match call.input.get("command").and_then(Value::as_str) {
+        Some(command) if call.name == "Bash" => {
+            let said = |name: &str| Some(format!("\n({name}: {})", call.input.get(name)?));
+            let more: String = ["run_in_background", "timeout"].into_iter().filter_map(said).collect();
+            format!("{command}{more}")
+        }
+        _ => call.input.to_string(),
+    };
+    let arguments = escaped(&arguments);
+    let mut text = String::new();
+    for line in truncate(&arguments, QUESTION_CHARS).lines() {
+        text.push_str(&format!("    | {line}\n"));
+    }
+    if arguments.chars().count() > QUESTION_CHARS {
+        text.push_str("    | … NOT ALL OF IT IS SHOWN: `rawko approve --json` does\n");
+    }
     text
 }
 
@@ -276,21 +288,30 @@ pub(super) fn commands(commands: &[String]) -> String {
 
 /// The result of a verification.
 pub(super) fn verdict(verification: &Verification) -> String {
-    match (verification.passed(), &verification.tree) {
-        (false, _) => "not verified: a command failed".to_owned(),
-        (true, None) => {
-            "not verified: the commands passed, but the tree they ran on could not be read".to_owned()
-        }
-        (true, Some(_)) if verification.tree_changed => {
-            "not verified: the commands passed, but they change the tree on each run".to_owned()
-        }
-        (true, Some(tree)) => format!("verified on tree {}", short_tree(tree)),
+    let has_failed = !verification.passed() && !verification.had_nothing_to_prove();
+    match (verification.doubt(), &verification.tree) {
+        _ if has_failed => "not verified: a command failed".to_owned(),
+        (Some(doubt), _) => format!("not verified: {}", clean_line(&doubt.message)),
+        (None, tree) => format!("verified on tree {}", short_tree(tree.as_deref().unwrap_or_default())),
     }
 }
 
 /// A tree's name, shortened.
 pub(super) fn short_tree(tree: &str) -> String {
     clean_line(tree).trim_start_matches("copy-").chars().take(TREE_CHARS).collect()
+}
+
+/// Why the provider's prompt cache has less of an agent's request than of its last one.
+pub(super) fn cache_prefix(agent: &str, change: PrefixChange) -> String {
+    let why = match change {
+        PrefixChange::Model => "another model, or other settings of it",
+        PrefixChange::Tools => "the tools changed",
+        PrefixChange::SystemPrompt => "the system prompt changed",
+        PrefixChange::Memories => "the memories changed; tools and instructions are the same",
+        PrefixChange::Shortened => "the conversation was shortened; tools and system prompt are the same",
+        PrefixChange::NewConversation => "a new conversation; tools and system prompt are the same",
+    };
+    format!("prompt cache: new prefix for {}: {why}", clean_line(agent))
 }
 
 /// How a conversation was shortened.
@@ -345,14 +366,46 @@ pub(super) fn usage(usage: &Usage, total: &Usage, cost_usd: Option<f64>) -> Stri
     )
 }
 
+/// What agents are given besides their own prompts.
+pub(crate) fn given(instructions: Option<&InstructionsRead>, skills: &[String]) -> Option<String> {
+    let file = instructions.map(|read| {
+        let file = clean_line(&read.file);
+        if read.as_data { format!("agents read {file} as data") } else { format!("agents follow {file}") }
+    });
+    let named: Vec<String> = skills.iter().take(NAMED_SKILLS).map(|name| clean_line(name)).collect();
+    let more = match skills.len().saturating_sub(NAMED_SKILLS) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let skills = (!named.is_empty()).then(|| format!("skills: {}{more}", named.join(", ")));
+    let parts: Vec<String> = file.into_iter().chain(skills).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rawko_core::integrity::Integrity;
     use serde_json::json;
 
     #[track_caller]
     fn check(tool: &str, input: &Value, expected: &str) {
         assert_eq!(arguments(tool, input), expected);
+    }
+
+    #[test]
+    fn a_verdict_says_why_it_is_none() {
+        let nothing = Verification {
+            tree: Some("t".into()),
+            integrity: Some(Integrity::unchanged()),
+            ..Verification::default()
+        };
+        assert_eq!(
+            verdict(&nothing),
+            "not verified: the run changed no file, so checks prove nothing about the task"
+        );
+        let failed = Verification { integrity: None, ..nothing };
+        assert_eq!(verdict(&failed), "not verified: a command failed");
     }
 
     #[test]
@@ -366,7 +419,7 @@ mod tests {
         check("mcp__x__y", &json!({"a": 1}), r#"{"a":1}"#);
         check("Other", &json!({}), "");
         check("Bash", &json!({"command": 7}), r#"{"command":7}"#);
-        check("Bash", &json!({"command": "a\u{1b}[2Jb\u{202e}"}), "ab");
+        check("Bash", &json!({"command": "a\u{1b}[2Jb\u{202e}"}), r"a\u{1b}[2Jb\u{202e}");
         assert_eq!(
             arguments("Bash", &json!({"command": "x".repeat(500)})).chars().count(),
             ARGUMENT_CHARS + 3
@@ -400,5 +453,15 @@ mod tests {
         assert_eq!(last_line("FAIL: 1\n\n---\n[exit code 1]"), Some("FAIL: 1".to_owned()));
         assert_eq!(last_line("\n"), None);
         assert!(head(&"line\n".repeat(20)).ends_with("line\n… 8 more lines"));
+    }
+
+    #[test]
+    fn what_agents_are_given_is_one_line() {
+        let read = |as_data| InstructionsRead { file: "CLAUDE.md".to_owned(), as_data };
+        let skills: Vec<String> = (0..12).map(|n| format!("s{n}")).collect();
+        assert_eq!(given(None, &[]), None);
+        assert_eq!(given(Some(&read(true)), &[]).as_deref(), Some("agents read CLAUDE.md as data"));
+        let all = "agents follow CLAUDE.md; skills: s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, and 2 more";
+        assert_eq!(given(Some(&read(false)), &skills).as_deref(), Some(all));
     }
 }

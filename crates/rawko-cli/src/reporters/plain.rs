@@ -110,6 +110,8 @@ impl<W: Write> Plain<W> {
                 degraded,
                 confined,
                 limits,
+                instructions,
+                skills,
                 dry_run: _,
             } => {
                 let session = phrase::session(session, *resumed, *continued, forked_from.as_ref());
@@ -127,6 +129,9 @@ impl<W: Write> Plain<W> {
                 }
                 if let Some(walls) = confined {
                     self.line(&format!("  commands are confined by {}", clean_line(walls)))?;
+                }
+                if let Some(given) = phrase::given(instructions.as_ref(), skills) {
+                    self.line(&format!("  {given}"))?;
                 }
                 for missing in degraded {
                     let label = self.paint.warning("careful:");
@@ -233,6 +238,9 @@ impl<W: Write> Plain<W> {
                 let how = phrase::compaction(*how, *before, *after);
                 self.line(&format!("context: {}: {how}", clean_line(agent)))
             }
+            Note::CachePrefixChanged { agent, change } if verbose => {
+                self.line(&phrase::cache_prefix(agent, *change))
+            }
             Note::MemoriesRecalled { agent, memories, iteration: _ } => {
                 self.line(&format!("memory: {} gets {}", clean_line(agent), phrase::memories(memories)))
             }
@@ -248,7 +256,9 @@ impl<W: Write> Plain<W> {
                 clean_line(agent),
                 phrase::usage(usage, total, *cost_usd)
             )),
-            Note::TokensUsed { .. } | Note::CheckpointTaken { .. } => Ok(()),
+            Note::TokensUsed { .. } | Note::CachePrefixChanged { .. } | Note::CheckpointTaken { .. } => {
+                Ok(())
+            }
             Note::Warned { message } => {
                 let label = self.paint.warning("warning:");
                 self.line(&format!("{label} {}", clean(message)))

@@ -164,7 +164,7 @@ fn events_up_to(is_last: impl Fn(&RunEvent) -> bool) -> Vec<RunEvent> {
 #[test]
 fn the_last_line_says_what_is_going_on() {
     let last = last_line(events_up_to(|event| matches!(event, RunEvent::Note(Note::ToolCalled { .. }))));
-    for part in ["planner", "Read a.rs", "iteration 1", "5.1k tokens", "$0.0123"] {
+    for part in ["planner", "Read a\\u{1b}[2J.rs", "iteration 1", "5.1k tokens", "$0.0123"] {
         assert!(last.contains(part), "{part:?} is missing in {last:?}");
     }
 }

@@ -286,6 +286,11 @@ fn advice(error: Option<&ErrorInfo>, session: &str) -> String {
     };
     let name = error.provider.as_deref().map(clean_line).unwrap_or_else(|| "NAME".to_owned());
     match error.code {
+        ErrorCode::AuthenticationFailed if error.message.contains(rawko::provider::NO_CREDIT) => {
+            format!(
+                "add credit to the account, or use another provider: rawko fork {session} --provider NAME"
+            )
+        }
         ErrorCode::AuthenticationFailed => {
             format!("check the key and what it may use: rawko doctor, rawko providers check {name}")
         }

@@ -243,6 +243,8 @@ impl<W: Write> Terminal<W> {
                 degraded,
                 confined,
                 limits,
+                instructions,
+                skills,
                 dry_run: _,
                 at: _,
                 agents: _,
@@ -250,7 +252,11 @@ impl<W: Write> Terminal<W> {
                 self.now.running = true;
                 "starting".clone_into(&mut self.now.doing);
                 let session = phrase::session(session, *resumed, *continued, forked_from.as_ref());
-                self.started(&session, task, journal, *limits, confined.as_deref(), degraded)
+                self.started(&session, task, journal, *limits, confined.as_deref(), degraded)?;
+                match phrase::given(instructions.as_ref(), skills) {
+                    Some(given) => self.live.print(&paint.faint(&given)),
+                    None => Ok(()),
+                }
             }
             RunEvent::TextDelta { agent, text } => {
                 if self.verbose() || !matches!(agent.as_str(), "select" | "evaluate") {
@@ -342,6 +348,9 @@ impl<W: Write> Terminal<W> {
                 let how = phrase::compaction(*how, *before, *after);
                 self.live.print(&paint.faint(&format!("  {}: {how}", clean_line(agent))))
             }
+            Note::CachePrefixChanged { agent, change } if self.verbose() => {
+                self.live.print(&paint.faint(&format!("  {}", phrase::cache_prefix(agent, *change))))
+            }
             Note::MemoriesRecalled { agent, memories, iteration: _ } => {
                 let memories = phrase::memories(memories);
                 self.live.print(&paint.faint(&format!("  {} gets {memories}", clean_line(agent))))
@@ -362,7 +371,7 @@ impl<W: Write> Terminal<W> {
                 let line = format!("  {}: {}", clean_line(agent), phrase::usage(usage, total, *cost_usd));
                 self.live.print(&paint.faint(&line))
             }
-            Note::CheckpointTaken { .. } => Ok(()),
+            Note::CachePrefixChanged { .. } | Note::CheckpointTaken { .. } => Ok(()),
             Note::Warned { message } => {
                 self.live.print(&format!("{} {}", paint.warning("warning:"), clean(message)))
             }

@@ -212,8 +212,21 @@ fn a_provider_that_cannot_be_reached_ends_in_4() {
 }
 
 #[test]
+#[cfg(not(feature = "copilot"))]
+fn a_build_without_copilot_says_how_to_get_one() {
+    let place = Place::new();
+    for arguments in [["providers", "check", "copilot"].as_slice(), &["--provider", "copilot", "do", "it"]] {
+        let done = place.rawko(arguments);
+        assert!(done.err.contains("this rawko was built without Copilot"), "{}", done.err);
+        assert!(done.err.contains("--features copilot"), "{}", done.err);
+    }
+    place.rawko(&["providers", "list"]).ends(0).says(&["copilot", "its own login"]);
+}
+
+#[test]
 fn the_doctor_finds_what_is_missing_and_says_what_to_do() {
     let place = Place::new();
+    place.without_servers();
     place.rawko(&["doctor"]).ends(1).says(&["sandbox", "file tools can only"]);
     place.write(".rawko/config.yaml", "permissions: { sandbox: off }\n");
     place.rawko(&["doctor"]).ends(1).says(&[

@@ -43,6 +43,16 @@ impl Place {
         place
     }
 
+    /// A user for whom no model server listens on this machine, whatever runs there.
+    pub(crate) fn without_servers(&self) {
+        let names = ["ollama", "llamacpp", "vllm", "lmstudio"];
+        let providers: String =
+            names.map(|name| format!("  {name}: {{ baseUrl: \"http://127.0.0.1:1/v1\" }}\n")).concat();
+        let folder = self.root.path().join("home/.config/rawko");
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("config.yaml"), format!("provider:\n{providers}")).expect("a file");
+    }
+
     pub(crate) fn project(&self) -> PathBuf {
         self.root.path().join("project")
     }

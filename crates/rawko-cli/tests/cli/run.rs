@@ -116,7 +116,10 @@ fn failures_end_in_their_status() {
 #[test]
 fn without_a_key_nothing_is_begun() {
     let place = Place::new();
-    place.rawko(&["do it"]).ends(4).complains(&["ANTHROPIC_API_KEY", "hint: set it", "rawko demo"]);
+    let said = ["ANTHROPIC_API_KEY", "hint: set it", "rawko demo"];
+    place.rawko(&["do it", "--provider", "claude"]).ends(4).complains(&said);
+    place.without_servers();
+    place.rawko(&["do it"]).ends(4).complains(&["ANTHROPIC_API_KEY is not set", "rawko demo"]);
     assert_eq!(names(&place.project()), Vec::<String>::new(), "nothing is left behind");
     let run = place.rawko(&["do it", "--output", "json"]).ends(4);
     assert_eq!(run.json()["status"], "failed");

@@ -150,11 +150,12 @@ fn the_folder_of_trust_is_the_users_alone() {
 #[test]
 fn what_an_untrusted_folder_says_to_models_is_left_out_and_named() {
     let place = Place::new();
+    // A provider of the user's without its key: nothing is run.
+    place.write("../home/.config/rawko/config.yaml", "provider:\n  default: openai\n");
     place.write(".rawko/prompts/arbiter-select.md", "Choose.\n");
     place.write(".rawko/memories/a.md", "---\ntitle: A\n---\nx\n");
     place.write("AGENTS.md", "Rhyme.\n");
     let told = "this folder is not trusted, so its prompt templates and memories are not used";
-    // Without a key nothing is run.
     place.rawko(&["do it"]).ends(4).complains(&[told, "rawko trust"]);
     place.rawko(&["trust"]).ends(0).says(&["is trusted"]);
     let trusted = place.rawko(&["do it"]).ends(4);

@@ -1,7 +1,7 @@
 //! Models of the real services by their names: no request that they would refuse, and no warning.
 
 use serde_json::{Value, json};
-use testkit::{Asked, ModelServer, Say, Who};
+use testkit::{Asked, ModelServer, Say, Who, Wire};
 
 use crate::answers::{call, complete, report, select};
 use crate::trial::Trial;
@@ -87,4 +87,69 @@ fn no_answer_is_asked_for_that_is_longer_than_the_model_can_give() {
     ended.exits(0);
     let most = |asked: &Asked| asked.json["max_tokens"].as_u64().unwrap();
     assert_eq!(ended.trial.server.asked().iter().map(most).max(), Some(64_000));
+}
+
+/// The model that is asked for where `arguments` and `config` name one, and the one that the journal names.
+#[track_caller]
+fn check_alias(wire: Wire, config: (&str, Value), arguments: &[&str], expected: &str) {
+    let trial =
+        Trial::new(server()).wire(wire).file("a.txt", "a\n").user_config("/memory/extract", json!(false));
+    let ended = trial.user_config(config.0, config.1).args(arguments).run("Do it.");
+    ended.exits(0);
+    for asked in ended.trial.server.asked() {
+        assert_eq!(asked.model(), expected);
+    }
+    let (_, out, _) = ended.trial.rawko(&["usage", "--json"]);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let named = report["groups"][0]["model"].as_str().unwrap();
+    assert!(named.ends_with(&format!("/{expected}")), "{report}");
+    let has_price = expected.starts_with("claude-") || expected.contains("terra");
+    assert_eq!(report["total"]["costUsd"].is_number(), has_price, "{report}");
+}
+
+#[test]
+fn a_short_name_is_the_services_model_in_requests_prices_and_journal() {
+    let retry = json!({"maxAttempts": 1});
+    check_alias(
+        Wire::Claude,
+        ("/provider/claude/retry", retry.clone()),
+        &["--model", "opus"],
+        "claude-opus-5-5",
+    );
+    check_alias(Wire::Claude, ("/provider/claude/model", json!("haiku")), &[], "claude-haiku-5-5");
+    check_alias(Wire::OpenAi, ("/provider/openai/retry", retry), &["--model", "gpt"], "gpt-5.6-terra");
+    // A server with an address of its own may have a model of that name.
+    let mine = |url: String| json!({"type": "openai", "baseUrl": url, "model": "gpt"});
+    let trial = Trial::new(server()).file("a.txt", "a\n");
+    let url = trial.server.openai_url();
+    let ended = trial.user_config("/provider/mine", mine(url)).args(&["--provider", "mine"]).run("Do it.");
+    ended.exits(0);
+    assert_eq!(ended.trial.server.asked()[0].model(), "gpt");
+}
+
+#[test]
+fn a_short_name_of_another_service_is_an_error() {
+    let trial = Trial::new(ModelServer::sequence([]));
+    // The service itself, not a gateway; it is not reached.
+    let (code, _, err) = trial.rawko(&["--provider", "openai", "--model", "sonnet", "Do it."]);
+    assert_eq!(code, Some(2), "{err}");
+    for words in
+        ["`openai` has no model `sonnet`", "claude and openrouter", "gpt (gpt-5.6-terra)", "providers models"]
+    {
+        assert!(err.contains(words), "{words} is missing in {err}");
+    }
+}
+
+#[test]
+fn the_list_of_models_has_the_short_names() {
+    let trial = Trial::new(server());
+    let (code, out, err) = trial.ask(&["providers", "models"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        out.contains("short names: haiku = claude-haiku-5-5, opus = claude-opus-5-5, sonnet = "),
+        "{out}"
+    );
+    let (_, out, _) = trial.ask(&["providers", "models", "--json"]);
+    let list: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&list[0]["id"], &list[0]["aliases"]), (&json!("test-large"), &json!([])), "{list}");
 }

@@ -51,6 +51,69 @@ fn git_obeys_no_folder_that_looks_like_a_repository() {
 }
 
 #[test]
+fn the_users_git_obeys_no_repository_that_a_command_added() {
+    if !is_possible() {
+        return;
+    }
+    let command = "git init -q inner; cd inner; echo a > a; git add a; git -c user.name=A -c user.email=a@b.c commit -qm a; \
+                   git config core.fsmonitor 'touch ../OBEYED; false'; mkdir -p .git/hooks; \
+                   printf '#!/bin/sh\\ntouch ../OBEYED\\n' > .git/hooks/post-index-change; chmod +x .git/hooks/post-index-change; \
+                   cd ..; git add inner; touch -d '1 hour ago' inner/a; git ls-files -s inner; echo here";
+    let (ended, output) = tries(enforced, command);
+    assert!(output.contains("160000") && output.contains("here"), "{output}");
+    let project = ended.trial.project();
+    let _ = std::fs::remove_file(project.join("OBEYED"));
+    let status = std::process::Command::new("git").arg("status").current_dir(&project).output().unwrap();
+    assert!(status.status.success(), "{status:?}");
+    assert!(!project.join("OBEYED").exists());
+    assert!(!project.join("inner/.git/hooks").exists());
+}
+
+#[test]
+fn links_with_protected_names_are_put_back_and_what_they_lead_to_is_protected() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        let trial = enforced(server);
+        let project = trial.project();
+        std::fs::create_dir_all(project.join("meta/real")).unwrap();
+        std::fs::rename(project.join(".git"), project.join("meta/git")).unwrap();
+        std::os::unix::fs::symlink("meta/git", project.join(".git")).unwrap();
+        std::os::unix::fs::symlink("meta/real", project.join(".claude")).unwrap();
+        trial
+    };
+    let command = "git init -q other; git -C other config core.fsmonitor 'touch ../OBEYED; false'; rm .git; ln -s other/.git .git; \
+                   echo x > meta/real/settings.json; rm .claude; mkdir .claude; echo x > .claude/settings.json; \
+                   echo x >> meta/git/config; echo here";
+    let (ended, output) = tries(trial, command);
+    assert!(output.contains("here"), "{output}");
+    let project = ended.trial.project();
+    assert_eq!(std::fs::read_link(project.join(".git")).unwrap().to_str(), Some("meta/git"));
+    assert_eq!(std::fs::read_link(project.join(".claude")).unwrap().to_str(), Some("meta/real"));
+    assert!(!project.join("meta/real/settings.json").exists());
+    assert!(!std::fs::read_to_string(project.join("meta/git/config")).unwrap().contains('x'));
+    let status = std::process::Command::new("git").arg("status").current_dir(&project).output().unwrap();
+    assert!(status.status.success() && !project.join("OBEYED").exists(), "{status:?}");
+}
+
+#[test]
+fn a_part_of_a_project_is_worked_in_where_the_rest_is_not_readable() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        let trial = enforced(server).file("src/a", "a\n").file("other/b", "b\n");
+        trial.user_config("/permissions/read", json!(["src"]))
+    };
+    let (ended, output) =
+        tries(trial, "cat src/a other/b; echo c > src/c; echo d > other/d; ls -a; echo here");
+    assert!(output.contains("here") && output.contains("a\n") && !output.contains("b\n"), "{output}");
+    let project = ended.trial.project();
+    assert!(project.join("src/c").exists() && !project.join("other/d").exists(), "{output}");
+}
+
+#[test]
 fn what_rawko_keeps_of_sessions_is_not_there() {
     if !is_possible() {
         return;

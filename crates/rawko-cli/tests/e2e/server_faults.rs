@@ -42,7 +42,7 @@ fn check_lived_through(wire: Wire, faults: Vec<Answer>) -> Ended {
 
 #[test]
 fn a_wrong_key() {
-    for wire in [Wire::Claude, Wire::OpenAi] {
+    for wire in Wire::ALL {
         let trial = Trial::new(ModelServer::start(|_: &Asked| Answer::unauthorized())).wire(wire);
         let ended = check_given_up(trial, "authentication_failed", &["invalid key"]);
         assert_eq!(ended.trial.server.asked().len(), 1, "a wrong key is not tried twice");
@@ -131,6 +131,24 @@ fn a_server_that_is_not_there() {
     let gone = ModelServer::sequence([]).claude_url();
     let trial = Trial::new(ModelServer::sequence([])).env("ANTHROPIC_BASE_URL", gone);
     check_given_up(trial, "network_error", &["127.0.0.1"]);
+}
+
+#[test]
+fn a_name_that_nobody_has() {
+    let trial = Trial::new(ModelServer::sequence([])).env("ANTHROPIC_BASE_URL", "http://nowhere.invalid");
+    check_given_up(trial, "network_error", &["no connection to nowhere.invalid", "dns error"]);
+}
+
+#[test]
+fn spent_credit_says_what_to_do() {
+    let spent = "Your credit balance is too low to access the Anthropic API.";
+    let server = ModelServer::start(move |_: &Asked| Answer::refuse(400, "invalid_request_error", spent));
+    let ended = Trial::new(server).output("text").run("Do it.");
+    ended.exits(4);
+    for part in ["the account's credit is used up", spent, "add credit to the account"] {
+        assert!(ended.stdout.contains(part), "{part:?} is missing in:\n{}", ended.stdout);
+    }
+    assert_eq!(ended.trial.server.asked().len(), 1);
 }
 
 #[test]

@@ -53,12 +53,16 @@ fn answers_of(messages: &[&Value], wire: Wire) -> Vec<(String, String)> {
             let tools = messages.iter().filter(|message| message["role"] == "tool");
             tools.map(|message| pair(&message["tool_call_id"], &message["content"])).collect()
         }
+        Wire::Responses => {
+            let outputs = messages.iter().filter(|item| item["type"] == "function_call_output");
+            outputs.map(|item| pair(&item["call_id"], &item["output"])).collect()
+        }
     }
 }
 
 #[test]
 fn calls_of_one_turn_are_answered_together_and_in_order() {
-    for wire in [Wire::Claude, Wire::OpenAi] {
+    for wire in Wire::ALL {
         let reads = calls(&[
             ("Read", json!({"file_path": "one.txt"})),
             ("Read", json!({"file_path": "two.txt"})),

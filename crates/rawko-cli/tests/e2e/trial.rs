@@ -219,6 +219,7 @@ impl Trial {
         match self.wire {
             Wire::Claude => "claude",
             Wire::OpenAi => "openai",
+            Wire::Responses => "responses",
         }
     }
 
@@ -255,7 +256,7 @@ impl Trial {
         }
         let (url, key) = match self.wire {
             Wire::Claude => ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
-            Wire::OpenAi => ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+            Wire::OpenAi | Wire::Responses => ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
         };
         command.env(url, self.server.url(self.wire)).env("RAWKO_PROVIDER", self.provider());
         if self.with_key {

@@ -42,6 +42,24 @@ fn a_run_whose_commands_pass_is_verified() {
 }
 
 #[test]
+fn nothing_that_was_found_runs_for_a_run_that_only_read() {
+    let makefile = "test:\n\techo run >> ../marks/log\n";
+    for (command, status, times) in [("cat Makefile", "claimed", 0), ("touch made", "verified", 1)] {
+        let ended =
+            Trial::new(developer([bash(command)])).with_marks().file("Makefile", makefile).run("Look.");
+        ended.exits(0);
+        // The second one runs on the first tree too, in a copy that has no such folder beside it.
+        check(&ended, status, times);
+        let (code, out, err) = ended.trial.rawko(&["replay"]);
+        assert_eq!(code, Some(0), "{out}{err}");
+    }
+    let ended = Trial::new(developer([bash("ls")])).file("Makefile", makefile).run("Look.");
+    let finish = ended.finish();
+    assert_eq!(finish["doubt"]["reason"], "unchanged", "{finish:#}");
+    assert_eq!(finish["verification"]["runs"], json!([]), "{finish:#}");
+}
+
+#[test]
 fn a_failure_is_told_and_mended() {
     let server = ModelServer::sequence([
         select("developer"),
@@ -175,7 +193,7 @@ fn without_a_command_it_is_a_claim() {
 
 #[test]
 fn what_the_project_is_made_of_tells_the_command() {
-    let trial = Trial::new(developer([]))
+    let trial = Trial::new(developer([bash("touch made")]))
         .file("Makefile", "all:\ntest:\n\ttrue\n")
         .file("bin/make", "#!/bin/sh\necho made \"$1\"\n");
     let bin = trial.project().join("bin");

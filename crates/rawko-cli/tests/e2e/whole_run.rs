@@ -1,4 +1,4 @@
-//! A task from a failing test suite to a passing one, by four agents, over both wire formats.
+//! A task from a failing test suite to a passing one, by four agents, over all wire formats.
 
 use rawko_core::session::{EffectAnswer, Event};
 use serde_json::json;
@@ -92,6 +92,11 @@ fn four_agents_make_a_suite_pass_over_the_messages_api() {
 #[test]
 fn four_agents_make_a_suite_pass_over_chat_completions() {
     check(Wire::OpenAi);
+}
+
+#[test]
+fn four_agents_make_a_suite_pass_over_responses() {
+    check(Wire::Responses);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::trial::Trial;
 /// Everything of a request up to and with its last message, without what closes the list.
 fn up_to_the_last_message(asked: &Asked) -> &[u8] {
     let body = asked.body.as_slice();
-    let last = asked.json["messages"].as_array().unwrap().len() - 1;
+    let last = asked.json[asked.wire.messages_field()].as_array().unwrap().len() - 1;
     // The last message's own bytes stand in the body, wherever the other fields are.
     let raw: Raw<'_> = serde_json::from_slice(body).unwrap();
     let message = raw.messages[last].get();
@@ -19,7 +19,7 @@ fn up_to_the_last_message(asked: &Asked) -> &[u8] {
 
 #[derive(serde::Deserialize)]
 struct Raw<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, alias = "input")]
     messages: Vec<&'a serde_json::value::RawValue>,
 }
 
@@ -52,10 +52,12 @@ fn check(wire: Wire) {
     for pair in agent.windows(2) {
         let [before, after] = pair else { unreachable!("windows of two") };
         let number = after.number;
-        for field in ["system", "tools", "model", "tool_choice", "max_tokens"] {
+        for field in
+            ["system", "instructions", "tools", "model", "tool_choice", "max_tokens", "max_output_tokens"]
+        {
             assert_eq!(before.json[field], after.json[field], "{field} of request {number}");
         }
-        let count = |asked: &Asked| asked.json["messages"].as_array().map_or(0, Vec::len);
+        let count = |asked: &Asked| asked.json[wire.messages_field()].as_array().map_or(0, Vec::len);
         assert!(count(after) > count(before), "the conversation grows");
         let prefix = up_to_the_last_message(before);
         assert!(after.body.starts_with(prefix), "request {number} begins with other bytes");
@@ -70,6 +72,11 @@ fn a_request_begins_with_the_one_before_over_the_messages_api() {
 #[test]
 fn a_request_begins_with_the_one_before_over_chat_completions() {
     check(Wire::OpenAi);
+}
+
+#[test]
+fn a_request_begins_with_the_one_before_over_responses() {
+    check(Wire::Responses);
 }
 
 /// The first request of an agent that is told a memory with this body.

@@ -75,7 +75,12 @@ enum KindWord {
 }
 
 /// Writes a new memory.
-pub(super) fn add(workspace: &Workspace, store: &MemoryStore, arguments: &AddArgs) -> Result<Exit, Failure> {
+pub(super) fn add(
+    workspace: &Workspace,
+    store: &MemoryStore,
+    arguments: &AddArgs,
+    is_users: bool,
+) -> Result<Exit, Failure> {
     let project = workspace.project()?;
     let mut new = NewMemory::new(&arguments.title, trimmed(&arguments.when_to_use), &arguments.by, now());
     new.body = body(arguments)?;
@@ -106,19 +111,26 @@ pub(super) fn add(workspace: &Workspace, store: &MemoryStore, arguments: &AddArg
     }
     // What takes the place of another may well say nearly the same.
     let force = arguments.force || !arguments.supersedes.is_empty();
-    if let Ok(trusted) = trust::store(workspace) {
+    if !is_users && let Ok(trusted) = trust::store(workspace) {
         // Without the record the memory needs trust, as those of others do.
         let _ = trusted.begin_memories(&project);
     }
     let path = store.add(&new, force).map_err(refused)?;
-    take_in(workspace, store);
+    if !is_users {
+        take_in(workspace, store);
+    }
+    let file = if is_users {
+        store.folder().join(&path).to_string_lossy().into_owned()
+    } else {
+        format!("{FOLDER}/{path}")
+    };
     let problems: Vec<Value> =
         new.when_to_use.iter().filter_map(|text| problem(workspace, text, &path)).collect();
     if arguments.json {
-        let said = json!({ "path": path, "file": format!("{FOLDER}/{path}"), "problems": problems });
+        let said = json!({ "path": path, "file": file, "problems": problems });
         workspace.console.json(&said)?;
     } else {
-        workspace.console.line(&format!("wrote {FOLDER}/{}", clean_line(&path)))?;
+        workspace.console.line(&format!("wrote {}", clean_line(&file)))?;
     }
     Ok(Exit::Success)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use rawko::RunEvent;
 use rawko::journal::{Journal, JournalHeader, Record, SessionStore, read, session_cost, tasks};
+use rawko::{InstructionsRead, RunEvent};
 use rawko_core::session::{Effect, EffectAnswer, Event, Outcome, Session, Stamped};
 use rawko_core::setup::Setup;
 use serde_json::json;
@@ -148,6 +148,8 @@ fn reported(
         limits: Some(setup.limits),
         degraded: header.degraded.clone(),
         confined: header.confined.clone(),
+        instructions: InstructionsRead::of(&setup.place),
+        skills: setup.place.skills.iter().map(|skill| skill.name.clone()).collect(),
     };
     match &stamped.event {
         Event::TaskStarted { task, setup, .. } => Some(started(task, setup, false)),

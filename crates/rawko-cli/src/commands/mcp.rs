@@ -1,0 +1,314 @@
+//! `rawko mcp`: lists the servers of tools, checks and approves what they list, and calls them.
+
+mod callback;
+
+use clap::{Args, Subcommand};
+use rawko::mcp_client::{Answer, ListedTool};
+use rawko::{McpChange, McpCheck, McpHandle, McpState, Rawko};
+use serde_json::{Map, Value, json};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Table, clean, clean_line, counted};
+use crate::signals::StopSignals;
+use crate::watch::block_on;
+use crate::workspace::Workspace;
+
+/// The most characters of a text that are shown.
+const LONGEST: usize = 4_000;
+/// Characters of a digest that are shown.
+const DIGEST_CHARS: usize = 12;
+
+/// Subcommands of `rawko mcp`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// List the configured servers; none is started
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start servers, and show what they list and what of it is not approved
+    Check(McpCheckArgs),
+    /// Call a tool of a server, read a resource, or get a prompt
+    Call(McpCallArgs),
+    /// Log in at a server behind an address
+    Login {
+        /// The server
+        #[arg(value_name = "SERVER")]
+        server: String,
+    },
+}
+
+/// Options of `rawko mcp check`.
+#[derive(Debug, Args)]
+pub(crate) struct McpCheckArgs {
+    /// The servers (default: all)
+    #[arg(value_name = "SERVER")]
+    servers: Vec<String>,
+    /// Approve what they list now: from now on agents have these tools. With the digest of a list, only if that is still it
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    accept: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `rawko mcp call`.
+#[derive(Debug, Args)]
+pub(crate) struct McpCallArgs {
+    /// The server
+    #[arg(value_name = "SERVER")]
+    server: String,
+    /// The tool, by its name at the server
+    #[arg(value_name = "TOOL", required_unless_present_any = ["resource", "prompt"])]
+    tool: Option<String>,
+    /// The arguments as a JSON object
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    input: String,
+    /// Read this resource instead
+    #[arg(long, value_name = "URI", conflicts_with_all = ["tool", "prompt"])]
+    resource: Option<String>,
+    /// Get this prompt instead
+    #[arg(long, value_name = "NAME", conflicts_with = "tool")]
+    prompt: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(workspace: &Workspace, action: &McpCommand) -> Result<Exit, Failure> {
+    match action {
+        McpCommand::List { json } => list(workspace, *json),
+        McpCommand::Check(arguments) => check(workspace, arguments),
+        McpCommand::Call(arguments) => call(workspace, arguments),
+        McpCommand::Login { server } => login(workspace, server),
+    }
+}
+
+fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
+    let rawko = workspace.inspect()?;
+    let (console, servers) = (&workspace.console, rawko.mcp_servers());
+    if as_json {
+        let entry = |server: &McpHandle| {
+            let loaded = server.loaded();
+            json!({
+                "name": server.name(), "target": loaded.target(), "path": loaded.path, "scope": loaded.scope,
+                "approval": server.state(),
+            })
+        };
+        console.json(&servers.iter().map(entry).collect::<Vec<_>>())?;
+        return Ok(Exit::Success);
+    }
+    if servers.is_empty() {
+        console.line("No server is configured. Name some under `mcp.servers`, or in .mcp.json.")?;
+        return Ok(Exit::Success);
+    }
+    let mut table = Table::new(&["NAME", "APPROVED", "FROM", "TARGET"]);
+    for server in &servers {
+        let state = match server.state() {
+            McpState::Approved { tools } => counted(tools as u64, "tool"),
+            McpState::NotApproved => "no".to_owned(),
+            McpState::Unusable { .. } => "unusable".to_owned(),
+        };
+        let loaded = server.loaded();
+        let (from, target) = (clean_line(&loaded.path.to_string_lossy()), clean_line(&loaded.target()));
+        table.row(vec![clean_line(server.name()), state, from, target]);
+    }
+    console.write(&table.render(console.paint()))?;
+    Ok(Exit::Success)
+}
+
+/// The server of this name.
+fn find(rawko: &Rawko, name: &str) -> Result<McpHandle, Failure> {
+    let servers = rawko.mcp_servers();
+    let known: Vec<String> = servers.iter().map(|server| server.name().to_owned()).collect();
+    servers.into_iter().find(|server| server.name() == name).ok_or_else(|| {
+        let there = if known.is_empty() {
+            "there is none".to_owned()
+        } else {
+            format!("there are: {}", known.join(", "))
+        };
+        Failure::usage(format!("there is no MCP server `{}`", clean_line(name)))
+            .with_hint(format!("{there}; those of .mcp.json need trust: rawko trust"))
+    })
+}
+
+/// The result of `work`, or `None` if the user stopped it.
+fn until_stopped<T>(work: impl Future<Output = T>) -> Result<Option<T>, Failure> {
+    block_on(async {
+        let mut signals = StopSignals::listen()?;
+        tokio::select! {
+            done = work => Ok(Some(done)),
+            // Dropping the work ends the server.
+            _ = signals.next() => Ok(None),
+        }
+    })
+}
+
+fn check(workspace: &Workspace, arguments: &McpCheckArgs) -> Result<Exit, Failure> {
+    let rawko = workspace.open_quietly()?;
+    let servers = match arguments.servers.as_slice() {
+        [] => rawko.mcp_servers(),
+        names => names.iter().map(|name| find(&rawko, name)).collect::<Result<_, _>>()?,
+    };
+    let confinement = rawko.confinement()?;
+    let console = &workspace.console;
+    let (mut entries, mut failed) = (Vec::new(), false);
+    for server in &servers {
+        let Some(checked) = until_stopped(server.check(rawko.project(), &confinement))? else {
+            return Ok(Exit::Cancelled);
+        };
+        server.end();
+        let checked = checked.and_then(|mut checked| {
+            if let Some(digest) = &arguments.accept {
+                if !checked.digest.starts_with(digest) {
+                    return Err("it lists something else than what has that digest: look again".to_owned());
+                }
+                server.accept(&checked)?;
+                checked.is_approved = true;
+            }
+            Ok(checked)
+        });
+        failed |= !checked.as_ref().is_ok_and(|checked| checked.is_approved);
+        if arguments.json {
+            entries.push(match &checked {
+                Ok(checked) => json!({"name": server.name(), "check": checked}),
+                Err(why) => json!({"name": server.name(), "error": why}),
+            });
+        } else {
+            console.write(&match &checked {
+                Ok(checked) => shown(server.name(), checked, arguments.accept.is_some()),
+                Err(why) => format!("{}: does not work: {}\n", clean_line(server.name()), clean(why)),
+            })?;
+        }
+    }
+    if arguments.json {
+        console.json(&entries)?;
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Success })
+}
+
+fn shown(name: &str, checked: &McpCheck, is_accepted: bool) -> String {
+    let name = clean_line(name);
+    let called =
+        checked.server.as_deref().map(|called| format!(" ({})", clean_line(called))).unwrap_or_default();
+    let tools = counted(checked.tools.len() as u64, "tool");
+    let mut text = format!("{name}{called}: {tools}, protocol {}", clean_line(&checked.protocol));
+    text.push_str(match (checked.is_approved, is_accepted) {
+        (true, true) => ", approved now\n",
+        (true, false) => ", as approved\n",
+        (false, _) => ", not approved\n",
+    });
+    for change in &checked.changes {
+        text.push_str(&change_shown(change, &checked.tools));
+    }
+    if !checked.is_approved {
+        let digest = checked.digest.get(..DIGEST_CHARS).unwrap_or_default();
+        text.push_str(&format!("  To approve exactly this: rawko mcp check {name} --accept={digest}\n"));
+    }
+    text
+}
+
+fn change_shown(change: &McpChange, tools: &[ListedTool]) -> String {
+    match change {
+        McpChange::Added { tool } => {
+            let listed = tools.iter().find(|listed| listed.name == *tool);
+            let description = listed.map(|listed| listed.description.as_str()).unwrap_or_default();
+            format!("  + {}: {}\n{}", clean_line(tool), whole(description), schema(listed))
+        }
+        McpChange::Removed { tool } => format!("  - {}\n", clean_line(tool)),
+        McpChange::Description { tool, before, now } => {
+            let tool = clean_line(tool);
+            // A change may be at the end of a long text, so both are shown whole.
+            format!(
+                "  ~ {tool}: another description\n    was: {}\n    is:  {}\n",
+                clean_line(before),
+                clean_line(now)
+            )
+        }
+        McpChange::Schema { tool } => {
+            let listed = tools.iter().find(|listed| listed.name == *tool);
+            format!("  ~ {}: other arguments\n{}", clean_line(tool), schema(listed))
+        }
+        McpChange::Offers => "  ~ whether it has resources and prompts\n".to_owned(),
+    }
+}
+
+/// The arguments of a tool. Their descriptions go into prompts, too.
+fn schema(tool: Option<&ListedTool>) -> String {
+    tool.map(|tool| format!("      arguments: {}\n", whole(&tool.input_schema.to_string())))
+        .unwrap_or_default()
+}
+
+/// A text on one line. What does not fit is said: nobody is to approve what they cannot see.
+fn whole(text: &str) -> String {
+    let text = clean_line(text);
+    match text.chars().count() {
+        0..=LONGEST => text,
+        _ => format!("{} NOT ALL OF IT IS SHOWN: `--json` does", rawko_core::text::truncate(&text, LONGEST)),
+    }
+}
+
+fn call(workspace: &Workspace, arguments: &McpCallArgs) -> Result<Exit, Failure> {
+    let rawko = workspace.open_quietly()?;
+    let server = find(&rawko, &arguments.server)?;
+    let input: Map<String, Value> = serde_json::from_str(&arguments.input)
+        .map_err(|error| Failure::usage(format!("the arguments are not a JSON object: {error}")))?;
+    let (root, confinement) = (rawko.project(), rawko.confinement()?);
+    let answered = until_stopped(async {
+        match (&arguments.resource, &arguments.prompt) {
+            (Some(uri), _) => server.read(uri, root, &confinement).await,
+            (None, Some(name)) => server.prompt(name, input, root, &confinement).await,
+            (None, None) => {
+                let tool = arguments.tool.as_deref().unwrap_or_default();
+                server.call(tool, input, root, &confinement).await
+            }
+        }
+    })?;
+    server.end();
+    let Some(answered) = answered else { return Ok(Exit::Cancelled) };
+    let answer = answered.map_err(|why| {
+        Failure::new(Exit::Failed, format!("the MCP server `{}`: {}", server.name(), clean(&why)))
+    })?;
+    let Answer { text, pictures, is_error } = answer;
+    let console = &workspace.console;
+    if arguments.json {
+        let pictures: Vec<Value> = pictures
+            .iter()
+            .map(|picture| json!({"mediaType": picture.media_type, "data": picture.data}))
+            .collect();
+        console.json(&json!({"text": text, "pictures": pictures, "isError": is_error}))?;
+    } else {
+        console.line(clean(&text).trim_end())?;
+        for picture in &pictures {
+            console.line(&format!("[a picture of the type {}]", clean_line(&picture.media_type)))?;
+        }
+    }
+    Ok(if is_error { Exit::Failed } else { Exit::Success })
+}
+
+fn login(workspace: &Workspace, name: &str) -> Result<Exit, Failure> {
+    let rawko = workspace.open_quietly()?;
+    let server = find(&rawko, name)?;
+    let listener = callback::Listener::new().map_err(|error| {
+        Failure::new(Exit::Failed, format!("cannot listen on this machine's loopback: {error}"))
+    })?;
+    let console = &workspace.console;
+    let logged_in = until_stopped(server.login(listener.address(), async |address| {
+        let said = console.line(&format!("Open this address in your browser:\n{}", clean_line(&address)));
+        said.map_err(|error| error.to_string())?;
+        listener.wait().await
+    }))?;
+    match logged_in {
+        None => Ok(Exit::Cancelled),
+        Some(Ok(())) => {
+            console.line(&format!("Logged in at `{}`.", server.name()))?;
+            Ok(Exit::Success)
+        }
+        Some(Err(why)) => {
+            Err(Failure::new(Exit::Failed, format!("the MCP server `{}`: {}", server.name(), clean(&why))))
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The first run of somebody who has configured no provider: what was found on this machine, and what to do next.
+
+use rawko::{ModelPlace, PlaceKind, Rawko};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Table, clean_line, quoted};
+use crate::watch::block_on;
+use crate::workspace::Workspace;
+
+/// The shortest ways to a model, and to see a run without one.
+const WAYS: &str = "\
+the shortest ways to a model:
+  export ANTHROPIC_API_KEY=…      a key of https://platform.claude.com
+  export OPENROUTER_API_KEY=…     one key for the models of many vendors: https://openrouter.ai
+  ollama pull qwen3               a model on this machine: https://ollama.com
+then run the task again. A whole run without any model: rawko demo
+all that was looked at: rawko doctor";
+
+/// The provider that a run uses where nobody has chosen one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundProvider {
+    /// Its name.
+    pub(crate) provider: String,
+    /// The model, where the provider has none by itself.
+    pub(crate) model: Option<String>,
+}
+
+/// The first provider on this machine that a run can use, where none is configured; says which. `None` where one is
+/// configured.
+///
+/// # Errors
+/// If none is configured and none was found.
+pub(crate) fn choose(workspace: &Workspace, rawko: &Rawko) -> Result<Option<FoundProvider>, Failure> {
+    if !rawko.has_no_provider() {
+        return Ok(None);
+    }
+    let places = look(workspace, rawko)?;
+    let usable = places.iter().find(|place| place.is_usable);
+    let Some((place, provider)) = usable.and_then(|place| Some((place, place.provider.clone()?))) else {
+        return Err(nothing(&places));
+    };
+    let with = place.model.as_ref().map(|model| format!(" with the model {}", clean_line(model)));
+    let line = format!(
+        "no provider is configured; using {} ({}){}; to choose: --provider NAME --model MODEL\n",
+        clean_line(&provider),
+        clean_line(&place.place),
+        with.unwrap_or_default(),
+    );
+    workspace.console.write_error(&line)?;
+    Ok(Some(FoundProvider { provider, model: place.model.clone() }))
+}
+
+/// Looks for models on this machine.
+pub(crate) fn look(workspace: &Workspace, rawko: &Rawko) -> Result<Vec<ModelPlace>, Failure> {
+    let environment = workspace.environment;
+    let own = environment.var("COPILOT_HOME").map(std::path::PathBuf::from);
+    let home = own.or_else(|| environment.home().map(|home| home.join(".copilot")));
+    block_on(async { Ok(rawko.look_for_models(home.as_deref()).await) })
+}
+
+fn nothing(places: &[ModelPlace]) -> Failure {
+    let found: Vec<String> = places
+        .iter()
+        .filter_map(|place| {
+            let found = place.found.as_ref()?;
+            let (name, at) = (clean_line(name(place)), clean_line(&place.place));
+            Some(format!("{name}: {} ({at}); next: {}\n", clean_line(found), next(place)))
+        })
+        .collect();
+    let message = "no provider is configured: ANTHROPIC_API_KEY is not set, nor is the key of any other known service, \
+                   and no model server answers on this machine";
+    Failure::new(Exit::Provider, message).with_hint(format!("{}{WAYS}", found.concat()))
+}
+
+/// What a place is called.
+fn name(place: &ModelPlace) -> &str {
+    place.provider.as_deref().unwrap_or("key")
+}
+
+/// The table of all places, with the command that comes next for each.
+pub(crate) fn table(places: &[ModelPlace]) -> Table {
+    let mut table = Table::new(&["MODELS", "FOUND", "NEXT"]);
+    for place in places {
+        let found = match &place.found {
+            Some(found) if place.kind == PlaceKind::Key => format!("{} is set", clean_line(&place.place)),
+            Some(found) => clean_line(found),
+            None => "not found".to_owned(),
+        };
+        table.row(vec![clean_line(name(place)), found, next(place)]);
+    }
+    table
+}
+
+/// The exact command that comes next.
+pub(crate) fn next(place: &ModelPlace) -> String {
+    let provider = clean_line(name(place));
+    let run = match &place.model {
+        Some(model) => format!("rawko --provider {provider} --model {} \"…\"", quoted(&clean_line(model))),
+        None => format!("rawko --provider {provider} \"…\""),
+    };
+    match (place.kind, place.is_usable, place.found.is_some()) {
+        (_, true, _) => run,
+        (PlaceKind::Key, false, true) => {
+            format!("rawko providers models {provider}, then --provider {provider} --model MODEL")
+        }
+        (PlaceKind::Key, false, false) => "export ANTHROPIC_API_KEY=…".to_owned(),
+        (PlaceKind::Copilot, false, true) => "a build of rawko with the feature `copilot`".to_owned(),
+        (PlaceKind::Copilot, false, false) => "copilot login".to_owned(),
+        (PlaceKind::Server, false, true) if place.found.as_deref().is_some_and(|it| it.contains("key")) => {
+            format!("name its variable in provider.{provider}.apiKeyEnv")
+        }
+        (PlaceKind::Server, false, is_there) => match (provider.as_str(), is_there) {
+            ("ollama", true) => "ollama pull qwen3".to_owned(),
+            ("ollama", false) => "ollama serve".to_owned(),
+            ("llamacpp", _) => "llama-server -m MODEL.gguf --jinja".to_owned(),
+            ("vllm", _) => "vllm serve MODEL --enable-auto-tool-choice".to_owned(),
+            ("lmstudio", true) => "lms load MODEL".to_owned(),
+            ("lmstudio", false) => "lms server start".to_owned(),
+            (other, _) => format!("start the server of {other}"),
+        },
+    }
+}

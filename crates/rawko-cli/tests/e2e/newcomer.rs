@@ -1,0 +1,145 @@
+//! The first run of somebody without a key: what is found on the machine is used, after it was said; else there are
+//! the shortest ways to a model.
+
+use serde_json::{Value, json};
+use testkit::{Asked, ModelServer, Who};
+
+use crate::answers::{complete, report, select};
+use crate::trial::Trial;
+
+/// Nothing listens there.
+const NOBODY: &str = "http://127.0.0.1:1/v1";
+
+fn server() -> ModelServer {
+    ModelServer::start(|asked: &Asked| match asked.who() {
+        Who::Select => select("developer"),
+        Who::Evaluate => complete("all done"),
+        Who::Agent => report("did it"),
+    })
+}
+
+/// A user whose local servers are at these addresses, the others nowhere.
+fn newcomer(addresses: &[(&str, String)]) -> Trial {
+    let trial = Trial::new(ModelServer::sequence([]));
+    let mut provider = json!({"retry": {"patience": 0}});
+    for name in ["ollama", "llamacpp", "vllm", "lmstudio"] {
+        let url = addresses.iter().find(|(at, _)| *at == name).map_or(NOBODY, |(_, url)| url);
+        provider[name] = json!({"baseUrl": url, "retry": {"maxAttempts": 1}});
+    }
+    write_user_config(&trial, &json!({ "provider": provider }));
+    trial
+}
+
+fn write_user_config(trial: &Trial, config: &Value) {
+    let folder = trial.outside().join("home/config/rawko");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.yaml"), config.to_string()).unwrap();
+}
+
+fn no_request_had_a_key(server: &ModelServer) {
+    for asked in server.asked() {
+        for header in ["authorization", "x-api-key"] {
+            assert_eq!(asked.header(header), None, "{}", asked.path);
+        }
+    }
+}
+
+#[test]
+fn the_first_server_that_answers_is_used_after_it_was_said() {
+    let (second, third) = (server(), server());
+    let trial = newcomer(&[("lmstudio", third.openai_url()), ("llamacpp", second.openai_url())]);
+    let (code, out, err) = trial.rawko(&["Do it."]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let url = second.openai_url();
+    let said = format!(
+        "no provider is configured; using llamacpp ({url}) with the model test-large; \
+         to choose: --provider NAME --model MODEL"
+    );
+    assert_eq!(
+        err.lines().filter(|line| line.contains("no provider is configured")).collect::<Vec<_>>(),
+        [said]
+    );
+    assert_eq!(second.asked()[1].model(), "test-large");
+    // Another server is asked for its models, and for nothing else.
+    let paths: Vec<String> = third.asked().into_iter().map(|asked| asked.path).collect();
+    assert_eq!(paths, ["/v1/models"]);
+    no_request_had_a_key(&second);
+    no_request_had_a_key(&third);
+    // The next task of the session finds it too.
+    let (code, out, err) = trial.rawko(&["-c", "And", "more."]);
+    assert_eq!(code, Some(0), "{out}{err}");
+}
+
+#[test]
+fn with_nothing_found_there_are_the_shortest_ways_to_a_model() {
+    let trial = newcomer(&[]);
+    let (code, out, err) = trial.rawko(&["Do it."]);
+    assert_eq!(code, Some(4), "{out}{err}");
+    for words in [
+        "no provider is configured",
+        "export ANTHROPIC_API_KEY=",
+        "OPENROUTER_API_KEY",
+        "ollama pull",
+        "rawko demo",
+    ] {
+        assert!(err.contains(words), "{words} is missing in {err}");
+    }
+    assert!(!trial.project().join(".rawko").exists(), "nothing was begun");
+}
+
+#[test]
+fn what_was_chosen_is_not_replaced_by_what_was_found() {
+    let found = server();
+    let trial = newcomer(&[("ollama", found.openai_url())]);
+    let (code, _, err) = trial.rawko(&["--provider", "claude", "Do it."]);
+    assert_eq!((code, err.contains("ANTHROPIC_API_KEY")), (Some(4), true), "{err}");
+    assert!(found.asked().is_empty(), "nobody was asked");
+}
+
+#[test]
+fn slow_and_strange_servers_hold_nothing_up() {
+    // One that accepts and says nothing, and one that is no model server.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let other_url = format!("http://{}/v1", other.local_addr().unwrap());
+    let page = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = other.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>");
+    });
+    let silent_url = format!("http://{}/v1", silent.local_addr().unwrap());
+    let last = server();
+    let trial = newcomer(&[("ollama", silent_url), ("llamacpp", other_url), ("lmstudio", last.openai_url())]);
+    let (code, out, err) = trial.rawko(&["Do it."]);
+    assert_eq!((code, err.contains("using lmstudio")), (Some(0), true), "{out}{err}");
+    page.join().unwrap();
+}
+
+#[test]
+fn the_doctor_shows_each_place_with_the_next_command() {
+    let found = server();
+    let trial = newcomer(&[("vllm", found.openai_url())]);
+    let copilot = trial.outside().join("home/.copilot");
+    std::fs::create_dir_all(&copilot).unwrap();
+    std::fs::write(copilot.join("config.json"), r#"{"logged_in_users": [{"login": "me"}]}"#).unwrap();
+    let (_, out, err) = trial.rawko(&["doctor", "--json"]);
+    let report: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    let models = report["models"].as_array().unwrap();
+    let place = |provider: &str| models.iter().find(|place| place["provider"] == provider).unwrap();
+    assert_eq!(models.len(), 6, "{report}");
+    assert_eq!((&models[0]["kind"], &models[0]["found"]), (&json!("key"), &Value::Null));
+    assert!(place("copilot")["found"].as_str().unwrap().starts_with("somebody is logged in"), "{report}");
+    assert_eq!(place("vllm")["next"], "rawko --provider vllm --model test-large \"…\"");
+    assert_eq!(
+        (&place("ollama")["isUsable"], &place("ollama")["next"]),
+        (&json!(false), &json!("ollama serve"))
+    );
+    let provider =
+        report["findings"].as_array().unwrap().iter().find(|finding| finding["name"] == "provider");
+    assert_eq!(provider.unwrap()["health"], "ok", "{report}");
+    let (_, text, _) = trial.rawko(&["doctor"]);
+    for words in ["MODELS", "not found", "a server with 2 models", "ollama serve"] {
+        assert!(text.contains(words), "{words} is missing in {text}");
+    }
+}
