@@ -20,8 +20,8 @@ demo:
 bench *args:
     cargo bench -p rawko-cli --bench harness -- {{args}}
 
-# The Bash filter against the real bash: 100,000 lines of each kind, 10 to 30 minutes
-fuzz-filter lines="100000" seed="1":
+# The Bash filter against the real bash: 100,000 new lines of each kind, 10 to 30 minutes
+fuzz-filter lines="100000" seed=`date +%s`:
     RAWKO_FILTER_LINES={{lines}} RAWKO_FILTER_SEED={{seed}} cargo test --locked -p rawko-tools --test filter_and_bash -- --nocapture
 
 # What runs before a change lands

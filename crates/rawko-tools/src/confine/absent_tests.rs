@@ -79,6 +79,16 @@ fn another_folder_in_the_place_is_left_alone() {
 }
 
 #[test]
+fn a_rebase_that_a_command_leaves_runs_nothing() {
+    let list = |git: &Path| git.join("rebase-merge/git-rebase-todo");
+    let act = |git: &Path| {
+        fs::create_dir(git.join("rebase-merge")).unwrap();
+        fs::write(list(git), "exec evil\n").unwrap();
+    };
+    check(act, |git| assert_eq!(fs::read_to_string(list(git)).unwrap(), "# exec evil\n"));
+}
+
+#[test]
 fn modes_and_depth_do_not_keep_anything() {
     let act = |git: &Path| {
         let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
