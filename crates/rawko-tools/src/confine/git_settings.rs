@@ -218,7 +218,7 @@ mod tests {
         check(
             "[user]\n\tname = \"A \\\"B\\\" C # d\"\n\temail = a@b.c\n[commit]\n\tverbose\n\
              [http \"https://a.com\"]\n\textraHeader = CANARY\n[http]\n\tproxy = http://u:CANARY@p\n\tsslCAInfo = /ca\n\
-             [credential]\n\thelper = store --file CANARY\n[github]\n\ttoken = CANARY\n[sendemail]\n\tsmtpPass = CANARY\n\
+             [credential]\n\thelper = store --file CANARY\n[github]\n\ttoken = CANARY\n[sendemail]\n\tsmtpPass = CANARY\n[lfs]\n\tpassword = CANARY\n\
              [core]\n\tautocrlf = input\n\tsshCommand = CANARY\n\tfsmonitor = CANARY\n\thooksPath = CANARY\n\taskPass = CANARY\n\
              [alias]\n\tx = !CANARY\n[url \"https://u:CANARY@a.com/\"]\n\tinsteadOf = a:\n\
              [url \"https://a.com/\"]\n\tinsteadOf = b:\n\tinsteadOf = https://CANARY@a.com/\n\
