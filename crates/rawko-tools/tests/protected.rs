@@ -102,10 +102,12 @@ fn a_folder_that_looks_like_a_bare_repository_is_not_written() {
 async fn sessions_are_not_read_under_any_name() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "rk/sessions/one/journal.jsonl", "needle");
+    put(dir.path(), "inner/.rawko/sessions/one/journal.jsonl", "needle");
     put(dir.path(), "rk/note.txt", "needle");
     symlink("rk", dir.path().join(".rawko")).unwrap();
     let bench = Bench::new(dir.path());
-    for path in ["rk/sessions/one/journal.jsonl", ".rawko/sessions/one/journal.jsonl"] {
+    for path in ["rk/sessions", ".rawko/sessions", "inner/.rawko/sessions"] {
+        let path = format!("{path}/one/journal.jsonl");
         assert!(bench.fails("Read", json!({"file_path": path})).await.contains("sessions hold"), "{path}");
         assert!(bench.fails("Grep", json!({"pattern": "needle", "path": path})).await.contains("sessions"));
     }
