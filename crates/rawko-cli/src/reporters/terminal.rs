@@ -372,6 +372,17 @@ impl<W: Write> Terminal<W> {
                 self.live.print(&paint.faint(&line))
             }
             Note::CachePrefixChanged { .. } | Note::CheckpointTaken { .. } => Ok(()),
+            Note::Steered { command, ignored, request: _ } => {
+                self.live.print(&format!("  {}", phrase::steered(command, ignored.as_deref())))
+            }
+            Note::RunPaused => {
+                "paused".clone_into(&mut self.now.doing);
+                self.live.print(&paint.warning(phrase::PAUSED))
+            }
+            Note::RunUnpaused { after_ms } => {
+                "going on".clone_into(&mut self.now.doing);
+                self.live.print(&phrase::unpaused(*after_ms))
+            }
             Note::Warned { message } => {
                 self.live.print(&format!("{} {}", paint.warning("warning:"), clean(message)))
             }
