@@ -23,6 +23,7 @@ use crate::perform::Performer;
 use crate::redact::Redactor;
 use crate::reload::{Change, Reloader};
 use crate::run_event::RunEvent;
+use crate::steering::Mailbox;
 
 /// A message to the driver.
 #[derive(Debug)]
@@ -142,6 +143,8 @@ pub(crate) struct Driver {
     /// The record that started the latest execution, if known.
     execution_begun: Option<u64>,
     tasks: BTreeMap<EffectId, Task>,
+    /// Where other processes leave commands of the user; absent where the user has no key.
+    mailbox: Option<Mailbox>,
     /// The process file, removed when the run is over.
     scratch: Option<tempfile::TempDir>,
 }
@@ -168,6 +171,7 @@ impl Driver {
             inbox,
             execution_begun: None,
             tasks: BTreeMap::new(),
+            mailbox: None,
             scratch: None,
         }
     }
@@ -177,10 +181,18 @@ impl Driver {
         Self { scratch, ..self }
     }
 
+    /// Takes commands from there.
+    pub(crate) fn with_mailbox(self, mailbox: Option<Mailbox>) -> Self {
+        Self { mailbox, ..self }
+    }
+
     /// Drives the run from `start` to its end.
     pub(crate) async fn drive(mut self, start: Start, started: RunEvent) -> Result<Outcome, Error> {
         self.hub.send(&started);
+        let signals = self.signals.clone();
+        let mailbox = self.mailbox.take().map(|mailbox| Task(tokio::spawn(mailbox.deliver(signals))));
         let mut result = self.run(start).await;
+        drop(mailbox);
         self.end_tasks().await;
         if let Ok(outcome) = &mut result {
             self.look_at_the_end(outcome).await;

@@ -16,7 +16,7 @@ pub const FORMAT: u32 = 7;
 const INLINE_INPUT_BYTES: usize = 512;
 
 /// The first record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JournalHeader {
     /// Format of the file.
