@@ -232,6 +232,8 @@ impl Session {
 
     /// Effects that are still to be answered, oldest first.
     pub fn open_effects(&self) -> impl Iterator<Item = EffectId> + '_ {
-        self.run.iter().flat_map(|run| run.ledger.open.ids().filter(|effect| !run.ledger.is_held(*effect)))
+        self.run
+            .iter()
+            .flat_map(|run| run.ledger.open.ids().filter(|effect| !run.ledger.open.is_held(*effect)))
     }
 }

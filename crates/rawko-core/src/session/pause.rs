@@ -34,12 +34,6 @@ pub(super) struct HeldAnswer {
     pub(super) limit: Option<u32>,
 }
 
-impl Pause {
-    pub(super) fn holds(&self, effect: EffectId) -> bool {
-        self.held.iter().any(|held| held.effect == effect)
-    }
-}
-
 impl OpenEffect {
     /// Whether a paused run still waits for it: not for the end of somebody's time.
     fn is_under_way(self) -> bool {
@@ -58,29 +52,21 @@ impl OpenEffect {
 }
 
 impl Ledger {
-    /// Whether an answer to this effect was given, and waits for the end of a pause.
-    pub(super) fn is_held(&self, effect: EffectId) -> bool {
-        self.pause.as_ref().is_some_and(|pause| pause.holds(effect))
-    }
-
     /// Keeps an answer back until the run goes on.
     pub(super) fn hold(&mut self, held: HeldAnswer) {
         if let Some(pause) = &mut self.pause {
+            self.open.hold(held.effect);
             pause.held.push(held);
         }
     }
 
     /// Notes from when on a paused run stands still.
     pub(super) fn watch_pause(&mut self) {
-        let Some(pause) = &self.pause else { return };
-        let open = &self.open;
-        let is_busy =
-            open.ids().any(|id| !pause.holds(id) && open.get(id).is_some_and(OpenEffect::is_under_way));
-        let now = self.now;
-        if let Some(pause) = &mut self.pause
-            && !is_busy
-        {
-            pause.still_since.get_or_insert(now);
+        let Some(pause) = &mut self.pause else { return };
+        let goes_on =
+            |id: EffectId| !self.open.is_held(id) && self.open.get(id).is_some_and(OpenEffect::is_under_way);
+        if !self.open.ids().any(goes_on) {
+            pause.still_since.get_or_insert(self.now);
         }
     }
 }

@@ -127,7 +127,7 @@ impl Run {
     /// An answer to an effect that is not open, or of the wrong kind, changes nothing.
     fn answered(&mut self, id: EffectId, answer: &EffectAnswer, reaction: &mut Reaction) {
         let limit = self.ledger.spend.answer_limit(id);
-        let expected = self.ledger.open.expects(id, answer).filter(|_| !self.ledger.is_held(id));
+        let expected = self.ledger.open.expects(id, answer).filter(|_| !self.ledger.open.is_held(id));
         let Some(effect) = expected else {
             reaction.ignored = true;
             return;
