@@ -35,7 +35,7 @@ pub(crate) struct SteerArgs {
 }
 
 const AFTER_HELP: &str = "\
-Commands:
+COMMAND is one of:
   pause        let what is under way end, and begin nothing new
   go           end the pause
   say TEXT     tell the agent that works, or the next one, and the arbiter
