@@ -514,26 +514,6 @@ impl Execution {
         self.remarks.push(words);
     }
 
-    /// Tells the agent at the next opportunity what happened while no process carried the run.
-    pub fn tell(&mut self, words: String) {
-        self.news.push(words);
-    }
-
-    fn take_news(&mut self) -> impl Iterator<Item = Content> + use<> {
-        std::mem::take(&mut self.news).into_iter().map(Content::text)
-    }
-
-    /// The answer to this turn was lost. Without news it is asked for again as it was.
-    pub fn hear_after_loss(&mut self) {
-        if self.news.is_empty() {
-            return;
-        }
-        let words = "(This turn was not answered: rawko was interrupted here.)";
-        self.conversation.push(Message { role: Role::Assistant, content: vec![Content::text(words)] });
-        let content = self.take_news().collect();
-        self.conversation.push(Message { role: Role::User, content });
-    }
-
     /// The calls that were refused since the last call of this method.
     pub fn take_refused(&mut self) -> Vec<(ToolCall, ToolOutcome)> {
         std::mem::take(&mut self.refused)

@@ -253,6 +253,11 @@ mod tests {
             "original": {"runs": runs, "problem": CANARY}}}));
         check(json!({"type": "SessionResumed", "changedFiles": [CANARY]}));
         check(json!({"type": "CancelRequested", "reason": CANARY}));
+        for command in
+            [json!({"type": "say", "text": CANARY}), json!({"type": "force_agent", "agent": CANARY})]
+        {
+            check(json!({"type": "OverrideRequested", "command": command}));
+        }
         let recalled = |path: &str| json!({"path": path, "title": CANARY, "score": 1.0, "files": [CANARY]});
         check(json!({"type": "MemoriesRecalled", "effect": 3,
             "recalled": {"block": CANARY, "memories": [recalled("a.md"), recalled(CANARY)], "problems": [CANARY]}}));

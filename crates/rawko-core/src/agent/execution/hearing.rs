@@ -1,11 +1,31 @@
-//! What the user says while an agent works: told with the agent's next request, and not lost with an execution that ends
-//! before.
+//! What an agent is told between its turns: what happened while no process carried the run, and what the user says while
+//! it works. The user's words are not lost with an execution that ends before.
 
 use super::Execution;
 use crate::agent::prompt;
-use crate::message::Content;
+use crate::message::{Content, Message, Role};
 
 impl Execution {
+    /// Tells the agent at the next opportunity what happened while no process carried the run.
+    pub fn tell(&mut self, words: String) {
+        self.news.push(words);
+    }
+
+    pub(super) fn take_news(&mut self) -> impl Iterator<Item = Content> + use<> {
+        std::mem::take(&mut self.news).into_iter().map(Content::text)
+    }
+
+    /// The answer to this turn was lost. Without news it is asked for again as it was.
+    pub fn hear_after_loss(&mut self) {
+        if self.news.is_empty() {
+            return;
+        }
+        let words = "(This turn was not answered: rawko was interrupted here.)";
+        self.conversation.push(Message { role: Role::Assistant, content: vec![Content::text(words)] });
+        let content = self.take_news().collect();
+        self.conversation.push(Message { role: Role::User, content });
+    }
+
     /// Tells the agent with its next request what the user has said.
     pub fn hear(&mut self, words: String) {
         self.unheard.push(words);
