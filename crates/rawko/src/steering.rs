@@ -155,7 +155,7 @@ pub fn steer(
         return Err(Error::UntrustedJournal { session, reasons: vec![reason], again: Vec::new() });
     }
     let mut state = Session::new();
-    while let Some(record) = tail.next()? {
+    while let Some(record) = tail.next_record()? {
         if let Record::Event(stamped) = record {
             let _ = state.apply(&stamped);
         }
@@ -249,7 +249,7 @@ fn answer(tail: &mut JournalTail, request: &str, patience: Duration) -> Result<O
     loop {
         // Asked before the last look: what the process wrote before it ended is there then.
         let (is_written, is_over) = (tail.is_written(), begun.elapsed() >= patience);
-        while let Some(record) = tail.next()? {
+        while let Some(record) = tail.next_record()? {
             let Record::Step(step) = record else { continue };
             for note in step.notes {
                 if let Note::Steered { request: Some(name), ignored, .. } = note
@@ -288,8 +288,9 @@ mod tests {
         }
 
         fn mailbox(&self) -> Mailbox {
-            let mailbox = Mailbox::new("s", Path::new("/p"), self.folder.path(), self.sealer());
-            Mailbox { since: Timestamp(100), ..mailbox }
+            let mut mailbox = Mailbox::new("s", Path::new("/p"), self.folder.path(), self.sealer());
+            mailbox.since = Timestamp(100);
+            mailbox
         }
 
         fn leave(

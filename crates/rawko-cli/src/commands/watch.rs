@@ -117,7 +117,7 @@ impl Watched {
     /// What has been written since the last look.
     fn news(&mut self) -> Result<Vec<RunEvent>, Failure> {
         let mut news = Vec::new();
-        while let Some(record) = self.tail.next().map_err(rawko::Error::from)? {
+        while let Some(record) = self.tail.next_record().map_err(rawko::Error::from)? {
             let Record::Event(stamped) = record else { continue };
             for event in self.run.take(&stamped) {
                 match event.outcome() {

@@ -67,7 +67,7 @@ impl JournalTail {
     ///
     /// # Errors
     /// As for [`read`](super::read).
-    pub fn next(&mut self) -> Result<Option<Record>, JournalError> {
+    pub fn next_record(&mut self) -> Result<Option<Record>, JournalError> {
         let Some(line) = self.line()? else { return Ok(None) };
         let blobs = Blobs::of_journal(&self.path);
         let check = std::mem::take(&mut self.check);
@@ -124,11 +124,11 @@ mod tests {
         let mut tail = JournalTail::open(writer.path()).unwrap();
         assert_eq!(tail.header(), &header);
         assert!(tail.is_written());
-        assert_eq!(tail.next().unwrap(), None);
+        assert_eq!(tail.next_record().unwrap(), None);
         for n in 1..4 {
             writer.event(&event(n)).unwrap();
-            assert_eq!(tail.next().unwrap(), Some(Record::Event(Box::new(event(n)))));
-            assert_eq!(tail.next().unwrap(), None);
+            assert_eq!(tail.next_record().unwrap(), Some(Record::Event(Box::new(event(n)))));
+            assert_eq!(tail.next_record().unwrap(), None);
         }
         let path = writer.path().to_owned();
         drop(writer);
@@ -139,12 +139,12 @@ mod tests {
             OpenOptions::new().append(true).open(&path).unwrap().write_all(bytes).unwrap();
         };
         append(b"{\"seq\":4,\"ki");
-        assert_eq!(tail.next().unwrap(), None);
+        assert_eq!(tail.next_record().unwrap(), None);
         std::fs::write(&path, &whole).unwrap();
         let (mut writer, _) = JournalWriter::reopen(&path).unwrap();
         writer.event(&event(9)).unwrap();
-        assert_eq!(tail.next().unwrap(), Some(Record::Event(Box::new(event(9)))));
+        assert_eq!(tail.next_record().unwrap(), Some(Record::Event(Box::new(event(9)))));
         append(b"{}\n");
-        assert!(matches!(tail.next(), Err(JournalError::Damaged { seq: 5, .. })));
+        assert!(matches!(tail.next_record(), Err(JournalError::Damaged { seq: 5, .. })));
     }
 }
