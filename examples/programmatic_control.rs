@@ -1,4 +1,4 @@
-//! Watches a run and stops it from the outside, here after its first tool call.
+//! Watches a run, pauses it after its first tool call, tells its agent something, and then stops it.
 //!
 //! ```text
 //! cargo run --example programmatic_control
@@ -26,14 +26,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut events = run.events();
     let control = run.control();
 
-    // The watcher runs beside the run, on this thread or another. `control` can also force an agent or skip a step.
+    // The watcher runs beside the run, on this thread or another. `control` can also force an agent, skip a step or retry.
     let watcher = tokio::spawn(async move {
         while let Some(event) = events.next().await {
             match event {
                 RunEvent::Note(Note::StateChanged { to, .. }) => println!("state: {to}"),
-                RunEvent::Note(Note::ToolFinished { tool, .. }) => {
-                    control.cancel(&format!("one {tool} is enough"));
+                RunEvent::Note(Note::ToolFinished { .. }) => {
+                    control.pause();
+                    control.say("Only the sources count.");
+                    control.go();
                 }
+                RunEvent::Note(Note::Steered { command, ignored: None, .. }) => {
+                    println!("steered: {}", command.word());
+                }
+                RunEvent::Note(Note::RunUnpaused { .. }) => control.cancel("one call is enough"),
                 RunEvent::Note(Note::TokensUsed { cost_usd: Some(cost), .. }) if cost > 1.0 => {
                     control.cancel("too expensive");
                 }

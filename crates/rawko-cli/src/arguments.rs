@@ -10,8 +10,8 @@ use rawko_core::text::truncate;
 
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork,
-    init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, tools, trust,
-    usage,
+    init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, steer, tools,
+    trust, usage, watch,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -83,6 +83,10 @@ pub(crate) enum Command {
     Explain(explain::ExplainArgs),
     /// List the calls that wait for your approval, and allow or deny one
     Approve(approve::ApproveArgs),
+    /// Follow a running session, or show a past one, as if it ran here
+    Watch(watch::WatchArgs),
+    /// Pause a running session, speak to its agents, or overrule the arbiter
+    Steer(steer::SteerArgs),
     /// Stop a running session
     Cancel(cancel::CancelArgs),
     /// Show what a session or one of its executions changed

@@ -15,6 +15,7 @@ mod lines;
 mod newcomer;
 mod output;
 mod privacy;
+mod recorded;
 mod reporters;
 mod run_args;
 mod running_totals;
@@ -35,7 +36,7 @@ use crate::arguments::{Cli, Command};
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
     explain, fork, init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
-    tools, trust, usage,
+    steer, tools, trust, usage, watch as watch_command,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
@@ -77,6 +78,8 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Command::Fork(arguments) => fork::run(&workspace, arguments),
         Command::Explain(arguments) => explain::run(&workspace, &arguments),
         Command::Approve(arguments) => approve::run(&workspace, &arguments),
+        Command::Watch(arguments) => watch_command::run(&workspace, &arguments),
+        Command::Steer(arguments) => steer::run(&workspace, &arguments),
         Command::Cancel(arguments) => cancel::run(&workspace, &arguments),
         Command::Diff(arguments) => diff::run(&workspace, &arguments),
         Command::Rewind(arguments) => rewind::run(&workspace, &arguments),

@@ -324,7 +324,10 @@ fn overrides_and_a_forced_first_agent() {
     first.first_agent = Some("developer".into());
     let mut bench = Bench::start(first);
     assert_eq!(bench.session.state(), State::Executing);
-    bench.give(Event::OverrideRequested { command: Override::ForceAgent { agent: "planner".into() } });
+    bench.give(Event::OverrideRequested {
+        command: Override::ForceAgent { agent: "planner".into() },
+        request: None,
+    });
     assert_eq!(bench.session.context().unwrap().current_mode, "planner");
     assert_eq!(bench.open.len(), 1, "the developer's call is abandoned");
     let human =
@@ -520,7 +523,7 @@ fn event_of(kind: u8, effect: EffectId) -> Event {
             cached: false,
         },
     };
-    match kind % 16 {
+    match kind % 22 {
         0 | 1 => {
             reply(vec![call("d", DECIDE, json!({"decision":"SELECT_MODE","mode":"developer","reason":"r"}))])
         }
@@ -542,8 +545,18 @@ fn event_of(kind: u8, effect: EffectId) -> Event {
         }
         10 | 11 => Event::Answered { effect, answer: EffectAnswer::TimerFired },
         12 => Event::Answered { effect, answer: EffectAnswer::EffectLost },
-        13 => Event::OverrideRequested { command: Override::Retry },
-        14 => Event::OverrideRequested { command: Override::SkipStep },
+        13 => Event::OverrideRequested { command: Override::Retry, request: None },
+        14 => Event::OverrideRequested { command: Override::SkipStep, request: None },
+        16 | 17 => Event::OverrideRequested { command: Override::Pause, request: None },
+        18 | 19 => Event::OverrideRequested { command: Override::Go, request: None },
+        20 => Event::OverrideRequested {
+            command: Override::Say { text: "s".into() },
+            request: Some("r".into()),
+        },
+        21 => Event::OverrideRequested {
+            command: Override::ForceAgent { agent: "planner".into() },
+            request: None,
+        },
         _ => reply(vec![call("p", "UpdatePlan", json!({"steps":[{"description":"s"}]})), Content::text("t")]),
     }
 }
@@ -555,6 +568,7 @@ proptest! {
     fn any_sequence_holds(moves in proptest::collection::vec(any_move(), 0..120), cut in 0usize..120) {
         let mut setup = setup();
         setup.limits.max_iterations = 6;
+        setup.edition = Edition::NEWEST;
         let mut session = Session::new();
         let mut journal = vec![];
         let mut issued = std::collections::BTreeSet::new();
@@ -590,7 +604,9 @@ proptest! {
             prop_assert_eq!(session.open_effects().collect::<Vec<_>>(), open.iter().copied().collect::<Vec<_>>());
             prop_assert!(finished <= 1);
             prop_assert!(session.state().is_final() == (finished == 1));
-            prop_assert!(finished == 1 || !open.is_empty(), "a run that is not over waits for something");
+            let is_paused = session.paused_since().is_some();
+            prop_assert!(!is_paused || reaction.effects.is_empty(), "a pause begins nothing");
+            prop_assert!(finished == 1 || is_paused || !open.is_empty(), "a run that is not over waits for something");
             journal.push(stamped);
             if let Some((kind, pick)) = moves.next() {
                 let choices: Vec<EffectId> = open.iter().copied().chain([EffectId(1), EffectId(999)]).collect();

@@ -177,6 +177,9 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
                 | Note::CachePrefixChanged { .. }
                 | Note::PlanUpdated { .. }
                 | Note::TokensUsed { .. }
+                | Note::Steered { .. }
+                | Note::RunPaused
+                | Note::RunUnpaused { .. }
                 | Note::Warned { .. } => {}
             }
         }
@@ -226,7 +229,8 @@ fn answered(stamped: &Stamped, calls: &mut PendingCalls) {
 /// Whether an event can lead to a decision. Its alternatives are then those of the state before the event.
 fn settles(event: &Event, calls: &PendingCalls) -> bool {
     match event {
-        Event::OverrideRequested { .. } => true,
+        // A resume ends a pause, and what was answered during it takes effect.
+        Event::OverrideRequested { .. } | Event::SessionResumed { .. } => true,
         event => event.answers().is_some_and(|effect| calls.contains_key(&effect)),
     }
 }

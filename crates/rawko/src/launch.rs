@@ -30,6 +30,7 @@ use crate::remembering::RunMemory;
 use crate::run::Run;
 use crate::run_event::{InstructionsRead, RunEvent};
 use crate::seal::Sealer;
+use crate::steering::Mailbox;
 
 /// Everything that a run begins with.
 pub(crate) struct Launch<'a> {
@@ -118,6 +119,8 @@ impl Rawko {
         })
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
+        let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
+        let mailbox = sealer.map(|sealer| Mailbox::new(&id, self.project(), directory, sealer));
         let reloader = self.reloader(setup, Arc::clone(&redactor));
         let mark = HolderMark::leave(&journal_path, &confinement);
         let mut unfinished = Unfinished::default();
@@ -138,6 +141,7 @@ impl Rawko {
             driver: Box::new(move |hub| {
                 let channel = (driver_signals, inbox);
                 Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)
+                    .with_mailbox(mailbox)
                     .with_scratch(scratch)
             }),
             unfinished,

@@ -69,6 +69,13 @@ impl Sealer {
         self.over(&parts)
     }
 
+    /// The seal of a command to a session in `project`.
+    pub(crate) fn seal_command(&self, project: &Path, command: &[&str; 4]) -> String {
+        let mut parts: Vec<&[u8]> = vec![b"command", project.as_os_str().as_encoded_bytes()];
+        parts.extend(command.iter().map(|part| part.as_bytes()));
+        self.over(&parts)
+    }
+
     fn over(&self, parts: &[&[u8]]) -> String {
         let mut hash = Sha256::new();
         hash.update(self.0);

@@ -113,7 +113,10 @@ fn check_without_a_key(name: &str, printed: &[&str]) -> String {
 
 #[test]
 fn programmatic_control_stops_the_run() {
-    check_without_a_key("programmatic_control", &["state: executing", "cancelled: "]);
+    check_without_a_key(
+        "programmatic_control",
+        &["state: executing", "steered: pause", "steered: say", "cancelled: "],
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::output::clean_line;
 use crate::workspace::Workspace;
 
 /// Long enough for tools to end by themselves, or to be killed after their grace period.
-const DEFAULT_WAIT: Duration = Duration::from_secs(15);
+pub(super) const DEFAULT_WAIT: Duration = Duration::from_secs(15);
 
 /// Options of `rawko cancel`.
 #[derive(Debug, Clone, Default, Args)]
@@ -32,12 +32,17 @@ pub(crate) struct CancelArgs {
 /// Stops the session.
 pub(crate) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit, Failure> {
     let wait = arguments.wait.map_or(DEFAULT_WAIT, |wait| Duration::from_millis(wait.as_ms()));
+    stop(workspace, &arguments.id, wait, arguments.json)
+}
+
+/// The same for `rawko steer ID cancel`.
+pub(super) fn stop(workspace: &Workspace, id: &str, wait: Duration, as_json: bool) -> Result<Exit, Failure> {
     let store = workspace.sessions()?;
-    let path = store.find(&arguments.id).map_err(rawko::Error::from)?;
+    let path = store.find(id).map_err(rawko::Error::from)?;
     let id = path.parent().and_then(|folder| folder.file_name()).unwrap_or_default().to_string_lossy();
     let cancelled = rawko::cancel(&store, &id, wait)?;
     let console = &workspace.console;
-    if arguments.json {
+    if as_json {
         let (how, outcome, pid) = match &cancelled {
             Cancelled::AlreadyEnded(outcome) => ("already_ended", outcome, None),
             Cancelled::Closed(outcome) => ("closed", outcome, None),

@@ -24,6 +24,8 @@ pub(crate) mod rewind;
 pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod skills;
+pub(crate) mod steer;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod usage;
+pub(crate) mod watch;

@@ -100,3 +100,16 @@ pub(crate) fn reporter(
         }
     }
 }
+
+/// The same for a run that another process carries: nobody answers its questions here.
+pub(crate) fn watching_reporter(
+    console: Console,
+    format: OutputFormat,
+    verbosity: Verbosity,
+) -> Box<dyn Reporter + Send> {
+    if format != OutputFormat::Text || verbosity == Verbosity::Quiet || !console.is_watched() {
+        return reporter(console, format, verbosity);
+    }
+    let (paint, clock) = (console.error_paint(), Clock::local());
+    Box::new(Terminal::new(paint, verbosity, clock, io::stderr(), live::stderr_size()).only_watching())
+}

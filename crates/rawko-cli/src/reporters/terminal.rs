@@ -34,6 +34,8 @@ pub(crate) struct Terminal<W> {
     sanitizer: Sanitizer,
     /// The line of a model's text that is not complete yet.
     partial: String,
+    /// Whether another process carries the run: nobody answers its questions here.
+    only_watches: bool,
 }
 
 /// The state that the last lines show.
@@ -65,7 +67,13 @@ impl<W: Write> Terminal<W> {
             now: StatusLine::default(),
             sanitizer: Sanitizer::default(),
             partial: String::new(),
+            only_watches: false,
         }
+    }
+
+    /// Of a run that another process carries.
+    pub(crate) fn only_watching(self) -> Self {
+        Self { only_watches: true, ..self }
     }
 
     fn verbose(&self) -> bool {
@@ -321,7 +329,7 @@ impl<W: Write> Terminal<W> {
             Note::ApprovalRequested(question) => {
                 "waiting for your answer".clone_into(&mut self.now.doing);
                 let label = self.paint.warning("approval needed:");
-                let typed = match io::stdin().is_terminal() {
+                let typed = match io::stdin().is_terminal() && !self.only_watches {
                     true => "\n  Allow this call? Type y or n, then Enter",
                     false => "",
                 };
@@ -372,6 +380,17 @@ impl<W: Write> Terminal<W> {
                 self.live.print(&paint.faint(&line))
             }
             Note::CachePrefixChanged { .. } | Note::CheckpointTaken { .. } => Ok(()),
+            Note::Steered { command, ignored, request: _ } => {
+                self.live.print(&format!("  {}", phrase::steered(command, ignored.as_deref())))
+            }
+            Note::RunPaused => {
+                "paused".clone_into(&mut self.now.doing);
+                self.live.print(&paint.warning(phrase::PAUSED))
+            }
+            Note::RunUnpaused { after_ms } => {
+                "going on".clone_into(&mut self.now.doing);
+                self.live.print(&phrase::unpaused(*after_ms))
+            }
             Note::Warned { message } => {
                 self.live.print(&format!("{} {}", paint.warning("warning:"), clean(message)))
             }

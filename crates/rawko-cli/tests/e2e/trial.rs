@@ -215,6 +215,12 @@ impl Trial {
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
+    /// Starts another command of rawko beside the run.
+    pub(crate) fn begin(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(&rawko());
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
     fn provider(&self) -> &'static str {
         match self.wire {
             Wire::Claude => "claude",
@@ -463,6 +469,16 @@ impl Running {
             }
         }
     }
+}
+
+/// Sends a process a signal once it has said something on standard error: its exit status, and all that it said there.
+pub(crate) fn signalled_after_first_line(mut child: Child, signal: Signal) -> (Option<i32>, String) {
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    lines.read_line(&mut said).unwrap();
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    while lines.read_line(&mut said).unwrap() > 0 {}
+    (child.wait().unwrap().code(), said)
 }
 
 /// A run that is over.

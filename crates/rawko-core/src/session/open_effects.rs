@@ -1,6 +1,6 @@
 //! The effects that are still to be answered, and which answers fit them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::EffectAnswer;
 use super::effect::TimerPurpose;
@@ -10,6 +10,8 @@ use super::event::EffectId;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct OpenEffects {
     effects: BTreeMap<EffectId, OpenEffect>,
+    /// Those whose answers wait for the end of a pause.
+    held: BTreeSet<EffectId>,
     last: u64,
 }
 
@@ -75,18 +77,35 @@ impl OpenEffects {
     /// Closes the effect that `answer` answers. `None` if it is not open, or if the answer is to something else: then
     /// nothing changes.
     pub(super) fn close(&mut self, id: EffectId, answer: &EffectAnswer) -> Option<OpenEffect> {
-        let effect = self.get(id).filter(|effect| effect.is_answered_by(answer))?;
+        let effect = self.expects(id, answer)?;
         self.effects.remove(&id);
+        self.held.remove(&id);
         Some(effect)
+    }
+
+    /// The open effect that `answer` answers, which stays open.
+    pub(super) fn expects(&self, id: EffectId, answer: &EffectAnswer) -> Option<OpenEffect> {
+        self.get(id).filter(|effect| effect.is_answered_by(answer))
+    }
+
+    /// The answer to this effect waits for the end of a pause.
+    pub(super) fn hold(&mut self, id: EffectId) {
+        self.held.insert(id);
+    }
+
+    /// Whether its answer waits for the end of a pause.
+    pub(super) fn is_held(&self, id: EffectId) -> bool {
+        self.held.contains(&id)
     }
 
     pub(super) fn get(&self, id: EffectId) -> Option<OpenEffect> {
         self.effects.get(&id).copied()
     }
 
-    /// Removes every effect that `which` picks, oldest first.
+    /// Removes every effect that `which` picks. Gives those that still go on, oldest first.
     pub(super) fn remove(&mut self, which: impl Fn(OpenEffect) -> bool) -> Vec<EffectId> {
-        self.effects.extract_if(.., |_, effect| which(*effect)).map(|(id, _)| id).collect()
+        let removed = self.effects.extract_if(.., |_, effect| which(*effect)).map(|(id, _)| id);
+        removed.filter(|id| !self.held.remove(id)).collect()
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = EffectId> + '_ {

@@ -32,6 +32,7 @@ mod markdown;
 mod mcp;
 mod model;
 mod nearest;
+pub(crate) use nearest::nearest;
 mod patience;
 mod position;
 mod provider;

@@ -1,7 +1,7 @@
 //! Finds the known name that a misspelt one most likely stands for.
 
 /// The most similar of `known`, if it is similar enough to suggest.
-pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = folded(given);
     let room = (given.chars().count() / 3).clamp(1, 4);
     known

@@ -17,6 +17,8 @@ use super::record::{ForkedFrom, JournalHeader, JournaledEffect, StepRecord};
 
 /// Longest first line that is read.
 const HEADER_BYTES: u64 = 64 * 1024;
+/// How much of it is looked through for a pause.
+const PAUSE_TAIL: u64 = 512 * 1024;
 /// How much of a journal's end is looked at, more where two whole records do not lie in it.
 const TAILS: [u64; 3] = [8 * 1024, 512 * 1024, 2 * LONGEST_LINE];
 
@@ -38,6 +40,9 @@ pub struct SessionInfo {
     /// When the question is over with which it waits for a person, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_until: Option<Timestamp>,
+    /// Whether the user has paused it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
     /// The session that it was forked from, if it is a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
@@ -79,6 +84,7 @@ impl SessionInfo {
                     status: SessionStatus::Unreadable,
                     iterations: None,
                     approval_until: None,
+                    paused: false,
                     forked_from: None,
                     cost_usd: None,
                     outcome: None,
@@ -101,6 +107,7 @@ impl SessionInfo {
             status,
             iterations: ends.outcome.as_ref().map(|outcome| outcome.iterations).or(ends.iterations),
             approval_until: ends.approval_until,
+            paused: ends.paused,
             forked_from: ends.header.forked_from,
             cost_usd: ends.outcome.as_ref().and_then(Outcome::session_cost_usd),
             outcome: ends.outcome,
@@ -114,6 +121,7 @@ struct Ends {
     outcome: Option<Outcome>,
     iterations: Option<u32>,
     approval_until: Option<Timestamp>,
+    paused: bool,
     locked: bool,
 }
 
@@ -132,7 +140,8 @@ fn read_ends(path: &Path) -> Result<Ends, JournalError> {
     let locked = outcome.is_none() && holder(path).is_some();
     let iterations = if outcome.is_none() { iterations_in(&tail) } else { None };
     let approval_until = if outcome.is_none() { approval_in(&tail) } else { None };
-    Ok(Ends { header, outcome, iterations, approval_until, locked })
+    let paused = outcome.is_none() && paused_in(&mut file, length).map_err(wrong)?;
+    Ok(Ends { header, outcome, iterations, approval_until, paused, locked })
 }
 
 /// The end of the file, with the last two records whole where that is possible.
@@ -179,6 +188,16 @@ fn approval_in(tail: &[u8]) -> Option<Timestamp> {
         JournaledEffect::Whole(Effect::AskUser { question, .. }) => Some(question.until),
         JournaledEffect::Whole(_) | JournaledEffect::RunTool { .. } => None,
     })
+}
+
+/// Whether the last pause that the journal's end tells of lasts. What comes in during a pause may be long. A projection for
+/// people too.
+fn paused_in(file: &mut File, length: u64) -> std::io::Result<bool> {
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(length.saturating_sub(PAUSE_TAIL)))?;
+    file.by_ref().take(PAUSE_TAIL).read_to_end(&mut tail)?;
+    let last = |name: &[u8]| tail.windows(name.len()).rposition(|window| window == name);
+    Ok(last(b"{\"type\":\"run_paused\"") > last(b"{\"type\":\"run_unpaused\""))
 }
 
 /// The iteration of the last change of state, under its name in format 3 or in older ones. A projection for people: it is

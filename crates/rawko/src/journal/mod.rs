@@ -34,6 +34,7 @@ mod reader;
 mod record;
 mod repair;
 mod store;
+mod tail;
 mod tasks;
 mod writer;
 
@@ -51,5 +52,6 @@ pub use record::{
 };
 pub use repair::Repaired;
 pub use store::SessionStore;
+pub use tail::JournalTail;
 pub use tasks::{SessionTask, session_cost, tasks};
 pub use writer::JournalWriter;

@@ -233,15 +233,16 @@ fn stored(line: &[u8]) -> Result<StoredLine<'_>, String> {
     serde_json::from_slice(line.strip_suffix(b"\n").unwrap_or(line)).map_err(|error| error.to_string())
 }
 
-struct Chain<'a> {
-    path: &'a Path,
-    blobs: &'a Blobs,
-    seq: u64,
-    check: String,
+/// What the next record must follow on.
+pub(super) struct Chain<'a> {
+    pub(super) path: &'a Path,
+    pub(super) blobs: &'a Blobs,
+    pub(super) seq: u64,
+    pub(super) check: String,
 }
 
 impl Chain<'_> {
-    fn header(&mut self, line: &[u8]) -> Result<JournalHeader, JournalError> {
+    pub(super) fn header(&mut self, line: &[u8]) -> Result<JournalHeader, JournalError> {
         // A newer format may have changed anything but this field, so it is looked for before the checks.
         #[derive(Deserialize)]
         struct Probe {
@@ -266,7 +267,7 @@ impl Chain<'_> {
         Ok(header)
     }
 
-    fn record(&mut self, line: &[u8]) -> Result<Record, JournalError> {
+    pub(super) fn record(&mut self, line: &[u8]) -> Result<Record, JournalError> {
         let line = self.open(line)?;
         let record = match line.kind {
             RecordKind::Header => return Err(self.damaged("a second header")),
@@ -309,7 +310,7 @@ impl Chain<'_> {
         serde_json::from_value(data).map_err(wrong)
     }
 
-    fn damaged(&self, what: impl Into<String>) -> JournalError {
+    pub(super) fn damaged(&self, what: impl Into<String>) -> JournalError {
         let line = usize::try_from(self.seq).unwrap_or(usize::MAX).saturating_add(1);
         JournalError::Damaged { path: self.path.to_owned(), seq: self.seq, line, what: what.into() }
     }

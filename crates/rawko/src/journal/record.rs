@@ -16,7 +16,7 @@ pub const FORMAT: u32 = 7;
 const INLINE_INPUT_BYTES: usize = 512;
 
 /// The first record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JournalHeader {
     /// Format of the file.
@@ -117,6 +117,9 @@ fn must_be_readable(note: &Note) -> bool {
         | Note::CheckpointTaken { .. }
         | Note::VerificationFinished { .. }
         | Note::ConversationCompacted { .. }
+        | Note::Steered { .. }
+        | Note::RunPaused
+        | Note::RunUnpaused { .. }
         | Note::ApprovalAnswered { .. } => true,
         Note::ToolCalled { allowed, .. } => !allowed,
         // What was judged stays judged, whatever a later rawko would make of it.

@@ -8,7 +8,7 @@
 use rawko_core::ErrorInfo;
 use rawko_core::facts::Verification;
 use rawko_core::message::{Content, Message, ToolCall};
-use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost};
+use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost, Override};
 use rawko_core::setup::Setup;
 use rawko_core::tool::ToolOutcome;
 
@@ -88,8 +88,12 @@ impl Redactor {
                 self.lost(lost);
             }
             Event::CancelRequested { reason } => self.clean(reason),
+            Event::OverrideRequested { command, request: _ } => match command {
+                Override::Say { text } => self.clean(text),
+                Override::ForceAgent { agent } => self.clean(agent),
+                Override::SkipStep | Override::Retry | Override::Pause | Override::Go => {}
+            },
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint: _ } }
-            | Event::OverrideRequested { command: _ }
             | Event::AgentsReloaded { agents: _ }
             | Event::Answered { effect: _, answer: EffectAnswer::ApprovalAnswered { approval: _ } }
             | Event::Answered { effect: _, answer: EffectAnswer::TimerFired }
@@ -249,6 +253,11 @@ mod tests {
             "original": {"runs": runs, "problem": CANARY}}}));
         check(json!({"type": "SessionResumed", "changedFiles": [CANARY]}));
         check(json!({"type": "CancelRequested", "reason": CANARY}));
+        for command in
+            [json!({"type": "say", "text": CANARY}), json!({"type": "force_agent", "agent": CANARY})]
+        {
+            check(json!({"type": "OverrideRequested", "command": command}));
+        }
         let recalled = |path: &str| json!({"path": path, "title": CANARY, "score": 1.0, "files": [CANARY]});
         check(json!({"type": "MemoriesRecalled", "effect": 3,
             "recalled": {"block": CANARY, "memories": [recalled("a.md"), recalled(CANARY)], "problems": [CANARY]}}));

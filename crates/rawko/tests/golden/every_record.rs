@@ -113,9 +113,15 @@ pub(crate) fn events() -> Vec<Stamped> {
         },
         Event::Answered { effect: EffectId(7), answer: EffectAnswer::TimerFired },
         Event::Answered { effect: EffectId(8), answer: EffectAnswer::EffectLost },
-        Event::OverrideRequested { command: Override::ForceAgent { agent: "tester".into() } },
-        Event::OverrideRequested { command: Override::SkipStep },
-        Event::OverrideRequested { command: Override::Retry },
+        Event::OverrideRequested { command: Override::ForceAgent { agent: "tester".into() }, request: None },
+        Event::OverrideRequested { command: Override::SkipStep, request: None },
+        Event::OverrideRequested { command: Override::Retry, request: None },
+        Event::OverrideRequested {
+            command: Override::Pause,
+            request: Some("20261122-094512-417-x7f2k".into()),
+        },
+        Event::OverrideRequested { command: Override::Go, request: None },
+        Event::OverrideRequested { command: Override::Say { text: "use ü\n".into() }, request: None },
         Event::CancelRequested { reason: "Ctrl-C".into() },
         Event::FinalTreeInspected { inspection: inspection() },
         Event::AgentsReloaded { agents: [("developer".to_owned(), agent())].into() },
@@ -333,6 +339,18 @@ fn notes() -> Vec<Note> {
     ];
     notes.extend(states.map(|to| Note::StateChanged { from: State::Selecting, to, iteration: 2 }));
     notes.push(Note::Warned { message: "w".into() });
+    notes.push(Note::Steered {
+        command: Override::Say { text: "t".into() },
+        request: Some("r".into()),
+        ignored: None,
+    });
+    notes.push(Note::Steered {
+        command: Override::Go,
+        request: None,
+        ignored: Some("it is not paused".into()),
+    });
+    notes.push(Note::RunPaused);
+    notes.push(Note::RunUnpaused { after_ms: 5 });
     notes.push(Note::ApprovalRequested(Box::new(question())));
     notes.extend(every_approval().map(|approval| Note::ApprovalAnswered {
         agent: "developer".into(),
@@ -386,6 +404,9 @@ fn notes() -> Vec<Note> {
             Note::DecisionMade(_)
             | Note::StateChanged { .. }
             | Note::Warned { .. }
+            | Note::Steered { .. }
+            | Note::RunPaused
+            | Note::RunUnpaused { .. }
             | Note::ApprovalRequested(_)
             | Note::ApprovalAnswered { .. }
             | Note::CheckpointTaken { .. }

@@ -48,6 +48,9 @@ fn row(session: &SessionInfo, now: Timestamp) -> Vec<String> {
         (SessionStatus::Running | SessionStatus::Unfinished, None) if session.approval_until.is_some() => {
             ("needs approval", "-".to_owned())
         }
+        (SessionStatus::Running | SessionStatus::Unfinished, None) if session.paused => {
+            ("paused", "-".to_owned())
+        }
         (SessionStatus::Running, None) => ("running", "-".to_owned()),
         (SessionStatus::Unfinished | SessionStatus::Ended, None) => ("unfinished", "-".to_owned()),
         (SessionStatus::Unreadable, None) => ("unreadable", "-".to_owned()),

@@ -1,0 +1,221 @@
+//! `rawko steer [ID] COMMAND`: a command of the user to a session that another process runs.
+
+use std::time::Duration;
+
+use clap::Args;
+use rawko::config::TrustStore;
+use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
+use rawko::{Override, Steered};
+use rawko_core::text::truncate;
+use serde_json::json;
+
+use super::cancel;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::clean_line;
+use crate::workspace::Workspace;
+
+/// How long the process that runs the session may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Characters of an unknown command that are shown.
+const WORD_CHARS: usize = 40;
+/// Sessions that are named where several run.
+const NAMED: usize = 5;
+
+/// Options of `rawko steer`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "rawko steer [OPTIONS] [ID] COMMAND", after_help = AFTER_HELP)]
+pub(crate) struct SteerArgs {
+    /// Session id, or the beginning or end of it (left out: the one that runs), and the command
+    #[arg(value_name = "[ID] COMMAND", required = true)]
+    words: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+COMMAND is one of:
+  pause        let what is under way end, and begin nothing new
+  go           end the pause
+  say TEXT     tell the agent that works, or the next one, and the arbiter
+  force NAME   make this agent work now
+  skip         skip the current step of the plan
+  retry        let the agent try again, in a new conversation
+  cancel       stop the session
+
+Exit status:
+  0 carried out  1 ignored: it has no meaning in the present state";
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    Cancel,
+    Override(Override),
+}
+
+/// Steers the session.
+pub(crate) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, Failure> {
+    let (id, wanted) = parse(&arguments.words)?;
+    let store = workspace.sessions()?;
+    let id = match id {
+        Some(id) => id.to_owned(),
+        None => the_running(&store)?,
+    };
+    let command = match wanted {
+        Wanted::Cancel => return cancel::stop(workspace, &id, cancel::DEFAULT_WAIT, arguments.json),
+        Wanted::Override(command) => command,
+    };
+    let Some(folder) = workspace.state_dir() else {
+        return Err(Failure::usage("there is no folder for your key: HOME is not set")
+            .with_hint("set HOME, or XDG_STATE_HOME"));
+    };
+    let trust = TrustStore::new(&folder);
+    let (session, steered) =
+        rawko::steer(&store, &workspace.project()?, &trust, &id, command.clone(), PATIENCE)?;
+    let ignored = match &steered {
+        Steered::Taken => None,
+        Steered::Ignored { reason } => Some(reason.as_str()),
+    };
+    let console = &workspace.console;
+    if arguments.json {
+        console.json(&json!({
+            "session": session,
+            "command": command,
+            "taken": ignored.is_none(),
+            "reason": ignored,
+        }))?;
+    } else {
+        let name = clean_line(&session);
+        console.line(&match ignored {
+            Some(reason) => {
+                format!("session {name} ignored `{}`: {}", command.word(), clean_line(reason))
+            }
+            None => format!("session {name}: {}", carried_out(&command, &name)),
+        })?;
+    }
+    Ok(if ignored.is_some() { Exit::Failed } else { Exit::Success })
+}
+
+/// What a command has led to.
+fn carried_out(command: &Override, session: &str) -> String {
+    match command {
+        Override::ForceAgent { agent } => format!("{} works now", clean_line(agent)),
+        Override::SkipStep => "the current step is skipped".to_owned(),
+        Override::Retry => "the agent tries again".to_owned(),
+        Override::Pause => {
+            format!("paused, once what is under way has ended; to go on: rawko steer {session} go")
+        }
+        Override::Go => "it goes on".to_owned(),
+        Override::Say { .. } => "said; an agent reads it with its next model request".to_owned(),
+    }
+}
+
+/// The session, if one is named, and the command.
+fn parse(words: &[String]) -> Result<(Option<&str>, Wanted), Failure> {
+    let mut id = None;
+    let mut rest = words;
+    if let [first, more @ ..] = words
+        && !more.is_empty()
+        && !is_command(first)
+    {
+        (id, rest) = (Some(first.as_str()), more);
+    }
+    let [word, values @ ..] = rest else { return Err(unknown("")) };
+    let value = values.join(" ");
+    let missing = |what: &str, example: &str| {
+        Failure::usage(format!("`{word}` needs {what}"))
+            .with_hint(format!("for example: rawko steer {example}"))
+    };
+    let wanted = match word.as_str() {
+        "force" if value.trim().is_empty() => {
+            return Err(missing("the name of an agent", "force developer"));
+        }
+        "say" if value.trim().is_empty() => {
+            return Err(missing("a message", "say \"use the existing parser\""));
+        }
+        "force" => Wanted::Override(Override::ForceAgent { agent: value.trim().to_owned() }),
+        "say" => return Ok((id, Wanted::Override(Override::Say { text: value }))),
+        "skip" => Wanted::Override(Override::SkipStep),
+        "retry" => Wanted::Override(Override::Retry),
+        "pause" => Wanted::Override(Override::Pause),
+        "go" => Wanted::Override(Override::Go),
+        "cancel" => Wanted::Cancel,
+        other => return Err(unknown(other)),
+    };
+    if word != "force" && !values.is_empty() {
+        return Err(Failure::usage(format!("`{word}` takes nothing more, and got `{}`", shown(&value)))
+            .with_hint("to tell an agent something: rawko steer say TEXT"));
+    }
+    Ok((id, wanted))
+}
+
+const COMMANDS: [&str; 7] = ["pause", "go", "say", "force", "skip", "retry", "cancel"];
+
+fn is_command(word: &str) -> bool {
+    COMMANDS.contains(&word)
+}
+
+fn shown(text: &str) -> String {
+    truncate(&clean_line(text), WORD_CHARS)
+}
+
+fn unknown(word: &str) -> Failure {
+    Failure::usage(format!("`{}` is no command to a session", shown(word)))
+        .with_hint(format!("the commands are: {}", COMMANDS.join(", ")))
+}
+
+/// The one session that runs.
+fn the_running(store: &SessionStore) -> Result<String, Failure> {
+    let sessions = store.list().map_err(rawko::Error::from)?;
+    let running: Vec<&SessionInfo> =
+        sessions.iter().filter(|session| session.status == SessionStatus::Running).collect();
+    match running.as_slice() {
+        [one] => Ok(one.id.clone()),
+        [] => Err(Failure::usage("no session is running in this folder")
+            .with_hint("`rawko sessions list` shows all sessions; `rawko resume` goes on with one")),
+        several => {
+            let names: Vec<String> =
+                several.iter().rev().take(NAMED).map(|session| clean_line(&session.id)).collect();
+            Err(Failure::usage(format!("{} sessions are running in this folder", several.len()))
+                .with_hint(format!("name one: {}", names.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(words: &str, expected: Result<(Option<&str>, Wanted), &str>) {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        match (parse(&words), expected) {
+            (Ok(parsed), Ok(expected)) => assert_eq!(parsed, expected, "{words:?}"),
+            (Err(failure), Err(part)) => {
+                assert!(failure.message().contains(part), "{words:?}: {}", failure.message());
+            }
+            (parsed, _) => panic!("{words:?}: {parsed:?}"),
+        }
+    }
+
+    #[test]
+    fn a_session_may_be_named_before_the_command() {
+        let force = || Wanted::Override(Override::ForceAgent { agent: "developer".into() });
+        let say = |text: &str| Wanted::Override(Override::Say { text: text.into() });
+        check("force developer", Ok((None, force())));
+        check("last force developer", Ok((Some("last"), force())));
+        check("pause", Ok((None, Wanted::Override(Override::Pause))));
+        check("x7f2k go", Ok((Some("x7f2k"), Wanted::Override(Override::Go))));
+        check("cancel", Ok((None, Wanted::Cancel)));
+        // A message may be a command's word, or begin with one.
+        check("say go", Ok((None, say("go"))));
+        check("say skip the tests", Ok((None, say("skip the tests"))));
+        check("last say a b", Ok((Some("last"), say("a b"))));
+        check("say", Err("`say` needs a message"));
+        check("last force", Err("`force` needs the name"));
+        check("pause now", Err("`pause` takes nothing more, and got `now`"));
+        check("last stop", Err("`stop` is no command"));
+        check("last", Err("`last` is no command"));
+    }
+}

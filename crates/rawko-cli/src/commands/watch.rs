@@ -1,0 +1,173 @@
+//! `rawko watch [ID]`: follows a session by its journal, and reports it as a live run is reported. It changes nothing, and
+//! its end is not the session's.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use rawko::RunEvent;
+use rawko::journal::{JournalTail, Record, SessionStatus, SessionStore};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::clean_line;
+use crate::recorded::RecordedRun;
+use crate::reporters::{OutputFormat, Reporter, Summary, Verbosity, watching_reporter};
+use crate::run_args::exit_of;
+use crate::signals::StopSignals;
+use crate::watch::block_on;
+use crate::workspace::Workspace;
+
+/// How often to look whether the journal has grown. That is a few system calls, so that watching costs next to nothing.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Options of `rawko watch`.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct WatchArgs {
+    /// Session id, or the beginning or end of it; `last` is the latest. Without one, the newest that is running, or else
+    /// the newest
+    id: Option<String>,
+    /// Output format: text for people, json for the result as one JSON object, stream-json for every event as one
+    /// object a line
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
+    output: Option<OutputFormat>,
+    /// Print every event as one JSON object a line, as --output stream-json does
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// Also show rules, latencies, cache hits and tool output
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// How watching ended.
+enum Ended {
+    /// The session ended, with this event.
+    Finished(RunEvent),
+    /// No process carries the session, and it has no end.
+    Interrupted,
+    /// The user does not want to see more.
+    Detached,
+}
+
+/// Follows the session.
+pub(crate) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, Failure> {
+    let path = chosen(&workspace.sessions()?, arguments.id.as_deref())?;
+    let console = &workspace.console;
+    let format = match arguments.json {
+        true => OutputFormat::StreamJson,
+        false => arguments.output.unwrap_or_default(),
+    };
+    let verbosity = if arguments.verbose { Verbosity::Verbose } else { Verbosity::Normal };
+    let watched = Watched::open(&path)?;
+    let name = clean_line(&watched.tail.header().session);
+    let mut reporter = watching_reporter(*console, format, verbosity);
+    match block_on(watched.follow(reporter.as_mut()))? {
+        Ended::Finished(finished) => {
+            let summary = Summary::of(&finished, Some(path.display().to_string()), false);
+            if let Some(summary) = summary.filter(|_| format == OutputFormat::Text) {
+                console.write(&summary.text(console.paint()))?;
+            }
+            Ok(exit_of(&finished, false))
+        }
+        Ended::Interrupted => {
+            console.write_error(&format!(
+                "no process runs session {name}, and it has not ended; to go on: rawko resume {name}\n"
+            ))?;
+            Ok(Exit::Failed)
+        }
+        Ended::Detached => {
+            console.write_error(&format!(
+                "no longer watching; session {name} goes on. To stop it: rawko cancel {name}\n"
+            ))?;
+            Ok(Exit::Success)
+        }
+    }
+}
+
+/// The journal of the session that is meant.
+fn chosen(store: &SessionStore, id: Option<&str>) -> Result<PathBuf, Failure> {
+    let find = |id: &str| store.find(id).map_err(|error| Failure::from(rawko::Error::from(error)));
+    if let Some(id) = id {
+        return find(id);
+    }
+    let sessions = store.list().map_err(rawko::Error::from)?;
+    let running = sessions.iter().rev().find(|session| session.status == SessionStatus::Running);
+    match running.or(sessions.last()) {
+        Some(session) => find(&session.id),
+        None => Err(Failure::usage("there are no sessions in this folder")
+            .with_hint("to start one: rawko \"a task\"")),
+    }
+}
+
+/// A session that is followed.
+struct Watched {
+    tail: JournalTail,
+    run: RecordedRun,
+    /// Its end, where it has one.
+    finished: Option<RunEvent>,
+}
+
+impl Watched {
+    fn open(path: &std::path::Path) -> Result<Self, Failure> {
+        let tail = JournalTail::open(path).map_err(rawko::Error::from)?;
+        let run = RecordedRun::new(tail.header().clone(), path);
+        Ok(Self { tail, run, finished: None })
+    }
+
+    /// What has been written since the last look.
+    fn news(&mut self) -> Result<Vec<RunEvent>, Failure> {
+        let mut news = Vec::new();
+        while let Some(record) = self.tail.next_record().map_err(rawko::Error::from)? {
+            let Record::Event(stamped) = record else { continue };
+            for event in self.run.take(&stamped) {
+                match event.outcome() {
+                    // It comes again if more becomes known of it.
+                    Some(_) => self.finished = Some(event),
+                    None => news.push(event),
+                }
+            }
+            if !self.run.session().state().is_final() {
+                self.finished = None;
+            }
+        }
+        Ok(news)
+    }
+
+    /// Reports what there is and what comes, from the beginning of the present task, until the session ends.
+    async fn follow(mut self, reporter: &mut (dyn Reporter + Send)) -> Result<Ended, Failure> {
+        let mut signals = StopSignals::listen()?;
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut is_first = true;
+        let ended = loop {
+            tokio::select! {
+                biased;
+                _ = signals.next() => break Ended::Detached,
+                _ = looks.tick() => {}
+            }
+            // Asked before the look: what a process wrote before it ended is seen then.
+            let is_written = self.tail.is_written();
+            let mut news = self.news()?;
+            if std::mem::take(&mut is_first) {
+                let begins = |event: &RunEvent| matches!(event, RunEvent::SessionStarted { .. });
+                news.drain(..news.iter().rposition(begins).unwrap_or(0));
+            }
+            for event in &news {
+                reporter.event(event)?;
+            }
+            let is_whole = !is_written || self.run.session().unseen_tree().is_none();
+            if let Some(finished) = self.finished.take_if(|_| is_whole) {
+                reporter.event(&finished)?;
+                break Ended::Finished(finished);
+            }
+            if !is_written {
+                break Ended::Interrupted;
+            }
+            if reporter.is_animated() {
+                reporter.tick()?;
+            }
+        };
+        reporter.close()?;
+        Ok(ended)
+    }
+}

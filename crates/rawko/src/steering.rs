@@ -1,0 +1,353 @@
+//! Steers a run from another process (`docs/steering.md`).
+//!
+//! `rawko steer` leaves its command in the session's folder, where the process that runs the session looks for it. An agent
+//! without a sandbox could write there too, and a folder can bring files along. So a command has a seal made with the
+//! user's own key, names the session, and counts once: it is removed when it is read, and one that is older than the
+//! process, or that the process has read before, is not carried out. What becomes of it is in the journal, under the name
+//! that its sender gave it.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rawko_core::Timestamp;
+use rawko_core::session::{Note, Override, Session};
+use rawko_core::setup::Edition;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{TrustStore, nearest};
+use crate::control::Steered;
+use crate::driver::{Signal, Signals, now};
+use crate::error::Error;
+use crate::journal::{JournalTail, Record, SessionStore, open_own};
+use crate::private::create_private_dir;
+use crate::seal::Sealer;
+use crate::session_id;
+
+/// The folder for commands in a session's folder.
+const FOLDER: &str = "steering";
+/// The most bytes of a command that are read.
+const LONGEST: u64 = 256 * 1024;
+/// The longest message, in bytes.
+const LONGEST_TEXT: usize = 64 * 1024;
+/// The most files that are looked at in one go.
+const MOST_FILES: usize = 64;
+/// How often the process that runs the session looks for commands.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often the sender looks for the answer.
+const LOOK_FOR_ANSWER: Duration = Duration::from_millis(30);
+
+/// A command, as it is left for the process that runs the session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct LeftCommand {
+    /// Its name, which is that of its file too.
+    request: String,
+    command: Override,
+    at: Timestamp,
+    seal: String,
+}
+
+impl LeftCommand {
+    fn sealed(&self, sealer: &Sealer, session: &str, project: &Path) -> String {
+        let command = serde_json::to_string(&self.command).unwrap_or_default();
+        sealer.seal_command(project, &[session, &self.request, &command, &self.at.0.to_string()])
+    }
+}
+
+/// Where the process that runs a session finds commands.
+pub(crate) struct Mailbox {
+    session: String,
+    project: PathBuf,
+    folder: PathBuf,
+    sealer: Sealer,
+    /// Older commands were meant for another process.
+    since: Timestamp,
+    taken: BTreeSet<String>,
+}
+
+impl Mailbox {
+    /// That of the session whose folder this is.
+    pub(crate) fn new(session: &str, project: &Path, folder: &Path, sealer: Sealer) -> Self {
+        Self {
+            session: session.to_owned(),
+            project: project.to_owned(),
+            folder: folder.join(FOLDER),
+            sealer,
+            since: now(),
+            taken: BTreeSet::new(),
+        }
+    }
+
+    /// Gives the run every command that is left, for as long as the run lasts.
+    pub(crate) async fn deliver(mut self, signals: Signals) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            for LeftCommand { request, command, .. } in self.take() {
+                let signal = Signal::Steer { command, request: Some(request), reply: None };
+                if signals.send(signal).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The user's commands, oldest first. Each is given once; whatever lies there is removed.
+    fn take(&mut self) -> Vec<LeftCommand> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().take(MOST_FILES);
+        // A file with a dot is being written.
+        let names =
+            entries.map(|entry| entry.file_name()).filter(|name| !name.to_string_lossy().starts_with('.'));
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        let mut commands = Vec::new();
+        for name in names {
+            let path = self.folder.join(&name);
+            let command = self.read(&path).filter(|command| name.to_str() == Some(&command.request));
+            let _ = std::fs::remove_file(&path);
+            let Some(command) = command else { continue };
+            if self.taken.insert(command.request.clone()) {
+                commands.push(command);
+            }
+        }
+        commands
+    }
+
+    fn read(&self, path: &Path) -> Option<LeftCommand> {
+        let mut text = String::new();
+        let file = open_own(path, std::fs::OpenOptions::new().read(true)).ok()?;
+        file.take(LONGEST).read_to_string(&mut text).ok()?;
+        let command: LeftCommand = serde_json::from_str(&text).ok()?;
+        let is_of_user = command.seal == command.sealed(&self.sealer, &self.session, &self.project);
+        (is_of_user && command.at >= self.since).then_some(command)
+    }
+}
+
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+/// Gives the session `id`, which another process runs, a command of the user, and waits at most `patience` until that
+/// process has taken note of it. Gives the session's id and what became of the command.
+///
+/// # Errors
+/// [`Error::Setup`] if no process runs the session, it has no such agent, or the process does not answer in time;
+/// [`Error::UntrustedJournal`] if the user did not begin the session; [`Error::Journal`] if it cannot be read.
+pub fn steer(
+    store: &SessionStore,
+    project: &Path,
+    trust: &TrustStore,
+    id: &str,
+    command: Override,
+    patience: Duration,
+) -> Result<(String, Steered), Error> {
+    let mut tail = JournalTail::open(&store.find(id)?)?;
+    let session = tail.header().session.clone();
+    let no_key = |error: std::io::Error| {
+        refusal(format!("your key for commands cannot be read: {error}"), "check your configuration folder")
+    };
+    let project = project.canonicalize().map_err(no_key)?;
+    let sealer = Sealer::of(trust).map_err(no_key)?;
+    if !sealer.is_own(tail.header(), &project) {
+        let reason = "it was not begun by you in this folder: it may have come with the folder".to_owned();
+        return Err(Error::UntrustedJournal { session, reasons: vec![reason], again: Vec::new() });
+    }
+    let mut state = Session::new();
+    while let Some(record) = tail.next_record()? {
+        if let Record::Event(stamped) = record {
+            let _ = state.apply(&stamped);
+        }
+    }
+    check(&state, &tail, &command)?;
+    let request = session_id::new(now());
+    let mut left = LeftCommand { request: request.clone(), command, at: now(), seal: String::new() };
+    left.seal = left.sealed(&sealer, &session, &project);
+    let folder = tail.path().parent().unwrap_or(store.folder()).join(FOLDER);
+    leave(&folder, &left).map_err(|error| {
+        let message = format!("the command cannot be left in {}: {error}", folder.display());
+        refusal(message, "check that the folder is yours and the disk is not full")
+    })?;
+    let steered = answer(&mut tail, &request, patience);
+    let withdrawn = std::fs::remove_file(folder.join(&request)).is_ok();
+    if !tail.is_written() {
+        let _ = std::fs::remove_dir(&folder);
+    }
+    match steered? {
+        Some(steered) => Ok((session, steered)),
+        None => {
+            let what = if withdrawn { "it was withdrawn" } else { "it may still be carried out" };
+            let message = format!(
+                "the process that runs session {session} did not answer the command in {} s; {what}",
+                patience.as_secs()
+            );
+            Err(refusal(
+                message,
+                "the process may be stopped or busy: try again, or `rawko cancel` the session",
+            ))
+        }
+    }
+}
+
+fn refusal(message: String, hint: impl Into<String>) -> Error {
+    Error::Setup { message, hint: hint.into() }
+}
+
+/// Whether a command to this session can have any effect.
+fn check(state: &Session, tail: &JournalTail, command: &Override) -> Result<(), Error> {
+    let session = &tail.header().session;
+    if state.state().is_final() {
+        let hint = format!("its next task: rawko continue {session} TASK");
+        return Err(refusal(format!("session {session} has ended"), hint));
+    }
+    if !tail.is_written() {
+        let message = format!("session {session} is not running: no process carries it");
+        return Err(refusal(message, format!("to go on with it: rawko resume {session}")));
+    }
+    let Some(setup) = state.setup() else { return Ok(()) };
+    if setup.edition < Edition::Sixth {
+        let message =
+            format!("session {session} was begun by an older rawko, and cannot be steered from outside");
+        return Err(refusal(message, format!("to stop it: rawko cancel {session}")));
+    }
+    match command {
+        Override::ForceAgent { agent } if !setup.agents.contains_key(agent) => {
+            let names = setup.agents.keys().map(String::as_str);
+            let hint = match nearest(agent, names.clone()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("its agents are: {}", names.collect::<Vec<_>>().join(", ")),
+            };
+            Err(refusal(format!("session {session} has no agent `{agent}`"), hint))
+        }
+        Override::Say { text } if text.len() > LONGEST_TEXT => Err(refusal(
+            format!("the message is longer than {} KiB", LONGEST_TEXT / 1024),
+            "put the material into a file of the project, and name the file in the message",
+        )),
+        Override::ForceAgent { .. }
+        | Override::Say { .. }
+        | Override::SkipStep
+        | Override::Retry
+        | Override::Pause
+        | Override::Go => Ok(()),
+    }
+}
+
+/// Written whole or not at all, for the user's eyes only.
+fn leave(folder: &Path, command: &LeftCommand) -> std::io::Result<()> {
+    create_private_dir(folder)?;
+    let mut part = tempfile::Builder::new().prefix(".command.").tempfile_in(folder)?;
+    part.write_all(&serde_json::to_vec(command)?)?;
+    part.as_file().sync_all()?;
+    part.persist_noclobber(folder.join(&command.request)).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// What the journal says of the command; `None` if it says nothing in time.
+fn answer(tail: &mut JournalTail, request: &str, patience: Duration) -> Result<Option<Steered>, Error> {
+    let begun = Instant::now();
+    loop {
+        // Asked before the last look: what the process wrote before it ended is there then.
+        let (is_written, is_over) = (tail.is_written(), begun.elapsed() >= patience);
+        while let Some(record) = tail.next_record()? {
+            let Record::Step(step) = record else { continue };
+            for note in step.notes {
+                if let Note::Steered { request: Some(name), ignored, .. } = note
+                    && name == request
+                {
+                    return Ok(Some(Steered::of(ignored)));
+                }
+            }
+        }
+        if !is_written {
+            return Ok(Some(Steered::over()));
+        }
+        if is_over {
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK_FOR_ANSWER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place {
+        folder: tempfile::TempDir,
+        own: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            Self { folder: tempfile::tempdir().unwrap(), own: tempfile::tempdir().unwrap() }
+        }
+
+        fn sealer(&self) -> Sealer {
+            Sealer::of(&TrustStore::new(&self.own.path().join("rawko"))).unwrap()
+        }
+
+        fn mailbox(&self) -> Mailbox {
+            let mut mailbox = Mailbox::new("s", Path::new("/p"), self.folder.path(), self.sealer());
+            mailbox.since = Timestamp(100);
+            mailbox
+        }
+
+        fn leave(
+            &self,
+            sealer: &Sealer,
+            session: &str,
+            project: &str,
+            request: &str,
+            at: u64,
+        ) -> LeftCommand {
+            let command = Override::ForceAgent { agent: request.to_owned() };
+            let mut left =
+                LeftCommand { request: request.into(), command, at: Timestamp(at), seal: String::new() };
+            left.seal = left.sealed(sealer, session, Path::new(project));
+            leave(&self.commands(), &left).unwrap();
+            left
+        }
+
+        fn commands(&self) -> PathBuf {
+            self.folder.path().join(FOLDER)
+        }
+    }
+
+    #[test]
+    fn the_users_commands_count_once_and_in_order() {
+        let place = Place::new();
+        let mut mailbox = place.mailbox();
+        assert_eq!(mailbox.take(), []);
+        let second = place.leave(&place.sealer(), "s", "/p", "2", 100);
+        let first = place.leave(&place.sealer(), "s", "/p", "1", 101);
+        assert_eq!(mailbox.take(), [first.clone(), second]);
+        assert_eq!(std::fs::read_dir(place.commands()).unwrap().count(), 0);
+        // Somebody has kept a copy.
+        leave(&place.commands(), &first).unwrap();
+        assert_eq!(mailbox.take(), []);
+        leave(&place.commands(), &LeftCommand { request: "3".into(), ..first }).unwrap();
+        assert_eq!(mailbox.take(), [], "under another name");
+        drop(mailbox);
+        assert!(!place.commands().exists());
+    }
+
+    #[test]
+    fn commands_of_others_do_not_count() {
+        let (place, theirs) = (Place::new(), Place::new());
+        let mut mailbox = place.mailbox();
+        place.leave(&theirs.sealer(), "s", "/p", "1", 100);
+        place.leave(&place.sealer(), "t", "/p", "2", 100);
+        place.leave(&place.sealer(), "s", "/q", "3", 100);
+        // For the process before.
+        place.leave(&place.sealer(), "s", "/p", "4", 99);
+        let mut other = place.leave(&place.sealer(), "s", "/p", "5", 100);
+        other.command = Override::Retry;
+        std::fs::write(place.commands().join("5"), serde_json::to_vec(&other).unwrap()).unwrap();
+        std::fs::write(place.commands().join("6"), "go").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", place.commands().join("7")).unwrap();
+        assert_eq!(mailbox.take(), []);
+        assert_eq!(std::fs::read_dir(place.commands()).unwrap().count(), 0, "they are removed");
+        assert!(Path::new("/etc/passwd").exists());
+    }
+}
