@@ -16,6 +16,7 @@ const USED: Usage = Usage {
     output_tokens: 100,
     cache_read_tokens: 3_000,
     cache_write_tokens: 200,
+    web_searches: 0,
     estimated: false,
 };
 

@@ -93,6 +93,17 @@ impl ResolvedProvider {
         (has_aliases && !others.is_empty() && !others.contains(&service.name)).then_some(others)
     }
 
+    /// Whether it searches the web itself while `model` answers. Where the configuration does not say: a service at its own
+    /// address whose models are known to.
+    #[must_use]
+    pub fn searches(&self, model: &str) -> bool {
+        let has_a_form = matches!(self.kind, ProviderType::Claude | ProviderType::Responses);
+        let is_known = || {
+            self.preset.is_some() && !self.is_elsewhere() && models::find(model).search_price.is_some()
+        };
+        has_a_form && self.config.web_search.unwrap_or_else(is_known)
+    }
+
     /// The variables that may hold its key, if it looks for one in several: the first that is set counts.
     #[must_use]
     pub fn token_variables(&self) -> &'static [&'static str] {
