@@ -140,7 +140,14 @@ mod tests {
         let searched = Usage { web_searches: 5, ..Usage::default() };
         check_cost("claude-sonnet-5-5", searched, 0.05);
         assert_eq!(PriceTable::default().cost("gpt-4.1", &searched), None);
-        let own = Price { input: 1.0, output: 1.0, cache_read: None, cache_write: None, long_prompt: None, search: None };
+        let own = Price {
+            input: 1.0,
+            output: 1.0,
+            cache_read: None,
+            cache_write: None,
+            long_prompt: None,
+            search: None,
+        };
         let table = |search| PriceTable::with_overrides([("m".to_owned(), Price { search, ..own })].into());
         assert_eq!(table(None).cost("m", &searched), None);
         assert_eq!(table(Some(2.0)).cost("m", &searched), Some(0.01));
@@ -148,8 +155,14 @@ mod tests {
 
     #[test]
     fn overrides_win_by_the_longest_name() {
-        let flat =
-            |input| Price { input, output: 1.0, cache_read: None, cache_write: None, long_prompt: None, search: None };
+        let flat = |input| Price {
+            input,
+            output: 1.0,
+            cache_read: None,
+            cache_write: None,
+            long_prompt: None,
+            search: None,
+        };
         let table = PriceTable::with_overrides(BTreeMap::from([
             ("gpt-5".to_owned(), flat(7.0)),
             ("gpt-5-mini".to_owned(), flat(8.0)),

@@ -128,10 +128,14 @@ pub(crate) fn notes(agent: &str, message: &Message) -> Vec<Note> {
 /// `message` without calls that its provider has not answered; `None` if there are none. Once anything but the rest of the
 /// turn follows, such a call would be refused.
 pub(crate) fn without_open_calls(message: &Message) -> Option<Message> {
-    let answered: Vec<&str> =
-        blocks(message).filter_map(|block| block.result.as_ref()).map(|result| result.call_id.as_str()).collect();
+    let answered: Vec<&str> = blocks(message)
+        .filter_map(|block| block.result.as_ref())
+        .map(|result| result.call_id.as_str())
+        .collect();
     let is_open = |content: &Content| match content {
-        Content::Hosted(block) => block.call.as_ref().is_some_and(|call| !answered.contains(&call.id.as_str())),
+        Content::Hosted(block) => {
+            block.call.as_ref().is_some_and(|call| !answered.contains(&call.id.as_str()))
+        }
         _ => false,
     };
     let content = || message.content.iter().filter(|content| !is_open(content)).cloned().collect();

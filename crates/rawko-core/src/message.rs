@@ -61,10 +61,9 @@ impl Message {
         let is_signed = |block: &Content| match block {
             Content::Thinking { signature, .. } => signature.is_some(),
             Content::RedactedThinking { .. } => true,
-            Content::Text { .. }
-            | Content::ToolUse(_)
-            | Content::ToolResult { .. }
-            | Content::Hosted(_) => false,
+            Content::Text { .. } | Content::ToolUse(_) | Content::ToolResult { .. } | Content::Hosted(_) => {
+                false
+            }
         };
         let content = || self.content.iter().filter(|block| !is_signed(block)).cloned().collect();
         self.content.iter().any(is_signed).then(|| Self { role: self.role, content: content() })
@@ -82,7 +81,8 @@ impl Message {
             let Content::Text { text } = block else { continue };
             let before = at.checked_sub(1).and_then(|before| self.content.get(before));
             let follows_text = is_citations(before) || matches!(before, Some(Content::Text { .. }));
-            let is_one_sentence = follows_text && (is_citations(before) || is_citations(self.content.get(at + 1)));
+            let is_one_sentence =
+                follows_text && (is_citations(before) || is_citations(self.content.get(at + 1)));
             if !is_first && !is_one_sentence {
                 all.push('\n');
             }

@@ -36,12 +36,18 @@ pub struct MessageDraft {
 #[derive(Debug)]
 enum DraftBlock {
     Text(String),
-    Thinking { thinking: String, signature: Option<String> },
+    Thinking {
+        thinking: String,
+        signature: Option<String>,
+    },
     Redacted(String),
     Tool(ToolDraft),
     Hosted(HostedBlock),
     /// A call that the server runs, and its arguments as they arrive.
-    HostedCall { block: Value, raw: String },
+    HostedCall {
+        block: Value,
+        raw: String,
+    },
 }
 
 /// A tool call under construction.
@@ -292,7 +298,8 @@ fn hosted_call(mut block: Value, raw: &str) -> HostedBlock {
         block["input"] = parse_input(raw).0;
     }
     let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let name = Some(text("name")).filter(|name| name != "web_search").unwrap_or_else(|| WEB_SEARCH.to_owned());
+    let name =
+        Some(text("name")).filter(|name| name != "web_search").unwrap_or_else(|| WEB_SEARCH.to_owned());
     let mut input = block.get("input").cloned().unwrap_or_default();
     sort(&mut input);
     let call = ToolCall { id: text("id"), name, input, invalid_input: None, withheld: None };

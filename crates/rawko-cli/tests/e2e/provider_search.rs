@@ -47,18 +47,20 @@ fn agents(ended: &Ended) -> Vec<Asked> {
 /// The tools of the service itself in a request.
 fn of_service(asked: &Asked) -> Vec<Value> {
     let tools = asked.json["tools"].as_array().cloned().unwrap_or_default();
-    tools.into_iter().filter(|tool| tool["type"].as_str().is_some_and(|kind| kind.contains("search"))).collect()
+    tools
+        .into_iter()
+        .filter(|tool| tool["type"].as_str().is_some_and(|kind| kind.contains("search")))
+        .collect()
 }
 
 #[test]
 fn what_claude_finds_goes_back_as_it_came_and_a_paused_turn_goes_on() {
     let first = searching(vec![search("srvtoolu_1", SearchPart::Whole)], "Select waits on branches.");
-    let paused = Say {
-        stop: Some(StopReason::Paused),
-        ..searching(vec![search("srvtoolu_2", SearchPart::Call)], "")
-    };
+    let paused =
+        Say { stop: Some(StopReason::Paused), ..searching(vec![search("srvtoolu_2", SearchPart::Call)], "") };
     let rest = searching(vec![search("srvtoolu_2", SearchPart::Result)], "Now I know.");
-    let turns = vec![first.with_call("Glob", &look()).into(), paused.into(), rest.with_call("Glob", &look()).into()];
+    let turns =
+        vec![first.with_call("Glob", &look()).into(), paused.into(), rest.with_call("Glob", &look()).into()];
     let ended = trial(Wire::Claude, turns)
         .user_config("/web/search/provider/blockedDomains", json!(["spam.example"]))
         .run("Find it.");
@@ -82,7 +84,10 @@ fn what_claude_finds_goes_back_as_it_came_and_a_paused_turn_goes_on() {
     assert_eq!(ended.results("WebSearch"), [(found.clone(), false), (found, false)]);
     let called = ended.events_of("tool_called");
     let called = called.iter().find(|called| called["call"]["name"] == "WebSearch").expect("a call");
-    assert_eq!((&called["rule"], &called["call"]["input"]["query"]), (&json!("run by the provider"), &json!("tokio select")));
+    assert_eq!(
+        (&called["rule"], &called["call"]["input"]["query"]),
+        (&json!("run by the provider"), &json!("tokio select"))
+    );
     let used = ended.events_of("tokens_used").pop().unwrap();
     assert_eq!(used["total"]["webSearches"], 2);
     assert!(used["costUsd"].as_f64().unwrap() >= 0.02, "{used}");
@@ -94,7 +99,8 @@ fn what_claude_finds_goes_back_as_it_came_and_a_paused_turn_goes_on() {
 #[test]
 fn the_responses_wire_searches_too() {
     let say = searching(vec![search("ws_1", SearchPart::Whole)], "Select waits on branches.");
-    let failed = Search { error: Some("unavailable".into()), found: Vec::new(), ..search("ws_2", SearchPart::Whole) };
+    let failed =
+        Search { error: Some("unavailable".into()), found: Vec::new(), ..search("ws_2", SearchPart::Whole) };
     let turns = vec![
         say.with_call("Glob", &look()).into(),
         searching(vec![failed], "").with_call("Glob", &look()).into(),
@@ -121,8 +127,11 @@ fn the_responses_wire_searches_too() {
 
 #[test]
 fn a_search_that_fails_is_told_and_the_run_goes_on() {
-    let failed =
-        Search { error: Some("max_uses_exceeded".into()), found: Vec::new(), ..search("srvtoolu_1", SearchPart::Whole) };
+    let failed = Search {
+        error: Some("max_uses_exceeded".into()),
+        found: Vec::new(),
+        ..search("srvtoolu_1", SearchPart::Whole)
+    };
     let say = searching(vec![failed], "I know enough.").with_call("Glob", &look());
     let ended = trial(Wire::Claude, vec![say.into()]).run("Find it.");
     ended.exits(0);
@@ -144,7 +153,8 @@ fn it_is_offered_only_where_it_is_known_and_allowed() {
     is_not_offered(claude().user_config("/provider/claude/webSearch", Value::Null));
     is_not_offered(claude().user_config("/web/search/provider/enabled", json!(false)));
     is_not_offered(trial(Wire::OpenAi, Vec::new()));
-    let developer = json!({"name": "developer", "systemPrompt": "Work.", "tools": {"blocked": ["WebSearch"]}});
+    let developer =
+        json!({"name": "developer", "systemPrompt": "Work.", "tools": {"blocked": ["WebSearch"]}});
     is_not_offered(claude().agent(&developer).args(&["--yes"]));
     // A service of one's own wins.
     let ended = is_not_offered(claude().user_config("/web/search/searxng", json!("http://127.0.0.1:9")));
@@ -180,7 +190,8 @@ fn a_turn_that_was_paused_at_the_agents_last_turn_can_be_continued() {
         report("did it"),
         complete("all done"),
     ]);
-    let ended = trial(Wire::Claude, Vec::new()).served_by(server).agent(&helper).args(&["--yes"]).run("Find it.");
+    let ended =
+        trial(Wire::Claude, Vec::new()).served_by(server).agent(&helper).args(&["--yes"]).run("Find it.");
     ended.exits(0);
     let last = agents(&ended).pop().unwrap();
     let messages = last.json["messages"].as_array().unwrap();
@@ -191,8 +202,14 @@ fn a_turn_that_was_paused_at_the_agents_last_turn_can_be_continued() {
 #[test]
 fn a_project_that_has_a_gateway_search_or_more_searches_needs_trust() {
     for (config, words) in [
-        (json!({"provider": {"claude": {"webSearch": true}}}), "`provider.claude.webSearch` would be switched on"),
-        (json!({"web": {"search": {"provider": {"maxUses": 50}}}}), "`web.search.provider.maxUses` would be raised"),
+        (
+            json!({"provider": {"claude": {"webSearch": true}}}),
+            "`provider.claude.webSearch` would be switched on",
+        ),
+        (
+            json!({"web": {"search": {"provider": {"maxUses": 50}}}}),
+            "`web.search.provider.maxUses` would be raised",
+        ),
         (
             json!({"web": {"search": {"provider": {"allowedDomains": ["a.example"]}}}}),
             "web searches would give only results of a.example",

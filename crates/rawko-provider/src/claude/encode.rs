@@ -308,7 +308,10 @@ fn block(content: &Content) -> Option<SentBlock<'_>> {
     Some(SentBlock::Own(match content {
         Content::Hosted(block) => {
             let is_sent = block.wire == HostedWire::Messages && !block.is_citations();
-            return is_sent.then(|| serde_json::from_str(&block.block).ok()).flatten().map(SentBlock::Returned);
+            return is_sent
+                .then(|| serde_json::from_str(&block.block).ok())
+                .flatten()
+                .map(SentBlock::Returned);
         }
         // The API rejects blank text.
         Content::Text { text } if text.trim().is_empty() => return None,

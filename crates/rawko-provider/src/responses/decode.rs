@@ -298,7 +298,8 @@ fn search(item: &Value) -> HostedBlock {
         (false, true) => "Done. The provider does not show what it found.".to_owned(),
         (false, false) => lines,
     };
-    let call = ToolCall { id: id.clone(), name: WEB_SEARCH.into(), input, invalid_input: None, withheld: None };
+    let call =
+        ToolCall { id: id.clone(), name: WEB_SEARCH.into(), input, invalid_input: None, withheld: None };
     HostedBlock {
         wire: HostedWire::Responses,
         block: Value::Object(fields).to_string(),

@@ -146,13 +146,18 @@ enum Output<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
-    InputText { text: &'a str },
+    InputText {
+        text: &'a str,
+    },
     OutputText {
         text: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         annotations: Option<&'a RawValue>,
     },
-    InputImage { image_url: String, detail: &'static str },
+    InputImage {
+        image_url: String,
+        detail: &'static str,
+    },
 }
 
 /// Encodes a message; empty if this wire can express nothing of it. `sends_back`: with what tools of the server left.
@@ -176,7 +181,9 @@ pub(super) fn message(
                 serde_json::to_vec(&text_item(message.role, text, annotations))?
             }
             Content::Hosted(block) if block.is_citations() || !sends_back => continue,
-            Content::Hosted(block) if block.wire != HostedWire::Responses || block.block.is_empty() => continue,
+            Content::Hosted(block) if block.wire != HostedWire::Responses || block.block.is_empty() => {
+                continue;
+            }
             Content::Hosted(block) => block.block.as_bytes().to_vec(),
             Content::Thinking { signature, .. } => match signature.as_deref().and_then(reasoning_item) {
                 Some(item) => item.as_bytes().to_vec(),

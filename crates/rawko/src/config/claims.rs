@@ -122,8 +122,8 @@ fn reach(config: &Config) -> Vec<(&str, &'static str)> {
     if is_of_use(WEB_FETCH, &config.permissions) {
         reach.push((WEB_FETCH, "read pages of the web"));
     }
-    let provider_searches =
-        config.web.search.hosted().is_some() && config.provider.named.values().any(|own| own.web_search == Some(true));
+    let provider_searches = config.web.search.hosted().is_some()
+        && config.provider.named.values().any(|own| own.web_search == Some(true));
     if config.web.search.has_service() || provider_searches {
         reach.push((WEB_SEARCH, "search the web"));
     }

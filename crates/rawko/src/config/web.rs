@@ -138,7 +138,8 @@ impl SearchConfig {
             ("/web/search/provider/blockedDomains", blocked_domains),
         ] {
             let is_wrong = |domain: &&String| {
-                let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '/' | '_' | '*');
+                let is_allowed =
+                    |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '/' | '_' | '*');
                 !domain.contains('.') || domain.contains("//") || !domain.chars().all(is_allowed)
             };
             if let Some(domain) = domains.iter().find(is_wrong) {
@@ -166,12 +167,14 @@ impl Claims<'_> {
     /// Queries say what agents work on, and results steer them, whoever answers.
     pub(super) fn web(&mut self, config: &WebConfig) {
         let search = &config.search;
-        let ProviderSearchConfig { enabled: _, max_uses: _, allowed_domains, blocked_domains } = &search.provider;
+        let ProviderSearchConfig { enabled: _, max_uses: _, allowed_domains, blocked_domains } =
+            &search.provider;
         for (key, domains, which) in
             [("allowedDomains", allowed_domains, "only"), ("blockedDomains", blocked_domains, "no")]
         {
             if !domains.is_empty() {
-                let message = format!("web searches would give {which} results of {}", whole(&domains.join(", ")));
+                let message =
+                    format!("web searches would give {which} results of {}", whole(&domains.join(", ")));
                 self.add(ClaimKind::Server, &format!("/web/search/provider/{key}"), message);
             }
         }

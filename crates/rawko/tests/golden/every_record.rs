@@ -556,7 +556,14 @@ fn error() -> ErrorInfo {
 }
 
 fn usage() -> Usage {
-    Usage { input_tokens: 1, output_tokens: 2, cache_read_tokens: 3, cache_write_tokens: 4, web_searches: 5, ..Usage::default() }
+    Usage {
+        input_tokens: 1,
+        output_tokens: 2,
+        cache_read_tokens: 3,
+        cache_write_tokens: 4,
+        web_searches: 5,
+        ..Usage::default()
+    }
 }
 
 /// Configuration is data: it is read from the form that people write.

@@ -45,7 +45,8 @@ pub(super) fn events(rendered: &RenderedAnswer<'_>) -> Vec<String> {
     }
     if !rendered.text.is_empty() {
         let texts = pieces(&rendered.text).into_iter().map(|t| json!({"type": "text_delta", "text": t}));
-        let cited = citations(rendered).into_iter().map(|one| json!({"type": "citations_delta", "citation": one}));
+        let cited =
+            citations(rendered).into_iter().map(|one| json!({"type": "citations_delta", "citation": one}));
         block(json!({"type": "text", "text": ""}), texts.chain(cited).collect());
     }
     for (id, name, input) in &rendered.calls {

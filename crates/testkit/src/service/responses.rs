@@ -306,7 +306,10 @@ fn reasoning(asked: &Asked) -> Checked {
             }
         }
         let next = input.get(at + 1).map(|item| (text(item, "type"), text(item, "role")));
-        let follows = matches!(next, Some(("function_call" | "reasoning" | "web_search_call", _) | ("message", "assistant")));
+        let follows = matches!(
+            next,
+            Some(("function_call" | "reasoning" | "web_search_call", _) | ("message", "assistant"))
+        );
         if !follows {
             let message =
                 format!("Item '{id}' of type 'reasoning' was provided without its required following item.");

@@ -165,9 +165,8 @@ fn searches(messages: &[Value]) -> Checked {
                 "text" => block.get("citations").map_or(&[][..], items),
                 _ => continue,
             };
-            let is_own = |item: &Value| {
-                is_own(id(item, "encrypted_content")) || is_own(id(item, "encrypted_index"))
-            };
+            let is_own =
+                |item: &Value| is_own(id(item, "encrypted_content")) || is_own(id(item, "encrypted_index"));
             if !sealed.iter().all(is_own) {
                 return Err(format!("{place}: Invalid encrypted content in search result block"));
             }
@@ -189,8 +188,7 @@ fn unanswered(at: usize, ids: &[&str]) -> String {
 fn ending(asked: &Asked, messages: &[Value]) -> Checked {
     let thinks = model(asked.model()).map(|model| model.thinks);
     // A turn that was paused is continued from its own end.
-    let is_paused =
-        |message: &Value| blocks(message).iter().any(|block| kind(block) == "server_tool_use");
+    let is_paused = |message: &Value| blocks(message).iter().any(|block| kind(block) == "server_tool_use");
     let is_prefill =
         messages.last().is_some_and(|message| role(message) == "assistant" && !is_paused(message));
     if is_prefill && thinks.is_some_and(|thinks| thinks != Thinks::Asked) {
