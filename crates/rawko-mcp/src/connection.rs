@@ -23,14 +23,11 @@ use crate::error::McpError;
 use crate::handler::Handler;
 use crate::http::HttpServer;
 use crate::oauth::{StoreCredentials, authorized};
+use crate::pages::{MOST_ENTRIES, Pages};
 use crate::person::AskPerson;
 
 /// The most bytes of one message of a server.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// The most pages of one list.
-const MOST_PAGES: usize = 64;
-/// The most entries of one list.
-const MOST_ENTRIES: usize = 1_000;
 
 /// How a connection is used.
 #[derive(Clone)]
@@ -450,39 +447,6 @@ fn lifecycle(known: Option<&Version>) -> ClientLifecycleMode {
 
 fn of_fault(fault: &Fault, error: McpError) -> McpError {
     fault.get().map_or(error, |why| McpError::Closed { why })
-}
-
-/// The pages of a list that came so far.
-struct Pages<T> {
-    entries: Vec<T>,
-    /// The page that comes next; absent after the last one.
-    next: Option<Option<String>>,
-    asked: usize,
-}
-
-impl<T> Pages<T> {
-    fn new() -> Self {
-        Self { entries: Vec::new(), next: Some(None), asked: 0 }
-    }
-
-    /// The cursor of the page to ask for, while there is one and there are not enough entries.
-    fn next(&mut self) -> Option<Option<String>> {
-        if self.asked == MOST_PAGES || self.entries.len() > MOST_ENTRIES {
-            return None;
-        }
-        self.asked += 1;
-        self.next.take()
-    }
-
-    fn add(&mut self, entries: Vec<T>, next: Option<String>) {
-        self.entries.extend(entries);
-        self.next = next.map(Some);
-    }
-
-    /// Whether this is the whole list.
-    fn is_whole(&self) -> bool {
-        self.next.is_none() && self.entries.len() <= MOST_ENTRIES
-    }
 }
 
 fn page(cursor: Option<String>) -> PaginatedRequestParams {

@@ -92,7 +92,7 @@ impl McpError {
 /// A time in whole seconds; a short one with its tenths.
 fn seconds(time: Duration) -> String {
     let tenths = (time.as_millis() + 50) / 100;
-    if tenths < 100 && tenths % 10 != 0 {
+    if tenths < 100 && !tenths.is_multiple_of(10) {
         format!("{}.{} s", tenths / 10, tenths % 10)
     } else {
         format!("{} s", (tenths + 5) / 10)

@@ -165,7 +165,7 @@ fn what_an_untrusted_folder_says_to_models_is_left_out_and_named() {
 
     let place = Place::new();
     place.write("AGENTS.md", "Rhyme.\n");
-    place.rawko(&["trust"]).ends(0).says(&["agents follow its AGENTS.md"]);
+    place.rawko(&["trust"]).ends(0).says(&["agents follow AGENTS.md"]);
 }
 
 #[test]
