@@ -51,6 +51,17 @@ pub(crate) fn choose(workspace: &Workspace, rawko: &Rawko) -> Result<Option<Foun
     Ok(Some(FoundProvider { provider, model: place.model.clone() }))
 }
 
+/// The provider that runs use if none is named: the configured one, else the first that was found on this machine.
+pub(crate) fn usual_provider(workspace: &Workspace, rawko: &Rawko) -> Result<String, Failure> {
+    let configured = || rawko.config().config.default_provider().to_owned();
+    if !rawko.has_no_provider() {
+        return Ok(configured());
+    }
+    let places = look(workspace, rawko)?;
+    let found = places.into_iter().find(|place| place.is_usable).and_then(|place| place.provider);
+    Ok(found.unwrap_or_else(configured))
+}
+
 /// Looks for models on this machine.
 pub(crate) fn look(workspace: &Workspace, rawko: &Rawko) -> Result<Vec<ModelPlace>, Failure> {
     let environment = workspace.environment;
@@ -105,8 +116,8 @@ pub(crate) fn next(place: &ModelPlace) -> String {
             format!("rawko providers models {provider}, then --provider {provider} --model MODEL")
         }
         (PlaceKind::Key, false, false) => "export ANTHROPIC_API_KEY=…".to_owned(),
-        (PlaceKind::Copilot, false, true) => "a build of rawko with the feature `copilot`".to_owned(),
-        (PlaceKind::Copilot, false, false) => "copilot login".to_owned(),
+        (PlaceKind::Copilot, false, false) if cfg!(feature = "copilot") => "copilot login".to_owned(),
+        (PlaceKind::Copilot, false, _) => "a build of rawko with the feature `copilot`".to_owned(),
         (PlaceKind::Server, false, true) if place.found.as_deref().is_some_and(|it| it.contains("key")) => {
             format!("name its variable in provider.{provider}.apiKeyEnv")
         }

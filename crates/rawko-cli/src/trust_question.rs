@@ -4,9 +4,7 @@
 //! again afterwards. Without a terminal nothing is asked and the folder is refused.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
-use std::path::Path;
 
-use rawko::config::Loaded;
 use rawko::{Rawko, RawkoBuilder};
 
 use crate::commands::trust;
@@ -41,7 +39,7 @@ impl Workspace {
         let loaded = seen.config();
         let Some(digest) = &loaded.project_digest else { return Ok(false) };
         let folder = seen.project();
-        self.console.write_error(&introduction(folder, loaded))?;
+        self.console.write_error(&introduction(&seen))?;
         for _ in 0..PATIENCE {
             self.console.write_error("Trust it as it is now? [y/N/show] ")?;
             let mut line = String::new();
@@ -63,11 +61,11 @@ impl Workspace {
 }
 
 /// What the folder claims, and what else the trust is for.
-fn introduction(folder: &Path, loaded: &Loaded) -> String {
+fn introduction(rawko: &Rawko) -> String {
     format!(
         "{} brings settings that need your trust:\n{}{}",
-        clean_line(&folder.to_string_lossy()),
-        trust_shown::claims(&loaded.claims),
-        trust_shown::also_active(folder, loaded)
+        clean_line(&rawko.project().to_string_lossy()),
+        trust_shown::claims(&rawko.config().claims),
+        trust_shown::also_active(rawko)
     )
 }

@@ -2,11 +2,10 @@
 //!
 //! Nothing is left out without saying so, and what is most dangerous comes first.
 
+use rawko::Rawko;
+use rawko::config::{Claim, ClaimKind, Loaded, Scope};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
-
-use rawko::config::{Claim, ClaimKind, Loaded, Scope};
 
 use crate::output::{clean, clean_line, counted};
 
@@ -49,7 +48,8 @@ fn name(kind: ClaimKind) -> String {
 }
 
 /// What else becomes active with the trust.
-pub(crate) fn also_active(folder: &Path, loaded: &Loaded) -> String {
+pub(crate) fn also_active(rawko: &Rawko) -> String {
+    let (folder, loaded) = (rawko.project(), rawko.config());
     let mut parts = Vec::new();
     let templates = &loaded.templates;
     let own = [&templates.select, &templates.evaluate, &templates.extractor];
@@ -64,7 +64,9 @@ pub(crate) fn also_active(folder: &Path, loaded: &Loaded) -> String {
     if memories > 0 && loaded.config.memory.enabled {
         parts.push("agents are shown the memories in .rawko/memories".to_owned());
     }
-    let of_project = loaded.skills.iter().filter(|skill| skill.scope() == Scope::Project);
+    // Of several with one name agents are offered the first.
+    let effective = loaded.skills_if(true);
+    let of_project = effective.iter().filter(|skill| skill.scope() == Scope::Project && skill.is_used());
     let skills: Vec<String> = of_project.map(|skill| clean_line(&skill.name)).collect();
     if !skills.is_empty() {
         parts.push(format!("agents are offered the skills {}", skills.join(", ")));
@@ -82,18 +84,13 @@ pub(crate) fn also_active(folder: &Path, loaded: &Loaded) -> String {
     if !servers.is_empty() {
         parts.push(format!("servers of .mcp.json are started or asked ({})", servers.join(", ")));
     }
-    if let Some(file) = instructions_file(folder) {
-        parts.push(format!("agents follow {file}"));
+    if let Some(file) = rawko.instructions_file() {
+        parts.push(format!("agents follow {}", clean_line(&file)));
     }
     if parts.is_empty() {
         return String::new();
     }
     format!("Trusted, also: {}.\n", parts.join("; "))
-}
-
-/// The file of standing instructions in a folder.
-pub(crate) fn instructions_file(folder: &Path) -> Option<&'static str> {
-    ["AGENTS.md", "CLAUDE.md"].into_iter().find(|name| folder.join(name).exists())
 }
 
 /// Every file that the trust covers, as it was read, in the order of their names.

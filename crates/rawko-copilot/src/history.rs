@@ -125,7 +125,7 @@ fn line(role: Role, block: &Content) -> Option<Value> {
     Some(match block {
         Content::Text { text } => json!({"role": role, "text": text}),
         // Reasoning belongs to the session that it was made in.
-        Content::Thinking { .. } | Content::RedactedThinking { .. } => return None,
+        Content::Thinking { .. } | Content::RedactedThinking { .. } | Content::Hosted(_) => return None,
         Content::ToolUse(call) => match &call.invalid_input {
             Some(raw) => json!({"role": role, "call": call.id, "tool": call.name, "invalidInput": raw}),
             None => json!({"role": role, "call": call.id, "tool": call.name, "input": call.input}),

@@ -157,6 +157,7 @@ impl Turn {
             output_tokens: count("outputTokens"),
             cache_read_tokens: read,
             cache_write_tokens: written,
+            web_searches: 0,
             estimated: false,
         };
         match text(data, "finishReason") {

@@ -89,12 +89,14 @@ impl ConversationLog {
     /// The request that sends it to `model`.
     #[must_use]
     pub fn request(&self, purpose: Purpose, model: &ModelChoice, tool_choice: ToolChoice) -> ModelRequest {
+        let search = model.search.clone().filter(|_| !purpose.is_aside());
         ModelRequest {
             purpose,
             model: model.model.clone(),
             system: Arc::clone(&self.system),
             stable: self.stable,
             tools: Arc::clone(&self.tools),
+            search,
             messages: self.messages.clone(),
             tool_choice,
             max_tokens: model.answer_tokens(),
@@ -136,6 +138,7 @@ fn without_images(message: &Message, encoded: usize) -> usize {
         Content::Text { .. }
         | Content::Thinking { .. }
         | Content::RedactedThinking { .. }
+        | Content::Hosted(_)
         | Content::ToolUse(_) => &[],
     });
     images.fold(encoded, |bytes, image| bytes.saturating_sub(image.data.len()) + Image::WEIGHT)

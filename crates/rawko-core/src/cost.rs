@@ -29,6 +29,9 @@ pub struct Price {
     /// Other prices for calls with a long prompt, if the provider has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_prompt: Option<LongPrompt>,
+    /// A thousand searches of the web that the provider runs; the known price if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<f64>,
 }
 
 /// Price factors for a call with a long prompt. They apply to the whole call, not only to the excess.
@@ -59,7 +62,14 @@ impl Price {
         let prompt = usage.input_tokens as f64 * self.input
             + usage.cache_read_tokens as f64 * self.cache_read.unwrap_or(self.input)
             + usage.cache_write_tokens as f64 * self.cache_write.unwrap_or(self.input);
-        (prompt * on_input + usage.output_tokens as f64 * self.output * on_output) / 1_000_000.0
+        let searches = usage.web_searches as f64 * self.search.unwrap_or(0.0) / 1_000.0;
+        (prompt * on_input + usage.output_tokens as f64 * self.output * on_output) / 1_000_000.0 + searches
+    }
+
+    /// Whether all that was used has a price.
+    #[must_use]
+    pub fn covers(&self, usage: &Usage) -> bool {
+        usage.web_searches == 0 || self.search.is_some()
     }
 }
 
@@ -87,16 +97,15 @@ impl PriceTable {
             .iter()
             .filter(|(name, _)| model.starts_with(name.as_str()))
             .max_by_key(|(n, _)| n.len());
-        if let Some((_, price)) = overridden {
-            return Some(*price);
-        }
-        models::find(model).price
+        let facts = models::find(model);
+        let price = overridden.map(|(_, price)| *price).or(facts.price);
+        price.map(|price| Price { search: price.search.or(facts.search_price), ..price })
     }
 
     /// The cost of one call to `model` in US dollars, if its price is known.
     #[must_use]
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<f64> {
-        self.price(model).map(|price| price.cost(usage))
+        self.price(model).filter(|price| price.covers(usage)).map(|price| price.cost(usage))
     }
 }
 
@@ -117,6 +126,7 @@ mod tests {
             output_tokens: 100_000,
             cache_read_tokens: 2_000_000,
             cache_write_tokens: 400_000,
+            web_searches: 0,
             estimated: false,
         };
         check_cost("claude-sonnet-5-5", usage, 2.0 + 1.0 + 0.4 + 1.0);
@@ -126,9 +136,33 @@ mod tests {
     }
 
     #[test]
+    fn searches_are_paid_by_the_thousand_and_have_no_price_where_none_is_known() {
+        let searched = Usage { web_searches: 5, ..Usage::default() };
+        check_cost("claude-sonnet-5-5", searched, 0.05);
+        assert_eq!(PriceTable::default().cost("gpt-4.1", &searched), None);
+        let own = Price {
+            input: 1.0,
+            output: 1.0,
+            cache_read: None,
+            cache_write: None,
+            long_prompt: None,
+            search: None,
+        };
+        let table = |search| PriceTable::with_overrides([("m".to_owned(), Price { search, ..own })].into());
+        assert_eq!(table(None).cost("m", &searched), None);
+        assert_eq!(table(Some(2.0)).cost("m", &searched), Some(0.01));
+    }
+
+    #[test]
     fn overrides_win_by_the_longest_name() {
-        let flat =
-            |input| Price { input, output: 1.0, cache_read: None, cache_write: None, long_prompt: None };
+        let flat = |input| Price {
+            input,
+            output: 1.0,
+            cache_read: None,
+            cache_write: None,
+            long_prompt: None,
+            search: None,
+        };
         let table = PriceTable::with_overrides(BTreeMap::from([
             ("gpt-5".to_owned(), flat(7.0)),
             ("gpt-5-mini".to_owned(), flat(8.0)),

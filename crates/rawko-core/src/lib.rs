@@ -11,6 +11,7 @@ pub mod conversation;
 pub mod cost;
 pub mod error;
 pub mod facts;
+pub mod hosted;
 pub mod integrity;
 pub mod machine;
 pub mod memory;

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hosted::HostedBlock;
+
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -42,6 +44,7 @@ impl Message {
         let has_content = self.content.iter().any(|block| match block {
             Content::Text { text } => !text.trim().is_empty(),
             Content::ToolUse(_) | Content::ToolResult { .. } => true,
+            Content::Hosted(block) => !block.is_citations(),
             Content::Thinking { .. } | Content::RedactedThinking { .. } => false,
         });
         self.content.retain(|block| !matches!(block, Content::Text { text } if text.trim().is_empty()));
@@ -58,24 +61,35 @@ impl Message {
         let is_signed = |block: &Content| match block {
             Content::Thinking { signature, .. } => signature.is_some(),
             Content::RedactedThinking { .. } => true,
-            Content::Text { .. } | Content::ToolUse(_) | Content::ToolResult { .. } => false,
+            Content::Text { .. } | Content::ToolUse(_) | Content::ToolResult { .. } | Content::Hosted(_) => {
+                false
+            }
         };
         let content = || self.content.iter().filter(|block| !is_signed(block)).cloned().collect();
         self.content.iter().any(is_signed).then(|| Self { role: self.role, content: content() })
     }
 
-    /// All text blocks joined by line breaks, without thinking and tool calls.
+    /// All text blocks joined by line breaks, without thinking and tool calls. Text that cites a source is a part of the
+    /// sentence around it, so no line breaks there.
     #[must_use]
     pub fn text(&self) -> String {
-        let texts: Vec<&str> = self
-            .content
-            .iter()
-            .filter_map(|c| match c {
-                Content::Text { text } => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
-        texts.join("\n")
+        let is_citations =
+            |block: Option<&Content>| matches!(block, Some(Content::Hosted(block)) if block.is_citations());
+        let mut all = String::new();
+        let mut is_first = true;
+        for (at, block) in self.content.iter().enumerate() {
+            let Content::Text { text } = block else { continue };
+            let before = at.checked_sub(1).and_then(|before| self.content.get(before));
+            let follows_text = is_citations(before) || matches!(before, Some(Content::Text { .. }));
+            let is_one_sentence =
+                follows_text && (is_citations(before) || is_citations(self.content.get(at + 1)));
+            if !is_first && !is_one_sentence {
+                all.push('\n');
+            }
+            all.push_str(text);
+            is_first = false;
+        }
+        all
     }
 
     /// The tool calls, in the order in which the model made them.
@@ -124,6 +138,8 @@ pub enum Content {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
+    /// What a tool left that the provider ran itself.
+    Hosted(HostedBlock),
 }
 
 impl Content {
@@ -191,4 +207,6 @@ pub enum StopReason {
     Refusal,
     /// The conversation filled the model's context window.
     ContextWindow,
+    /// The provider paused a long turn in which it ran tools itself. The same conversation continues it.
+    Paused,
 }

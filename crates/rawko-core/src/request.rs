@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hosted::HostedSearch;
 use crate::message::Message;
 use crate::tool::ToolSpec;
 
@@ -91,6 +92,8 @@ pub struct ModelRequest {
     pub stable: Option<usize>,
     /// The tools that the model may call, stable for the whole conversation.
     pub tools: Arc<[ToolSpec]>,
+    /// The provider's own search of the web, if the model may use it. A provider without one ignores it.
+    pub search: Option<HostedSearch>,
     /// The conversation, user first.
     pub messages: Vec<Arc<Message>>,
     /// Which tools may be called.

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{AgentConfig, Permissions};
 use crate::arbiter::Templates;
 use crate::cost::Price;
+use crate::hosted::HostedSearch;
 use crate::integrity::ChangedChecks;
 use crate::memory::MemoryEffects;
-use crate::policy::{is_of_use, offered_tools};
+use crate::policy::{WEB_SEARCH, is_of_use, offered_tools, tool_verdict};
 use crate::tool::ToolSpec;
 
 /// Everything a run needs to know, besides its task.
@@ -185,6 +186,9 @@ pub struct ModelChoice {
     /// Further top-level fields of the provider's own request format, passed through unchanged.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub extra: serde_json::Map<String, serde_json::Value>,
+    /// The provider's own search of the web, for agents that may search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<HostedSearch>,
 }
 
 // serde requires this signature.
@@ -359,6 +363,16 @@ impl Setup {
             tools.retain(|tool| is_of_use(&tool.name, &agent.permissions));
         }
         tools
+    }
+
+    /// `choice` as `agent` may use it: without the provider's search if the agent may not search, or if the run has a
+    /// search of its own.
+    #[must_use]
+    pub fn permitted(&self, choice: &ModelChoice, agent: &AgentSetup) -> ModelChoice {
+        let has_own = self.tools.iter().any(|tool| tool.name == WEB_SEARCH);
+        let may = !has_own && tool_verdict(&agent.config, WEB_SEARCH, &[WEB_SEARCH]).is_allowed();
+        let search = choice.search.clone().filter(|_| may);
+        ModelChoice { search, ..choice.clone() }
     }
 
     /// The models with which a conversation that began with `choice` may continue when its provider fails for good.

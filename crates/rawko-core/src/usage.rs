@@ -15,10 +15,19 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Prompt tokens written to the provider's prefix cache.
     pub cache_write_tokens: u64,
+    /// Searches of the web that the provider ran.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub web_searches: u64,
     /// Whether some of it is an estimate, at four bytes a token, because the server did not count. Budgets count
     /// estimates too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+}
+
+// serde requires this signature.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Usage {
@@ -49,6 +58,7 @@ impl std::ops::AddAssign for Usage {
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
+        self.web_searches = self.web_searches.saturating_add(other.web_searches);
         self.estimated = self.estimated || other.estimated;
     }
 }

@@ -27,6 +27,7 @@ const PRICE: Price = Price {
     cache_read: Some(10.0),
     cache_write: Some(125.0),
     long_prompt: None,
+    search: None,
 };
 
 fn setup(change: impl FnOnce(&mut Setup)) -> Setup {

@@ -7,7 +7,7 @@ use rmcp::model::{
     GetPromptRequestParams, JsonObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
     ServerNotification, ServerPeerInfo, SubscriptionFilter,
 };
-use rmcp::service::RunningService;
+use rmcp::service::{RunningService, ServiceError};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::{AuthClient, IntoTransport, StreamableHttpClientTransport};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
@@ -23,14 +23,11 @@ use crate::error::McpError;
 use crate::handler::Handler;
 use crate::http::HttpServer;
 use crate::oauth::{StoreCredentials, authorized};
+use crate::pages::{MOST_ENTRIES, Pages};
 use crate::person::AskPerson;
 
 /// The most bytes of one message of a server.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// The most pages of one list.
-const MOST_PAGES: usize = 64;
-/// The most entries of one list.
-const MOST_ENTRIES: usize = 1_000;
 
 /// How a connection is used.
 #[derive(Clone)]
@@ -280,22 +277,18 @@ impl Connection {
             return Ok(Vec::new());
         }
         let listed = within("tools/list", self.options.start, async {
-            let mut all = Vec::new();
-            let mut cursor = None;
-            for _ in 0..MOST_PAGES {
+            let mut pages = Pages::new();
+            while let Some(cursor) = pages.next() {
                 let page = self.service.list_tools(Some(page(cursor))).await.map_err(|e| self.failure(&e))?;
-                all.extend(page.tools);
-                cursor = page.next_cursor;
-                if cursor.is_none() || all.len() > MOST_ENTRIES {
-                    break;
-                }
+                pages.add(page.tools, page.next_cursor);
             }
-            if cursor.is_some() || all.len() > MOST_ENTRIES {
-                return Err(too_many("tools"));
-            }
-            Ok(all)
+            Ok(pages)
         });
-        let listed = listed.await?.into_iter().map(|tool| ListedTool {
+        let listed = listed.await?;
+        if !listed.is_whole() {
+            return Err(McpError::Protocol(format!("it lists more than {MOST_ENTRIES} tools")));
+        }
+        let listed = listed.entries.into_iter().map(|tool| ListedTool {
             name: tool.name.into_owned(),
             description: tool
                 .description
@@ -329,21 +322,17 @@ impl Connection {
     /// As [`Self::tools`].
     pub async fn resources(&self) -> Result<Vec<ResourceInfo>, McpError> {
         let listed = within("resources/list", self.options.start, async {
-            let mut all = Vec::new();
-            let mut cursor = None;
-            for _ in 0..MOST_PAGES {
+            let mut pages = Pages::new();
+            while let Some(cursor) = pages.next() {
                 let page =
                     self.service.list_resources(Some(page(cursor))).await.map_err(|e| self.failure(&e))?;
-                all.extend(page.resources);
-                cursor = page.next_cursor;
-                if cursor.is_none() || all.len() > MOST_ENTRIES {
-                    break;
-                }
+                pages.add(page.resources, page.next_cursor);
             }
-            Ok(all)
+            Ok(pages)
         });
+        let listed = listed.await?;
         Ok(listed
-            .await?
+            .entries
             .into_iter()
             .take(MOST_ENTRIES)
             .map(|resource| ResourceInfo {
@@ -372,21 +361,17 @@ impl Connection {
     /// As [`Self::tools`].
     pub async fn prompts(&self) -> Result<Vec<PromptInfo>, McpError> {
         let listed = within("prompts/list", self.options.start, async {
-            let mut all = Vec::new();
-            let mut cursor = None;
-            for _ in 0..MOST_PAGES {
+            let mut pages = Pages::new();
+            while let Some(cursor) = pages.next() {
                 let page =
                     self.service.list_prompts(Some(page(cursor))).await.map_err(|e| self.failure(&e))?;
-                all.extend(page.prompts);
-                cursor = page.next_cursor;
-                if cursor.is_none() || all.len() > MOST_ENTRIES {
-                    break;
-                }
+                pages.add(page.prompts, page.next_cursor);
             }
-            Ok(all)
+            Ok(pages)
         });
+        let listed = listed.await?;
         Ok(listed
-            .await?
+            .entries
             .into_iter()
             .take(MOST_ENTRIES)
             .map(|prompt| PromptInfo {
@@ -426,7 +411,7 @@ impl Connection {
     }
 
     /// An error, or why this side ended the connection.
-    pub(crate) fn failure(&self, error: &rmcp::service::ServiceError) -> McpError {
+    pub(crate) fn failure(&self, error: &ServiceError) -> McpError {
         of_fault(&self.fault, McpError::of(error))
     }
 }
@@ -462,10 +447,6 @@ fn lifecycle(known: Option<&Version>) -> ClientLifecycleMode {
 
 fn of_fault(fault: &Fault, error: McpError) -> McpError {
     fault.get().map_or(error, |why| McpError::Closed { why })
-}
-
-fn too_many(what: &str) -> McpError {
-    McpError::Protocol(format!("it lists more than {MOST_ENTRIES} {what}"))
 }
 
 fn page(cursor: Option<String>) -> PaginatedRequestParams {

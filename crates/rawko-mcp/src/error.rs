@@ -12,7 +12,7 @@ const MAX_TEXT: usize = 2_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
     /// It did not answer in time.
-    #[error("no answer to {what} within {} s", after.as_secs_f64())]
+    #[error("no answer to {what} within {}", seconds(*after))]
     Timeout {
         /// What was asked, e.g. `tools/list`.
         what: String,
@@ -89,8 +89,43 @@ impl McpError {
     }
 }
 
-/// An error and its causes in one line, without repetitions.
+/// A time in whole seconds; a short one with its tenths.
+fn seconds(time: Duration) -> String {
+    let tenths = (time.as_millis() + 50) / 100;
+    if tenths < 100 && !tenths.is_multiple_of(10) {
+        format!("{}.{} s", tenths / 10, tenths % 10)
+    } else {
+        format!("{} s", (tenths + 5) / 10)
+    }
+}
+
+/// An error and its causes in one line, without repetitions, and without the names of types that the client's library puts in.
 pub(crate) fn chain(error: &dyn Error) -> String {
+    without_types(&whole_chain(error))
+}
+
+/// `text` without parts like `[rmcp::transport::Worker<…>]`.
+fn without_types(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("[rmcp::") {
+        let mut depth = 1;
+        let end = after.char_indices().find(|(_, c)| {
+            depth += match c {
+                '[' => 1,
+                ']' => -1,
+                _ => 0,
+            };
+            depth == 0
+        });
+        let Some((at, _)) = end else { break };
+        kept.push_str(before.trim_end());
+        rest = after.get(at + 1..).unwrap_or_default();
+    }
+    kept + rest
+}
+
+fn whole_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -111,4 +146,26 @@ pub(crate) fn short(text: &str) -> String {
         end -= 1;
     }
     text[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_by_people() {
+        for (ms, expected) in
+            [(5_001, "5 s"), (120_000, "120 s"), (300, "0.3 s"), (1_500, "1.5 s"), (9_999, "10 s")]
+        {
+            let error = McpError::Timeout { what: "tools/list".into(), after: Duration::from_millis(ms) };
+            assert_eq!(error.to_string(), format!("no answer to tools/list within {expected}"));
+        }
+    }
+
+    #[test]
+    fn names_of_types_are_left_out() {
+        let text = "Transport [rmcp::transport::Worker<Vec<[u8]>>] error: broken [pipe]";
+        assert_eq!(without_types(text), "Transport error: broken [pipe]");
+        assert_eq!(without_types("[rmcp::open"), "[rmcp::open");
+    }
 }

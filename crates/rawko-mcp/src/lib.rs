@@ -12,6 +12,7 @@ mod error;
 mod handler;
 mod http;
 mod oauth;
+mod pages;
 mod person;
 
 pub use answer::{Answer, Picture};

@@ -32,10 +32,12 @@ pub(crate) enum Concession {
     ShortIds,
     /// Do not ask for encrypted reasoning: the model does not reason.
     NoEncryptedReasoning,
+    /// Offer no search of the web, and do not send back what one found.
+    NoSearch,
 }
 
 impl Concession {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::NoForcedTool,
         Self::NoTemperature,
         Self::NoAutomaticCache,
@@ -46,6 +48,7 @@ impl Concession {
         Self::AssistantAfterTool,
         Self::ShortIds,
         Self::NoEncryptedReasoning,
+        Self::NoSearch,
     ];
 
     /// Whether a server's refusal, in lower case, asks for this concession.
@@ -71,6 +74,8 @@ impl Concession {
             Self::NoEncryptedReasoning => {
                 says("encrypted content is not supported") || says("parameter: 'include") || says("include: ")
             }
+            // Organisations can switch it off, and not every model has it.
+            Self::NoSearch => says("web_search") || says("web search"),
             Self::ShortIds => says("tool call id") && (says("length of 9") || says("length 9")),
         }
     }
@@ -102,7 +107,8 @@ impl Concessions {
     /// The concessions that change how messages are written, not only the fields before them.
     #[must_use]
     pub(crate) fn of_messages(self) -> Self {
-        Self(self.0 & (Concession::AssistantAfterTool.bit() | Concession::ShortIds.bit()))
+        let these = [Concession::AssistantAfterTool, Concession::ShortIds, Concession::NoSearch];
+        Self(self.0 & these.iter().fold(0, |bits, one| bits | one.bit()))
     }
 
     /// The first concession that `message` asks for and that is not in the set yet.
@@ -184,6 +190,8 @@ mod tests {
         );
         check("Encrypted content is not supported with this model.", Some(Concession::NoEncryptedReasoning));
         check("Unknown parameter: 'include'.", Some(Concession::NoEncryptedReasoning));
+        check("Web search is not enabled for this organization.", Some(Concession::NoSearch));
+        check("Hosted tool 'web_search' is not supported with gpt-4.1-nano.", Some(Concession::NoSearch));
         check("messages: at least one message is required", None);
         check(
             "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",

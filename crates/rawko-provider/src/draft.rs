@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use rawko_core::hosted::{HostedBlock, HostedWire};
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko_core::policy::WEB_SEARCH;
 use rawko_core::usage::Usage;
 use serde_json::Value;
 
@@ -23,6 +25,8 @@ pub struct MessageDraft {
     /// The ids of its calls, collected once one of them is used again.
     ids_before: Option<HashSet<String>>,
     blocks: BTreeMap<u64, DraftBlock>,
+    /// The citations of texts, by the place of the text.
+    citations: BTreeMap<u64, (HostedWire, Vec<Value>)>,
     /// What the answer has consumed so far.
     pub usage: Usage,
     /// Why the answer ended, if the server says.
@@ -32,9 +36,18 @@ pub struct MessageDraft {
 #[derive(Debug)]
 enum DraftBlock {
     Text(String),
-    Thinking { thinking: String, signature: Option<String> },
+    Thinking {
+        thinking: String,
+        signature: Option<String>,
+    },
     Redacted(String),
     Tool(ToolDraft),
+    Hosted(HostedBlock),
+    /// A call that the server runs, and its arguments as they arrive.
+    HostedCall {
+        block: Value,
+        raw: String,
+    },
 }
 
 /// A tool call under construction.
@@ -92,6 +105,29 @@ impl MessageDraft {
         self.blocks.insert(place, DraftBlock::Redacted(data.to_owned()));
     }
 
+    /// Adds a citation to the text at `place`, as the Messages API sends it.
+    pub(crate) fn cite(&mut self, place: u64, citation: &Value) {
+        self.cite_all(place, HostedWire::Messages, std::slice::from_ref(citation));
+    }
+
+    /// Adds citations to the text at `place`.
+    pub(crate) fn cite_all(&mut self, place: u64, wire: HostedWire, citations: &[Value]) {
+        if !citations.is_empty() {
+            let (_, all) = self.citations.entry(place).or_insert_with(|| (wire, Vec::new()));
+            all.extend_from_slice(citations);
+        }
+    }
+
+    /// Begins a call of the Messages API that the server runs itself.
+    pub(crate) fn hosted_call(&mut self, place: u64, block: &Value) {
+        self.blocks.insert(place, DraftBlock::HostedCall { block: block.clone(), raw: String::new() });
+    }
+
+    /// Sets what a tool of the server left at `place`.
+    pub(crate) fn hosted(&mut self, place: u64, block: HostedBlock) {
+        self.blocks.insert(place, DraftBlock::Hosted(block));
+    }
+
     /// Begins a tool call at `place`. `id` is the server's, which may be empty or that of another call.
     pub fn tool(&mut self, place: u64, id: &str, name: &str, out: &mut Events) {
         let (id, name) = (self.unique_id(id), name.to_owned());
@@ -101,7 +137,9 @@ impl MessageDraft {
 
     /// Adds to the arguments of the call at `place`.
     pub fn tool_input(&mut self, place: u64, delta: &str, out: &mut Events) {
-        if let Some(DraftBlock::Tool(tool)) = self.blocks.get_mut(&place)
+        if let Some(DraftBlock::HostedCall { raw, .. }) = self.blocks.get_mut(&place) {
+            raw.push_str(delta);
+        } else if let Some(DraftBlock::Tool(tool)) = self.blocks.get_mut(&place)
             && !delta.is_empty()
         {
             tool.raw.push_str(delta);
@@ -138,7 +176,7 @@ impl MessageDraft {
             Some(DraftBlock::Tool(tool)) => tool.raw.len(),
             Some(DraftBlock::Text(text)) => text.len(),
             Some(DraftBlock::Thinking { thinking, .. }) => thinking.len(),
-            Some(DraftBlock::Redacted(_)) | None => 0,
+            Some(DraftBlock::Redacted(_) | DraftBlock::Hosted(_) | DraftBlock::HostedCall { .. }) | None => 0,
         }
     }
 
@@ -185,7 +223,16 @@ impl MessageDraft {
             self.usage.output_tokens = self.estimated_output();
             self.usage.estimated = true;
         }
-        let content: Vec<Content> = self.blocks.into_values().filter_map(DraftBlock::into_content).collect();
+        let mut content = Vec::new();
+        for (place, block) in self.blocks {
+            let Some(block) = block.into_content() else { continue };
+            let is_text = matches!(block, Content::Text { .. });
+            content.push(block);
+            if let Some((wire, all)) = self.citations.remove(&place).filter(|_| is_text) {
+                let block = Value::Array(all).to_string();
+                content.push(Content::Hosted(HostedBlock { wire, block, call: None, result: None }));
+            }
+        }
         let message = Message { role: Role::Assistant, content };
         let calls = message.tool_calls().next().is_some();
         let stop_reason = match self.stop {
@@ -212,7 +259,11 @@ impl DraftBlock {
     fn call_id(&self) -> Option<&str> {
         match self {
             Self::Tool(tool) => Some(&tool.id),
-            Self::Text(_) | Self::Thinking { .. } | Self::Redacted(_) => None,
+            Self::Text(_)
+            | Self::Thinking { .. }
+            | Self::Redacted(_)
+            | Self::Hosted(_)
+            | Self::HostedCall { .. } => None,
         }
     }
 
@@ -222,6 +273,9 @@ impl DraftBlock {
             Self::Text(text) | Self::Redacted(text) => text.len(),
             Self::Thinking { thinking, .. } => thinking.len(),
             Self::Tool(tool) => tool.name.len() + tool.raw.len(),
+            Self::HostedCall { raw, .. } => raw.len(),
+            // What was found is not the model's.
+            Self::Hosted(_) => 0,
         }
     }
 
@@ -232,8 +286,24 @@ impl DraftBlock {
                 .then_some(Content::Thinking { thinking, signature }),
             Self::Redacted(data) => Some(Content::RedactedThinking { data }),
             Self::Tool(tool) => tool.call.map(Content::ToolUse),
+            Self::Hosted(block) => Some(Content::Hosted(block)),
+            Self::HostedCall { block, raw } => Some(Content::Hosted(hosted_call(block, &raw))),
         }
     }
+}
+
+/// A complete call that the server runs. A stream begins with empty arguments and sends them after it.
+fn hosted_call(mut block: Value, raw: &str) -> HostedBlock {
+    if !raw.trim().is_empty() {
+        block["input"] = parse_input(raw).0;
+    }
+    let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name =
+        Some(text("name")).filter(|name| name != "web_search").unwrap_or_else(|| WEB_SEARCH.to_owned());
+    let mut input = block.get("input").cloned().unwrap_or_default();
+    sort(&mut input);
+    let call = ToolCall { id: text("id"), name, input, invalid_input: None, withheld: None };
+    HostedBlock { wire: HostedWire::Messages, block: block.to_string(), call: Some(call), result: None }
 }
 
 impl ToolDraft {

@@ -195,6 +195,7 @@ pub(crate) fn usage_of(prompt: u64, cache_read: u64, cache_write: u64, output: u
         output_tokens: output,
         cache_read_tokens,
         cache_write_tokens,
+        web_searches: 0,
         estimated: false,
     }
 }

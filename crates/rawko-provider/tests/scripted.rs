@@ -24,6 +24,7 @@ fn question(purpose: Purpose) -> ModelRequest {
         max_tokens: 100,
         temperature: None,
         extra: Map::new(),
+        search: None,
         is_repeat: false,
     }
 }

@@ -83,6 +83,7 @@ pub(crate) fn setup(
             .map(|name| {
                 let mut model = choice(config, registered, Some(name), None)?;
                 think(&mut model, config, None, "provider.fallback")?;
+                search(&mut model, config, registered);
                 Ok::<_, Error>(model)
             })
             .collect::<Result<_, _>>()?,
@@ -200,6 +201,7 @@ pub(crate) fn agents(
         let mut model = choice(&loaded.config, registered, own.name.as_deref(), own.model.as_deref())?;
         model.max_tokens = config.limits.max_tokens.unwrap_or(model.max_tokens);
         think(&mut model, &loaded.config, own.thinking, name)?;
+        search(&mut model, &loaded.config, registered);
         let permissions =
             effective_permissions(&loaded.config.permissions, config.permissions.as_ref(), Some(cli));
         let setup = AgentSetup {
@@ -291,7 +293,17 @@ fn choice(
         bound_thinking: !wants_thinking_back(&extra),
         temperature: settings.and_then(|settings| settings.temperature),
         extra,
+        search: None,
     })
+}
+
+/// Adds to `model` its provider's own search of the web, where it has one and no service is configured. Whether an agent may
+/// use it is the core's decision.
+fn search(model: &mut ModelChoice, config: &Config, registered: &Providers) {
+    let known = config.provider(&model.provider).filter(|known| !registered.contains_key(&known.name));
+    if known.is_some_and(|known| known.searches(&model.model)) {
+        model.search = config.web.search.hosted();
+    }
 }
 
 /// The error for a short name that another service has.

@@ -71,6 +71,14 @@ impl Rawko {
         &self.builder.project
     }
 
+    /// The file of standing instructions that agents are given where the folder is trusted, seen from the project.
+    #[must_use]
+    pub fn instructions_file(&self) -> Option<String> {
+        let folder = self.builder.folder.as_deref().unwrap_or(&self.builder.project);
+        let standing = instructions::standing(&self.builder.project, folder);
+        standing.text.is_some().then(|| standing.from.unwrap_or_else(|| instructions::AGENTS.to_owned()))
+    }
+
     /// The tools of this project's runs.
     ///
     /// # Errors
@@ -114,10 +122,21 @@ impl Rawko {
     /// Says which servers are not used, and what to do about it.
     pub(crate) fn warn_of_servers(&mut self) {
         let servers = self.mcp_servers();
+        // Where the answer cannot be read, the run says so.
+        let is_trusted = self.builder.trusts(&self.loaded).unwrap_or(false);
         for server in &servers {
             let name = server.name();
             let (message, help) = match server.state() {
                 McpState::Approved { .. } => continue,
+                McpState::NotApproved if server.loaded().is_of_mcp_json() && !is_trusted => (
+                    format!(
+                        "nobody has approved the tools of the MCP server `{name}`, so agents do not have them"
+                    ),
+                    format!(
+                        "this folder is not trusted, and `rawko mcp` does not start its servers: look at .mcp.json, then: \
+                         rawko trust; then: rawko mcp check {name}"
+                    ),
+                ),
                 McpState::NotApproved => (
                     format!(
                         "nobody has approved the tools of the MCP server `{name}`, so agents do not have them"

@@ -36,6 +36,8 @@ pub struct Say {
     pub redacted: String,
     /// Text.
     pub text: String,
+    /// Searches of the web that the service runs, before the text.
+    pub searches: Vec<Search>,
     /// Tool calls.
     pub calls: Vec<AnswerCall>,
     /// The input of the tool that the request forces, or of the only one it offers; otherwise sent as text.
@@ -46,6 +48,33 @@ pub struct Say {
     pub stop: Option<StopReason>,
     /// How it is delivered.
     pub delivery: Delivery,
+}
+
+/// A search of the web that the service runs itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Search {
+    /// Its id.
+    pub id: String,
+    /// What was searched for.
+    pub query: String,
+    /// Titles and addresses of what was found.
+    pub found: Vec<(String, String)>,
+    /// The code with which it failed, if it did.
+    pub error: Option<String>,
+    /// How much of it is in this answer.
+    pub part: SearchPart,
+}
+
+/// How much of a search is in an answer. A turn may be paused between the call and its result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SearchPart {
+    /// The call and its result.
+    #[default]
+    Whole,
+    /// The call alone.
+    Call,
+    /// The result of a call in the answer before.
+    Result,
 }
 
 /// A tool call.

@@ -24,7 +24,9 @@ mod send;
 mod server;
 pub mod service;
 
-pub use answer::{Answer, AnswerCall, Chunking, Cut, Delivery, ErrorResponse, Framing, LineEnd, Say};
+pub use answer::{
+    Answer, AnswerCall, Chunking, Cut, Delivery, ErrorResponse, Framing, LineEnd, Say, Search, SearchPart,
+};
 pub use exchange::{Asked, Exchange, Who, Wire};
 pub use picture::{in_base64, jpeg, png};
 pub use processes::processes_in;

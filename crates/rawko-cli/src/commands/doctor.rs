@@ -181,10 +181,19 @@ fn models(workspace: &Workspace, rawko: &Rawko, places: &[ModelPlace]) -> Vec<Do
         DoctorFinding::ok("provider", detail)
     });
     findings.push(of_machine.unwrap_or_else(|| match ProviderKey::of(&provider, environment) {
+        _ if provider.kind == ProviderType::Copilot && !cfg!(feature = "copilot") => DoctorFinding::problem(
+            "provider",
+            format!("`{name}` is GitHub Copilot, which this build of rawko does not have"),
+            "use a released rawko, or build one with the feature `copilot`; or name another provider: --provider NAME",
+        ),
         ProviderKey::Set(variable) => DoctorFinding::ok("provider", format!("`{name}`, key in {variable}")),
         ProviderKey::NotSent if provider.kind == ProviderType::Scripted => {
             DoctorFinding::ok("provider", format!("`{name}`, scripted answers"))
         }
+        ProviderKey::NotSent if provider.kind == ProviderType::Copilot => DoctorFinding::ok(
+            "provider",
+            format!("`{name}`, by the login of the Copilot CLI. To try it: `rawko providers check {name}`"),
+        ),
         ProviderKey::NotSent => DoctorFinding::ok(
             "provider",
             format!(

@@ -5,7 +5,7 @@ mod callback;
 use clap::{Args, Subcommand};
 use rawko::mcp_client::{Answer, ListedTool};
 use rawko::{McpChange, McpCheck, McpHandle, McpState, Rawko};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,8 +14,12 @@ use crate::signals::StopSignals;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
+/// How arguments are written.
+const INPUT_FORM: &str = r#"write the arguments by name: --input '{"text": "hello"}'"#;
 /// The most characters of a text that are shown.
 const LONGEST: usize = 4_000;
+/// Said where no server is configured.
+const NO_SERVER: &str = "No server is configured. Name some under `mcp.servers`, or in .mcp.json.";
 /// Characters of a digest that are shown.
 const DIGEST_CHARS: usize = 12;
 
@@ -102,7 +106,7 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     if servers.is_empty() {
-        console.line("No server is configured. Name some under `mcp.servers`, or in .mcp.json.")?;
+        console.line(NO_SERVER)?;
         return Ok(Exit::Success);
     }
     let mut table = Table::new(&["NAME", "APPROVED", "FROM", "TARGET"]);
@@ -120,8 +124,23 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
+/// What to do about servers of a folder that is not trusted.
+const TRUST_FIRST: &str = "look at .mcp.json, then: rawko trust";
+
+/// The names of the servers of .mcp.json that are left out because the folder is not trusted.
+fn left_out(workspace: &Workspace, rawko: &Rawko) -> Result<Vec<String>, Failure> {
+    let there = rawko.mcp_servers();
+    let all = workspace.builder().trusted(true).build()?.mcp_servers();
+    let is_left_out = |server: &&McpHandle| !there.iter().any(|known| known.name() == server.name());
+    Ok(all.iter().filter(is_left_out).map(|server| clean_line(server.name())).collect())
+}
+
 /// The server of this name.
-fn find(rawko: &Rawko, name: &str) -> Result<McpHandle, Failure> {
+fn find(workspace: &Workspace, rawko: &Rawko, name: &str) -> Result<McpHandle, Failure> {
+    if left_out(workspace, rawko)?.iter().any(|left_out| left_out == name) {
+        let message = format!("the MCP server `{name}` is not started: this folder is not trusted");
+        return Err(Failure::usage(message).with_hint(TRUST_FIRST));
+    }
     let servers = rawko.mcp_servers();
     let known: Vec<String> = servers.iter().map(|server| server.name().to_owned()).collect();
     servers.into_iter().find(|server| server.name() == name).ok_or_else(|| {
@@ -130,8 +149,7 @@ fn find(rawko: &Rawko, name: &str) -> Result<McpHandle, Failure> {
         } else {
             format!("there are: {}", known.join(", "))
         };
-        Failure::usage(format!("there is no MCP server `{}`", clean_line(name)))
-            .with_hint(format!("{there}; those of .mcp.json need trust: rawko trust"))
+        Failure::usage(format!("there is no MCP server `{}`", clean_line(name))).with_hint(there)
     })
 }
 
@@ -151,11 +169,23 @@ fn check(workspace: &Workspace, arguments: &McpCheckArgs) -> Result<Exit, Failur
     let rawko = workspace.open_quietly()?;
     let servers = match arguments.servers.as_slice() {
         [] => rawko.mcp_servers(),
-        names => names.iter().map(|name| find(&rawko, name)).collect::<Result<_, _>>()?,
+        names => names.iter().map(|name| find(workspace, &rawko, name)).collect::<Result<_, _>>()?,
     };
     let confinement = rawko.confinement()?;
     let console = &workspace.console;
     let (mut entries, mut failed) = (Vec::new(), false);
+    if arguments.servers.is_empty() {
+        let left_out = left_out(workspace, &rawko)?;
+        if !left_out.is_empty() {
+            failed = true;
+            let names = left_out.join(", ");
+            console.write_error(&format!(
+                "not started, because this folder is not trusted: {names}; {TRUST_FIRST}\n"
+            ))?;
+        } else if servers.is_empty() && !arguments.json {
+            console.line(NO_SERVER)?;
+        }
+    }
     for server in &servers {
         let Some(checked) = until_stopped(server.check(rawko.project(), &confinement))? else {
             return Ok(Exit::Cancelled);
@@ -179,7 +209,7 @@ fn check(workspace: &Workspace, arguments: &McpCheckArgs) -> Result<Exit, Failur
             });
         } else {
             console.write(&match &checked {
-                Ok(checked) => shown(server.name(), checked, arguments.accept.is_some()),
+                Ok(checked) => shown(server, checked, arguments.accept.is_some()),
                 Err(why) => format!("{}: does not work: {}\n", clean_line(server.name()), clean(why)),
             })?;
         }
@@ -190,11 +220,15 @@ fn check(workspace: &Workspace, arguments: &McpCheckArgs) -> Result<Exit, Failur
     Ok(if failed { Exit::Failed } else { Exit::Success })
 }
 
-fn shown(name: &str, checked: &McpCheck, is_accepted: bool) -> String {
-    let name = clean_line(name);
+fn shown(server: &McpHandle, checked: &McpCheck, is_accepted: bool) -> String {
+    let name = clean_line(server.name());
     let called =
         checked.server.as_deref().map(|called| format!(" ({})", clean_line(called))).unwrap_or_default();
-    let tools = counted(checked.tools.len() as u64, "tool");
+    let offered = server.offered(&checked.tools);
+    let mut tools = counted(checked.tools.len() as u64, "tool");
+    if offered < checked.tools.len() {
+        tools.push_str(&format!(", of which `tools` offers {offered} to agents"));
+    }
     let mut text = format!("{name}{called}: {tools}, protocol {}", clean_line(&checked.protocol));
     text.push_str(match (checked.is_approved, is_accepted) {
         (true, true) => ", approved now\n",
@@ -253,9 +287,13 @@ fn whole(text: &str) -> String {
 
 fn call(workspace: &Workspace, arguments: &McpCallArgs) -> Result<Exit, Failure> {
     let rawko = workspace.open_quietly()?;
-    let server = find(&rawko, &arguments.server)?;
-    let input: Map<String, Value> = serde_json::from_str(&arguments.input)
-        .map_err(|error| Failure::usage(format!("the arguments are not a JSON object: {error}")))?;
+    let server = find(workspace, &rawko, &arguments.server)?;
+    let input: Value = serde_json::from_str(&arguments.input).map_err(|error| {
+        Failure::usage(format!("--input is not valid JSON: {error}")).with_hint(INPUT_FORM)
+    })?;
+    let Value::Object(input) = input else {
+        return Err(Failure::usage("--input is not a JSON object").with_hint(INPUT_FORM));
+    };
     let (root, confinement) = (rawko.project(), rawko.confinement()?);
     let answered = until_stopped(async {
         match (&arguments.resource, &arguments.prompt) {
@@ -291,13 +329,16 @@ fn call(workspace: &Workspace, arguments: &McpCallArgs) -> Result<Exit, Failure>
 
 fn login(workspace: &Workspace, name: &str) -> Result<Exit, Failure> {
     let rawko = workspace.open_quietly()?;
-    let server = find(&rawko, name)?;
+    let server = find(workspace, &rawko, name)?;
     let listener = callback::Listener::new().map_err(|error| {
         Failure::new(Exit::Failed, format!("cannot listen on this machine's loopback: {error}"))
     })?;
     let console = &workspace.console;
     let logged_in = until_stopped(server.login(listener.address(), async |address| {
-        let said = console.line(&format!("Open this address in your browser:\n{}", clean_line(&address)));
+        let said = console.line(&format!(
+            "Open this address in your browser:\n{}\nThen wait here, 5 minutes at most. Ctrl-C ends the login.",
+            clean_line(&address)
+        ));
         said.map_err(|error| error.to_string())?;
         listener.wait().await
     }))?;

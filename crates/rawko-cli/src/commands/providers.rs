@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::newcomer;
 use crate::output::{Table, clean_line};
 use crate::signals::StopSignals;
 use crate::watch::block_on;
@@ -101,6 +102,7 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     let config = &rawko.config().config;
     let console = &workspace.console;
     let providers = all(&rawko);
+    let usual = newcomer::usual_provider(workspace, &rawko)?;
     if as_json {
         let entries: Vec<Value> = providers
             .iter()
@@ -109,7 +111,7 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
                 json!({
                     "name": provider.name,
                     "type": provider.kind,
-                    "default": provider.name == config.default_provider(),
+                    "default": provider.name == usual,
                     "configured": config.provider.named.contains_key(&provider.name),
                     "model": provider.model(),
                     "baseUrl": provider.base_url().map(shown_address),
@@ -127,11 +129,14 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     }
     let mut table = Table::new(&["NAME", "MODEL", "KEY", "ADDRESS"]);
     for provider in &providers {
-        let is_default = provider.name == config.default_provider();
+        let is_default = provider.name == usual;
         table.row(vec![
             format!("{}{}", clean_line(&provider.name), if is_default { " *" } else { "" }),
             clean_line(provider.model().unwrap_or("-")),
             match ProviderKey::of(provider, workspace.environment) {
+                _ if provider.kind == ProviderType::Copilot && !cfg!(feature = "copilot") => {
+                    "not in this build".to_owned()
+                }
                 ProviderKey::NotSent if provider.kind == ProviderType::Copilot => "its own login".to_owned(),
                 key => key.text(),
             },
@@ -160,7 +165,11 @@ fn shown_address(url: &str) -> String {
 fn ask(workspace: &Workspace, name: Option<&str>) -> Result<(ResolvedProvider, Vec<ModelInfo>), Failure> {
     let rawko = workspace.open()?;
     let config = &rawko.config().config;
-    let name = name.unwrap_or_else(|| config.default_provider());
+    let usual = match name {
+        Some(_) => None,
+        None => Some(newcomer::usual_provider(workspace, &rawko)?),
+    };
+    let name = name.or(usual.as_deref()).unwrap_or_default();
     let known = config.provider(name).ok_or_else(|| {
         let names: Vec<String> = all(&rawko).into_iter().map(|provider| provider.name).collect();
         let near = rawko_core::policy::nearest_name(name, &names);

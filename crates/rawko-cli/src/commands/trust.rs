@@ -28,7 +28,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
     let (console, folder) = (&workspace.console, rawko.project());
     let claims = &rawko.config().claims;
     // Without a configuration trust is about what else the folder says to models.
-    let instructions = trust_shown::instructions_file(folder);
+    let instructions = rawko.instructions_file();
     let speaks = instructions.is_some() || folder.join(".rawko/memories").exists();
     let digest = rawko.config().project_digest.as_deref().or(speaks.then_some(NO_CONFIGURATION));
     if arguments.revoke {
@@ -45,8 +45,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
     let mut text = match (arguments.revoke, trusted) {
         (true, _) => format!("{shown} is no longer trusted.\n"),
         (false, true) if digest == Some(NO_CONFIGURATION) => {
-            let file = instructions.unwrap_or("AGENTS.md");
-            format!("{shown} is trusted: agents follow its {file} and are shown its memories.\n")
+            let file = clean_line(instructions.as_deref().unwrap_or("AGENTS.md"));
+            format!("{shown} is trusted: agents follow {file} and are shown its memories.\n")
         }
         (false, true) => format!("{shown} is trusted with its current configuration.\n"),
         (false, false) => format!("{shown} has no configuration, so there is nothing to trust.\n"),
@@ -56,7 +56,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
         text.push_str(&trust_shown::claims(claims));
     }
     if !arguments.revoke {
-        text.push_str(&trust_shown::also_active(folder, rawko.config()));
+        text.push_str(&trust_shown::also_active(&rawko));
     }
     if trusted && digest != Some(NO_CONFIGURATION) {
         text.push_str("A change of its configuration, agents, prompts, servers or skills ends the trust. ");

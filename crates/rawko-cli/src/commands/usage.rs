@@ -203,16 +203,30 @@ fn since(text: &str, clock: Clock) -> Result<Timestamp, Failure> {
     }
 }
 
+fn is_folder(path: PathBuf) -> Result<PathBuf, String> {
+    if path.is_dir() { Ok(path) } else { Err("this is not a folder".to_owned()) }
+}
+
 /// The folders whose sessions count, each once.
 fn projects(workspace: &Workspace, arguments: &UsageArgs) -> Result<BTreeSet<PathBuf>, Failure> {
     let mut projects = BTreeSet::new();
+    // A pattern of the shell names whatever is there.
+    let mut skipped = Vec::new();
     for folder in &arguments.project {
-        let real = folder.canonicalize().map_err(|error| {
-            Failure::usage(format!("--project {}: {error}", folder.display()))
-                .with_hint("name the folder of a project, the one that has `.rawko`")
-        })?;
-        rawko::check_project_folder(&real)?;
-        projects.insert(real);
+        match folder.canonicalize().map_err(|error| error.to_string()).and_then(is_folder) {
+            Ok(real) => {
+                rawko::check_project_folder(&real)?;
+                projects.insert(real);
+            }
+            Err(why) => skipped.push(format!("{}: {why}", clean_line(&folder.to_string_lossy()))),
+        }
+    }
+    if projects.is_empty() && !skipped.is_empty() {
+        return Err(Failure::usage(format!("--project names no folder: {}", skipped.join("; ")))
+            .with_hint("name the folder of a project, the one that has `.rawko`"));
+    }
+    for skipped in skipped {
+        workspace.console.write_error(&format!("skipped {skipped}\n"))?;
     }
     if arguments.project.is_empty() {
         projects.insert(workspace.project()?);

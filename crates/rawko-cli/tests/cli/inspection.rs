@@ -220,7 +220,9 @@ fn a_build_without_copilot_says_how_to_get_one() {
         assert!(done.err.contains("this rawko was built without Copilot"), "{}", done.err);
         assert!(done.err.contains("--features copilot"), "{}", done.err);
     }
-    place.rawko(&["providers", "list"]).ends(0).says(&["copilot", "its own login"]);
+    place.rawko(&["providers", "list"]).ends(0).says(&["copilot", "not in this build"]);
+    place.write(".rawko/config.yaml", "provider: { default: copilot }\n");
+    place.rawko(&["doctor"]).ends(1).says(&["GitHub Copilot, which this build of rawko does not have"]);
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn what_an_untrusted_folder_says_to_models_is_left_out_and_named() {
 
     let place = Place::new();
     place.write("AGENTS.md", "Rhyme.\n");
-    place.rawko(&["trust"]).ends(0).says(&["agents follow its AGENTS.md"]);
+    place.rawko(&["trust"]).ends(0).says(&["agents follow AGENTS.md"]);
 }
 
 #[test]
@@ -187,4 +187,22 @@ fn a_folder_without_configuration_has_nothing_to_trust() {
     crate::place::Done::of(command.env_remove("HOME").output().unwrap())
         .ends(2)
         .complains(&["neither XDG_STATE_HOME nor HOME is set"]);
+}
+
+#[test]
+fn the_message_names_the_file_that_agents_follow_and_skills_that_count() {
+    let place = Place::new();
+    std::fs::create_dir(place.project().join(".git")).unwrap();
+    place.write("CLAUDE.md", "Be brief.\n");
+    place.write("part/code.txt", "x\n");
+    let part = place.project().join("part");
+    let folder = part.to_str().unwrap();
+    place.rawko(&["--cwd", folder, "trust"]).ends(0).says(&["agents follow ../CLAUDE.md"]);
+
+    let place = Place::new();
+    let skill = |what: &str| format!("---\nname: greet\ndescription: {what}\n---\nGreet.\n");
+    place.write(".rawko/skills/greet/SKILL.md", &skill("Greets."));
+    place.write(".claude/skills/greet/SKILL.md", &skill("Greets otherwise."));
+    place.write("AGENTS.md", "Be brief.\n");
+    place.rawko(&["trust"]).ends(0).says(&["offered the skills greet; agents follow AGENTS.md"]);
 }

@@ -36,6 +36,7 @@ mod of_the_user;
 mod outages;
 mod permissions;
 mod prompt_cache;
+mod provider_search;
 mod put_back;
 mod record;
 mod recovery;

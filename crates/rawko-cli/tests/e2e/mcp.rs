@@ -156,9 +156,86 @@ fn a_flood_silence_and_an_end_fail_the_call_and_not_the_run() {
     let (death, _) = result("mcp__s__die");
     assert!(death.contains("exit code 7") && death.contains("out of cheese"), "{death}");
     let (silence, _) = result("mcp__s__silent");
-    assert!(silence.contains("no answer") && silence.contains("2"), "{silence}");
+    assert!(silence.contains("no answer to the call of `silent` within 2 s; "), "{silence}");
     assert!(begun.elapsed() < Duration::from_secs(50));
     assert!(nothing_is_left(&ended.trial));
+}
+
+#[test]
+fn a_server_that_hangs_is_ended_and_started_again_a_few_times() {
+    let silent = || call("mcp__s__silent", &json!({}));
+    let turns = [
+        silent(),
+        call("mcp__s__echo", &json!({"text": "again"})),
+        silent(),
+        silent(),
+        call("mcp__s__echo", &json!({"text": "too late"})),
+    ];
+    let trial = with_server(developer(turns), "good").user_config("/mcp/servers/s/timeout", json!("1s"));
+    accept(&trial);
+    let ended = trial.run("Call.");
+    ended.exits(0);
+    let silences = ended.results("mcp__s__silent");
+    for (silence, told) in silences.iter().zip([
+        "the server was ended; the next call starts it again (2 of 3 times left)",
+        "(1 of 3 times left)",
+        "the server was ended, for the rest of this run",
+    ]) {
+        assert!(silence.1 && silence.0.contains(told), "{told:?} is missing in {}", silence.0);
+    }
+    let echoed = ended.results("mcp__s__echo");
+    assert_eq!(echoed[0], ("echo says again".to_owned(), false));
+    assert!(echoed[1].1 && echoed[1].0.contains("it was started 3 times in this run"), "{}", echoed[1].0);
+    assert!(nothing_is_left(&ended.trial));
+}
+
+/// A process that ends with the test.
+struct Background(std::process::Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_server_behind_an_address_is_called_and_its_question_is_declined() {
+    use std::io::BufRead as _;
+    let mut python = std::process::Command::new("python3");
+    let source = include_str!("mcp_http_server.py");
+    let child = python.args(["-c", source]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut server = Background(child);
+    let mut port = String::new();
+    std::io::BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let turns = [call("mcp__s__echo", &json!({"text": "hi"})), call("mcp__s__ask", &json!({}))];
+    let url = format!("http://127.0.0.1:{}/mcp", port.trim());
+    let trial = Trial::new(developer(turns)).user_config("/mcp/servers/s", json!({"url": url}));
+    let shown = accept(&trial);
+    assert!(shown.contains("s (http-server 1): 2 tools, protocol 2025-11-25, approved now"), "{shown}");
+    let ended = trial.run("Call.");
+    ended.exits(0);
+    assert_eq!(ended.results("mcp__s__echo"), [("echo says hi".to_owned(), false)]);
+    assert_eq!(ended.results("mcp__s__ask"), [("the person: decline".to_owned(), false)]);
+    let (code, stdout, stderr) = ended.trial.ask(&["mcp", "call", "s", "ask"]);
+    assert_eq!((code, stdout.trim()), (Some(0), "the person: decline"), "{stderr}");
+}
+
+#[test]
+fn what_is_wrong_with_a_call_is_said_before_it_is_made() {
+    let trial = with_server(developer([]), "many").user_config("/mcp/servers/s/tools", json!(["thing_01"]));
+    for (arguments, code, words) in [
+        (&["create_ticket", "--input", "title: x"][..], 2, "--input is not valid JSON"),
+        (&["create_ticket", "--input", "[1]"], 2, "--input is not a JSON object"),
+        (&["create_ticket"], 1, "`create_ticket` needs title; it takes: title"),
+        (&["create"], 1, "there is no tool `create`; it has: create_ticket, thing_00"),
+    ] {
+        let all: Vec<&str> = ["mcp", "call", "s"].iter().chain(arguments).copied().collect();
+        let (ended, _, stderr) = trial.ask(&all);
+        assert!(ended == Some(code) && stderr.contains(words), "{words:?} is missing in {ended:?} {stderr}");
+    }
+    let (_, stdout, _) = trial.ask(&["mcp", "check", "s"]);
+    assert!(stdout.contains("41 tools, of which `tools` offers 1 to agents"), "{stdout}");
 }
 
 #[test]
@@ -258,7 +335,18 @@ fn the_servers_of_a_folder_need_trust() {
     let trial = Trial::new(echo()).file("server.py", SERVER).file(".mcp.json", &definition.to_string());
     let trial = trial.env("EXTRA_WORD", "extra");
     let (code, _, stderr) = trial.ask(&["mcp", "check", "s"]);
-    assert!(code != Some(0) && stderr.contains("need trust"), "{stderr}");
+    assert!(
+        code == Some(2) && stderr.contains("the MCP server `s` is not started: this folder is not trusted"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("look at .mcp.json, then: rawko trust"), "{stderr}");
+    let (code, stdout, stderr) = trial.ask(&["mcp", "check"]);
+    assert!(
+        code == Some(1) && stdout.is_empty() && stderr.contains("is not trusted: s; "),
+        "{stdout}{stderr}"
+    );
+    let (_, _, stderr) = trial.ask(&["mcp", "list"]);
+    assert!(stderr.contains("`rawko mcp` does not start its servers"), "{stderr}");
     let ended = trial.run("Echo.");
     ended.exits(0).says(&["this folder is not trusted, so its servers of .mcp.json are not used"]);
     assert!(ended.results("mcp__s__echo")[0].0.contains("There is no tool"));
@@ -314,6 +402,8 @@ fn a_person_lists_and_calls_without_a_run() {
     accept(&trial);
     let (_, stdout, _) = trial.ask(&["mcp", "list"]);
     assert!(stdout.contains("8 tools"), "{stdout}");
+    let (code, stdout, _) = Trial::new(developer([])).ask(&["mcp", "check"]);
+    assert!(code == Some(0) && stdout.contains("No server is configured"), "{stdout}");
     let (code, _, stderr) = trial.ask(&["mcp", "call", "t", "echo"]);
     assert!(code == Some(2) && stderr.contains("there are: s"), "{stderr}");
     assert!(nothing_is_left(&trial));

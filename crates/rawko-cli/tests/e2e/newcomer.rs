@@ -97,6 +97,17 @@ fn what_was_chosen_is_not_replaced_by_what_was_found() {
 }
 
 #[test]
+fn the_models_of_what_was_found_are_listed() {
+    let found = server();
+    let trial = newcomer(&[("ollama", found.openai_url())]);
+    let (code, out, err) = trial.rawko(&["providers", "models"]);
+    assert!(code == Some(0) && out.contains("test-large"), "{out}{err}");
+    let (_, out, _) = trial.rawko(&["providers", "list"]);
+    assert!(out.contains("ollama *") && !out.contains("claude *"), "{out}");
+    no_request_had_a_key(&found);
+}
+
+#[test]
 fn slow_and_strange_servers_hold_nothing_up() {
     // One that accepts and says nothing, and one that is no model server.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -16,6 +16,7 @@ const USED: Usage = Usage {
     output_tokens: 100,
     cache_read_tokens: 3_000,
     cache_write_tokens: 200,
+    web_searches: 0,
     estimated: false,
 };
 
@@ -101,6 +102,12 @@ fn projects_are_named() {
     let named = usage(&trial, &["--cwd", both[0], "--by", "project", "--project", both[0], both[1], both[1]]);
     assert_eq!(calls_of(&named, "project"), [(project.clone(), 12)], "{named}");
     assert_eq!(usage(&trial, &["--project", both[0]])["total"]["calls"], 0);
+    // `--project ~/work/*` names what else is there, too.
+    let file = trial.outside().join("notes.txt");
+    std::fs::write(&file, "").unwrap();
+    let (code, out, err) = trial.rawko(&["usage", "--json", "--project", file.to_str().unwrap(), &project]);
+    assert!(code == Some(0) && err.contains("notes.txt: this is not a folder"), "{err}");
+    assert!(out.contains("\"calls\": 12"), "{out}");
     let (code, _, err) = trial.rawko(&["usage", "--project", "/nowhere/at/all"]);
     assert_eq!((code, err.contains("/nowhere/at/all")), (Some(2), true), "{err}");
 }

@@ -221,7 +221,8 @@ const FOUND: &str = "<data from=\"WebSearch\">\n1. Select in tokio\n   https://d
 
 #[test]
 fn a_searxng_instance_is_asked() {
-    // The fields of its own tests: https://github.com/searxng/searxng/blob/master/tests/unit/test_webapp.py
+    // Title, address, content, engines and parsed address as in its own tests
+    // (https://github.com/searxng/searxng/blob/master/tests/unit/test_webapp.py); the other fields are to be passed over.
     let answer = json!({"query": "tokio", "number_of_results": 0, "results": [
         {"title": "Select in tokio", "url": "https://docs.rs/tokio/latest/tokio/macro.select.html",
          "content": "Waits on branches,\n returns &amp; drops.", "engine": "duckduckgo", "engines": ["duckduckgo"],

@@ -175,6 +175,11 @@ fn with_block(mut text: String, role: Role, block: &Content, share: usize) -> St
         (Content::ToolResult { content, is_error: true, .. }, _) => {
             ("Failed", keep_ends(content.trim(), share / 2))
         }
+        (Content::Hosted(block), _) => match (&block.call, &block.result) {
+            (_, Some(result)) => ("Found", keep_ends(result.content.trim(), share / 2)),
+            (Some(call), None) => ("The agent searched", keep_ends(&call.input.to_string(), share / 2)),
+            (None, None) => return text,
+        },
         (Content::Thinking { .. } | Content::RedactedThinking { .. }, _) => return text,
     };
     text.push_str(head);

@@ -4,28 +4,29 @@
 //! and budgets.
 
 mod calls;
+mod continuing;
 mod hearing;
 mod recording;
 mod trouble;
+mod turns;
 mod unapproved;
 mod window;
 
 use std::collections::BTreeSet;
 
 use super::control::{Report, ReportOutcome};
-use super::prompt;
 use super::verdict::{Verdict, VerdictReport};
 use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::machine::{AgentResult, ExecutionEnd, ExecutionFacts, Plan, PlanUpdates};
+use crate::machine::{AgentResult, ExecutionEnd, ExecutionFacts, PlanUpdates};
 use crate::memory::{Recalled, RecalledMemory, UseRule};
-use crate::message::{Content, Message, Role, StopReason, ToolCall};
-use crate::note::Note;
+use crate::message::{Content, Message, Role, ToolCall};
 use crate::request::{ModelRequest, Purpose, ToolChoice};
 use crate::setup::{AgentSetup, Edition, ModelChoice};
 use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 use crate::usage::Usage;
-use calls::{CallSlot, SlotState, answered};
+use calls::{CallSlot, SlotState};
+pub use continuing::unknown_outcome;
 pub use unapproved::Unapproved;
 pub(crate) use unapproved::has_run;
 use window::Window;
@@ -235,69 +236,6 @@ impl Execution {
         (&self.memories, self.use_rule)
     }
 
-    /// Continues the same conversation with `continuation`. Facts and usage start from zero.
-    pub fn resume(&mut self, max_turns: u32, continuation: String) {
-        let mut content = std::mem::take(&mut self.pending);
-        content.extend(self.take_news());
-        content.push(Content::text(continuation));
-        self.conversation.push(Message { role: Role::User, content });
-        self.window.turn_is_new();
-        self.max_turns = max_turns;
-        self.calls.clear();
-        self.trouble = None;
-        self.report = None;
-        self.plan = None;
-        self.facts = ExecutionFacts::default();
-        self.files.clear();
-        self.usage = Usage::default();
-        self.last_text.clear();
-        self.was_silent = false;
-    }
-
-    /// Whether the conversation can continue: all calls of its last turn are answered.
-    #[must_use]
-    pub fn can_resume(&self) -> bool {
-        let last_is_assistant = self.conversation.messages.last().is_some_and(|m| m.role == Role::Assistant);
-        let open_calls = self.conversation.messages.last().is_some_and(|m| m.tool_calls().next().is_some());
-        last_is_assistant && (!open_calls || !self.pending.is_empty())
-    }
-
-    /// Makes a conversation that broke off in the middle of a turn one that can continue: open calls are answered, and a turn
-    /// that has no answer gets one that says so.
-    pub fn break_off(&mut self) {
-        if self.can_resume() {
-            return;
-        }
-        let Some(last) = self.conversation.messages.last() else { return };
-        if last.role == Role::User {
-            let words = "(This turn was not answered: the run ended here.)";
-            self.conversation.push(Message { role: Role::Assistant, content: vec![Content::text(words)] });
-            return;
-        }
-        let calls: Vec<ToolCall> = last.tool_calls().cloned().collect();
-        let known = std::mem::take(&mut self.calls);
-        let result = |call: ToolCall| {
-            let done = known.iter().find_map(|slot| match &slot.state {
-                SlotState::Done(outcome) if slot.call.id == call.id => Some(outcome.clone()),
-                SlotState::Unapproved(unapproved) if unapproved.has_run && slot.call.id == call.id => {
-                    Some(unapproved.outcome.clone())
-                }
-                SlotState::Done(_)
-                | SlotState::Unapproved(_)
-                | SlotState::Waiting { .. }
-                | SlotState::Running { .. } => None,
-            });
-            let outcome = done.unwrap_or_else(unknown_outcome);
-            Content::ToolResult {
-                tool_use_id: call.id,
-                content: outcome.content,
-                is_error: outcome.is_error,
-                images: outcome.images,
-            }
-        };
-        self.pending = calls.into_iter().map(result).collect();
-    }
-
     /// The agent's name.
     #[must_use]
     pub fn agent(&self) -> &str {
@@ -366,65 +304,6 @@ impl Execution {
         self.plan.as_ref()
     }
 
-    /// Handles the model's answer. `judge` decides whether each call may run.
-    pub fn replied(
-        &mut self,
-        message: Message,
-        usage: Usage,
-        stop_reason: StopReason,
-        plan: Option<&Plan>,
-        mut judge: impl FnMut(&ToolCall) -> Judgement,
-        notes: &mut Vec<Note>,
-    ) -> ExecutionStep {
-        self.usage += usage;
-        if stop_reason == StopReason::ContextWindow && message.tool_calls().next().is_none() {
-            // The broken-off text is not kept: the turn is asked again in a shorter conversation.
-            return ExecutionStep::TooLong(ErrorInfo::new(
-                ErrorCode::ContextLengthExceeded,
-                "the conversation filled the model's context window",
-            ));
-        }
-        self.facts.turns += 1;
-        let text = message.text();
-        let message = message.or_placeholder();
-        if !text.trim().is_empty() {
-            self.last_text = text;
-        }
-        let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
-        self.conversation.push(message);
-        self.window.counted(usage, self.conversation.bytes());
-        if stop_reason == StopReason::Refusal {
-            let words = format!("The model declined to answer. {}", self.last_text);
-            return self.end(ExecutionEnd::Refusal, false, words.trim().to_owned());
-        }
-        if calls.is_empty() {
-            return self.turn_without_calls(stop_reason);
-        }
-        self.was_silent = false;
-        self.calls = calls.into_iter().map(|call| self.slot(call, plan, &mut judge, notes)).collect();
-        self.advance(notes)
-    }
-
-    /// Handles the result of a tool call.
-    pub fn tool_finished(
-        &mut self,
-        slot: usize,
-        outcome: ToolOutcome,
-        notes: &mut Vec<Note>,
-    ) -> ExecutionStep {
-        let Some(entry) = self.calls.get_mut(slot) else { return ExecutionStep::Wait };
-        if !matches!(entry.state, SlotState::Running { .. }) {
-            return ExecutionStep::Wait;
-        }
-        notes.push(answered(&self.agent, &entry.call, &outcome));
-        let call = entry.call.clone();
-        self.record(&call, &outcome);
-        if let Some(entry) = self.calls.get_mut(slot) {
-            entry.state = SlotState::Done(outcome);
-        }
-        self.advance(notes)
-    }
-
     /// The call at `slot`, if it is running.
     #[must_use]
     pub fn running(&self, slot: usize) -> Option<AllowedCall> {
@@ -436,77 +315,6 @@ impl Execution {
             }
             SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Done(_) => None,
         }
-    }
-
-    fn turn_without_calls(&mut self, stop_reason: StopReason) -> ExecutionStep {
-        let silent = self.last_text.trim().is_empty();
-        let nudge = match stop_reason {
-            StopReason::MaxTokens => Some(prompt::CUT_OFF),
-            _ if silent && !self.was_silent => Some(prompt::SAID_NOTHING),
-            _ => None,
-        };
-        match nudge {
-            Some(words) if self.facts.turns < self.max_turns => {
-                self.was_silent = silent;
-                let content = std::iter::once(Content::text(words)).chain(self.take_unheard()).collect();
-                self.conversation.push(Message { role: Role::User, content });
-                ExecutionStep::Ask
-            }
-            // The agent has not read it yet.
-            None if !self.unheard.is_empty() && self.facts.turns < self.max_turns => {
-                let content = self.take_unheard().into_iter().collect();
-                self.conversation.push(Message { role: Role::User, content });
-                ExecutionStep::Ask
-            }
-            Some(_) => self.out_of_turns(),
-            None => {
-                let words = if silent {
-                    "The agent ended without a word.".to_owned()
-                } else {
-                    self.last_text.clone()
-                };
-                self.end(ExecutionEnd::EndTurn, !silent, words)
-            }
-        }
-    }
-
-    /// Ends the turn, once all of its calls are answered.
-    fn turn_is_over(&mut self, notes: &mut Vec<Note>) -> ExecutionStep {
-        self.check_report(notes);
-        let results = std::mem::take(&mut self.calls).into_iter().filter_map(|slot| match slot.state {
-            SlotState::Done(outcome) => Some(Content::ToolResult {
-                tool_use_id: slot.call.id,
-                content: outcome.content,
-                is_error: outcome.is_error,
-                images: outcome.images,
-            }),
-            SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Running { .. } => None,
-        });
-        let mut content: Vec<Content> = results.collect();
-        if self.report.is_some() && !self.unheard.is_empty() && self.facts.turns < self.max_turns {
-            // It was written before the agent could read this.
-            self.report = None;
-            content.push(Content::text(prompt::REPORT_BEFORE_HEARD));
-        }
-        if let Some(report) = &self.report {
-            let (success, words) = (report.is_success(), report.summary().to_owned());
-            if let Reported::Verdict(VerdictReport { verdict, findings, .. }) = report {
-                self.facts.verdict = Some(*verdict);
-                self.facts.findings.clone_from(findings);
-            }
-            self.pending = content;
-            return self.end(ExecutionEnd::Reported, success, words);
-        }
-        if self.facts.turns >= self.max_turns {
-            self.pending = content;
-            return self.out_of_turns();
-        }
-        content.extend(std::mem::take(&mut self.remarks).into_iter().map(Content::text));
-        content.extend(self.take_news());
-        content.extend(self.take_unheard());
-        content.extend(prompt::turns_left(self.max_turns - self.facts.turns).map(Content::text));
-        self.conversation.push(Message { role: Role::User, content });
-        ExecutionStep::Ask
     }
 
     /// Adds a text for the agent after the results of the turn.
@@ -557,13 +365,4 @@ impl Execution {
             facts: self.facts.clone(),
         }
     }
-}
-
-/// The result of a mutating call whose outcome is unknown.
-#[must_use]
-pub fn unknown_outcome() -> ToolOutcome {
-    ToolOutcome::error(
-        ErrorCode::Unknown,
-        "Outcome unknown: rawko was interrupted while this ran. It may have been done, in part or not at all. Verify before you do it again.",
-    )
 }

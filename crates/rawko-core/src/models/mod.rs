@@ -35,6 +35,8 @@ pub struct ModelFacts {
     pub forced_tools: Option<When>,
     /// Its list price.
     pub price: Option<Price>,
+    /// What a thousand searches of the web cost that its vendor's service runs; absent if there are none.
+    pub search_price: Option<f64>,
     /// The date on which its figures were last compared with their sources, `2026-11-22`.
     pub as_of: Option<&'static str>,
     /// The address where its price was read.
@@ -110,6 +112,7 @@ pub fn find(model: &str) -> ModelFacts {
         found.thinks = row.thinks.or(found.thinks);
         found.temperature = row.temperature.or(found.temperature);
         found.forced_tools = row.forced_tools.or(found.forced_tools);
+        found.search_price = row.search_price.or(found.search_price);
         if is_release_of(&name, &row.name) {
             found.least_thinking = row.least_thinking.as_ref();
             found.with_tools = row.with_tools.as_ref();
@@ -181,6 +184,7 @@ struct ModelRow {
     with_tools: Option<Map<String, Value>>,
     temperature: Option<When>,
     forced_tools: Option<When>,
+    search_price: Option<f64>,
     price: Option<Price>,
 }
 

@@ -37,10 +37,15 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
     }
     let name = &agent.name;
     let place = "of this agent, where `rawko agents list` says it is configured";
-    if agent.tools.blocked.iter().any(|blocked| entry_covers(blocked, tool)) {
+    if let Some(entry) = agent.tools.blocked.iter().find(|blocked| entry_covers(blocked, tool)) {
+        let by = if entry == tool {
+            "it is listed".to_owned()
+        } else {
+            format!("`{entry}` covers it, which is listed")
+        };
         let message = format!(
-            "Agent `{name}` may not use the tool `{tool}`: it is listed under tools.blocked. \
-             To allow it, remove `- {tool}` under tools.blocked {place}. Continue without it."
+            "Agent `{name}` may not use the tool `{tool}`: {by} under tools.blocked. \
+             To allow it, remove `- {entry}` under tools.blocked {place}. Continue without it."
         );
         return Verdict::denied("tools.blocked", message);
     }
@@ -168,6 +173,12 @@ mod tests {
         check_skill(&json!({"tools": {"blocked": [SKILL]}, "skills": ["pdf"]}), false, "tools.blocked");
         // Before there were skills it was a tool like any other.
         check_skill(&json!({"tools": read, "skills": null}), false, "tools.allowed");
+    }
+
+    #[test]
+    fn a_denial_by_a_pattern_names_the_pattern() {
+        let parts = ["`mcp__docs` covers it", "remove `- mcp__docs` under tools.blocked"];
+        check(&json!({"blocked": ["Bash", "mcp__docs"]}), "mcp__docs__search", false, &parts);
     }
 
     #[test]

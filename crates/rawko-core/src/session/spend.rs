@@ -97,7 +97,7 @@ impl CallTotal {
     /// Adds a call, and returns its cost; 0 if the price is not known.
     fn add(&mut self, usage: &Usage, price: Option<Price>) -> f64 {
         let cost = price.map_or(0.0, |price| price.cost(usage));
-        self.unpriced |= price.is_none();
+        self.unpriced |= price.is_none_or(|price| !price.covers(usage));
         self.usage += *usage;
         self.cost_usd += cost;
         cost
@@ -167,7 +167,9 @@ impl Ledger {
         prompt_tokens: u64,
     ) -> Result<Reservation, Refusal> {
         let price = self.prices.price(&choice.model);
-        let call = Call { choice, prompt_tokens, price };
+        let search = choice.search.as_ref().filter(|_| !purpose.is_aside());
+        let web_searches = search.map_or(0, |search| search.max_uses.into());
+        let call = Call { choice, prompt_tokens, web_searches, price };
         let of_run = match call.fit(&self.run_budget()) {
             Ok(tokens) => tokens,
             Err(Shortage { kind, message }) => {
@@ -192,7 +194,8 @@ impl Ledger {
     /// The longest answer of `choice` that the run's budget pays for after a prompt of so many tokens; 0 if it pays for
     /// none.
     pub(super) fn affordable_answer(&self, choice: &ModelChoice, prompt_tokens: u64) -> u32 {
-        let call = Call { choice, prompt_tokens, price: self.prices.price(&choice.model) };
+        let price = self.prices.price(&choice.model);
+        let call = Call { choice, prompt_tokens, web_searches: 0, price };
         call.fit(&self.run_budget()).unwrap_or(0)
     }
 
@@ -303,6 +306,8 @@ fn payer(purpose: &Purpose) -> Option<&str> {
 struct Call<'a> {
     choice: &'a ModelChoice,
     prompt_tokens: u64,
+    /// The most searches of the web that the provider may run for it.
+    web_searches: u64,
     price: Option<Price>,
 }
 
@@ -376,7 +381,8 @@ impl Call<'_> {
     /// cache is not known yet, so the highest price counts.
     fn cost(&self, answer_tokens: u32) -> f64 {
         let Some(price) = self.price else { return 0.0 };
-        let answer = Usage { output_tokens: answer_tokens.into(), ..Usage::default() };
+        let (output_tokens, web_searches) = (answer_tokens.into(), self.web_searches);
+        let answer = Usage { output_tokens, web_searches, ..Usage::default() };
         let prompts = [
             Usage { input_tokens: self.prompt_tokens, ..answer },
             Usage { cache_read_tokens: self.prompt_tokens, ..answer },

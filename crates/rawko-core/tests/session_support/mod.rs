@@ -38,6 +38,7 @@ pub(crate) fn model(name: &str) -> ModelChoice {
         bound_thinking: true,
         temperature: None,
         extra: Default::default(),
+        search: None,
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use rawko_core::hosted::{HostedBlock, HostedResult, HostedWire};
 use rawko_core::message::{Message, StopReason};
 use rawko_core::usage::Usage;
 use serde_json::Value;
@@ -101,7 +102,13 @@ impl ClaudeDecoder {
         let Some(block) = block else { return };
         let text = |key: &str| str_at(block, key).unwrap_or_default();
         match text("/type") {
-            "text" => self.draft.text(place, text("/text"), out),
+            "text" => {
+                self.draft.text(place, text("/text"), out);
+                let citations = block.get("citations").and_then(Value::as_array);
+                citations.into_iter().flatten().for_each(|citation| self.draft.cite(place, citation));
+            }
+            "server_tool_use" => self.draft.hosted_call(place, block),
+            "web_search_tool_result" => self.draft.hosted(place, found(block)),
             "thinking" => {
                 self.draft.thinking(place, text("/thinking"), out);
                 self.draft.signature(place, text("/signature"));
@@ -129,6 +136,11 @@ impl ClaudeDecoder {
             "thinking_delta" => self.draft.thinking(place, text("/thinking"), out),
             "signature_delta" => self.draft.signature(place, text("/signature")),
             "input_json_delta" => self.draft.tool_input(place, text("/partial_json"), out),
+            "citations_delta" => {
+                if let Some(citation) = delta.get("citation") {
+                    self.draft.cite(place, citation);
+                }
+            }
             _ => {}
         }
     }
@@ -136,8 +148,17 @@ impl ClaudeDecoder {
     /// Counts are cumulative: a later one replaces an earlier one, and a missing one changes nothing.
     fn usage(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage else { return };
-        let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, estimated: _ } =
-            &mut self.draft.usage;
+        let Usage {
+            input_tokens,
+            output_tokens,
+            cache_read_tokens,
+            cache_write_tokens,
+            web_searches,
+            estimated: _,
+        } = &mut self.draft.usage;
+        if let Some(found) = usage.pointer("/server_tool_use/web_search_requests").and_then(Value::as_u64) {
+            *web_searches = found;
+        }
         for (key, count) in [
             ("input_tokens", input_tokens),
             ("output_tokens", output_tokens),
@@ -158,11 +179,34 @@ impl ClaudeDecoder {
             "max_tokens" => StopReason::MaxTokens,
             "refusal" => StopReason::Refusal,
             "model_context_window_exceeded" => StopReason::ContextWindow,
-            // `end_turn`, `stop_sequence`, and `pause_turn`. The last belongs to tools that run on the server, which are
-            // never offered; as the end of a turn it lets the next request continue.
+            // A turn in which tools ran on the server got long; the next request continues it.
+            "pause_turn" => StopReason::Paused,
+            // `end_turn`, `stop_sequence`.
             _ => StopReason::EndTurn,
         });
     }
+}
+
+/// The result of a search. A failure is an object with a code where there would be a list.
+fn found(block: &Value) -> HostedBlock {
+    let content = block.get("content").unwrap_or(&Value::Null);
+    let error = str_at(content, "/error_code");
+    let line = |(number, result): (usize, &Value)| {
+        let part = |pointer| str_at(result, pointer).unwrap_or_default();
+        format!("{number}. {}\n   {}\n", part("/title"), part("/url"))
+    };
+    let results = content.as_array().map_or(&[][..], Vec::as_slice);
+    let lines: String = (1..).zip(results).map(line).collect();
+    let result = HostedResult {
+        call_id: str_at(block, "/tool_use_id").unwrap_or_default().to_owned(),
+        content: match error {
+            Some(code) => format!("The search failed: {code}"),
+            None if lines.is_empty() => "Nothing was found.".to_owned(),
+            None => lines,
+        },
+        is_error: error.is_some(),
+    };
+    HostedBlock { wire: HostedWire::Messages, block: block.to_string(), call: None, result: Some(result) }
 }
 
 fn str_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {

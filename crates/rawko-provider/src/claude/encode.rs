@@ -8,11 +8,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use rawko_core::hosted::{HostedSearch, HostedWire};
 use rawko_core::message::{Content, Image, Message, Role};
 use rawko_core::models;
 use rawko_core::request::{ModelRequest, ToolChoice};
 use rawko_core::tool::ToolSpec;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::concession::{Concession, Concessions};
@@ -24,6 +26,9 @@ use crate::wire::HeadWriter;
 struct CacheControl {
     r#type: &'static str,
 }
+
+/// The API's name of its search of the web.
+pub(super) const SEARCH: &str = "web_search";
 
 const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
 
@@ -41,6 +46,29 @@ struct ClaudeTool<'a> {
     input_schema: &'a Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
+}
+
+/// The API's own search of the web
+/// (<https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool>). Later versions of the tool filter
+/// results by code that the service runs, which is a tool of its own.
+#[derive(Serialize)]
+struct ClaudeSearch<'a> {
+    r#type: &'static str,
+    name: &'static str,
+    max_uses: u32,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    allowed_domains: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    blocked_domains: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OfferedTool<'a> {
+    Search(ClaudeSearch<'a>),
+    Own(ClaudeTool<'a>),
 }
 
 /// The request up to the messages.
@@ -72,8 +100,9 @@ pub(super) fn head(request: &ModelRequest, without: Concessions) -> Result<Vec<u
     }
     // The server puts tools before the system prompt, so a breakpoint on the prompt covers both.
     let system = system(request);
-    if !request.tools.is_empty() {
-        head.fixed("tools", &tools(&request.tools, system.is_empty()))?;
+    let search = request.search.as_ref().filter(|_| !without.has(Concession::NoSearch));
+    if !request.tools.is_empty() || search.is_some() {
+        head.fixed("tools", &tools(search, &request.tools, system.is_empty()))?;
     }
     if !system.is_empty() {
         head.fixed("system", &system)?;
@@ -95,24 +124,45 @@ fn system(request: &ModelRequest) -> Vec<ClaudeSystemBlock<'_>> {
     parts.into_iter().map(block).collect()
 }
 
-fn tools(specs: &[ToolSpec], mark_last: bool) -> Vec<ClaudeTool<'_>> {
+fn tools<'a>(
+    search: Option<&'a HostedSearch>,
+    specs: &'a [ToolSpec],
+    mark_last: bool,
+) -> Vec<OfferedTool<'a>> {
     let last = specs.len().saturating_sub(1);
-    specs
-        .iter()
-        .enumerate()
-        .map(|(at, spec)| ClaudeTool {
+    let search = search.map(|search| {
+        OfferedTool::Search(ClaudeSearch {
+            r#type: "web_search_20250305",
+            name: SEARCH,
+            max_uses: search.max_uses,
+            allowed_domains: &search.allowed_domains,
+            blocked_domains: &search.blocked_domains,
+            cache_control: (mark_last && specs.is_empty()).then_some(EPHEMERAL),
+        })
+    });
+    let own = specs.iter().enumerate().map(|(at, spec)| {
+        OfferedTool::Own(ClaudeTool {
             name: &spec.name,
             description: &spec.description,
             input_schema: &spec.input_schema,
             cache_control: (mark_last && at == last).then_some(EPHEMERAL),
         })
-        .collect()
+    });
+    search.into_iter().chain(own).collect()
 }
 
 #[derive(Serialize)]
 struct ClaudeMessage<'a> {
     role: &'static str,
-    content: Vec<ClaudeBlock<'a>>,
+    content: Vec<SentBlock<'a>>,
+}
+
+/// A block of rawko's own making, or one that goes back as it came.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum SentBlock<'a> {
+    Own(ClaudeBlock<'a>),
+    Returned(&'a RawValue),
 }
 
 #[derive(Serialize)]
@@ -120,6 +170,8 @@ struct ClaudeMessage<'a> {
 enum ClaudeBlock<'a> {
     Text {
         text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        citations: Option<&'a RawValue>,
     },
     Thinking {
         thinking: &'a str,
@@ -159,8 +211,9 @@ struct ClaudeImageSource<'a> {
 }
 
 /// Encodes a message; empty if this wire can express nothing of it.
-pub(super) fn message(message: &Message) -> Result<Vec<u8>, serde_json::Error> {
-    let content: Vec<ClaudeBlock<'_>> = blocks(message).map(|(_, block)| block).collect();
+pub(super) fn message(message: &Message, without: Concessions) -> Result<Vec<u8>, serde_json::Error> {
+    let sends_back = !without.has(Concession::NoSearch);
+    let content: Vec<SentBlock<'_>> = blocks(message, sends_back).map(|(_, block)| block).collect();
     if content.is_empty() {
         return Ok(Vec::new());
     }
@@ -181,14 +234,17 @@ const MESSAGE_END: &[u8] = b"}]}";
 
 /// The last message of the request before this one with a breakpoint, and its position, if the turn since then is wide.
 /// Without it, ten calls in one turn would have the whole conversation paid for again.
-pub(super) fn marked(messages: &[Arc<Message>]) -> Result<Option<(usize, Vec<u8>)>, serde_json::Error> {
+pub(super) fn marked(
+    messages: &[Arc<Message>],
+    without: Concessions,
+) -> Result<Option<(usize, Vec<u8>)>, serde_json::Error> {
     let answer = messages.iter().rposition(|message| message.role == Role::Assistant);
     let Some((answer, at)) = answer.and_then(|answer| Some((answer, answer.checked_sub(1)?))) else {
         return Ok(None);
     };
-    let new: usize = messages.iter().skip(answer).map(|message| blocks(message).count()).sum();
+    let new: usize = messages.iter().skip(answer).map(|message| blocks(message, true).count()).sum();
     let Some(last) = messages.get(at).filter(|_| new >= WIDE_TURN) else { return Ok(None) };
-    let mut bytes = message(last)?;
+    let mut bytes = message(last, without)?;
     let end = bytes.strip_suffix(MESSAGE_END).map(<[u8]>::len);
     Ok(end.map(|end| {
         bytes.splice(end..end, MARK.iter().copied());
@@ -196,13 +252,24 @@ pub(super) fn marked(messages: &[Arc<Message>]) -> Result<Option<(usize, Vec<u8>
     }))
 }
 
-/// The blocks of a message on the wire, each with its position in the message.
-fn blocks(message: &Message) -> impl Iterator<Item = (usize, ClaudeBlock<'_>)> {
+/// The blocks of a message on the wire, each with its position in the message; with those of the API's own tools if they
+/// are sent back.
+fn blocks(message: &Message, sends_back: bool) -> impl Iterator<Item = (usize, SentBlock<'_>)> {
     // The API wants tool results before other content that answers the calls.
     let is_result = |(_, content): &(usize, &Content)| matches!(content, Content::ToolResult { .. });
     let results = message.content.iter().enumerate().filter(is_result);
     let others = message.content.iter().enumerate().filter(move |content| !is_result(content));
-    results.chain(others).filter_map(|(at, content)| Some((at, block(content)?)))
+    results.chain(others).filter_map(move |(at, content)| {
+        let sent = match block(content)? {
+            SentBlock::Returned(_) if !sends_back => return None,
+            SentBlock::Own(ClaudeBlock::Text { text, .. }) => {
+                let citations = message.content.get(at + 1).filter(|_| sends_back).and_then(citations);
+                SentBlock::Own(ClaudeBlock::Text { text, citations })
+            }
+            other => other,
+        };
+        Some((at, sent))
+    })
 }
 
 /// Finds the picture that a refusal names as `messages.3.content.0.tool_result.content.1.image…`
@@ -211,12 +278,12 @@ pub(super) fn picture_named(words: &str, messages: &[Arc<Message>]) -> Option<Na
     let (_, path) = words.split_once("messages.")?;
     let path = path.split([':', ' ']).next()?;
     let mut numbers = path.split('.').filter_map(|part| part.parse::<usize>().ok());
-    let is_sent = |(_, message): &(usize, &Arc<Message>)| blocks(message).next().is_some();
+    let is_sent = |(_, message): &(usize, &Arc<Message>)| blocks(message, true).next().is_some();
     let (message, content) = messages.iter().enumerate().filter(is_sent).nth(numbers.next()?)?;
     let picture = numbers.next().zip(numbers.next()).and_then(|(block, part)| {
-        let (at, block) = blocks(content).nth(block)?;
+        let (at, block) = blocks(content, true).nth(block)?;
         match block {
-            ClaudeBlock::ToolResult { content: ResultContent::Blocks(parts), .. } => {
+            SentBlock::Own(ClaudeBlock::ToolResult { content: ResultContent::Blocks(parts), .. }) => {
                 let texts =
                     parts.iter().take_while(|part| !matches!(part, ClaudeBlock::Image { .. })).count();
                 Some((at, part.checked_sub(texts)?))
@@ -227,33 +294,52 @@ pub(super) fn picture_named(words: &str, messages: &[Arc<Message>]) -> Option<Na
     Some(NamedPicture { message, picture })
 }
 
-fn block(content: &Content) -> Option<ClaudeBlock<'_>> {
+/// The citations that the API sent with the text before this block.
+fn citations(content: &Content) -> Option<&RawValue> {
     match content {
+        Content::Hosted(block) if block.is_citations() && block.wire == HostedWire::Messages => {
+            serde_json::from_str(&block.block).ok()
+        }
+        _ => None,
+    }
+}
+
+fn block(content: &Content) -> Option<SentBlock<'_>> {
+    Some(SentBlock::Own(match content {
+        Content::Hosted(block) => {
+            let is_sent = block.wire == HostedWire::Messages && !block.is_citations();
+            return is_sent
+                .then(|| serde_json::from_str(&block.block).ok())
+                .flatten()
+                .map(SentBlock::Returned);
+        }
         // The API rejects blank text.
-        Content::Text { text } => (!text.trim().is_empty()).then_some(ClaudeBlock::Text { text }),
+        Content::Text { text } if text.trim().is_empty() => return None,
+        Content::Text { text } => ClaudeBlock::Text { text, citations: None },
         // The API would refuse reasoning of another provider. It has no signature, or one that is JSON.
-        Content::Thinking { thinking, signature } => signature
-            .as_deref()
-            .filter(|signature| !signature.starts_with('{'))
-            .map(|signature| ClaudeBlock::Thinking { thinking, signature }),
-        Content::RedactedThinking { data } => Some(ClaudeBlock::RedactedThinking { data }),
+        Content::Thinking { thinking, signature } => {
+            let signature = signature.as_deref().filter(|signature| !signature.starts_with('{'))?;
+            ClaudeBlock::Thinking { thinking, signature }
+        }
+        Content::RedactedThinking { data } => ClaudeBlock::RedactedThinking { data },
         Content::ToolUse(call) => {
             let input = match &call.input {
                 input @ Value::Object(_) => Cow::Borrowed(input),
                 _ => Cow::Owned(Value::Object(Map::new())),
             };
-            Some(ClaudeBlock::ToolUse { id: valid_id(&call.id), name: &call.name, input })
+            ClaudeBlock::ToolUse { id: valid_id(&call.id), name: &call.name, input }
         }
         Content::ToolResult { tool_use_id, content, is_error, images } => {
             let content = if images.is_empty() {
                 ResultContent::Text(content)
             } else {
-                let text = (!content.trim().is_empty()).then_some(ClaudeBlock::Text { text: content });
+                let text = (!content.trim().is_empty())
+                    .then_some(ClaudeBlock::Text { text: content, citations: None });
                 ResultContent::Blocks(text.into_iter().chain(images.iter().map(image)).collect())
             };
-            Some(ClaudeBlock::ToolResult { tool_use_id: valid_id(tool_use_id), content, is_error: *is_error })
+            ClaudeBlock::ToolResult { tool_use_id: valid_id(tool_use_id), content, is_error: *is_error }
         }
-    }
+    }))
 }
 
 fn image(image: &Image) -> ClaudeBlock<'_> {

@@ -66,8 +66,8 @@ impl WireFormat for ClaudeWire {
         encode::head(request, without).map(|head| (head, false))
     }
 
-    fn message(&self, message: &Message, _: Concessions) -> Result<Vec<u8>, serde_json::Error> {
-        encode::message(message)
+    fn message(&self, message: &Message, without: Concessions) -> Result<Vec<u8>, serde_json::Error> {
+        encode::message(message, without)
     }
 
     fn marked(
@@ -75,7 +75,7 @@ impl WireFormat for ClaudeWire {
         messages: &[Arc<Message>],
         without: Concessions,
     ) -> Result<Option<(usize, Vec<u8>)>, serde_json::Error> {
-        if without.has(Concession::NoAutomaticCache) { Ok(None) } else { encode::marked(messages) }
+        if without.has(Concession::NoAutomaticCache) { Ok(None) } else { encode::marked(messages, without) }
     }
 
     fn picture_named(&self, words: &str, messages: &[Arc<Message>]) -> Option<NamedPicture> {
@@ -99,6 +99,9 @@ fn known(request: &ModelRequest) -> Concessions {
     }
     if request.temperature.is_some() && refused(model.temperature) {
         without = without.with(Concession::NoTemperature);
+    }
+    if request.search.is_none() {
+        without = without.with(Concession::NoSearch);
     }
     without
 }

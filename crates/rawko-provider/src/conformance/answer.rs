@@ -36,6 +36,7 @@ pub(super) fn request(model: &str, messages: Vec<Arc<Message>>) -> ModelRequest 
         max_tokens: 1_000,
         temperature: None,
         extra: Map::new(),
+        search: None,
         is_repeat: false,
     }
 }

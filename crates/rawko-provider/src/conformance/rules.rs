@@ -23,6 +23,7 @@ const USAGE: Usage = Usage {
     output_tokens: 20,
     cache_read_tokens: 0,
     cache_write_tokens: 0,
+    web_searches: 0,
     estimated: false,
 };
 

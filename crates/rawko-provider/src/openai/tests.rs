@@ -18,6 +18,7 @@ fn request(model: &str, purpose: Purpose, extra: Value) -> ModelRequest {
         max_tokens: 100,
         temperature: Some(0.3),
         extra: extra.as_object().cloned().unwrap_or_default(),
+        search: None,
         is_repeat: false,
     }
 }

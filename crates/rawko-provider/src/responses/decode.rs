@@ -8,7 +8,9 @@
 use std::sync::Arc;
 
 use rawko_core::error::ErrorCode;
-use rawko_core::message::{Message, StopReason};
+use rawko_core::hosted::{HostedBlock, HostedResult, HostedWire};
+use rawko_core::message::{Message, StopReason, ToolCall};
+use rawko_core::policy::WEB_SEARCH;
 use rawko_core::usage::Usage;
 use serde_json::{Map, Value, json};
 
@@ -45,13 +47,15 @@ pub(crate) struct ResponsesDecoder {
     draft: MessageDraft,
     /// The ids of the items by their index, for servers whose events name only the one or the other.
     items: Vec<(u64, String)>,
+    /// Searches of the web that the server ran.
+    searches: u64,
     done: bool,
 }
 
 impl ResponsesDecoder {
     /// For the answer to a conversation of these messages.
     pub(super) fn new(messages: &[Arc<Message>]) -> Self {
-        Self { draft: MessageDraft::answer_to(messages), items: Vec::new(), done: false }
+        Self { draft: MessageDraft::answer_to(messages), items: Vec::new(), searches: 0, done: false }
     }
 }
 
@@ -187,6 +191,7 @@ impl ResponsesDecoder {
                     let text = refusal.or_else(|| str_at(part, "/text")).unwrap_or_default();
                     let had = self.draft.received_len(place);
                     self.draft.text(place, text.get(had..).unwrap_or_default(), out);
+                    self.draft.cite_all(place, HostedWire::Responses, items(part, "annotations"));
                     if refusal.is_some() {
                         self.draft.stop = Some(StopReason::Refusal);
                     }
@@ -195,6 +200,12 @@ impl ResponsesDecoder {
             "function_call" => {
                 self.arguments(place, str_at(item, "/arguments"), out);
                 self.draft.tool_end(place, out);
+            }
+            "web_search_call" => {
+                // Pages that it opens are free.
+                let action = str_at(item, "/action/type").unwrap_or("search");
+                self.searches += u64::from(action == "search");
+                self.draft.hosted(place, search(item));
             }
             "reasoning" => {
                 if self.draft.received_len(place) == 0 {
@@ -245,6 +256,7 @@ impl ResponsesDecoder {
                 self.complete(at, item, out);
             }
         }
+        self.draft.usage.web_searches = self.searches;
         self.done = true;
         Ok(())
     }
@@ -264,6 +276,35 @@ fn reasoning_text(item: &Value) -> String {
     match texts("content") {
         content if content.is_empty() => texts("summary").join("\n\n"),
         content => content.concat(),
+    }
+}
+
+/// A search, or another step of one: it has its result with it.
+fn search(item: &Value) -> HostedBlock {
+    let id = str_at(item, "/id").unwrap_or_default().to_owned();
+    let mut fields = item.as_object().cloned().unwrap_or_default();
+    fields.retain(|_, value| !value.is_null());
+    let mut input = item.get("action").cloned().unwrap_or_else(|| json!({}));
+    let sources = input.as_object_mut().and_then(|action| action.remove("sources"));
+    input.sort_all_objects();
+    let sources = sources.as_ref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let line = |(number, source): (usize, &Value)| {
+        format!("{number}. {}\n", str_at(source, "/url").or(str_at(source, "/name")).unwrap_or_default())
+    };
+    let lines: String = (1..).zip(sources).map(line).collect();
+    let is_error = str_at(item, "/status") == Some("failed");
+    let content = match (is_error, lines.is_empty()) {
+        (true, _) => "The search failed.".to_owned(),
+        (false, true) => "Done. The provider does not show what it found.".to_owned(),
+        (false, false) => lines,
+    };
+    let call =
+        ToolCall { id: id.clone(), name: WEB_SEARCH.into(), input, invalid_input: None, withheld: None };
+    HostedBlock {
+        wire: HostedWire::Responses,
+        block: Value::Object(fields).to_string(),
+        call: Some(call),
+        result: Some(HostedResult { call_id: id, content, is_error }),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use rawko_core::hosted::{HostedSearch, HostedWire};
 use rawko_core::message::{Content, Image, Message, Role};
 use rawko_core::models;
 use rawko_core::request::{ModelRequest, ToolChoice};
@@ -31,6 +32,38 @@ struct FunctionTool<'a> {
     strict: bool,
 }
 
+/// The server's own search of the web (<https://developers.openai.com/api/docs/guides/tools-web-search>).
+#[derive(Serialize)]
+struct SearchTool<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filters: Option<SearchFilters<'a>>,
+}
+
+#[derive(Serialize)]
+struct SearchFilters<'a> {
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    allowed_domains: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    blocked_domains: &'a [String],
+}
+
+impl<'a> SearchTool<'a> {
+    fn of(search: &'a HostedSearch) -> Self {
+        let HostedSearch { max_uses: _, allowed_domains, blocked_domains } = search;
+        let has_filters = !allowed_domains.is_empty() || !blocked_domains.is_empty();
+        let filters = has_filters.then_some(SearchFilters { allowed_domains, blocked_domains });
+        Self { r#type: "web_search", filters }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OfferedTool<'a> {
+    Search(SearchTool<'a>),
+    Function(FunctionTool<'a>),
+}
+
 /// The request up to and into the items.
 pub(super) fn head(
     wire: &ResponsesWire,
@@ -42,8 +75,15 @@ pub(super) fn head(
     head.field("max_output_tokens", &request.max_tokens.max(LEAST_TOKENS))?;
     head.fixed("stream", &true)?;
     head.field("store", &false)?;
+    let search = request.search.as_ref().filter(|_| !without.has(Concession::NoSearch));
     if !without.has(Concession::NoEncryptedReasoning) {
-        head.field("include", &["reasoning.encrypted_content"])?;
+        let sources = search.map(|_| "web_search_call.action.sources");
+        let include: Vec<&str> = std::iter::once("reasoning.encrypted_content").chain(sources).collect();
+        head.field("include", &include)?;
+    }
+    if let Some(search) = search.filter(|_| wire.is_openai) {
+        // Of all tools that the server runs; this is the only one.
+        head.field("max_tool_calls", &search.max_uses)?;
     }
     if let Some(temperature) = request.temperature.filter(|_| !without.has(Concession::NoTemperature)) {
         head.field("temperature", &temperature)?;
@@ -66,8 +106,8 @@ pub(super) fn head(
         // (https://platform.openai.com/docs/guides/prompt-caching).
         head.field("prompt_cache_key", &format!("rawko-{}", digest(&request.system, 16)))?;
     }
-    if !request.tools.is_empty() {
-        let tools: Vec<FunctionTool<'_>> = request
+    if !request.tools.is_empty() || search.is_some() {
+        let own = request
             .tools
             .iter()
             .map(|spec| FunctionTool {
@@ -77,7 +117,9 @@ pub(super) fn head(
                 parameters: &spec.input_schema,
                 strict: false,
             })
-            .collect();
+            .map(OfferedTool::Function);
+        let search = search.map(|search| OfferedTool::Search(SearchTool::of(search)));
+        let tools: Vec<OfferedTool<'_>> = search.into_iter().chain(own).collect();
         head.fixed("tools", &tools)?;
     }
     if !request.system.trim().is_empty() {
@@ -104,23 +146,45 @@ enum Output<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
-    InputText { text: &'a str },
-    OutputText { text: &'a str },
-    InputImage { image_url: String, detail: &'static str },
+    InputText {
+        text: &'a str,
+    },
+    OutputText {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        annotations: Option<&'a RawValue>,
+    },
+    InputImage {
+        image_url: String,
+        detail: &'static str,
+    },
 }
 
-/// Encodes a message; empty if this wire can express nothing of it.
-pub(super) fn message(wire: &ResponsesWire, message: &Message) -> Result<Vec<u8>, serde_json::Error> {
+/// Encodes a message; empty if this wire can express nothing of it. `sends_back`: with what tools of the server left.
+pub(super) fn message(
+    wire: &ResponsesWire,
+    message: &Message,
+    sends_back: bool,
+) -> Result<Vec<u8>, serde_json::Error> {
     let ids = if wire.is_openai { IdForm::Medium } else { IdForm::Any };
     let mut bytes = Vec::new();
     // Outputs come directly after their calls, before other content of the message that brings them.
     let is_result = |content: &&Content| matches!(content, Content::ToolResult { .. });
-    let results = message.content.iter().filter(is_result);
-    let others = message.content.iter().filter(|content| !is_result(content));
-    for content in results.chain(others) {
+    let numbered = || message.content.iter().enumerate();
+    let results = numbered().filter(|(_, content)| is_result(content));
+    let others = numbered().filter(|(_, content)| !is_result(content));
+    for (at, content) in results.chain(others) {
         let piece = match content {
             Content::Text { text } if text.is_empty() => continue,
-            Content::Text { text } => serde_json::to_vec(&text_item(message.role, text))?,
+            Content::Text { text } => {
+                let annotations = message.content.get(at + 1).filter(|_| sends_back).and_then(annotations);
+                serde_json::to_vec(&text_item(message.role, text, annotations))?
+            }
+            Content::Hosted(block) if block.is_citations() || !sends_back => continue,
+            Content::Hosted(block) if block.wire != HostedWire::Responses || block.block.is_empty() => {
+                continue;
+            }
+            Content::Hosted(block) => block.block.as_bytes().to_vec(),
             Content::Thinking { signature, .. } => match signature.as_deref().and_then(reasoning_item) {
                 Some(item) => item.as_bytes().to_vec(),
                 None => continue,
@@ -147,10 +211,22 @@ pub(super) fn message(wire: &ResponsesWire, message: &Message) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-fn text_item(role: Role, text: &str) -> Item<'_> {
+/// The annotations that the server sent with the text before this block.
+fn annotations(content: &Content) -> Option<&RawValue> {
+    match content {
+        Content::Hosted(block) if block.is_citations() && block.wire == HostedWire::Responses => {
+            serde_json::from_str(&block.block).ok()
+        }
+        _ => None,
+    }
+}
+
+fn text_item<'a>(role: Role, text: &'a str, annotations: Option<&'a RawValue>) -> Item<'a> {
     match role {
         Role::User => Item::Message { role: "user", content: [Part::InputText { text }] },
-        Role::Assistant => Item::Message { role: "assistant", content: [Part::OutputText { text }] },
+        Role::Assistant => {
+            Item::Message { role: "assistant", content: [Part::OutputText { text, annotations }] }
+        }
     }
 }
 
@@ -179,7 +255,7 @@ mod tests {
     #[track_caller]
     fn check(content: Vec<Content>, role: Role, is_openai: bool, expected: &Value) {
         let wire = ResponsesWire { is_openai };
-        let bytes = message(&wire, &Message { role, content }).expect("JSON");
+        let bytes = message(&wire, &Message { role, content }, true).expect("JSON");
         let items: Value =
             serde_json::from_str(&format!("[{}]", String::from_utf8_lossy(&bytes))).expect("JSON");
         assert_eq!(&items, expected);

@@ -59,6 +59,9 @@ impl WireFormat for ResponsesWire {
         if model.thinks == Some(false) && model.temperature.is_none() {
             without = without.with(Concession::NoEncryptedReasoning);
         }
+        if request.search.is_none() {
+            without = without.with(Concession::NoSearch);
+        }
         without
     }
 
@@ -70,8 +73,8 @@ impl WireFormat for ResponsesWire {
         encode::head(self, request, without).map(|head| (head, false))
     }
 
-    fn message(&self, message: &Message, _: Concessions) -> Result<Vec<u8>, serde_json::Error> {
-        encode::message(self, message)
+    fn message(&self, message: &Message, without: Concessions) -> Result<Vec<u8>, serde_json::Error> {
+        encode::message(self, message, !without.has(Concession::NoSearch))
     }
 
     fn decoder(&self, request: &ModelRequest) -> Self::Decoder {

@@ -26,6 +26,7 @@ fn fields(is_openai: bool, model: &str, purpose: Purpose, extra: Value) -> Value
         max_tokens: 10,
         temperature: Some(0.3),
         extra: extra.as_object().cloned().unwrap_or_default(),
+        search: None,
         is_repeat: false,
     };
     let wire = ResponsesWire { is_openai };

@@ -15,6 +15,7 @@ const USAGE: Usage = Usage {
     output_tokens: 20,
     cache_read_tokens: 50,
     cache_write_tokens: 7,
+    web_searches: 0,
     estimated: false,
 };
 

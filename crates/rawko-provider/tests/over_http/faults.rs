@@ -107,6 +107,7 @@ const USED: Usage = Usage {
     output_tokens: 50,
     cache_read_tokens: 200,
     cache_write_tokens: 100,
+    web_searches: 0,
     estimated: false,
 };
 
@@ -139,6 +140,7 @@ async fn attempts_that_were_cut_before_the_first_word_are_paid_for_too() {
         input_tokens: 1_400,
         cache_read_tokens: 400,
         cache_write_tokens: 200,
+        web_searches: 0,
         estimated: false,
     };
     assert_eq!(trial.message().1, twice);

@@ -56,6 +56,7 @@ pub(crate) fn request(messages: Vec<Arc<Message>>) -> ModelRequest {
         max_tokens: 1_000,
         temperature: Some(0.5),
         extra: Map::new(),
+        search: None,
         is_repeat: false,
     }
 }

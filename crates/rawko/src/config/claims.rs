@@ -24,7 +24,6 @@ use super::mcp::McpServer;
 use super::model::Config;
 use super::position::Position;
 use super::source::{Scope, SourceFile};
-use super::web::WebConfig;
 use super::yaml::escape;
 use rawko_core::MemoryLimit;
 
@@ -123,7 +122,9 @@ fn reach(config: &Config) -> Vec<(&str, &'static str)> {
     if is_of_use(WEB_FETCH, &config.permissions) {
         reach.push((WEB_FETCH, "read pages of the web"));
     }
-    if config.web != WebConfig::default() {
+    let provider_searches = config.web.search.hosted().is_some()
+        && config.provider.named.values().any(|own| own.web_search == Some(true));
+    if config.web.search.has_service() || provider_searches {
         reach.push((WEB_SEARCH, "search the web"));
     }
     reach

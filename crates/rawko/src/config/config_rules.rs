@@ -80,7 +80,8 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
         rules.find("/memory/semantic", message, Some(help.to_owned()));
     }
     for (model, price) in &config.prices {
-        let amounts = [Some(price.input), Some(price.output), price.cache_read, price.cache_write];
+        let amounts =
+            [Some(price.input), Some(price.output), price.cache_read, price.cache_write, price.search];
         if amounts.into_iter().flatten().any(|amount| !amount.is_finite() || amount < 0.0) {
             rules.find(
                 &format!("/prices/{}", escape(model)),

@@ -2,6 +2,8 @@
 
 use rawko_core::PlainNumber;
 use rawko_core::cost::PriceTable;
+use rawko_core::thinking::{Effort, Thinking, ThinkingEffort};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::agent_file::AgentFile;
@@ -153,6 +155,16 @@ fn wider(key: &str, needs: Needs, users: Option<&Value>, now: Option<&Value>) ->
             return (is(users, false) && is(now, true))
                 .then(|| format!("`{key}`, which you have switched off, would be switched on"));
         }
+        Needs::OnByUser => {
+            let is_on = |value: Option<&Value>| value.and_then(Value::as_bool) == Some(true);
+            return (is_on(now) && !is_on(users))
+                .then(|| format!("`{key}` would be switched on, which costs money for each search"));
+        }
+        Needs::NoMoreThinking => {
+            let most = users.and_then(thinking_tokens).unwrap_or(HIGH_EFFORT);
+            return (thinking_tokens(now?)? > most)
+                .then(|| format!("`{key}` would have models think harder, which costs more"));
+        }
         Needs::Judged | Needs::Nothing(_) => return None,
     };
     let read = |value: &Value| limit(value, zero_lifts);
@@ -161,6 +173,25 @@ fn wider(key: &str, needs: Needs, users: Option<&Value>, now: Option<&Value>) ->
         None => (default(), "the default of"),
     };
     (read(now?)? > most?).then(|| format!("{whose} `{key}` would be raised"))
+}
+
+/// What `effort: high` counts for. Most models think so hard by themselves.
+const HIGH_EFFORT: u32 = 16_384;
+
+/// Tokens that a thinking setting is worth, so that budgets and efforts can be compared; `None` if it is not valid.
+fn thinking_tokens(value: &Value) -> Option<u32> {
+    Some(match Thinking::deserialize(value).ok()? {
+        Thinking::Off(_) => 0,
+        Thinking::Budget(budget) => budget.budget,
+        Thinking::Effort(ThinkingEffort { effort }) => match effort {
+            Effort::Minimal => 1_024,
+            Effort::Low => 4_096,
+            Effort::Medium => 8_192,
+            Effort::High => HIGH_EFFORT,
+            Effort::Xhigh => 2 * HIGH_EFFORT,
+            Effort::Max => u32::MAX,
+        },
+    })
 }
 
 /// A limit as a number; a length of time in milliseconds.

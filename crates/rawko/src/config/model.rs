@@ -170,6 +170,10 @@ pub struct ProviderConfig {
     /// itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
+    /// Whether it searches the web itself for agents that may search. If absent: where it is known to, at its own
+    /// address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<bool>,
     /// Time limits of a call.
     #[serde(skip_serializing_if = "TimeoutConfig::is_empty")]
     pub timeouts: TimeoutConfig,

@@ -79,18 +79,32 @@ impl ResolvedProvider {
     /// the preset's own key is sent to it, as to a gateway to the service.
     #[must_use]
     pub fn full_name<'a>(&self, model: &'a str) -> &'a str {
+        self.service().and_then(|preset| models::find_alias(preset.name, model)).unwrap_or(model)
+    }
+
+    /// The known service that it is: at its own address, or behind a gateway that is sent the service's own key.
+    fn service(&self) -> Option<&'static Preset> {
         let is_gateway = self.key_env().is_some() && self.key_env() == self.usual_key_env();
-        let service = self.preset.filter(|_| is_gateway || !self.is_elsewhere());
-        service.and_then(|preset| models::find_alias(preset.name, model)).unwrap_or(model)
+        self.preset.filter(|_| is_gateway || !self.is_elsewhere())
     }
 
     /// The services whose short name `model` is, if it is none of this one's and this is a service with known models.
     #[must_use]
     pub fn foreign_alias(&self, model: &str) -> Option<Vec<&'static str>> {
-        let service = self.preset.filter(|preset| !self.is_elsewhere() && !preset.local)?;
+        let service = self.service().filter(|preset| !preset.local)?;
         let has_aliases = models::aliases(service.name).next().is_some();
         let others: Vec<&str> = models::services_with_alias(model).collect();
         (has_aliases && !others.is_empty() && !others.contains(&service.name)).then_some(others)
+    }
+
+    /// Whether it searches the web itself while `model` answers. Where the configuration does not say: a service at its own
+    /// address whose models are known to.
+    #[must_use]
+    pub fn searches(&self, model: &str) -> bool {
+        let has_a_form = matches!(self.kind, ProviderType::Claude | ProviderType::Responses);
+        let is_known =
+            || self.preset.is_some() && !self.is_elsewhere() && models::find(model).search_price.is_some();
+        has_a_form && self.config.web_search.unwrap_or_else(is_known)
     }
 
     /// The variables that may hold its key, if it looks for one in several: the first that is set counts.
@@ -212,5 +226,34 @@ pub(super) fn choose_default(
     match keyed {
         Some((name, variable)) => (name.to_owned(), Origin::Environment { name: variable.to_owned() }),
         None => (FALLBACK_PROVIDER.to_owned(), Origin::Default),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(config: &str, name: &str, foreign: bool) {
+        let named = serde_json::from_str(config).unwrap();
+        let mut all = Config::default();
+        all.provider.named.insert(name.to_owned(), named);
+        let resolved = all.provider(name).unwrap();
+        assert_eq!(resolved.foreign_alias("sonnet").is_some(), foreign, "{config}");
+    }
+
+    #[test]
+    fn a_short_name_of_another_service_is_wrong_at_a_service_and_at_its_gateway() {
+        check("{}", "openai", true);
+        check(r#"{"baseUrl": "https://gateway.example/v1", "apiKeyEnv": "OPENAI_API_KEY"}"#, "openai", true);
+        check(r#"{"preset": "openai", "apiKeyEnv": "OPENAI_API_KEY"}"#, "work", true);
+        // A server of its own may have a model of that name.
+        check(r#"{"baseUrl": "https://gateway.example/v1"}"#, "openai", false);
+        check(
+            r#"{"type": "openai", "baseUrl": "https://gateway.example/v1", "apiKeyEnv": "K"}"#,
+            "work",
+            false,
+        );
+        check("{}", "claude", false);
     }
 }

@@ -9,6 +9,7 @@ use rawko_provider::{ProviderSettings, Timeouts};
 
 use super::model::{ArbiterConfig, Constraints, ExtractorConfig};
 use super::patience::Patience;
+use super::web::ProviderSearchConfig;
 
 /// What a value of the project needs.
 #[derive(Clone, Copy)]
@@ -22,11 +23,15 @@ pub(super) enum Needs {
     NoMoreThanUnlessOff(fn() -> Option<f64>),
     /// Trust, if the user has switched it off.
     NotOn,
+    /// Trust, if the user has not switched it on.
+    OnByUser,
+    /// Trust, if models would think harder than the user has them think, or than `high` where the user does not say.
+    NoMoreThinking,
     /// Nothing, for this reason.
     Nothing(#[cfg_attr(not(test), allow(dead_code, reason = "for the reader and the test"))] &'static str),
 }
 
-use Needs::{Judged, NoMoreThan, NoMoreThanUnlessOff, NotOn, Nothing};
+use Needs::{Judged, NoMoreThan, NoMoreThanUnlessOff, NoMoreThinking, NotOn, Nothing, OnByUser};
 
 #[allow(clippy::cast_precision_loss, reason = "limits, not sums")]
 fn number(value: u64) -> Option<f64> {
@@ -56,7 +61,8 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/provider/*/contextWindow", Nothing(RUN)),
     ("/provider/*/maxOutput", Nothing(RUN)),
     ("/provider/*/temperature", Nothing("it changes how a model answers, not what agents may do")),
-    ("/provider/*/thinking", Nothing(RUN)),
+    ("/provider/*/thinking", NoMoreThinking),
+    ("/provider/*/webSearch", OnByUser),
     ("/provider/*/timeouts/connect", NoMoreThan(|| longest(|timeouts| timeouts.connect_ms))),
     ("/provider/*/timeouts/idle", NoMoreThan(|| longest(|timeouts| timeouts.idle_ms))),
     ("/provider/*/timeouts/total", NoMoreThan(|| longest(|timeouts| timeouts.total_ms))),
@@ -118,6 +124,10 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/web/search/searxng", Judged),
     ("/web/search/brave/apiKeyEnv", Judged),
     ("/web/search/brave/baseUrl", Judged),
+    ("/web/search/provider/enabled", NotOn),
+    ("/web/search/provider/maxUses", NoMoreThan(|| Some(ProviderSearchConfig::default().max_uses.into()))),
+    ("/web/search/provider/allowedDomains", Judged),
+    ("/web/search/provider/blockedDomains", Judged),
     ("/verify/*", Judged),
     ("/verify/commands", Judged),
     ("/verify/timeout", NoMoreThan(|| None)),
@@ -143,7 +153,7 @@ pub(super) const AGENT: &[(&str, Needs)] = &[
     ("/budget", Nothing("without it there is no limit")),
     ("/provider/name", Judged),
     ("/provider/model", Judged),
-    ("/provider/thinking", Nothing(RUN)),
+    ("/provider/thinking", NoMoreThinking),
     ("/memory", Nothing("the memories of an untrusted folder are not used")),
     ("/skills", Nothing(NARROWS)),
     ("/permissions", Nothing(NARROWS)),

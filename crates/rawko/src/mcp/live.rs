@@ -65,6 +65,8 @@ impl Server {
             return Ok(connection);
         }
         state.connection = None;
+        // Nothing of the one before is left, and none runs beside the new one.
+        self.kill();
         if self.live.is_over.load(Ordering::Acquire) {
             return Err(Unusable::Broken("the run is ending".to_owned()));
         }
@@ -75,9 +77,30 @@ impl Server {
         }
         state.starts += 1;
         let connection = Arc::new(self.connect(root, confinement).await.map_err(Unusable::Broken)?);
-        self.compare(&connection, &mut state).await?;
+        if let Err(unusable) = self.compare(&connection, &mut state).await {
+            self.kill();
+            return Err(unusable);
+        }
         state.connection = Some(Arc::clone(&connection));
         Ok(connection)
+    }
+
+    /// Ends a server that did not answer in time: it may hang, and what it says later is for nobody. The next call starts it
+    /// again. Returns what is to be said of that.
+    pub(super) async fn give_up(&self, connection: &Arc<Connection>) -> String {
+        let mut state = self.live.state.lock().await;
+        if state.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
+            state.connection = None;
+            self.kill();
+        }
+        let (ended, again) = match &self.target {
+            Ok(Target::Http(_)) => ("the connection was ended", "makes a new one"),
+            Ok(Target::Program(_)) | Err(_) => ("the server was ended", "starts it again"),
+        };
+        match MOST_STARTS.saturating_sub(state.starts) {
+            0 => format!("{ended}, for the rest of this run"),
+            left => format!("{ended}; the next call {again} ({left} of {MOST_STARTS} times left)"),
+        }
     }
 
     /// Whether the server lists what was approved. Else it is off until the end of the run.

@@ -93,6 +93,13 @@ impl McpHandle {
         }
     }
 
+    /// How many of `tools` agents are offered: those that `tools` of its configuration names, where it names some.
+    #[must_use]
+    pub fn offered(&self, tools: &[rawko_mcp::ListedTool]) -> usize {
+        let wanted = self.0.loaded.config.tools.as_ref();
+        tools.iter().filter(|tool| wanted.is_none_or(|wanted| wanted.contains(&tool.name))).count()
+    }
+
     /// Starts it, has it list its tools, and ends it.
     ///
     /// # Errors
@@ -141,8 +148,13 @@ impl McpHandle {
         root: &Path,
         confinement: &Confinement,
     ) -> Result<Answer, String> {
-        self.with(root, confinement, async |connection| connection.call(tool, arguments, &|_: &str| {}).await)
-            .await
+        self.with(root, confinement, async |connection| {
+            if let Err(why) = fits(&connection.tools().await?, tool, &arguments) {
+                return Ok(Err(why));
+            }
+            connection.call(tool, arguments, &|_: &str| {}).await.map(Ok)
+        })
+        .await?
     }
 
     /// Reads a resource of it.
@@ -221,6 +233,25 @@ impl Server {
     async fn connect_anew(&self, root: &Path, confinement: &Confinement) -> Result<Connection, String> {
         self.connect_with(root, confinement, rawko_mcp::Options { known: None, ..self.options.clone() }).await
     }
+}
+
+/// Whether there is such a tool, and whether it is given what it needs.
+fn fits(tools: &[rawko_mcp::ListedTool], name: &str, arguments: &Map<String, Value>) -> Result<(), String> {
+    let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let there =
+            if names.is_empty() { "it has none".to_owned() } else { format!("it has: {}", names.join(", ")) };
+        return Err(format!("there is no tool `{name}`; {there}"));
+    };
+    let needed = tool.input_schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let missing: Vec<&str> =
+        needed.filter_map(Value::as_str).filter(|needed| !arguments.contains_key(*needed)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let properties = tool.input_schema.get("properties").and_then(Value::as_object);
+    let takes: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    Err(format!("`{name}` needs {}; it takes: {}", missing.join(", "), takes.join(", ")))
 }
 
 fn changes(before: &Catalogue, now: &Catalogue) -> Vec<McpChange> {

@@ -141,7 +141,11 @@ impl Tool for McpTool {
                         McpError::Timeout { .. } => ErrorCode::Timeout,
                         _ => ErrorCode::ToolFailure,
                     };
-                    ToolOutcome::error(code, format!("{name}: {}", self.server.explained(&error).await))
+                    let mut why = format!("{name}: {}", self.server.explained(&error).await);
+                    if code == ErrorCode::Timeout {
+                        why = format!("{why}; {}", self.server.give_up(&connection).await);
+                    }
+                    ToolOutcome::error(code, why)
                 }
             }
         })

@@ -7,6 +7,7 @@
 
 use rawko_core::ErrorInfo;
 use rawko_core::facts::Verification;
+use rawko_core::hosted::HostedBlock;
 use rawko_core::message::{Content, Message, ToolCall};
 use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost, Override};
 use rawko_core::setup::Setup;
@@ -129,12 +130,36 @@ impl Redactor {
                     }
                 }
                 Content::RedactedThinking { data: _ } => {}
+                Content::Hosted(block) => {
+                    changed |= self.hosted(block, &format!("withheld-{effect}-{number}"))
+                }
                 Content::ToolUse(call) => changed |= self.call(call, &format!("withheld-{effect}-{number}")),
                 Content::ToolResult { content, tool_use_id: _, is_error: _, images: _ } => {
                     changed |= self.change(content);
                 }
             }
         }
+        let has_hosted = message.content.iter().any(|block| matches!(block, Content::Hosted(_)));
+        if changed && has_hosted {
+            // A call without its result, or citations of other words, would be refused.
+            for block in &mut message.content {
+                if let Content::Hosted(block) = block {
+                    block.block.clear();
+                }
+            }
+        }
+    }
+
+    /// Takes the secrets out of what a tool of the provider left. A block that held one is not sent back.
+    fn hosted(&self, block: &mut HostedBlock, own_id: &str) -> bool {
+        let mut changed = block.readable().is_some_and(|block| self.found_in_value(&block).is_some());
+        if let Some(call) = &mut block.call {
+            changed |= self.call(call, own_id);
+        }
+        if let Some(result) = &mut block.result {
+            changed |= self.change(&mut result.content);
+        }
+        changed
     }
 
     /// Marks a call whose arguments hold a secret, and says whether anything in it is other now. `own_id` takes the place

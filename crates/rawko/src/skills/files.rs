@@ -60,6 +60,13 @@ impl Found {
                 );
                 return Err(fault(message, "take out what the skill does not need"));
             }
+            Err(Stop::LeadsOut(path)) => {
+                let path = rawko_core::text::harmless(&path.to_string_lossy());
+                return Err(fault(
+                    format!("its file `{path}` is a link that leads out of the skill"),
+                    "put the file itself there: trust covers what is in the skill's folder",
+                ));
+            }
             Err(Stop::Unreadable(path, error)) => {
                 let path = rawko_core::text::harmless(&path.to_string_lossy());
                 return Err(fault(
@@ -115,6 +122,7 @@ pub(super) fn text_of_skill(place: &SkillPlace) -> Result<String, SkillFault> {
 
 enum Stop {
     TooMuch,
+    LeadsOut(PathBuf),
     Unreadable(PathBuf, io::Error),
 }
 
@@ -160,8 +168,12 @@ impl Walk<'_> {
         if self.place.scope == Scope::User {
             return Ok(());
         }
-        // What a link leads to is no part of the skill: reading it is judged as any other access of the agent.
+        // What a link within the skill leads to is an entry of its own. What is outside could change after it was trusted.
         let digest = if kind.is_symlink() {
+            let real = self.place.folder.join(&path).canonicalize();
+            if !real.is_ok_and(|real| real.starts_with(&self.place.folder)) {
+                return Err(Stop::LeadsOut(path));
+            }
             let target = std::fs::read_link(self.place.folder.join(&path))
                 .map_err(|error| Stop::Unreadable(path.clone(), error))?;
             format!("link:{}", sha256(target.as_os_str().as_encoded_bytes()))

@@ -133,6 +133,25 @@ fn links_lead_to_no_skill_outside_of_the_project() {
 }
 
 #[test]
+fn a_projects_skill_has_no_link_out_of_it() {
+    let home = Home::new();
+    let folder = "project/.agents/skills/a";
+    home.skill(folder, "x");
+    home.put(&format!("{folder}/run.sh"), "echo 1\n");
+    symlink("run.sh", home.path(&format!("{folder}/again.sh"))).unwrap();
+    home.read(folder).expect("a link within the skill");
+    home.put("project/shared.sh", "echo 2\n");
+    for target in ["../../../shared.sh", "../../..", "nowhere"] {
+        let link = home.path(&format!("{folder}/more"));
+        symlink(target, &link).unwrap();
+        let faults = home.read(folder).unwrap_err();
+        let said = format!("{faults:?}");
+        assert!(said.contains("`more` is a link that leads out of the skill"), "{target}: {said}");
+        fs::remove_file(link).unwrap();
+    }
+}
+
+#[test]
 fn every_file_of_a_projects_skill_is_part_of_its_digest() {
     let home = Home::new();
     let folder = "project/.agents/skills/a";

@@ -5,6 +5,7 @@ use rawko::journal::{ForkedFrom, JournalHeader, StepRecord};
 use rawko_core::agent::Importance;
 use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_core::facts::{CommandRun, DiffStat, TestCounts, TreeInspection, Verification};
+use rawko_core::hosted::{HostedBlock, HostedResult, HostedWire};
 use rawko_core::integrity::{
     Baseline, ChangedChecks, CheckChange, CheckChangeKind, Doubt, DoubtReason, Integrity, IntegrityResult,
     OriginalRun,
@@ -136,6 +137,7 @@ pub(crate) fn events() -> Vec<Stamped> {
         StopReason::MaxTokens,
         StopReason::Refusal,
         StopReason::ContextWindow,
+        StopReason::Paused,
     ];
     events.extend(stops.map(|stop_reason| Event::Answered {
         effect: EffectId(2),
@@ -516,6 +518,18 @@ fn message() -> Message {
             is_error: true,
             images: vec![image()],
         },
+        Content::Hosted(HostedBlock {
+            wire: HostedWire::Messages,
+            block: r#"{"type":"server_tool_use","id":"s"}"#.into(),
+            call: Some(ToolCall {
+                id: "s".into(),
+                name: "WebSearch".into(),
+                input: json!({"query": "q"}),
+                invalid_input: None,
+                withheld: None,
+            }),
+            result: Some(HostedResult { call_id: "s".into(), content: "1. T".into(), is_error: false }),
+        }),
     ];
     Message { role: Role::Assistant, content }
 }
@@ -563,7 +577,14 @@ fn error() -> ErrorInfo {
 }
 
 fn usage() -> Usage {
-    Usage { input_tokens: 1, output_tokens: 2, cache_read_tokens: 3, cache_write_tokens: 4, estimated: false }
+    Usage {
+        input_tokens: 1,
+        output_tokens: 2,
+        cache_read_tokens: 3,
+        cache_write_tokens: 4,
+        web_searches: 5,
+        ..Usage::default()
+    }
 }
 
 /// Configuration is data: it is read from the form that people write.

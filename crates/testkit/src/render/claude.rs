@@ -4,6 +4,8 @@ use rawko_core::message::StopReason;
 use serde_json::{Value, json};
 
 use super::{RenderedAnswer, pieces};
+use crate::answer::SearchPart;
+use crate::service::responses::encrypt;
 
 pub(super) fn events(rendered: &RenderedAnswer<'_>) -> Vec<String> {
     let say = rendered.say;
@@ -31,9 +33,21 @@ pub(super) fn events(rendered: &RenderedAnswer<'_>) -> Vec<String> {
     if !say.redacted.is_empty() {
         block(json!({"type": "redacted_thinking", "data": say.redacted}), Vec::new());
     }
+    for searched in search_blocks(rendered) {
+        let mut start = searched.clone();
+        let input = searched.get("input").map(Value::to_string).unwrap_or_default();
+        if !input.is_empty() {
+            start["input"] = json!({});
+        }
+        let inputs =
+            pieces(&input).into_iter().map(|t| json!({"type": "input_json_delta", "partial_json": t}));
+        block(start, inputs.collect());
+    }
     if !rendered.text.is_empty() {
         let texts = pieces(&rendered.text).into_iter().map(|t| json!({"type": "text_delta", "text": t}));
-        block(json!({"type": "text", "text": ""}), texts.collect());
+        let cited =
+            citations(rendered).into_iter().map(|one| json!({"type": "citations_delta", "citation": one}));
+        block(json!({"type": "text", "text": ""}), texts.chain(cited).collect());
     }
     for (id, name, input) in &rendered.calls {
         let inputs =
@@ -59,8 +73,14 @@ pub(super) fn whole(rendered: &RenderedAnswer<'_>) -> Value {
             json!({"type": "thinking", "thinking": rendered.say.thinking, "signature": rendered.signature}),
         );
     }
+    content.extend(search_blocks(rendered));
     if !rendered.text.is_empty() {
-        content.push(json!({"type": "text", "text": rendered.text}));
+        let mut text = json!({"type": "text", "text": rendered.text});
+        let cited = citations(rendered);
+        if !cited.is_empty() {
+            text["citations"] = json!(cited);
+        }
+        content.push(text);
     }
     for (id, name, input) in &rendered.calls {
         let input: Value = serde_json::from_str(input).unwrap_or_default();
@@ -69,6 +89,40 @@ pub(super) fn whole(rendered: &RenderedAnswer<'_>) -> Value {
     json!({"id": format!("msg_{}", rendered.number), "type": "message", "role": "assistant", "model": rendered.model,
         "content": content, "stop_reason": stop(rendered.stop), "stop_sequence": null,
         "usage": usage(rendered, rendered.output_tokens)})
+}
+
+/// The searches as blocks (<https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool>).
+fn search_blocks(rendered: &RenderedAnswer<'_>) -> Vec<Value> {
+    let mut blocks = Vec::new();
+    for search in &rendered.say.searches {
+        if search.part != SearchPart::Result {
+            blocks.push(json!({"type": "server_tool_use", "id": search.id, "name": "web_search",
+                "input": {"query": search.query}}));
+        }
+        if search.part == SearchPart::Call {
+            continue;
+        }
+        let found = |(title, url): &(String, String)| {
+            json!({"type": "web_search_result", "title": title, "url": url, "page_age": null,
+                "encrypted_content": encrypt(rendered.number, url)})
+        };
+        let content = match &search.error {
+            Some(code) => json!({"type": "web_search_tool_result_error", "error_code": code}),
+            None => search.found.iter().map(found).collect(),
+        };
+        blocks.push(json!({"type": "web_search_tool_result", "tool_use_id": search.id, "content": content}));
+    }
+    blocks
+}
+
+/// The text cites the first result of each search.
+fn citations(rendered: &RenderedAnswer<'_>) -> Vec<Value> {
+    let first = rendered.say.searches.iter().filter_map(|search| search.found.first());
+    let cite = |(title, url): &(String, String)| {
+        json!({"type": "web_search_result_location", "url": url, "title": title, "cited_text": "…",
+            "encrypted_index": encrypt(rendered.number, title)})
+    };
+    first.map(cite).collect()
 }
 
 fn usage(rendered: &RenderedAnswer<'_>, output: u64) -> Value {
@@ -81,6 +135,7 @@ fn usage(rendered: &RenderedAnswer<'_>, output: u64) -> Value {
         "cache_read_input_tokens": usage.cache_read_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,
         "output_tokens": output,
+        "server_tool_use": {"web_search_requests": usage.web_searches},
     })
 }
 
@@ -91,6 +146,7 @@ fn stop(reason: StopReason) -> &'static str {
         StopReason::MaxTokens => "max_tokens",
         StopReason::Refusal => "refusal",
         StopReason::ContextWindow => "model_context_window_exceeded",
+        StopReason::Paused => "pause_turn",
     }
 }
 

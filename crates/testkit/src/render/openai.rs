@@ -80,5 +80,6 @@ fn stop(reason: StopReason) -> &'static str {
         StopReason::MaxTokens => "length",
         StopReason::Refusal => "content_filter",
         StopReason::ContextWindow => "model_length",
+        StopReason::Paused => "stop",
     }
 }

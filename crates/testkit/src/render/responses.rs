@@ -18,7 +18,9 @@ pub(super) fn events(rendered: &RenderedAnswer<'_>) -> Vec<String> {
     let kind = match rendered.stop {
         StopReason::ContextWindow => "response.failed",
         StopReason::MaxTokens => "response.incomplete",
-        StopReason::EndTurn | StopReason::ToolUse | StopReason::Refusal => "response.completed",
+        StopReason::EndTurn | StopReason::ToolUse | StopReason::Refusal | StopReason::Paused => {
+            "response.completed"
+        }
     };
     stream.add(kind, json!({"response": last}));
     stream.events.push("data: [DONE]\n".to_owned());
@@ -44,7 +46,9 @@ fn last(rendered: &RenderedAnswer<'_>, items: &[Value]) -> Value {
             let message = "Your input exceeds the context window of this model. Please adjust your input and try again.";
             ("failed", json!({"code": "context_length_exceeded", "message": message}))
         }
-        StopReason::EndTurn | StopReason::ToolUse | StopReason::Refusal => ("completed", Value::Null),
+        StopReason::EndTurn | StopReason::ToolUse | StopReason::Refusal | StopReason::Paused => {
+            ("completed", Value::Null)
+        }
     };
     let mut response = response(rendered, status, json!(items), error);
     if status == "incomplete" {
@@ -76,11 +80,25 @@ fn items(rendered: &RenderedAnswer<'_>) -> Vec<Value> {
         items.push(json!({"id": format!("rs_{number}"), "type": "reasoning", "summary": summary,
             "encrypted_content": rendered.signature}));
     }
+    for search in &say.searches {
+        let sources: Vec<Value> =
+            search.found.iter().map(|(_, url)| json!({"type": "url", "url": url})).collect();
+        let status = if search.error.is_some() { "failed" } else { "completed" };
+        let action = json!({"type": "search", "query": search.query, "sources": sources});
+        items.push(json!({"id": search.id, "type": "web_search_call", "status": status, "action": action}));
+    }
     if !rendered.text.is_empty() {
+        let found = say.searches.iter().filter_map(|search| search.found.first());
+        let end = rendered.text.chars().count();
+        let cited: Vec<Value> = found
+            .map(|(title, url)| {
+                json!({"type": "url_citation", "title": title, "url": url, "start_index": 0, "end_index": end})
+            })
+            .collect();
         let part = if rendered.stop == StopReason::Refusal {
             json!({"type": "refusal", "refusal": rendered.text})
         } else {
-            json!({"type": "output_text", "text": rendered.text, "annotations": []})
+            json!({"type": "output_text", "text": rendered.text, "annotations": cited})
         };
         items.push(json!({"id": format!("msg_{number}"), "type": "message", "status": "completed",
             "role": "assistant", "content": [part]}));
@@ -132,6 +150,14 @@ impl Stream {
                     let text =
                         if part["type"] == "refusal" { "response.refusal" } else { "response.output_text" };
                     self.part("response.content_part", text, &place, part);
+                }
+            }
+            Some("web_search_call") => {
+                empty.as_object_mut().map(|fields| fields.remove("action"));
+                self.add("response.output_item.added", json!({"output_index": at, "item": empty}));
+                for step in ["in_progress", "searching", "completed"] {
+                    let place = json!({"item_id": id, "output_index": at});
+                    self.add(&format!("response.web_search_call.{step}"), place);
                 }
             }
             _ => {

@@ -73,7 +73,7 @@ fn check_sum(secret: &str) -> u64 {
 }
 
 /// Whether this server wrote the ciphertext.
-fn is_own(encrypted: &str) -> bool {
+pub(crate) fn is_own(encrypted: &str) -> bool {
     let parts = encrypted.strip_prefix(SEAL).and_then(|rest| rest.split_at_checked(16));
     parts.is_some_and(|(secret, sum)| sum == format!("{:016x}", check_sum(secret)))
 }
@@ -129,6 +129,9 @@ fn fields(asked: &Asked) -> Checked {
 /// (<https://platform.openai.com/docs/guides/function-calling#strict-mode>).
 fn tools(asked: &Asked) -> Checked {
     for (at, tool) in array(&asked.json, "tools").iter().enumerate() {
+        if text(tool, "type") == "web_search" {
+            continue;
+        }
         let name = text(tool, "name");
         if name.is_empty() {
             let param = format!("tools[{at}].name");
@@ -185,6 +188,15 @@ fn items(asked: &Asked) -> Checked {
     for (at, item) in array(&asked.json, "input").iter().enumerate() {
         match text(item, "type") {
             "message" => message(at, item)?,
+            "web_search_call" => {
+                for field in ["id", "status"] {
+                    if text(item, field).is_empty() {
+                        let param = format!("input[{at}].{field}");
+                        let message = format!("Missing required parameter: '{param}'.");
+                        return refuse(message, param, "missing_required_parameter");
+                    }
+                }
+            }
             "reasoning" | "function_call" | "function_call_output" | "item_reference" | "compaction" => {}
             other => {
                 let message = format!("Invalid value: '{other}'.");
@@ -294,7 +306,10 @@ fn reasoning(asked: &Asked) -> Checked {
             }
         }
         let next = input.get(at + 1).map(|item| (text(item, "type"), text(item, "role")));
-        let follows = matches!(next, Some(("function_call" | "reasoning", _) | ("message", "assistant")));
+        let follows = matches!(
+            next,
+            Some(("function_call" | "reasoning" | "web_search_call", _) | ("message", "assistant"))
+        );
         if !follows {
             let message =
                 format!("Item '{id}' of type 'reasoning' was provided without its required following item.");

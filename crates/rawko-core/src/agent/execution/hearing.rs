@@ -3,7 +3,7 @@
 
 use super::Execution;
 use crate::agent::prompt;
-use crate::message::{Content, Message, Role};
+use crate::message::Content;
 
 impl Execution {
     /// Tells the agent at the next opportunity what happened while no process carried the run.
@@ -13,17 +13,6 @@ impl Execution {
 
     pub(super) fn take_news(&mut self) -> impl Iterator<Item = Content> + use<> {
         std::mem::take(&mut self.news).into_iter().map(Content::text)
-    }
-
-    /// The answer to this turn was lost. Without news it is asked for again as it was.
-    pub fn hear_after_loss(&mut self) {
-        if self.news.is_empty() {
-            return;
-        }
-        let words = "(This turn was not answered: rawko was interrupted here.)";
-        self.conversation.push(Message { role: Role::Assistant, content: vec![Content::text(words)] });
-        let content = self.take_news().collect();
-        self.conversation.push(Message { role: Role::User, content });
     }
 
     /// Tells the agent with its next request what the user has said.

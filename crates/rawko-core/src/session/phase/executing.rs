@@ -96,11 +96,13 @@ pub(super) fn begin_conversation(
         opening.push_str(&format!("\n# Lost work\n{}\n", work.text()));
     }
     opening.push_str(&prompt::said_before(ledger.words.all()));
+    let agent = AgentSetup { model: ledger.setup.permitted(&agent.model, &agent), ..agent };
     let stable = prompt::system_prompt(&agent, &ledger.setup.place);
     let tools = ledger.setup.tools_of(&agent);
     let id = ledger.new_conversation();
     let log = ConversationLog::with_own_ending(id, stable, &prompt::memories(&recalled.block), tools.into());
     let alternatives = ledger.setup.alternatives(&agent.model);
+    let alternatives = alternatives.iter().map(|other| ledger.setup.permitted(other, &agent)).collect();
     let execution = Execution::start(&agent, alternatives, log, opening).with_memories(recalled);
     let mut execution = Box::new(execution.under(ledger.setup.edition));
     execution.has_heard(ledger.words.all().len());

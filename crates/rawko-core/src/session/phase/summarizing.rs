@@ -84,9 +84,11 @@ impl Summarizing {
         let Self { mut execution, summary } = self;
         let text = match reply.stop_reason {
             StopReason::Refusal => String::new(),
-            StopReason::EndTurn | StopReason::ToolUse | StopReason::MaxTokens | StopReason::ContextWindow => {
-                reply.message.text()
-            }
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::MaxTokens
+            | StopReason::ContextWindow
+            | StopReason::Paused => reply.message.text(),
         };
         let next = ledger.new_conversation();
         let plan = ledger.plan_with(&execution);

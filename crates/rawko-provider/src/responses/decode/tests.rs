@@ -88,7 +88,7 @@ fn an_item_is_whole_whatever_part_of_it_was_streamed() {
 fn items_keep_their_order_and_unknown_ones_are_read_over() {
     let done =
         |at: u64, item: Value| json!({"type": "response.output_item.done", "output_index": at, "item": item});
-    let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
+    let search = json!({"type": "file_search_call", "id": "fs_1", "status": "completed"});
     let reasoning = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "gAAA",
         "summary": [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]});
     let news = json!({"type": "response.novelty", "output_index": 9});
@@ -193,6 +193,7 @@ fn an_answer_that_was_cut_short_says_why() {
             output_tokens: 4,
             cache_read_tokens: 50,
             cache_write_tokens: 10,
+            web_searches: 0,
             estimated: false,
         };
         assert_eq!((found.1, found.2), (usage, stop), "{reason}");

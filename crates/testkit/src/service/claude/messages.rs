@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::Checked;
 use super::models::{Thinks, model};
 use crate::exchange::Asked;
+use crate::service::responses::is_own;
 
 pub(super) fn check(asked: &Asked) -> Checked {
     let none = Vec::new();
@@ -32,6 +33,7 @@ pub(super) fn check(asked: &Asked) -> Checked {
         }
     }
     calls(messages)?;
+    searches(messages)?;
     ending(asked, messages)
 }
 
@@ -133,6 +135,46 @@ fn calls(messages: &[Value]) -> Checked {
     if open.is_empty() { Ok(()) } else { Err(unanswered(messages.len() - 1, &open)) }
 }
 
+/// Every search that the service ran comes back with its result, unless the turn is still going on, and what it encrypted
+/// is its own.
+fn searches(messages: &[Value]) -> Checked {
+    let mut open: Vec<&str> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        if let (Some(id), "user") = (open.first(), role(message)) {
+            return Err(format!(
+                "messages.{}: `web_search` tool use with id `{id}` was found without a corresponding \
+                 `web_search_tool_result` block",
+                at - 1
+            ));
+        }
+        for (place, block) in blocks(message).iter().enumerate() {
+            let place = format!("messages.{at}.content.{place}");
+            let sealed = match kind(block) {
+                "server_tool_use" => {
+                    open.push(id(block, "id"));
+                    continue;
+                }
+                "web_search_tool_result" => {
+                    let call = id(block, "tool_use_id");
+                    let Some(called) = open.iter().position(|open| *open == call) else {
+                        return Err(format!("{place}: unexpected `tool_use_id` found: {call}"));
+                    };
+                    open.remove(called);
+                    block.get("content").map_or(&[][..], items)
+                }
+                "text" => block.get("citations").map_or(&[][..], items),
+                _ => continue,
+            };
+            let is_own =
+                |item: &Value| is_own(id(item, "encrypted_content")) || is_own(id(item, "encrypted_index"));
+            if !sealed.iter().all(is_own) {
+                return Err(format!("{place}: Invalid encrypted content in search result block"));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn unanswered(at: usize, ids: &[&str]) -> String {
     format!(
         "messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` \
@@ -145,7 +187,10 @@ fn unanswered(at: usize, ids: &[&str]) -> String {
 /// with a budget, the last turn that called a tool must begin with it.
 fn ending(asked: &Asked, messages: &[Value]) -> Checked {
     let thinks = model(asked.model()).map(|model| model.thinks);
-    let is_prefill = messages.last().is_some_and(|message| role(message) == "assistant");
+    // A turn that was paused is continued from its own end.
+    let is_paused = |message: &Value| blocks(message).iter().any(|block| kind(block) == "server_tool_use");
+    let is_prefill =
+        messages.last().is_some_and(|message| role(message) == "assistant" && !is_paused(message));
     if is_prefill && thinks.is_some_and(|thinks| thinks != Thinks::Asked) {
         return Err(
             "This model does not support assistant message prefill. The conversation must end with a user \
