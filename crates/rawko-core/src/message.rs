@@ -41,7 +41,7 @@ impl Message {
     pub fn or_placeholder(mut self) -> Self {
         let has_content = self.content.iter().any(|block| match block {
             Content::Text { text } => !text.trim().is_empty(),
-            Content::ToolUse(_) | Content::ToolResult { .. } => true,
+            Content::Image(_) | Content::ToolUse(_) | Content::ToolResult { .. } => true,
             Content::Thinking { .. } | Content::RedactedThinking { .. } => false,
         });
         self.content.retain(|block| !matches!(block, Content::Text { text } if text.trim().is_empty()));
@@ -58,7 +58,10 @@ impl Message {
         let is_signed = |block: &Content| match block {
             Content::Thinking { signature, .. } => signature.is_some(),
             Content::RedactedThinking { .. } => true,
-            Content::Text { .. } | Content::ToolUse(_) | Content::ToolResult { .. } => false,
+            Content::Text { .. }
+            | Content::Image(_)
+            | Content::ToolUse(_)
+            | Content::ToolResult { .. } => false,
         };
         let content = || self.content.iter().filter(|block| !is_signed(block)).cloned().collect();
         self.content.iter().any(is_signed).then(|| Self { role: self.role, content: content() })
@@ -96,6 +99,8 @@ pub enum Content {
         /// The text.
         text: String,
     },
+    /// A picture that the user gave.
+    Image(Image),
     /// The model's reasoning, sent back to providers that require it.
     Thinking {
         /// The reasoning; may be empty if the provider does not reveal it.

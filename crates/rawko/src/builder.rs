@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
 use rawko_core::approval::ApprovalQuestion;
+use rawko_core::attachment::Attachment;
 use rawko_core::setup::SkillSetup;
 use rawko_core::tool::ToolSpec;
 use rawko_provider::Provider;
@@ -37,6 +38,7 @@ pub struct RawkoBuilder {
     pub(crate) overrides: Overrides,
     pub(crate) permissions: Permissions,
     pub(crate) first_agent: Option<String>,
+    pub(crate) attachments: Vec<Attachment>,
     pub(crate) dry_run: bool,
     pub(crate) trusted: bool,
     pub(crate) trust_store: Option<TrustStore>,
@@ -60,6 +62,7 @@ impl Default for RawkoBuilder {
             overrides: Overrides::default(),
             permissions: Permissions::default(),
             first_agent: None,
+            attachments: Vec::new(),
             dry_run: false,
             trusted: false,
             trust_store: None,
@@ -145,6 +148,14 @@ impl RawkoBuilder {
     #[must_use]
     pub fn first_agent(mut self, name: impl Into<String>) -> Self {
         self.first_agent = Some(name.into());
+        self
+    }
+
+    /// Gives this with the tasks of [`Rawko::run`] and [`Rawko::continue_session`]: text and pictures that agents see as
+    /// data. [`attachment`](crate::attachment) makes one of the bytes of a file.
+    #[must_use]
+    pub fn attach(mut self, attachments: impl IntoIterator<Item = Attachment>) -> Self {
+        self.attachments.extend(attachments);
         self
     }
 

@@ -181,8 +181,10 @@ impl Execution {
         alternatives: Vec<ModelChoice>,
         mut conversation: ConversationLog,
         opening: String,
+        pictures: impl IntoIterator<Item = Content>,
     ) -> Self {
-        conversation.push(Message::user(opening));
+        let content = std::iter::once(Content::text(opening)).chain(pictures).collect();
+        conversation.push(Message { role: Role::User, content });
         Self {
             edition: Edition::First,
             agent: agent.config.name.clone(),
@@ -229,10 +231,16 @@ impl Execution {
     }
 
     /// Continues the same conversation with `continuation`. Facts and usage start from zero.
-    pub fn resume(&mut self, max_turns: u32, continuation: String) {
+    pub fn resume(
+        &mut self,
+        max_turns: u32,
+        continuation: String,
+        pictures: impl IntoIterator<Item = Content>,
+    ) {
         let mut content = std::mem::take(&mut self.pending);
         content.extend(self.take_news());
         content.push(Content::text(continuation));
+        content.extend(pictures);
         self.conversation.push(Message { role: Role::User, content });
         self.window.turn_is_new();
         self.max_turns = max_turns;

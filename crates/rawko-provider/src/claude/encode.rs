@@ -231,6 +231,7 @@ fn block(content: &Content) -> Option<ClaudeBlock<'_>> {
     match content {
         // The API rejects blank text.
         Content::Text { text } => (!text.trim().is_empty()).then_some(ClaudeBlock::Text { text }),
+        Content::Image(picture) => Some(image(picture)),
         // The API would refuse reasoning of another provider. It has no signature, or one that is JSON.
         Content::Thinking { thinking, signature } => signature
             .as_deref()
