@@ -39,6 +39,7 @@ pub struct RawkoBuilder {
     pub(crate) permissions: Permissions,
     pub(crate) first_agent: Option<String>,
     pub(crate) attachments: Vec<Attachment>,
+    pub(crate) beside: bool,
     pub(crate) dry_run: bool,
     pub(crate) trusted: bool,
     pub(crate) trust_store: Option<TrustStore>,
@@ -63,6 +64,7 @@ impl Default for RawkoBuilder {
             permissions: Permissions::default(),
             first_agent: None,
             attachments: Vec::new(),
+            beside: false,
             dry_run: false,
             trusted: false,
             trust_store: None,
@@ -156,6 +158,14 @@ impl RawkoBuilder {
     #[must_use]
     pub fn attach(mut self, attachments: impl IntoIterator<Item = Attachment>) -> Self {
         self.attachments.extend(attachments);
+        self
+    }
+
+    /// Begins also where another session runs in the same folder. Both record it, and their outcomes name the other
+    /// ([`Outcome::beside`](crate::Outcome::beside)). Without this, such a run is refused ([`Error::Busy`]).
+    #[must_use]
+    pub fn beside_others(mut self, beside: bool) -> Self {
+        self.beside = beside;
         self
     }
 

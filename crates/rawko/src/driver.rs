@@ -14,6 +14,7 @@ use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::beside::Neighbours;
 use crate::error::Error;
 use crate::explain::explain;
 use crate::hub::Hub;
@@ -134,6 +135,7 @@ pub(crate) struct Driver {
     tasks: BTreeMap<EffectId, Task>,
     /// The process file, removed when the run is over.
     scratch: Option<tempfile::TempDir>,
+    neighbours: Option<Neighbours>,
 }
 
 impl Driver {
@@ -159,12 +161,18 @@ impl Driver {
             execution_begun: None,
             tasks: BTreeMap::new(),
             scratch: None,
+            neighbours: None,
         }
     }
 
     /// Deletes this folder at the end of the run.
     pub(crate) fn with_scratch(self, scratch: Option<tempfile::TempDir>) -> Self {
         Self { scratch, ..self }
+    }
+
+    /// Looks for others that begin in the same folder.
+    pub(crate) fn with_neighbours(self, neighbours: Option<Neighbours>) -> Self {
+        Self { neighbours, ..self }
     }
 
     /// Drives the run from `start` to its end.
@@ -208,6 +216,10 @@ impl Driver {
             match signal {
                 Signal::Progress(event) => self.hub.send(&event),
                 Signal::Happened(event) => {
+                    let beside = self.neighbours.as_mut().map(Neighbours::new_ones).unwrap_or_default();
+                    if !beside.is_empty() {
+                        let _ = self.happened(Event::RanBeside { sessions: beside })?;
+                    }
                     if let Some(outcome) = self.happened(event)? {
                         return Ok(outcome);
                     }

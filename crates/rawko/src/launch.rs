@@ -16,9 +16,10 @@ use crate::cancel::Unfinished;
 use crate::checkpoint::Checkpoints;
 use crate::config::{Origin, Scope, user_cache_dir, user_data_dir};
 use crate::decision_cache::DecisionCache;
-use crate::driver::{Driver, Start, now};
+use crate::driver::{Driver, Signal, Start, now};
 use crate::error::Error;
-use crate::holder::HolderMark;
+use crate::beside::Neighbours;
+use crate::holder::{HolderMark, Work};
 use crate::hub::Hub;
 use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, JournalWriter};
@@ -42,11 +43,13 @@ pub(crate) struct Launch<'a> {
     pub(crate) tracker: Arc<FileTracker>,
     pub(crate) start: Start,
     pub(crate) scratch: Option<TempDir>,
+    /// Sessions that run in the same folder.
+    pub(crate) beside: Vec<String>,
 }
 
 impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
-        let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch } = launch;
+        let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch, beside } = launch;
         let confinement = self.confinement_of(setup)?;
         let registry = self.registry(&tracker, &setup.place.skills)?;
         registry.resumed(start.last_job());
@@ -119,12 +122,17 @@ impl Rawko {
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));
-        let mark = HolderMark::leave(&journal_path, &confinement);
+        let work = Work { folder: self.project(), task, since: now() };
+        let mark = HolderMark::leave(&journal_path, &confinement, work);
+        let neighbours = scratch.is_none().then(|| Neighbours::of(&journal_path, &id, &beside));
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {
             unfinished.begin(&journal_path);
         }
         let (signals, inbox) = mpsc::unbounded_channel();
+        if !beside.is_empty() {
+            let _ = signals.send(Signal::Happened(Event::RanBeside { sessions: beside }));
+        }
         let driver_signals = signals.clone();
         let driver_id = id.clone();
         Ok(Run {
@@ -139,6 +147,7 @@ impl Rawko {
                 let channel = (driver_signals, inbox);
                 Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)
                     .with_scratch(scratch)
+                    .with_neighbours(neighbours)
             }),
             unfinished,
         })

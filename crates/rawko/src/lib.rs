@@ -36,6 +36,8 @@
 
 mod approval;
 mod assemble;
+mod attaching;
+mod beside;
 mod builder;
 mod cancel;
 pub mod checkpoint;
@@ -80,6 +82,8 @@ mod verification_commands;
 mod waiting;
 
 pub use approval::{WaitingSession, answer_question, open_question, waiting_sessions};
+pub use attaching::{MAX_ATTACHED_TEXT, NotAttached, attachment};
+pub use beside::RunningSession;
 pub use builder::RawkoBuilder;
 pub use cancel::{Cancelled, cancel};
 pub use decision_cache::DecisionCache;
@@ -97,6 +101,7 @@ pub use project_folder::check_project_folder;
 pub use rawko::Rawko;
 pub use rawko_core::agent::{AgentConfig, Permissions};
 pub use rawko_core::approval::{Approval, ApprovalQuestion};
+pub use rawko_core::attachment::Attachment;
 pub use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 pub use rawko_core::note::Note;
 pub use rawko_core::request::{ModelRequest, Purpose, ToolChoice};

@@ -166,7 +166,7 @@ impl Rawko {
         // Before there is a session.
         let confinement = self.confinement()?;
         let builder = &self.builder;
-        let mut setup = self.setup()?;
+        let mut setup = self.setup_with_attachments()?;
         let providers = self.providers(&setup)?;
         let redactor = self.redactor(&providers);
         let task = &redactor.text(task);
@@ -186,6 +186,7 @@ impl Rawko {
             }
         }
         self.begin_memories(&setup);
+        let beginning = self.begin_here(None)?;
         let id = session_id::new(now());
         // A dry run changes nothing: its journal is in a temporary folder, which is removed with the run.
         let scratch = builder
@@ -214,6 +215,7 @@ impl Rawko {
             tracker: Arc::default(),
             start,
             scratch,
+            beside: beginning.beside(),
         })
     }
 
@@ -270,6 +272,11 @@ impl Rawko {
             Some(user) => store.with_user(user),
             None => store,
         }
+    }
+
+    /// The setup of a new task, with what the user gives with it.
+    pub(crate) fn setup_with_attachments(&self) -> Result<Setup, Error> {
+        Ok(Setup { attachments: self.builder.attachments.clone(), ..self.setup()? })
     }
 
     /// What runs of this project are made of.
@@ -407,8 +414,9 @@ impl std::fmt::Debug for Rawko {
     }
 }
 
-/// SHA-256 of everything a run is made of, in hexadecimal.
+/// SHA-256 of everything a run is configured with, in hexadecimal.
 pub(crate) fn digest(setup: &Setup) -> String {
-    let bytes = serde_json::to_vec(setup).unwrap_or_default();
+    let configured = Setup { attachments: Vec::new(), ..setup.clone() };
+    let bytes = serde_json::to_vec(&configured).unwrap_or_default();
     hex(&Sha256::digest(&bytes))
 }

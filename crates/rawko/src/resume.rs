@@ -42,6 +42,7 @@ impl Rawko {
         };
         self.check_origin(&old.header)?;
         let session = old.header.session.clone();
+        let beginning = self.begin_here(Some(&session))?;
         let folded = fold(&old);
         if let Some(divergence) = folded.divergence {
             return Err(Error::Diverged { session, divergence });
@@ -62,7 +63,7 @@ impl Rawko {
         end_commands(&session, &journal)?;
         if folded.session.state().is_final() && folded.unrecorded.is_none() {
             return match outcome {
-                Some(outcome) => self.take_up(journal, &old, folded, &outcome),
+                Some(outcome) => self.take_up(journal, &old, folded, &outcome, &beginning),
                 None => Err(nothing_to_do(&session, "it has ended")),
             };
         }
@@ -93,6 +94,7 @@ impl Rawko {
                 torn_bytes: old.torn_bytes,
             },
             scratch: None,
+            beside: beginning.beside(),
         })
     }
 

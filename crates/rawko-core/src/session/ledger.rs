@@ -53,6 +53,8 @@ pub(super) struct Ledger {
     pub(super) waited_ms: u64,
     /// What people have said to questions of this task.
     pub(super) approvals: Approvals,
+    /// Sessions that run in the same folder.
+    pub(super) beside: Vec<String>,
     /// What earlier tasks of the session left.
     pub(super) carried: CarriedOver,
 }
@@ -95,6 +97,7 @@ impl Ledger {
             failing: None,
             waited_ms: 0,
             approvals: Approvals::default(),
+            beside: Vec::new(),
             carried,
         }
     }

@@ -283,6 +283,7 @@ fn changes_setup(event: &Event) -> bool {
         | Event::Answered { answer: EffectAnswer::EffectLost, .. }
         | Event::OverrideRequested { .. }
         | Event::CancelRequested { .. }
+        | Event::RanBeside { .. }
         | Event::FinalTreeInspected { .. } => false,
     }
 }

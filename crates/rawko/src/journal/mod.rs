@@ -43,7 +43,8 @@ pub(crate) use file::open_own;
 pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
 pub(crate) use fold::{begins_execution, compare};
 pub use info::{SessionInfo, SessionStatus};
-pub(crate) use lock::SessionLock;
+pub(crate) use lock::{SessionLock, is_held_by_any as is_held};
+pub(crate) use store::BeginningGuard;
 pub use paid_calls::{PaidCall, paid_calls};
 pub use reader::{Journal, read};
 pub use record::{

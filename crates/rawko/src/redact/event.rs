@@ -91,6 +91,7 @@ impl Redactor {
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint: _ } }
             | Event::OverrideRequested { command: _ }
             | Event::AgentsReloaded { agents: _ }
+            | Event::RanBeside { sessions: _ }
             | Event::Answered { effect: _, answer: EffectAnswer::ApprovalAnswered { approval: _ } }
             | Event::Answered { effect: _, answer: EffectAnswer::TimerFired }
             | Event::Answered { effect: _, answer: EffectAnswer::EffectLost } => {}
