@@ -24,6 +24,7 @@ use crate::hub::Hub;
 use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, JournalWriter};
 use crate::memory::LazyMeaning;
+use crate::notify::Notifications;
 use crate::perform::{Kept, Performer};
 use crate::rawko::Rawko;
 use crate::redact::{KnownSecret, Redactor, secrets_in};
@@ -125,6 +126,9 @@ impl Rawko {
         let work = Work { folder: self.project(), task, since: now() };
         let mark = HolderMark::leave(&journal_path, &confinement, work);
         let neighbours = scratch.is_none().then(|| Neighbours::of(&journal_path, &id, &beside));
+        let mut hub = Hub::default();
+        let told = if scratch.is_none() { self.loaded.config.notify.as_slice() } else { &[] };
+        let notifications = Notifications::of(told, hub.watch(), self.project());
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {
             unfinished.begin(&journal_path);
@@ -139,7 +143,8 @@ impl Rawko {
             id,
             journal: journal_path,
             signals,
-            hub: Hub::default(),
+            hub,
+            notifications,
             start,
             started,
             mark,

@@ -118,6 +118,7 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/web/search/searxng", Judged),
     ("/web/search/brave/apiKeyEnv", Judged),
     ("/web/search/brave/baseUrl", Judged),
+    ("/notify/*", Judged),
     ("/verify/*", Judged),
     ("/verify/commands", Judged),
     ("/verify/timeout", NoMoreThan(|| None)),
