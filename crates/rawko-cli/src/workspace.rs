@@ -36,8 +36,8 @@ impl Workspace {
     }
 
     /// The project that the folder belongs to: the nearest ancestor with a `.rawko`, up to the root of the repository, or
-    /// else the folder itself. A home folder counts only if it is [configured as a project](TooWide): sessions of an earlier
-    /// run do not make everything below it part of a project.
+    /// else that root, or else the folder itself. A home folder counts only if it is [configured as a project](TooWide):
+    /// neither sessions of an earlier run nor dotfiles kept in git make everything below it part of a project.
     ///
     /// # Errors
     /// If the folder does not exist, or its `.rawko` is a link.
@@ -59,7 +59,8 @@ impl Workspace {
                 return Ok(above.to_owned());
             }
             if above.join(".git").exists() {
-                break;
+                // Agents see all of the repository, wherever in it the user stands.
+                return Ok(if may_be_one { above.to_owned() } else { folder });
             }
         }
         Ok(folder)

@@ -23,6 +23,7 @@ const LONGEST: u64 = 64 * 1024;
 
 /// A session that is running in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunningSession {
     /// Its id.
     pub session: String,
@@ -32,6 +33,15 @@ pub struct RunningSession {
     pub since: Timestamp,
     /// Its process.
     pub process: u32,
+    journal: PathBuf,
+}
+
+impl RunningSession {
+    /// Whether it is still running.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        is_held(&self.journal)
+    }
 }
 
 /// The right to begin in the folder, and who runs there already. To be kept until the new session shows that it runs.
@@ -49,14 +59,6 @@ impl Beginning {
 }
 
 impl Rawko {
-    /// The sessions that run in this project's folder at this moment.
-    ///
-    /// # Errors
-    /// [`Error::Journal`] where the folder of sessions cannot be read.
-    pub fn running_here(&self) -> Result<Vec<RunningSession>, Error> {
-        running(&self.sessions(), self.project(), None)
-    }
-
     /// Makes sure that nothing else runs in the folder, or that the user knows.
     ///
     /// # Errors
@@ -88,7 +90,7 @@ fn running(store: &SessionStore, folder: &Path, own: Option<&str>) -> Result<Vec
         };
         if is_held(&journal) {
             let (task, since) = (process.task().to_owned(), process.since());
-            found.push(RunningSession { session, task, since, process: process.pid() });
+            found.push(RunningSession { session, task, since, process: process.pid(), journal });
         }
     }
     Ok(found)
