@@ -50,7 +50,7 @@ fn wait(workspace: &Workspace, running: &[RunningSession]) -> Result<(), Failure
         ));
     }
     text.push_str(&format!(
-        "{} Ctrl-C stops waiting; --anyway runs beside it, in the same files\n",
+        "{} Ctrl-C stops waiting; --worktree works in a tree of its own, --anyway in the same files\n",
         paint.hint("hint:")
     ));
     let _ = workspace.console.write_error(&text);

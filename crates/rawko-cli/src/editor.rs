@@ -30,9 +30,8 @@ pub(crate) fn task(workspace: &Workspace, text: &str) -> Result<String, Failure>
         .tempdir()
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}")))?;
     let path = folder.path().join("TASK.md");
-    let cannot = |error: std::io::Error| {
-        Failure::new(Exit::Failed, format!("cannot use {}: {error}", path.display()))
-    };
+    let cannot =
+        |error: std::io::Error| Failure::new(Exit::Failed, format!("cannot use {}: {error}", path.display()));
     write_new(&path, &format!("{text}\n\n{SCISSORS}\n{EXPLANATION}")).map_err(cannot)?;
     open(workspace, &path)?;
     let written = std::fs::read_to_string(&path).map_err(cannot)?;
@@ -65,11 +64,15 @@ fn open(workspace: &Workspace, path: &Path) -> Result<(), Failure> {
     }
     let shown = clean_line(&editor);
     let status = command.status().map_err(|error| {
-        Failure::new(Exit::Failed, format!("cannot start `{shown}`: {error}")).with_hint("check VISUAL and EDITOR")
+        Failure::new(Exit::Failed, format!("cannot start `{shown}`: {error}"))
+            .with_hint("check VISUAL and EDITOR")
     })?;
     if !status.success() {
-        return Err(Failure::new(Exit::Failed, format!("`{shown}` ended with {status}, so nothing was started"))
-            .with_hint("check VISUAL and EDITOR"));
+        return Err(Failure::new(
+            Exit::Failed,
+            format!("`{shown}` ended with {status}, so nothing was started"),
+        )
+        .with_hint("check VISUAL and EDITOR"));
     }
     Ok(())
 }

@@ -148,7 +148,7 @@ impl From<rawko::Error> for Failure {
             E::CommandsLeft { session, .. } => Self::new(Exit::Failed, message)
                 .with_hint(format!("wait until they have ended, then: rawko resume {session}")),
             E::Busy { .. } => Self::new(Exit::Failed, message)
-                .with_hint("wait for its end, or run beside it, in the same files: --anyway"),
+                .with_hint("wait for its end, work in a tree of its own with --worktree, or in the same files with --anyway"),
             E::Interrupted => Self::new(Exit::Failed, message),
             // An error of a newer SDK, for which this version has no hint.
             _ => Self::new(Exit::Failed, message),

@@ -213,7 +213,8 @@ fn file(workspace: &Workspace, path: &Path) -> Result<Attachment, Failure> {
     let name = path.display().to_string();
     let real = workspace.folder().join(path);
     let cannot = |why: String| {
-        Failure::usage(format!("cannot read {name}: {why}")).with_hint("name a file of text, or a picture, with --file")
+        Failure::usage(format!("cannot read {name}: {why}"))
+            .with_hint("name a file of text, or a picture, with --file")
     };
     let is_folder = std::fs::metadata(&real).is_ok_and(|found| found.is_dir());
     if is_folder {

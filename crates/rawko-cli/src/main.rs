@@ -28,6 +28,7 @@ mod trust_shown;
 mod verify_args;
 mod watch;
 mod workspace;
+mod worktree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -58,10 +58,9 @@ impl Message {
         let is_signed = |block: &Content| match block {
             Content::Thinking { signature, .. } => signature.is_some(),
             Content::RedactedThinking { .. } => true,
-            Content::Text { .. }
-            | Content::Image(_)
-            | Content::ToolUse(_)
-            | Content::ToolResult { .. } => false,
+            Content::Text { .. } | Content::Image(_) | Content::ToolUse(_) | Content::ToolResult { .. } => {
+                false
+            }
         };
         let content = || self.content.iter().filter(|block| !is_signed(block)).cloned().collect();
         self.content.iter().any(is_signed).then(|| Self { role: self.role, content: content() })

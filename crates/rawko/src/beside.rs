@@ -70,9 +70,9 @@ impl Rawko {
         }
         let store = self.sessions();
         let guard = store.beginning()?;
-        let running = running(&store, self.project(), own)?;
+        let running = running(&store, self.tree(), own)?;
         if !running.is_empty() && !self.builder.beside {
-            return Err(Error::Busy { folder: self.project().to_owned(), running });
+            return Err(Error::Busy { folder: self.tree().to_owned(), running });
         }
         let beside = running.into_iter().map(|running| running.session).collect();
         Ok(Beginning { _guard: Some(guard), beside })

@@ -32,6 +32,7 @@ use crate::skills::SkillTool;
 pub struct RawkoBuilder {
     pub(crate) project: PathBuf,
     pub(crate) folder: Option<PathBuf>,
+    pub(crate) tree: Option<PathBuf>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) user_config_dir: Option<PathBuf>,
     pub(crate) environment: Environment,
@@ -57,6 +58,7 @@ impl Default for RawkoBuilder {
         Self {
             project: PathBuf::from("."),
             folder: None,
+            tree: None,
             config_file: None,
             user_config_dir: None,
             environment: Arc::new(|name| std::env::var(name).ok()),
@@ -92,6 +94,14 @@ impl RawkoBuilder {
     #[must_use]
     pub fn folder(mut self, directory: impl Into<PathBuf>) -> Self {
         self.folder = Some(directory.into());
+        self
+    }
+
+    /// Sets a work tree of the same repository, in which agents work instead of in the project's directory: see
+    /// [`worktree`](crate::worktree). Configuration, trust, memories and sessions stay the project's.
+    #[must_use]
+    pub fn tree(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.tree = Some(directory.into());
         self
     }
 
@@ -263,7 +273,8 @@ impl RawkoBuilder {
     /// [`Error::Setup`] if something is not possible on this machine.
     pub fn build(self) -> Result<Rawko, Error> {
         let project = canonical(&self.project)?;
-        let builder = Self { project, ..self };
+        let tree = self.tree.as_deref().map(canonical).transpose()?.filter(|tree| *tree != project);
+        let builder = Self { project, tree, ..self };
         check_project_folder(&builder.project)?;
         let mut loaded = builder.load()?;
         if let Some(claims) = builder.untrusted_claims(&loaded)? {

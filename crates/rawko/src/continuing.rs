@@ -54,7 +54,14 @@ impl Rawko {
             });
         }
         let (journal, old) = self.open_to_continue(id)?;
-        let folded = self.folded(&old)?;
+        match self.in_tree_of(&old)? {
+            Some(there) => there.continue_opened(journal, &old, task),
+            None => self.continue_opened(journal, &old, task),
+        }
+    }
+
+    fn continue_opened(&self, journal: JournalWriter, old: &Journal, task: &str) -> Result<Run, Error> {
+        let folded = self.folded(old)?;
         let session = old.header.session.clone();
         let beginning = self.begin_here(Some(&session))?;
         if folded.session.setup().is_none() {
@@ -74,12 +81,14 @@ impl Rawko {
         let task = &redactor.text(task);
         redactor.setup(&mut setup)?;
         self.check_prices(&setup)?;
-        self.go_on(journal, &old, folded, task, &setup, &beginning, |changed_files, lost| Event::TaskContinued {
-            task: task.clone(),
-            setup: Box::new(setup.clone()),
-            changed_files,
-            lost,
-            ended: tasks(&old).iter().filter_map(SessionTask::ended).collect(),
+        self.go_on(journal, old, folded, task, &setup, &beginning, |changed_files, lost| {
+            Event::TaskContinued {
+                task: task.clone(),
+                setup: Box::new(setup.clone()),
+                changed_files,
+                lost,
+                ended: tasks(old).iter().filter_map(SessionTask::ended).collect(),
+            }
         })
     }
 
@@ -154,7 +163,7 @@ impl Rawko {
         let providers = self.providers(setup)?;
         take_scripts_up(&providers, &folded);
         let tracker = Arc::new(FileTracker::new());
-        let event = event(remember(&tracker, &folded, self.project()), lost(old, &folded));
+        let event = event(remember(&tracker, &folded, self.tree()), lost(old, &folded));
         let start = Start::Continued { folded: Box::new(folded), event, torn_bytes: old.torn_bytes };
         self.launch(Launch {
             id: old.header.session.clone(),

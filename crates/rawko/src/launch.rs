@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 
 use crate::approval::Asker;
 use crate::assemble::{self, Providers};
+use crate::beside::Neighbours;
 use crate::cancel::Unfinished;
 use crate::checkpoint::Checkpoints;
 use crate::config::{Origin, Scope, user_cache_dir, user_data_dir};
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Driver, Signal, Start, now};
 use crate::error::Error;
-use crate::beside::Neighbours;
 use crate::holder::{HolderMark, Work};
 use crate::hub::Hub;
 use crate::integrity::IntegrityGuard;
@@ -50,7 +50,8 @@ pub(crate) struct Launch<'a> {
 
 impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
-        let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch, beside } = launch;
+        let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch, beside } =
+            launch;
         let confinement = self.confinement_of(setup)?;
         let registry = self.registry(&tracker, &setup.place.skills)?;
         registry.resumed(start.last_job());
@@ -73,7 +74,7 @@ impl Rawko {
             instructions: InstructionsRead::of(&setup.place),
             skills: setup.place.skills.iter().map(|skill| skill.name.clone()).collect(),
         };
-        let checkpoints = Checkpoints::new(self.project(), directory, &id)
+        let checkpoints = Checkpoints::new(self.tree(), directory, &id)
             .after(start.earlier_executions())
             .holding_checks_since(start.checks_since());
         if !matches!(start, Start::New(_)) {
@@ -83,7 +84,7 @@ impl Rawko {
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
         let data = || user_data_dir(self.builder.environment.as_ref());
         let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
-        let project = self.project().to_owned();
+        let project = self.tree().to_owned();
         let store = self.memories();
         let memory = RunMemory::new(
             (project, store),
@@ -97,7 +98,7 @@ impl Rawko {
         let terms = setup.verify.clone().map(Into::into);
         let guard = IntegrityGuard::new(
             checkpoints.clone(),
-            self.project(),
+            self.tree(),
             directory,
             self.runner(&confinement),
             terms,
@@ -106,7 +107,7 @@ impl Rawko {
         let performer = Performer::new(
             providers,
             registry,
-            self.project().to_owned(),
+            self.tree().to_owned(),
             &setup.agents,
             Kept { checkpoints, memory },
             Arc::new(guard),
@@ -123,12 +124,12 @@ impl Rawko {
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));
-        let work = Work { folder: self.project(), task, since: now() };
+        let work = Work { folder: self.tree(), task, since: now() };
         let mark = HolderMark::leave(&journal_path, &confinement, work);
         let neighbours = scratch.is_none().then(|| Neighbours::of(&journal_path, &id, &beside));
         let mut hub = Hub::default();
         let told = if scratch.is_none() { self.loaded.config.notify.as_slice() } else { &[] };
-        let notifications = Notifications::of(told, hub.watch(), self.project());
+        let notifications = Notifications::of(told, hub.watch(), self.tree());
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {
             unfinished.begin(&journal_path);
@@ -162,7 +163,7 @@ impl Rawko {
     fn runner(&self, confinement: &Confinement) -> CommandRunner {
         let config = &self.loaded.config;
         let granted = effective_permissions(&config.permissions, None, Some(&self.builder.permissions));
-        CommandRunner::new(self.project(), granted.env.clone().unwrap_or_default())
+        CommandRunner::new(self.tree(), granted.env.clone().unwrap_or_default())
             .confined(confinement, granted)
     }
 

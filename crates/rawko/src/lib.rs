@@ -81,6 +81,7 @@ mod tree_checks;
 mod verification;
 mod verification_commands;
 mod waiting;
+pub mod worktree;
 
 pub use approval::{WaitingSession, answer_question, open_question, waiting_sessions};
 pub use attaching::{MAX_ATTACHED_TEXT, NotAttached, attachment};

@@ -120,7 +120,8 @@ impl Story {
             }
             _ => return None,
         };
-        let mut payload = json!({"event": on, "session": self.session, "task": self.task, "project": self.project});
+        let mut payload =
+            json!({"event": on, "session": self.session, "task": self.task, "project": self.project});
         if let (Some(payload), Value::Object(more)) = (payload.as_object_mut(), more) {
             payload.extend(more);
         }
@@ -204,7 +205,10 @@ mod tests {
         assert_eq!(story.tell(&RunEvent::warning("w")), None);
         assert_eq!(story.tell(&waiting(9_999)), None, "a short wait is not worth a message");
         let (on, payload) = story.tell(&waiting(10_000)).unwrap();
-        assert_eq!((on, &payload["event"], &payload["until"]), (NotifyOn::Wait, &json!("wait"), &json!("1970-01-01T00:00:00.000Z")));
+        assert_eq!(
+            (on, &payload["event"], &payload["until"]),
+            (NotifyOn::Wait, &json!("wait"), &json!("1970-01-01T00:00:00.000Z"))
+        );
         let outcome = Outcome::failed(ErrorInfo::new(ErrorCode::Unknown, "it broke"));
         let (on, payload) = story.tell(&RunEvent::finished("s1", outcome)).unwrap();
         assert_eq!(on, NotifyOn::End);

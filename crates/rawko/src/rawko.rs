@@ -71,6 +71,12 @@ impl Rawko {
         &self.builder.project
     }
 
+    /// The directory in which agents work: the project's, or the [work tree](RawkoBuilder::tree) in its place.
+    #[must_use]
+    pub fn tree(&self) -> &Path {
+        self.builder.tree.as_deref().unwrap_or(&self.builder.project)
+    }
+
     /// The tools of this project's runs.
     ///
     /// # Errors
@@ -104,6 +110,7 @@ impl Rawko {
             &self.loaded,
             &mcp::Place {
                 project: &builder.project,
+                tree: self.tree(),
                 state: builder.trust_store.as_ref().and_then(|store| store.path().parent()),
                 environment: builder.environment.as_ref(),
                 person: builder.asked_by_servers.clone(),
@@ -287,8 +294,7 @@ impl Rawko {
         let builder = &self.builder;
         let mut tools = self.tools()?.specs();
         tools.extend(rawko_core::agent::control_tools());
-        let standing =
-            instructions::standing(&builder.project, builder.folder.as_deref().unwrap_or(&builder.project));
+        let standing = instructions::standing(self.tree(), builder.folder.as_deref().unwrap_or(self.tree()));
         let instructions_are_data = standing.text.is_some() && !self.loaded.is_trusted;
         let mut problems = standing.problems;
         problems.extend(instructions_are_data.then(|| {
@@ -296,9 +302,9 @@ impl Rawko {
             format!("{file} is read as data, because this folder is not trusted; to have agents follow it: rawko trust")
         }));
         let place = ProjectContext {
-            directory: builder.project.display().to_string(),
+            directory: self.tree().display().to_string(),
             platform: std::env::consts::OS.to_owned(),
-            git: builder.project.ancestors().any(|folder| folder.join(".git").exists()),
+            git: self.tree().ancestors().any(|folder| folder.join(".git").exists()),
             instructions_are_data,
             instructions: standing.text,
             instructions_from: standing.from,

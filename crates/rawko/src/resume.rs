@@ -40,6 +40,13 @@ impl Rawko {
             Some(id) => JournalWriter::reopen(&self.sessions().find(id)?)?,
             None => self.reopen_newest()?,
         };
+        match self.in_tree_of(&old)? {
+            Some(there) => there.resume_opened(journal, old),
+            None => self.resume_opened(journal, old),
+        }
+    }
+
+    fn resume_opened(&self, journal: JournalWriter, old: Journal) -> Result<Run, Error> {
         self.check_origin(&old.header)?;
         let session = old.header.session.clone();
         let beginning = self.begin_here(Some(&session))?;
@@ -75,7 +82,7 @@ impl Rawko {
         let limits = self.raised(&setup.limits);
         let limits = (limits != setup.limits).then_some(limits);
         let tracker = Arc::new(FileTracker::new());
-        let changed_files = remember(&tracker, &folded, self.project());
+        let changed_files = remember(&tracker, &folded, self.tree());
         let lost = lost(&old, &folded);
         self.launch(Launch {
             id: session,

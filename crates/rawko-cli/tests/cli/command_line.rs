@@ -72,7 +72,8 @@ fn offered(place: &Place, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn bash_completes_commands_sessions_agents_and_providers() {
-    let script = serde_json::json!([{"for": "select", "error": {"code": "invalid_request", "message": "no"}}]);
+    let script =
+        serde_json::json!([{"for": "select", "error": {"code": "invalid_request", "message": "no"}}]);
     let place = Place::scripted(&script);
     assert_eq!(offered(&place, &["resu"]), ["resume"]);
     assert_eq!(offered(&place, &["resume", ""]).first().map(String::as_str), Some("last"));

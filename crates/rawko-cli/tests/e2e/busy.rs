@@ -82,7 +82,10 @@ fn two_runs_side_by_side_both_say_so() {
     let ended = first.end_after(Signal::INT);
     ended.exits(130);
     let held = session(&ended.events()[0]);
-    assert_eq!((&end["beside"], &ended.finish()["beside"]), (&serde_json::json!([held]), &serde_json::json!([second])));
+    assert_eq!(
+        (&end["beside"], &ended.finish()["beside"]),
+        (&serde_json::json!([held]), &serde_json::json!([second]))
+    );
     // Both journals have it.
     let store = rawko::journal::SessionStore::of_project(&ended.trial.project());
     for id in [held, second] {

@@ -48,7 +48,8 @@ fn what_is_piped_in_is_given_to_arbiter_and_agents_as_data() {
     let journal = journal::only(&trial.project());
     assert!(!serde_json::to_string(&journal.header).unwrap().contains("+new"));
     // The next task is not given it again.
-    let next = trial.served_by(ModelServer::sequence([select("developer"), report("more"), complete("done")]));
+    let next =
+        trial.served_by(ModelServer::sequence([select("developer"), report("more"), complete("done")]));
     let (code, _, err) = next.ask(&["-c", "and now this"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(!next.server.asked()[0].last_text().contains("+new"));
@@ -134,7 +135,9 @@ fn check_picture(wire: Wire, is_picture: impl Fn(&Value) -> bool) {
 
 #[test]
 fn a_picture_is_given_as_a_picture() {
-    check_picture(Wire::Claude, |part| part["type"] == "image" && part["source"]["media_type"] == "image/png");
+    check_picture(Wire::Claude, |part| {
+        part["type"] == "image" && part["source"]["media_type"] == "image/png"
+    });
     check_picture(Wire::OpenAi, |part| part["type"] == "image_url");
     check_picture(Wire::Responses, |part| part["type"] == "input_image");
 }
@@ -173,7 +176,8 @@ fn a_subfolder_with_a_configuration_is_a_project_of_its_own() {
 #[test]
 fn a_task_is_written_in_an_editor() {
     // The editor has options and quotes, as a shell reads them.
-    let trial = trial().file("my editor.sh", "for file; do :; done\ncat \"$file\" > seen\necho 'Fix it.' > \"$file\"\n");
+    let trial = trial()
+        .file("my editor.sh", "for file; do :; done\ncat \"$file\" > seen\necho 'Fix it.' > \"$file\"\n");
     let mut command = trial.asker();
     command.env("EDITOR", "sh 'my editor.sh' --wait").args(["-e", "begin", "here"]);
     ended(command.output().unwrap(), 0);

@@ -111,7 +111,8 @@ fn a_question_is_told() {
 
 #[test]
 fn a_folder_that_brings_notifications_needs_trust() {
-    let notify = json!({"notify": [{"command": ["sh", "-c", "touch ran"]}, {"url": "https://evil.example/x"}]});
+    let notify =
+        json!({"notify": [{"command": ["sh", "-c", "touch ran"]}, {"url": "https://evil.example/x"}]});
     let trial = Trial::new(developer([])).config(&notify);
     let (code, _, err) = trial.ask(&["do it"]);
     assert_eq!(code, Some(5), "{err}");

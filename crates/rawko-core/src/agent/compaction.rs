@@ -118,7 +118,8 @@ pub(super) fn trim_results(
 pub(super) fn summarised(messages: &[Arc<Message>], start: usize, summary: String) -> Vec<Arc<Message>> {
     let opening = messages.first().map_or(&[][..], |message| message.content.as_slice());
     // The first text, and the pictures that the user gave with the task.
-    let kept = opening.iter().enumerate().filter(|(at, block)| *at == 0 || matches!(block, Content::Image(_)));
+    let kept =
+        opening.iter().enumerate().filter(|(at, block)| *at == 0 || matches!(block, Content::Image(_)));
     let content = kept.map(|(_, block)| block.clone()).chain([Content::text(summary)]).collect();
     let first = Arc::new(Message { role: Role::User, content });
     std::iter::once(first).chain(messages.iter().skip(start).cloned()).collect()

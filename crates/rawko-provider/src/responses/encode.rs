@@ -125,7 +125,9 @@ pub(super) fn message(wire: &ResponsesWire, message: &Message) -> Result<Vec<u8>
                 Some(item) => item.as_bytes().to_vec(),
                 None => continue,
             },
-            Content::Image(image) => serde_json::to_vec(&Item::Message { role: "user", content: [picture(image)] })?,
+            Content::Image(image) => {
+                serde_json::to_vec(&Item::Message { role: "user", content: [picture(image)] })?
+            }
             // Only the Messages API has this.
             Content::RedactedThinking { .. } => continue,
             Content::ToolUse(call) => serde_json::to_vec(&Item::FunctionCall {
@@ -156,10 +158,7 @@ fn text_item(role: Role, text: &str) -> Item<'_> {
 }
 
 fn picture<'a>(image: &Image) -> Part<'a> {
-    Part::InputImage {
-        image_url: format!("data:{};base64,{}", image.media_type, image.data),
-        detail: "auto",
-    }
+    Part::InputImage { image_url: format!("data:{};base64,{}", image.media_type, image.data), detail: "auto" }
 }
 
 fn output<'a>(text: &'a str, images: &'a [Image]) -> Output<'a> {

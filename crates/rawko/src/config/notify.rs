@@ -49,7 +49,11 @@ pub(super) fn faults(entries: &[NotifyConfig]) -> Vec<(String, String, &'static 
     for (n, entry) in entries.iter().enumerate() {
         if entry.command.is_some() == entry.url.is_some() {
             let what = "a notification needs either a `command` or a `url`".to_owned();
-            faults.push((format!("/notify/{n}"), what, "write `command: [program, argument]` or `url: https://…`"));
+            faults.push((
+                format!("/notify/{n}"),
+                what,
+                "write `command: [program, argument]` or `url: https://…`",
+            ));
         }
         if entry.command.as_ref().and_then(|command| command.first()).is_some_and(|it| it.trim().is_empty()) {
             let what = "the program is empty".to_owned();
@@ -57,7 +61,11 @@ pub(super) fn faults(entries: &[NotifyConfig]) -> Vec<(String, String, &'static 
         }
         if let Some(Err(wants)) = entry.url.as_deref().map(check_url) {
             let what = format!("this is not a valid address: {wants}");
-            faults.push((format!("/notify/{n}/url"), what, "write it like `https://hooks.example.com/rawko`"));
+            faults.push((
+                format!("/notify/{n}/url"),
+                what,
+                "write it like `https://hooks.example.com/rawko`",
+            ));
         }
     }
     faults

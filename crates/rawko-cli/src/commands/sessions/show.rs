@@ -184,7 +184,7 @@ fn reported(
         | Event::Answered { answer: EffectAnswer::TimerFired, .. }
         | Event::Answered { answer: EffectAnswer::EffectLost, .. }
         | Event::FinalTreeInspected { .. }
-            | Event::RanBeside { .. }
+        | Event::RanBeside { .. }
         | Event::OverrideRequested { .. } => None,
     }
 }
