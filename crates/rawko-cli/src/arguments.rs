@@ -42,6 +42,8 @@ Examples:
   rawko \"add a --version flag\"               run a task in this folder
   rawko run --help                           the options of a run
   rawko -c \"now also document it\"            the next task of the newest session
+  git diff | rawko \"review this\"             what is piped in is given to the agents
+  rawko -p \"what does it do?\"                only the answer
   rawko --output json - < task.md            the task from standard input, the result as JSON
 
 Exit status:
@@ -70,6 +72,7 @@ pub(crate) struct GlobalArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a task (you can leave out the word `run`)
+    #[command(visible_alias = "exec")]
     Run(run::RunArgs),
     /// Give a session that has ended its next task (short: `rawko -c TASK`)
     Continue(continuing::ContinueArgs),
@@ -153,8 +156,10 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>
             if cli.find_subcommand(&word).is_some() || word == "help" {
                 return Ok(arguments);
             }
-            let meant = misspelt(&cli, &word, &rest);
-            if meant.is_some() || (rest.is_empty() && is_one_word(&word)) {
+            // Nothing else is printed by `-p` than the answer to a task.
+            let is_task = arguments.iter().any(|it| it == "-p" || it == "--print");
+            let meant = misspelt(&cli, &word, &rest).filter(|_| !is_task);
+            if meant.is_some() || (rest.is_empty() && is_one_word(&word) && !is_task) {
                 return Err(no_command(&word, meant.as_deref(), &arguments));
             }
         }
@@ -357,6 +362,10 @@ mod tests {
         // Explicitly a task.
         check(&["run", "login"], Ok(&["run", "login"]));
         check(&["--", "login"], Ok(&["run", "--", "login"]));
+        check(&["exec", "login"], Ok(&["exec", "login"]));
+        check(&["-p", "hello"], Ok(&["run", "-p", "hello"]));
+        check(&["-p"], Ok(&["run", "-p"]));
+        check(&["-m", "opus", "login"], Err("rawko run -m opus login"));
         check(&["--quiet", "--", "login"], Ok(&["run", "--quiet", "--", "login"]));
         // More than one word.
         check(&["fix", "it"], Ok(&["run", "fix", "it"]));

@@ -24,7 +24,7 @@ pub(crate) struct OverrideArgs {
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
     /// Use this model of the provider [env: RAWKO_MODEL]
-    #[arg(long)]
+    #[arg(long, short)]
     model: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,

@@ -96,7 +96,7 @@ impl From<rawko::Error> for Failure {
         use rawko::Error as E;
         let message = error.to_string();
         match error {
-            E::EmptyTask => crate::commands::run::no_task(),
+            E::EmptyTask => crate::input::no_task(),
             E::Project { path, source } => {
                 Self::usage(format!("cannot work in {}: {source}", path.display()))
                     .with_hint("name an existing folder with --cwd DIR")
@@ -147,6 +147,8 @@ impl From<rawko::Error> for Failure {
             }),
             E::CommandsLeft { session, .. } => Self::new(Exit::Failed, message)
                 .with_hint(format!("wait until they have ended, then: rawko resume {session}")),
+            E::Busy { .. } => Self::new(Exit::Failed, message)
+                .with_hint("wait for its end, work in a tree of its own with --worktree, or in the same files with --anyway"),
             E::Interrupted => Self::new(Exit::Failed, message),
             // An error of a newer SDK, for which this version has no hint.
             _ => Self::new(Exit::Failed, message),

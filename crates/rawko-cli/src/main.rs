@@ -3,14 +3,18 @@
 
 mod approval_prompt;
 mod arguments;
+mod busy;
 mod commands;
+mod completion;
 mod config_args;
 mod console;
 mod demo;
+mod editor;
 mod environment;
 mod exit;
 mod failure;
 mod home;
+mod input;
 mod lines;
 mod newcomer;
 mod output;
@@ -25,6 +29,7 @@ mod trust_shown;
 mod verify_args;
 mod watch;
 mod workspace;
+mod worktree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -49,6 +54,7 @@ fn main() -> ExitCode {
     rawko::tools::run_helper_if_asked();
     privacy::close();
     let environment = ProcessEnv::take();
+    completion::complete_if_asked(environment);
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let (console, color_error) = console_for(&arguments, environment);
     let result = match color_error {

@@ -98,6 +98,7 @@ impl RecordedRun {
             | Event::Answered { answer: EffectAnswer::TimerFired, .. }
             | Event::Answered { answer: EffectAnswer::EffectLost, .. }
             | Event::FinalTreeInspected { .. }
+            | Event::RanBeside { .. }
             | Event::OverrideRequested { .. } => None,
         }
     }

@@ -2,7 +2,7 @@
 //! How the run is prepared is up to the command.
 
 use clap::Args;
-use rawko::{RawkoBuilder, Run, RunEvent};
+use rawko::{Notifications, Rawko, RawkoBuilder, Run, RunEvent};
 use rawko_core::facts::Verification;
 use rawko_core::session::{Outcome, Status};
 use rawko_core::{ErrorCode, ErrorInfo};
@@ -10,6 +10,7 @@ use rawko_core::{ErrorCode, ErrorInfo};
 use crate::approval_prompt::at_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::clean_line;
 use crate::reporters::{OutputFormat, Summary, Verbosity, reporter};
 use crate::verify_args::VerifyArgs;
 use crate::watch::{Ended, block_on, watch};
@@ -28,6 +29,12 @@ pub(crate) struct SharedRunArgs {
     /// Show only the result
     #[arg(long, short)]
     quiet: bool,
+    /// Print nothing but the agents' answer, and ask nothing; without a task, read it from standard input
+    #[arg(long, short)]
+    print: bool,
+    /// Begin even if another session works in this folder; both report it
+    #[arg(long)]
+    anyway: bool,
     #[command(flatten)]
     pub(crate) verify: VerifyArgs,
 }
@@ -53,12 +60,25 @@ impl SharedRunArgs {
     pub(crate) fn apply(&self, workspace: &Workspace, builder: RawkoBuilder) -> RawkoBuilder {
         let builder = self.verify.apply(builder);
         let is_text = self.format(workspace).is_ok_and(|format| format == OutputFormat::Text);
-        if is_text && !self.quiet { at_terminal(builder, workspace.console) } else { builder }
+        let builder = builder.beside_others(self.anyway);
+        let asks = is_text && !self.quiet && !self.print;
+        if asks { at_terminal(builder, workspace.console) } else { builder }
+    }
+
+    /// Builds it. Whoever wants nothing but the answer is not asked for trust.
+    pub(crate) fn build(&self, workspace: &Workspace, builder: RawkoBuilder) -> Result<Rawko, Failure> {
+        let builder = self.apply(workspace, builder);
+        if self.print { Ok(builder.build()?) } else { workspace.build(builder) }
+    }
+
+    /// Whether nothing but the answer is printed.
+    pub(crate) fn prints(&self) -> bool {
+        self.print
     }
 
     /// How much is shown.
     pub(crate) fn verbosity(&self) -> Verbosity {
-        match (self.quiet, self.verbose) {
+        match (self.quiet || (self.print && !self.verbose), self.verbose) {
             (true, _) => Verbosity::Quiet,
             (false, true) => Verbosity::Verbose,
             (false, false) => Verbosity::Normal,
@@ -81,23 +101,34 @@ impl SharedRunArgs {
     fn carry_out(
         &self,
         workspace: &Workspace,
-        run: Run,
+        mut run: Run,
         format: OutputFormat,
         dry_run: bool,
     ) -> Result<Exit, Failure> {
+        let notifications = run.take_notifications();
         let journal = run.journal_path().display().to_string();
         let ended = follow(workspace, run, format, self.verbosity())?;
         if format == OutputFormat::Text
             && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
         {
             let summary = Summary { not_kept: self.verify.as_options(), ..summary };
-            let written = workspace.console.write(&summary.text(workspace.console.paint()));
+            let text = if self.print && !dry_run {
+                summary.answer()
+            } else {
+                summary.text(workspace.console.paint())
+            };
+            let written = workspace.console.write(&text);
             // If nobody reads standard output, the exit status still says how the run ended.
             if let Err(failure) = written.map_err(Failure::from)
                 && !matches!(failure, Failure::PipeClosed)
             {
                 return Err(failure);
             }
+        }
+        // The result is out, so a slow program holds nothing up.
+        for problem in notifications.map(Notifications::finish).unwrap_or_default() {
+            let label = workspace.console.error_paint().warning("warning:");
+            let _ = workspace.console.write_error(&format!("{label} {}\n", clean_line(&problem)));
         }
         // JSON is the result, so failing to write it is a failure. Text progress on standard error is not.
         let unwritten = ended.unwritten.filter(|_| format != OutputFormat::Text);

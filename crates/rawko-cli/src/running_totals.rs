@@ -78,6 +78,7 @@ impl RunningTotals {
             verification: None,
             error,
             earlier_tasks: Vec::new(),
+            beside: Vec::new(),
         }
     }
 }

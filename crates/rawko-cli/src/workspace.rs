@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rawko::config::{ConfigErrors, TrustStore};
 use rawko::journal::SessionStore;
+use rawko::worktree::project_of;
 use rawko::{DecisionCache, Rawko, RawkoBuilder};
 
 use crate::arguments::GlobalArgs;
@@ -36,13 +37,16 @@ impl Workspace {
     }
 
     /// The project that the folder belongs to: the nearest ancestor with a `.rawko`, up to the root of the repository, or
-    /// else the folder itself. A home folder counts only if it is [configured as a project](TooWide): sessions of an earlier
-    /// run do not make everything below it part of a project.
+    /// else that root, or else the folder itself. A home folder counts only if it is [configured as a project](TooWide):
+    /// neither sessions of an earlier run nor dotfiles kept in git make everything below it part of a project.
+    ///
+    /// In a work tree that a run made (`--worktree`), it is the project that the run was begun in.
     ///
     /// # Errors
     /// If the folder does not exist, or its `.rawko` is a link.
     pub(crate) fn project(&self) -> Result<PathBuf, Failure> {
-        let project = self.nearest_project()?;
+        let nearest = self.nearest_project()?;
+        let project = project_of(&nearest).unwrap_or(nearest);
         rawko::check_project_folder(&project)?;
         Ok(project)
     }
@@ -59,7 +63,8 @@ impl Workspace {
                 return Ok(above.to_owned());
             }
             if above.join(".git").exists() {
-                break;
+                // Agents see all of the repository, wherever in it the user stands.
+                return Ok(if may_be_one { above.to_owned() } else { folder });
             }
         }
         Ok(folder)
@@ -101,9 +106,12 @@ impl Workspace {
     pub(crate) fn builder(&self) -> RawkoBuilder {
         let environment = self.environment;
         // If the folder does not exist, the SDK reports it.
-        let project = self.nearest_project().unwrap_or_else(|_| self.folder.clone());
-        let mut builder =
-            Rawko::builder().project(project).folder(&self.folder).env(move |name| environment.var(name));
+        let nearest = self.nearest_project().unwrap_or_else(|_| self.folder.clone());
+        let mut builder = Rawko::builder().folder(&self.folder).env(move |name| environment.var(name));
+        builder = match project_of(&nearest) {
+            Some(project) => builder.project(project).tree(nearest),
+            None => builder.project(nearest),
+        };
         builder = builder.secret_variables(environment.secrets().iter().cloned());
         if let Some(file) = &self.config {
             builder = builder.config_file(file);

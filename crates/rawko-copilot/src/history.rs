@@ -52,9 +52,8 @@ impl Held {
             return None;
         }
         if self.pending.is_empty() {
-            // A picture cannot be sent with a text, and a result without its call cannot be sent at all.
-            let texts_only = new.content.iter().all(|block| matches!(block, Content::Text { .. }));
-            return texts_only.then(|| Next::Message(new.text()));
+            // A result without its call cannot be sent.
+            return plain(new).map(Next::Message);
         }
         let mut results: Vec<CallResult> =
             self.pending.iter().map(|pending| result_of(new, pending)).collect::<Option<_>>()?;
@@ -91,18 +90,16 @@ fn result_of(message: &Message, pending: &PendingCall) -> Option<CallResult> {
 /// Each earlier message is a line of JSON, so that nothing in it can pass for the end of the list.
 pub(crate) fn first_message(messages: &[Arc<Message>]) -> String {
     if let [only] = messages
-        && only.content.iter().all(|block| matches!(block, Content::Text { .. }))
+        && let Some(text) = plain(only)
     {
-        return only.text();
+        return text;
     }
     let mut text = String::from(
         "This conversation continues an earlier one. Here are its messages so far, one JSON object in each line; \
          `assistant` is you. Calls in it have been made, and their results are known: do not repeat them.\n\
          <conversation>\n",
     );
-    let last = messages.last().filter(|last| {
-        last.role == Role::User && last.content.iter().all(|block| matches!(block, Content::Text { .. }))
-    });
+    let last = messages.last().filter(|last| last.role == Role::User).and_then(|last| plain(last));
     let earlier = messages.len() - usize::from(last.is_some());
     for message in &messages[..earlier] {
         for block in &message.content {
@@ -113,8 +110,21 @@ pub(crate) fn first_message(messages: &[Arc<Message>]) -> String {
         }
     }
     text.push_str("</conversation>\n\n");
-    text.push_str(&last.map_or_else(|| "Continue from here.".to_owned(), |last| last.text()));
+    text.push_str(last.as_deref().unwrap_or("Continue from here."));
     text
+}
+
+/// A message of texts alone. A picture cannot be sent with a text, so a line says that it is left out.
+fn plain(message: &Message) -> Option<String> {
+    let is_plain = |block: &Content| matches!(block, Content::Text { .. } | Content::Image(_));
+    if !message.content.iter().all(is_plain) {
+        return None;
+    }
+    let mut text = message.text();
+    for _ in message.content.iter().filter(|block| matches!(block, Content::Image(_))) {
+        text.push_str("\n[A picture is left out here: you cannot be shown pictures.]");
+    }
+    Some(text)
 }
 
 fn line(role: Role, block: &Content) -> Option<Value> {
@@ -124,6 +134,7 @@ fn line(role: Role, block: &Content) -> Option<Value> {
     };
     Some(match block {
         Content::Text { text } => json!({"role": role, "text": text}),
+        Content::Image(_) => json!({"role": role, "pictures": "1 left out"}),
         // Reasoning belongs to the session that it was made in.
         Content::Thinking { .. } | Content::RedactedThinking { .. } | Content::Hosted(_) => return None,
         Content::ToolUse(call) => match &call.invalid_input {

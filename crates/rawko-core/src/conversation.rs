@@ -135,6 +135,7 @@ pub(crate) fn weight(message: &Message) -> usize {
 fn without_images(message: &Message, encoded: usize) -> usize {
     let images = message.content.iter().flat_map(|block| match block {
         Content::ToolResult { images, .. } => images.as_slice(),
+        Content::Image(image) => std::slice::from_ref(image),
         Content::Text { .. }
         | Content::Thinking { .. }
         | Content::RedactedThinking { .. }

@@ -100,6 +100,7 @@ pub(crate) fn blocks(message: &Message) -> impl Iterator<Item = &HostedBlock> {
     message.content.iter().filter_map(|content| match content {
         Content::Hosted(block) => Some(block),
         Content::Text { .. }
+        | Content::Image(_)
         | Content::Thinking { .. }
         | Content::RedactedThinking { .. }
         | Content::ToolUse(_)

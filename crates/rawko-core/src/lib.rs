@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod approval;
 pub mod arbiter;
+pub mod attachment;
 pub mod conversation;
 pub mod cost;
 pub mod error;

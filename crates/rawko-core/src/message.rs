@@ -43,7 +43,7 @@ impl Message {
     pub fn or_placeholder(mut self) -> Self {
         let has_content = self.content.iter().any(|block| match block {
             Content::Text { text } => !text.trim().is_empty(),
-            Content::ToolUse(_) | Content::ToolResult { .. } => true,
+            Content::Image(_) | Content::ToolUse(_) | Content::ToolResult { .. } => true,
             Content::Hosted(block) => !block.is_citations(),
             Content::Thinking { .. } | Content::RedactedThinking { .. } => false,
         });
@@ -61,9 +61,11 @@ impl Message {
         let is_signed = |block: &Content| match block {
             Content::Thinking { signature, .. } => signature.is_some(),
             Content::RedactedThinking { .. } => true,
-            Content::Text { .. } | Content::ToolUse(_) | Content::ToolResult { .. } | Content::Hosted(_) => {
-                false
-            }
+            Content::Text { .. }
+            | Content::Image(_)
+            | Content::ToolUse(_)
+            | Content::ToolResult { .. }
+            | Content::Hosted(_) => false,
         };
         let content = || self.content.iter().filter(|block| !is_signed(block)).cloned().collect();
         self.content.iter().any(is_signed).then(|| Self { role: self.role, content: content() })
@@ -110,6 +112,8 @@ pub enum Content {
         /// The text.
         text: String,
     },
+    /// A picture that the user gave.
+    Image(Image),
     /// The model's reasoning, sent back to providers that require it.
     Thinking {
         /// The reasoning; may be empty if the provider does not reveal it.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentConfig, Permissions};
 use crate::arbiter::Templates;
+use crate::attachment::Attachment;
 use crate::cost::Price;
 use crate::hosted::HostedSearch;
 use crate::integrity::ChangedChecks;
@@ -56,6 +57,9 @@ pub struct Setup {
     pub memory: Option<MemorySetup>,
     /// Facts about the project, for the agents' system prompt.
     pub place: ProjectContext,
+    /// What the user gave with the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
 }
 
 /// The version of the core's rules. A journal is folded under the rules that it was recorded with, so that an older one

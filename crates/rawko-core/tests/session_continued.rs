@@ -5,8 +5,9 @@
 mod session_support;
 
 use rawko_core::ErrorCode;
+use rawko_core::attachment::Attachment;
 use rawko_core::machine::State;
-use rawko_core::message::StopReason;
+use rawko_core::message::{Content, Image, StopReason};
 use rawko_core::session::{Effect, Event, Note, Outcome, Status, TimerPurpose};
 use rawko_core::setup::{Edition, RunLimits, Setup};
 use rawko_core::tool::ToolOutcome;
@@ -283,4 +284,52 @@ fn an_iteration_limit_is_raised_and_the_arbiter_asked() {
 fn what_has_ended_otherwise_is_not_taken_up() {
     let mut bench = claimed();
     assert!(!take_up(&mut bench, RunLimits::default()));
+}
+
+/// The next task has its own attachments: an agent that goes on in its conversation gets them with the task, and the old ones
+/// are not given again.
+#[test]
+fn each_task_has_what_was_given_with_it() {
+    let given = |text: &str| Attachment { name: "notes.md".into(), text: text.into(), image: None };
+    let image = Image { media_type: "image/png".into(), data: "AA==".into() };
+    let mut bench = Bench::start(Setup { attachments: vec![given("Remember the milk.")], ..setup() });
+    assert!(bench.asked().contains("| Remember the milk."), "the arbiter sees a beginning");
+    bench.select("developer");
+    assert!(bench.asked().contains("| Remember the milk."), "the agent sees all of it");
+    bench.report("success");
+    complete(&mut bench, "done");
+    let picture = Attachment { image: Some(image), ..given("`shot.png`: 1x1 pixels") };
+    next(&mut bench, Setup { attachments: vec![picture], ..setup() });
+    assert!(!bench.asked().contains("milk"));
+    bench.select("developer");
+    let effect = bench.open.iter().find_map(|effect| match effect {
+        Effect::CallModel { id, .. } => Some(*id),
+        _ => None,
+    });
+    let request = bench.session.request(effect.unwrap()).unwrap();
+    let last = request.messages.last().unwrap();
+    assert!(last.text().contains("| `shot.png`: 1x1 pixels") && !last.text().contains("milk"));
+    assert!(last.content.iter().any(|block| matches!(block, Content::Image(_))), "{last:?}");
+    bench.report("success");
+    complete(&mut bench, "done");
+    bench.ended(Status::Claimed);
+}
+
+#[test]
+fn who_runs_beside_is_told_once_and_named_at_the_end_of_that_task() {
+    let mut bench = Bench::start(setup());
+    let beside = || Event::RanBeside { sessions: vec!["other".into()] };
+    let reaction = bench.give(beside());
+    assert!(matches!(reaction.notes.as_slice(), [Note::Warned { message }] if message.contains("other")));
+    assert!(bench.give(beside()).ignored, "it is known");
+    bench.select("developer");
+    bench.report("success");
+    complete(&mut bench, "done");
+    assert_eq!(bench.ended(Status::Claimed).beside, ["other"]);
+    assert!(bench.give(Event::RanBeside { sessions: vec!["late".into()] }).ignored, "it has ended");
+    next(&mut bench, setup());
+    bench.select("developer");
+    bench.report("success");
+    complete(&mut bench, "done");
+    assert_eq!(bench.ended(Status::Claimed).beside, [""; 0]);
 }

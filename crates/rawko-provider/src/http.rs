@@ -42,6 +42,22 @@ pub fn client(url: &Url, connect: Duration) -> Result<Client, String> {
         .map_err(|e| chain(&e))
 }
 
+/// Posts a JSON document to `url` within `patience`. The answer's body is not read.
+///
+/// # Errors
+/// A message without the address, whose path may be a secret.
+pub async fn post_json(url: &str, body: String, patience: Duration) -> Result<(), String> {
+    let url = Url::parse(url).map_err(|_| "the address is not valid".to_owned())?;
+    let request = client(&url, patience)?
+        .post(url)
+        .timeout(patience)
+        .header(reqwest::header::CONTENT_TYPE, "application/json")
+        .body(body);
+    let response = request.send().await.map_err(|error| chain(&error.without_url()))?;
+    let status = response.status();
+    if status.is_success() { Ok(()) } else { Err(format!("the server answered with {status}")) }
+}
+
 /// What a connection to `url` itself needs of TLS.
 ///
 /// # Errors

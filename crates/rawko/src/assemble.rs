@@ -103,6 +103,7 @@ pub(crate) fn setup(
         verify,
         memory: None,
         place,
+        attachments: Vec::new(),
     };
     lift_default_cost(&mut setup);
     Ok(setup)

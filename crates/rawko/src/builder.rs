@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rawko_core::agent::Permissions;
 use rawko_core::approval::ApprovalQuestion;
+use rawko_core::attachment::Attachment;
 use rawko_core::setup::SkillSetup;
 use rawko_core::tool::ToolSpec;
 use rawko_provider::Provider;
@@ -31,12 +32,15 @@ use crate::skills::SkillTool;
 pub struct RawkoBuilder {
     pub(crate) project: PathBuf,
     pub(crate) folder: Option<PathBuf>,
+    pub(crate) tree: Option<PathBuf>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) user_config_dir: Option<PathBuf>,
     pub(crate) environment: Environment,
     pub(crate) overrides: Overrides,
     pub(crate) permissions: Permissions,
     pub(crate) first_agent: Option<String>,
+    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) beside: bool,
     pub(crate) dry_run: bool,
     pub(crate) trusted: bool,
     pub(crate) trust_store: Option<TrustStore>,
@@ -54,12 +58,15 @@ impl Default for RawkoBuilder {
         Self {
             project: PathBuf::from("."),
             folder: None,
+            tree: None,
             config_file: None,
             user_config_dir: None,
             environment: Arc::new(|name| std::env::var(name).ok()),
             overrides: Overrides::default(),
             permissions: Permissions::default(),
             first_agent: None,
+            attachments: Vec::new(),
+            beside: false,
             dry_run: false,
             trusted: false,
             trust_store: None,
@@ -87,6 +94,14 @@ impl RawkoBuilder {
     #[must_use]
     pub fn folder(mut self, directory: impl Into<PathBuf>) -> Self {
         self.folder = Some(directory.into());
+        self
+    }
+
+    /// Sets a work tree of the same repository, in which agents work instead of in the project's directory: see
+    /// [`worktree`](crate::worktree). Configuration, trust, memories and sessions stay the project's.
+    #[must_use]
+    pub fn tree(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.tree = Some(directory.into());
         self
     }
 
@@ -145,6 +160,22 @@ impl RawkoBuilder {
     #[must_use]
     pub fn first_agent(mut self, name: impl Into<String>) -> Self {
         self.first_agent = Some(name.into());
+        self
+    }
+
+    /// Gives this with the tasks of [`Rawko::run`] and [`Rawko::continue_session`]: text and pictures that agents see as
+    /// data. [`attachment`](crate::attachment) makes one of the bytes of a file.
+    #[must_use]
+    pub fn attach(mut self, attachments: impl IntoIterator<Item = Attachment>) -> Self {
+        self.attachments.extend(attachments);
+        self
+    }
+
+    /// Begins also where another session runs in the same folder. Both record it, and their outcomes name the other
+    /// ([`Outcome::beside`](crate::Outcome::beside)). Without this, such a run is refused ([`Error::Busy`]).
+    #[must_use]
+    pub fn beside_others(mut self, beside: bool) -> Self {
+        self.beside = beside;
         self
     }
 
@@ -242,7 +273,8 @@ impl RawkoBuilder {
     /// [`Error::Setup`] if something is not possible on this machine.
     pub fn build(self) -> Result<Rawko, Error> {
         let project = canonical(&self.project)?;
-        let builder = Self { project, ..self };
+        let tree = self.tree.as_deref().map(canonical).transpose()?.filter(|tree| *tree != project);
+        let builder = Self { project, tree, ..self };
         check_project_folder(&builder.project)?;
         let mut loaded = builder.load()?;
         if let Some(claims) = builder.untrusted_claims(&loaded)? {

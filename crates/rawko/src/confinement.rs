@@ -22,7 +22,7 @@ impl Rawko {
             let variable = &self.builder.environment;
             let cache = user_cache_dir(variable.as_ref());
             let memory = self.loaded.config.permissions.memory;
-            Sandbox::new(self.project(), cache.as_deref(), memory, &|name| variable(name).map(Into::into))
+            Sandbox::new(self.tree(), cache.as_deref(), memory, &|name| variable(name).map(Into::into))
         };
         self.sandbox.get_or_init(made).as_ref()
     }
@@ -30,7 +30,7 @@ impl Rawko {
     /// The files that the configuration denies and git tracks: its history shows them.
     #[must_use]
     pub fn denied_and_tracked(&self) -> Vec<PathBuf> {
-        rawko_tools::denied_and_tracked(self.project(), &self.loaded.config.permissions)
+        rawko_tools::denied_and_tracked(self.tree(), &self.loaded.config.permissions)
     }
 
     /// How commands are confined. The configuration and the builder decide; a sandbox that is required wins over one that
@@ -95,7 +95,7 @@ impl Rawko {
 
     /// All that a run does without, for its first lines: what is not enforced, and git.
     pub(crate) fn missing(&self, confinement: &Confinement) -> Vec<String> {
-        let no_git = (!Checkpoints::is_available(self.project())).then(|| {
+        let no_git = (!Checkpoints::is_available(self.tree())).then(|| {
             "git is not installed: the files are not kept before a change, so `rawko rewind` and `rawko diff` have \
              nothing to show, and a result is claimed at best, never verified"
                 .to_owned()

@@ -7,6 +7,7 @@ use rawko_core::session::{Event, Lost, Outcome};
 use rawko_core::setup::Setup;
 use rawko_tools::FileTracker;
 
+use crate::beside::Beginning;
 use crate::driver::Start;
 use crate::error::Error;
 use crate::journal::{Folded, Journal, JournalWriter, SessionTask, fold, tasks};
@@ -53,8 +54,16 @@ impl Rawko {
             });
         }
         let (journal, old) = self.open_to_continue(id)?;
-        let folded = self.folded(&old)?;
+        match self.in_tree_of(&old)? {
+            Some(there) => there.continue_opened(journal, &old, task),
+            None => self.continue_opened(journal, &old, task),
+        }
+    }
+
+    fn continue_opened(&self, journal: JournalWriter, old: &Journal, task: &str) -> Result<Run, Error> {
+        let folded = self.folded(old)?;
         let session = old.header.session.clone();
+        let beginning = self.begin_here(Some(&session))?;
         if folded.session.setup().is_none() {
             return Err(without_task(&session));
         }
@@ -67,17 +76,19 @@ impl Rawko {
             });
         }
         end_commands(&session, &journal)?;
-        let mut setup = self.setup()?;
+        let mut setup = self.setup_with_attachments()?;
         let redactor = self.redactor(&self.providers(&setup)?);
         let task = &redactor.text(task);
         redactor.setup(&mut setup)?;
         self.check_prices(&setup)?;
-        self.go_on(journal, &old, folded, task, &setup, |changed_files, lost| Event::TaskContinued {
-            task: task.clone(),
-            setup: Box::new(setup.clone()),
-            changed_files,
-            lost,
-            ended: tasks(&old).iter().filter_map(SessionTask::ended).collect(),
+        self.go_on(journal, old, folded, task, &setup, &beginning, |changed_files, lost| {
+            Event::TaskContinued {
+                task: task.clone(),
+                setup: Box::new(setup.clone()),
+                changed_files,
+                lost,
+                ended: tasks(old).iter().filter_map(SessionTask::ended).collect(),
+            }
         })
     }
 
@@ -115,6 +126,7 @@ impl Rawko {
         old: &Journal,
         folded: Folded,
         outcome: &Outcome,
+        beginning: &Beginning,
     ) -> Result<Run, Error> {
         let session = &old.header.session;
         let (Some(setup), Some(context)) = (folded.session.setup(), folded.session.context()) else {
@@ -130,7 +142,7 @@ impl Rawko {
         self.check_prices(&setup)?;
         let verify = self.verify_anew();
         self.redactor(&self.providers(&setup)?).check(&verify)?;
-        self.go_on(journal, old, folded, &task, &setup, |changed_files, lost| Event::TaskTakenUp {
+        self.go_on(journal, old, folded, &task, &setup, beginning, |changed_files, lost| Event::TaskTakenUp {
             limits,
             changed_files,
             verify,
@@ -145,12 +157,13 @@ impl Rawko {
         folded: Folded,
         task: &str,
         setup: &Setup,
+        beginning: &Beginning,
         event: impl FnOnce(Vec<String>, Lost) -> Event,
     ) -> Result<Run, Error> {
         let providers = self.providers(setup)?;
         take_scripts_up(&providers, &folded);
         let tracker = Arc::new(FileTracker::new());
-        let event = event(remember(&tracker, &folded, self.project()), lost(old, &folded));
+        let event = event(remember(&tracker, &folded, self.tree()), lost(old, &folded));
         let start = Start::Continued { folded: Box::new(folded), event, torn_bytes: old.torn_bytes };
         self.launch(Launch {
             id: old.header.session.clone(),
@@ -162,6 +175,7 @@ impl Rawko {
             tracker,
             start,
             scratch: None,
+            beside: beginning.beside(),
         })
     }
 }

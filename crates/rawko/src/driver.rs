@@ -14,6 +14,7 @@ use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::beside::Neighbours;
 use crate::control::Steered;
 use crate::error::Error;
 use crate::explain::explain;
@@ -147,6 +148,7 @@ pub(crate) struct Driver {
     mailbox: Option<Mailbox>,
     /// The process file, removed when the run is over.
     scratch: Option<tempfile::TempDir>,
+    neighbours: Option<Neighbours>,
 }
 
 impl Driver {
@@ -173,6 +175,7 @@ impl Driver {
             tasks: BTreeMap::new(),
             mailbox: None,
             scratch: None,
+            neighbours: None,
         }
     }
 
@@ -184,6 +187,11 @@ impl Driver {
     /// Takes commands from there.
     pub(crate) fn with_mailbox(self, mailbox: Option<Mailbox>) -> Self {
         Self { mailbox, ..self }
+    }
+
+    /// Looks for others that begin in the same folder.
+    pub(crate) fn with_neighbours(self, neighbours: Option<Neighbours>) -> Self {
+        Self { neighbours, ..self }
     }
 
     /// Drives the run from `start` to its end.
@@ -230,6 +238,10 @@ impl Driver {
             match signal {
                 Signal::Progress(event) => self.hub.send(&event),
                 Signal::Happened(event) => {
+                    let beside = self.neighbours.as_mut().map(Neighbours::new_ones).unwrap_or_default();
+                    if !beside.is_empty() {
+                        let _ = self.happened(Event::RanBeside { sessions: beside })?;
+                    }
                     if let Some(outcome) = self.happened(event)? {
                         return Ok(outcome);
                     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rawko_core::session::LimitKind;
 
+use crate::beside::RunningSession;
 use crate::config::{Claim, ConfigErrors, TrustError};
 use crate::journal::{Divergence, JournalError};
 
@@ -134,9 +135,22 @@ pub enum Error {
         /// The processes.
         commands: Vec<rawko_tools::Survivor>,
     },
+    /// Another session runs in the folder.
+    #[error("{} is busy: {}", folder.display(), who(running))]
+    Busy {
+        /// The folder.
+        folder: PathBuf,
+        /// What runs there.
+        running: Vec<RunningSession>,
+    },
     /// The async runtime shut down during the run.
     #[error("the run was interrupted: its runtime shut down")]
     Interrupted,
+}
+
+fn who(running: &[RunningSession]) -> String {
+    let one = |it: &RunningSession| format!("session {} runs there (process {})", it.session, it.process);
+    running.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn why_not(error: &JournalError) -> String {

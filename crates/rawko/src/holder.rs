@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rawko_core::Timestamp;
 use rawko_core::text::truncate;
 use rawko_tools::temporary::is_abandoned_within;
 use rawko_tools::{Confinement, Survivor, command_mark, end_survivors};
@@ -19,7 +20,9 @@ use serde::{Deserialize, Serialize};
 /// Name of the process file in a session's directory.
 const FILE_NAME: &str = "holder.json";
 /// Largest process file, in bytes. A longer one is ignored.
-const LONGEST: u64 = 1024;
+const LONGEST: u64 = 16 * 1024;
+/// Characters of the task in it.
+const TASK_CHARS: usize = 200;
 /// How long a process that has released its lock may take to end.
 const DYING: Duration = Duration::from_secs(1);
 /// How long the commands of its sandbox may take to end after it.
@@ -78,6 +81,26 @@ pub(crate) struct RunningProcess {
     /// The folder that is held for as long as one of its confined commands lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sandbox: Option<PathBuf>,
+    /// The folder that it works in.
+    #[serde(default)]
+    folder: PathBuf,
+    /// The beginning of its task.
+    #[serde(default)]
+    task: String,
+    /// When it took the session up.
+    #[serde(default)]
+    since: Timestamp,
+}
+
+/// What a process works on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work<'a> {
+    /// In which folder.
+    pub(crate) folder: &'a Path,
+    /// On which task.
+    pub(crate) task: &'a str,
+    /// Since when.
+    pub(crate) since: Timestamp,
 }
 
 impl RunningProcess {
@@ -86,19 +109,43 @@ impl RunningProcess {
         self.pid
     }
 
+    /// Whether it works in this folder, or in one inside or around it.
+    pub(crate) fn works_in(&self, folder: &Path) -> bool {
+        !self.folder.as_os_str().is_empty()
+            && (self.folder.starts_with(folder) || folder.starts_with(&self.folder))
+    }
+
+    /// The beginning of its task.
+    pub(crate) fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// When it took the session up.
+    pub(crate) fn since(&self) -> Timestamp {
+        self.since
+    }
+
     /// Whether it has not ended. One that only waits to be reaped has.
     fn is_alive(&self) -> bool {
         !is_zombie(self.pid) && started(self.pid).as_ref() == Some(&self.started)
     }
 
-    fn this(confinement: &Confinement) -> Option<Self> {
+    fn this(confinement: &Confinement, work: Work<'_>) -> Option<Self> {
         let pid = std::process::id();
         let (mark, sandbox) = match confinement {
             Confinement::Sandboxed(sandbox) => (None, Some(sandbox.folder().to_owned())),
             Confinement::Off => (command_mark(), None),
             Confinement::Refused(_) => (None, None),
         };
-        Some(Self { pid, started: started(pid)?, mark, sandbox })
+        Some(Self {
+            pid,
+            started: started(pid)?,
+            mark,
+            sandbox,
+            folder: work.folder.to_owned(),
+            task: truncate(work.task, TASK_CHARS),
+            since: work.since,
+        })
     }
 
     /// Reads which process runs the session of this journal.
@@ -176,9 +223,9 @@ pub(crate) struct HolderMark(PathBuf);
 
 impl HolderMark {
     /// Writes the process file next to this journal, readable only by its owner.
-    pub(crate) fn leave(journal: &Path, confinement: &Confinement) -> Option<Self> {
+    pub(crate) fn leave(journal: &Path, confinement: &Confinement, work: Work<'_>) -> Option<Self> {
         let path = journal.with_file_name(FILE_NAME);
-        let text = serde_json::to_string(&RunningProcess::this(confinement)?).ok()?;
+        let text = serde_json::to_string(&RunningProcess::this(confinement, work)?).ok()?;
         // A file of a process that is gone, as the journal's lock shows.
         let _ = std::fs::remove_file(&path);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).ok()?;

@@ -12,17 +12,19 @@ use tokio::sync::mpsc;
 
 use crate::approval::Asker;
 use crate::assemble::{self, Providers};
+use crate::beside::Neighbours;
 use crate::cancel::Unfinished;
 use crate::checkpoint::Checkpoints;
 use crate::config::{Origin, Scope, user_cache_dir, user_data_dir};
 use crate::decision_cache::DecisionCache;
-use crate::driver::{Driver, Start, now};
+use crate::driver::{Driver, Signal, Start, now};
 use crate::error::Error;
-use crate::holder::HolderMark;
+use crate::holder::{HolderMark, Work};
 use crate::hub::Hub;
 use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, JournalWriter};
 use crate::memory::LazyMeaning;
+use crate::notify::Notifications;
 use crate::perform::{Kept, Performer};
 use crate::rawko::Rawko;
 use crate::redact::{KnownSecret, Redactor, secrets_in};
@@ -43,11 +45,14 @@ pub(crate) struct Launch<'a> {
     pub(crate) tracker: Arc<FileTracker>,
     pub(crate) start: Start,
     pub(crate) scratch: Option<TempDir>,
+    /// Sessions that run in the same folder.
+    pub(crate) beside: Vec<String>,
 }
 
 impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
-        let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch } = launch;
+        let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch, beside } =
+            launch;
         let confinement = self.confinement_of(setup)?;
         let registry = self.registry(&tracker, &setup.place.skills)?;
         registry.resumed(start.last_job());
@@ -70,7 +75,7 @@ impl Rawko {
             instructions: InstructionsRead::of(&setup.place),
             skills: setup.place.skills.iter().map(|skill| skill.name.clone()).collect(),
         };
-        let checkpoints = Checkpoints::new(self.project(), directory, &id)
+        let checkpoints = Checkpoints::new(self.tree(), directory, &id)
             .after(start.earlier_executions())
             .holding_checks_since(start.checks_since());
         if !matches!(start, Start::New(_)) {
@@ -80,7 +85,7 @@ impl Rawko {
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
         let data = || user_data_dir(self.builder.environment.as_ref());
         let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
-        let project = self.project().to_owned();
+        let project = self.tree().to_owned();
         let store = self.memories();
         let memory = RunMemory::new(
             (project, store),
@@ -94,7 +99,7 @@ impl Rawko {
         let terms = setup.verify.clone().map(Into::into);
         let guard = IntegrityGuard::new(
             checkpoints.clone(),
-            self.project(),
+            self.tree(),
             directory,
             self.runner(&confinement),
             terms,
@@ -103,7 +108,7 @@ impl Rawko {
         let performer = Performer::new(
             providers,
             registry,
-            self.project().to_owned(),
+            self.tree().to_owned(),
             &setup.agents,
             Kept { checkpoints, memory },
             Arc::new(guard),
@@ -122,19 +127,28 @@ impl Rawko {
         let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
         let mailbox = sealer.map(|sealer| Mailbox::new(&id, self.project(), directory, sealer));
         let reloader = self.reloader(setup, Arc::clone(&redactor));
-        let mark = HolderMark::leave(&journal_path, &confinement);
+        let work = Work { folder: self.tree(), task, since: now() };
+        let mark = HolderMark::leave(&journal_path, &confinement, work);
+        let neighbours = scratch.is_none().then(|| Neighbours::of(&journal_path, &id, &beside));
+        let mut hub = Hub::default();
+        let told = if scratch.is_none() { self.loaded.config.notify.as_slice() } else { &[] };
+        let notifications = Notifications::of(told, hub.watch(), self.tree());
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {
             unfinished.begin(&journal_path);
         }
         let (signals, inbox) = mpsc::unbounded_channel();
+        if !beside.is_empty() {
+            let _ = signals.send(Signal::Happened(Event::RanBeside { sessions: beside }));
+        }
         let driver_signals = signals.clone();
         let driver_id = id.clone();
         Ok(Run {
             id,
             journal: journal_path,
             signals,
-            hub: Hub::default(),
+            hub,
+            notifications,
             start,
             started,
             mark,
@@ -143,6 +157,7 @@ impl Rawko {
                 Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)
                     .with_mailbox(mailbox)
                     .with_scratch(scratch)
+                    .with_neighbours(neighbours)
             }),
             unfinished,
         })
@@ -152,7 +167,7 @@ impl Rawko {
     fn runner(&self, confinement: &Confinement) -> CommandRunner {
         let config = &self.loaded.config;
         let granted = effective_permissions(&config.permissions, None, Some(&self.builder.permissions));
-        CommandRunner::new(self.project(), granted.env.clone().unwrap_or_default())
+        CommandRunner::new(self.tree(), granted.env.clone().unwrap_or_default())
             .confined(confinement, granted)
     }
 

@@ -79,6 +79,12 @@ impl Rawko {
         standing.text.is_some().then(|| standing.from.unwrap_or_else(|| instructions::AGENTS.to_owned()))
     }
 
+    /// The directory in which agents work: the project's, or the [work tree](RawkoBuilder::tree) in its place.
+    #[must_use]
+    pub fn tree(&self) -> &Path {
+        self.builder.tree.as_deref().unwrap_or(&self.builder.project)
+    }
+
     /// The tools of this project's runs.
     ///
     /// # Errors
@@ -112,6 +118,7 @@ impl Rawko {
             &self.loaded,
             &mcp::Place {
                 project: &builder.project,
+                tree: self.tree(),
                 state: builder.trust_store.as_ref().and_then(|store| store.path().parent()),
                 environment: builder.environment.as_ref(),
                 person: builder.asked_by_servers.clone(),
@@ -185,7 +192,7 @@ impl Rawko {
         // Before there is a session.
         let confinement = self.confinement()?;
         let builder = &self.builder;
-        let mut setup = self.setup()?;
+        let mut setup = self.setup_with_attachments()?;
         let providers = self.providers(&setup)?;
         let redactor = self.redactor(&providers);
         let task = &redactor.text(task);
@@ -205,6 +212,7 @@ impl Rawko {
             }
         }
         self.begin_memories(&setup);
+        let beginning = self.begin_here(None)?;
         let id = session_id::new(now());
         // A dry run changes nothing: its journal is in a temporary folder, which is removed with the run.
         let scratch = builder
@@ -233,6 +241,7 @@ impl Rawko {
             tracker: Arc::default(),
             start,
             scratch,
+            beside: beginning.beside(),
         })
     }
 
@@ -291,6 +300,11 @@ impl Rawko {
         }
     }
 
+    /// The setup of a new task, with what the user gives with it.
+    pub(crate) fn setup_with_attachments(&self) -> Result<Setup, Error> {
+        Ok(Setup { attachments: self.builder.attachments.clone(), ..self.setup()? })
+    }
+
     /// What runs of this project are made of.
     ///
     /// # Errors
@@ -299,8 +313,7 @@ impl Rawko {
         let builder = &self.builder;
         let mut tools = self.tools()?.specs();
         tools.extend(rawko_core::agent::control_tools());
-        let standing =
-            instructions::standing(&builder.project, builder.folder.as_deref().unwrap_or(&builder.project));
+        let standing = instructions::standing(self.tree(), builder.folder.as_deref().unwrap_or(self.tree()));
         let instructions_are_data = standing.text.is_some() && !self.loaded.is_trusted;
         let mut problems = standing.problems;
         problems.extend(instructions_are_data.then(|| {
@@ -308,9 +321,9 @@ impl Rawko {
             format!("{file} is read as data, because this folder is not trusted; to have agents follow it: rawko trust")
         }));
         let place = ProjectContext {
-            directory: builder.project.display().to_string(),
+            directory: self.tree().display().to_string(),
             platform: std::env::consts::OS.to_owned(),
-            git: builder.project.ancestors().any(|folder| folder.join(".git").exists()),
+            git: self.tree().ancestors().any(|folder| folder.join(".git").exists()),
             instructions_are_data,
             instructions: standing.text,
             instructions_from: standing.from,
@@ -426,8 +439,9 @@ impl std::fmt::Debug for Rawko {
     }
 }
 
-/// SHA-256 of everything a run is made of, in hexadecimal.
+/// SHA-256 of everything a run is configured with, in hexadecimal.
 pub(crate) fn digest(setup: &Setup) -> String {
-    let bytes = serde_json::to_vec(setup).unwrap_or_default();
+    let configured = Setup { attachments: Vec::new(), ..setup.clone() };
+    let bytes = serde_json::to_vec(&configured).unwrap_or_default();
     hex(&Sha256::digest(&bytes))
 }

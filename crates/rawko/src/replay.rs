@@ -158,6 +158,7 @@ fn beside(recorded: &Setup, setup: &Setup) -> Setup {
         edition: recorded.edition,
         first_agent: recorded.first_agent.clone(),
         checkpoints: recorded.checkpoints,
+        attachments: recorded.attachments.clone(),
         place: ProjectContext {
             instruction_problems: recorded.place.instruction_problems.clone(),
             ..setup.place.clone()

@@ -40,8 +40,16 @@ impl Rawko {
             Some(id) => JournalWriter::reopen(&self.sessions().find(id)?)?,
             None => self.reopen_newest()?,
         };
+        match self.in_tree_of(&old)? {
+            Some(there) => there.resume_opened(journal, old),
+            None => self.resume_opened(journal, old),
+        }
+    }
+
+    fn resume_opened(&self, journal: JournalWriter, old: Journal) -> Result<Run, Error> {
         self.check_origin(&old.header)?;
         let session = old.header.session.clone();
+        let beginning = self.begin_here(Some(&session))?;
         let folded = fold(&old);
         if let Some(divergence) = folded.divergence {
             return Err(Error::Diverged { session, divergence });
@@ -62,7 +70,7 @@ impl Rawko {
         end_commands(&session, &journal)?;
         if folded.session.state().is_final() && folded.unrecorded.is_none() {
             return match outcome {
-                Some(outcome) => self.take_up(journal, &old, folded, &outcome),
+                Some(outcome) => self.take_up(journal, &old, folded, &outcome, &beginning),
                 None => Err(nothing_to_do(&session, "it has ended")),
             };
         }
@@ -74,7 +82,7 @@ impl Rawko {
         let limits = self.raised(&setup.limits);
         let limits = (limits != setup.limits).then_some(limits);
         let tracker = Arc::new(FileTracker::new());
-        let changed_files = remember(&tracker, &folded, self.project());
+        let changed_files = remember(&tracker, &folded, self.tree());
         let lost = lost(&old, &folded);
         self.launch(Launch {
             id: session,
@@ -93,6 +101,7 @@ impl Rawko {
                 torn_bytes: old.torn_bytes,
             },
             scratch: None,
+            beside: beginning.beside(),
         })
     }
 

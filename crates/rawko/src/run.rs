@@ -12,6 +12,7 @@ use crate::driver::{Driver, Signals, Start};
 use crate::error::Error;
 use crate::holder::HolderMark;
 use crate::hub::{Hub, RunEvents};
+use crate::notify::Notifications;
 use crate::run_event::RunEvent;
 
 /// A run that has been prepared. Nothing happens until it is awaited: the run advances inside that await, on the
@@ -27,6 +28,7 @@ pub struct Run {
     pub(crate) start: Start,
     pub(crate) started: RunEvent,
     pub(crate) mark: Option<HolderMark>,
+    pub(crate) notifications: Option<Notifications>,
     pub(crate) driver: Box<dyn FnOnce(Hub) -> Driver + Send>,
     /// Dropped last: the driver holds the journal's lock.
     pub(crate) unfinished: Unfinished,
@@ -54,6 +56,11 @@ impl Run {
     /// The events of the run. Every call gives a new watcher; all of them see everything from the start.
     pub fn events(&mut self) -> RunEvents {
         self.hub.watch()
+    }
+
+    /// The notifications of the run, if any are configured: to wait for them after its end, so that none is lost.
+    pub fn take_notifications(&mut self) -> Option<Notifications> {
+        self.notifications.take()
     }
 
     /// The means to steer and stop the run from elsewhere.

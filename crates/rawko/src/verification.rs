@@ -38,7 +38,7 @@ impl Rawko {
             return VerificationPlan { commands, timeout_ms, origin, found: Vec::new() };
         }
         let path = (self.builder.environment)("PATH");
-        let found = look(self.project(), path.as_deref().map(AsRef::as_ref));
+        let found = look(self.tree(), path.as_deref().map(AsRef::as_ref));
         let usable = found.iter().filter(|found| found.missing.is_none());
         VerificationPlan {
             commands: usable.map(|found| found.command.clone()).collect(),

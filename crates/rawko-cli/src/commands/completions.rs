@@ -1,9 +1,9 @@
 //! `rawko completions`.
 
-use clap::{Args, CommandFactory as _};
-use clap_complete::Shell;
+use clap::{Args, ValueEnum};
+use clap_complete::env::Shells;
 
-use crate::arguments::Cli;
+use crate::completion::VARIABLE;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
@@ -16,10 +16,39 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the completion script of a shell.
+/// A shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
+
+impl Shell {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Elvish => "elvish",
+            Self::Fish => "fish",
+            Self::Powershell => "powershell",
+            Self::Zsh => "zsh",
+        }
+    }
+}
+
+/// Prints the completion script of a shell. It calls `rawko` for what it offers.
 pub(crate) fn run(workspace: &Workspace, arguments: &CompletionsArgs) -> Result<Exit, Failure> {
+    let shells = Shells::builtins();
+    let name = arguments.shell.name();
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "rawko", &mut script);
+    let Some(completer) = shells.completer(name) else {
+        return Err(Failure::new(Exit::Failed, format!("there is no completion for {name}")));
+    };
+    completer
+        .write_registration(VARIABLE, "rawko", "rawko", "rawko", &mut script)
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot make the script: {error}")))?;
     workspace.console.write(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Success)
 }

@@ -4,10 +4,11 @@ use clap::Args;
 use rawko::Run;
 use rawko::journal::{JournalError, SessionStore};
 
-use crate::commands::run::{no_task, task};
+use crate::busy::begin_when_free;
 use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::input::{self, Given, InputArgs, no_task};
 use crate::newcomer;
 use crate::reporters::Verbosity;
 use crate::run_args::SharedRunArgs;
@@ -28,6 +29,8 @@ pub(crate) struct ContinueArgs {
     words: Vec<String>,
     #[command(flatten)]
     shared: SharedRunArgs,
+    #[command(flatten)]
+    input: InputArgs,
     /// Start with this agent, without asking the arbiter
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
@@ -45,34 +48,37 @@ pub(crate) fn run(workspace: &Workspace, arguments: ContinueArgs) -> Result<Exit
 }
 
 fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failure> {
-    let ContinueArgs { words, shared, agent, yes, config } = arguments;
+    let ContinueArgs { words, shared, input, agent, yes, config } = arguments;
     workspace.check_project_is_chosen()?;
-    let build = |config: ConfigArgs| {
-        let mut builder = config.builder(workspace).trusted(yes);
-        if let Some(agent) = &agent {
-            builder = builder.first_agent(agent.clone());
-        }
-        workspace.build(shared.apply(workspace, builder))
-    };
-    let mut rawko = build(config.clone())?;
+    let is_quiet = shared.verbosity() == Verbosity::Quiet;
     let (id, words) = match words.split_first() {
-        Some((first, rest)) => match names_session(&rawko.sessions(), first)? {
+        Some((first, rest)) => match names_session(&workspace.sessions()?, first)? {
             true => (Some(first.as_str()), rest),
             false => (None, words.as_slice()),
         },
         None => (None, words.as_slice()),
     };
-    if words.is_empty() {
+    if words.is_empty() && !input.is_edited() && !shared.prints() {
         return Err(no_task().with_hint("say what to do next: rawko continue \"now also document it\""));
     }
-    let task = task(words)?;
-    if let Some(found) = newcomer::choose(workspace, &rawko)? {
-        rawko = build(config.with_provider(found))?;
-    }
-    if shared.verbosity() != Verbosity::Quiet {
-        workspace.warn(&rawko);
-    }
-    Ok(rawko.continue_session(id, &task)?)
+    let Given { task, attachments } = input::read(workspace, words, &input, shared.prints(), is_quiet)?;
+    begin_when_free(workspace, |is_first| {
+        let build = |config: ConfigArgs| {
+            let mut builder = config.builder(workspace).trusted(yes).attach(attachments.iter().cloned());
+            if let Some(agent) = &agent {
+                builder = builder.first_agent(agent.clone());
+            }
+            shared.build(workspace, builder)
+        };
+        let mut rawko = build(config.clone())?;
+        if let Some(found) = newcomer::choose(workspace, &rawko)? {
+            rawko = build(config.clone().with_provider(found))?;
+        }
+        if is_first && !is_quiet {
+            workspace.warn(&rawko);
+        }
+        Ok(rawko.continue_session(id, &task))
+    })
 }
 
 /// Whether the first word is a session rather than the beginning of a task.

@@ -4,6 +4,7 @@ use clap::Args;
 use rawko::{Fork, ForkOptions, Rawko, Run};
 use rawko_core::session::Shared;
 
+use crate::busy::begin_when_free;
 use crate::commands::resume;
 use crate::config_args::{OverrideArgs, PermissionArgs};
 use crate::exit::Exit;
@@ -68,7 +69,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: ForkArgs) -> Result<Exit, Fa
         if verbosity != Verbosity::Quiet {
             let _ = workspace.console.write_error(&text(&fork, another_task));
         }
-        Ok(rawko.resume(Some(&fork.session))?)
+        begin_when_free(workspace, |_| Ok(rawko.resume(Some(&fork.session))))
     })
 }
 

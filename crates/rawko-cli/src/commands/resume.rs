@@ -3,6 +3,7 @@
 use clap::Args;
 use rawko::Run;
 
+use crate::busy::begin_when_free;
 use crate::config_args::{LimitArgs, PermissionArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -35,18 +36,23 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Exit,
 
 fn prepare(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Run, Failure> {
     workspace.check_project_is_chosen()?;
-    let builder = workspace
-        .builder()
-        .overrides(arguments.limits.clone().overrides())
-        .trusted(arguments.yes)
-        .permissions(arguments.permissions.clone().permissions());
-    let rawko = workspace.build(arguments.shared.apply(workspace, builder))?;
-    if arguments.shared.verbosity() != Verbosity::Quiet {
-        workspace.warn(&rawko);
-    }
-    rawko
-        .resume(arguments.id.as_deref())
-        .map_err(|error| refused(error, arguments.id.is_none().then_some("resume")))
+    begin_when_free(workspace, |is_first| {
+        let builder = workspace
+            .builder()
+            .overrides(arguments.limits.clone().overrides())
+            .trusted(arguments.yes)
+            .permissions(arguments.permissions.clone().permissions());
+        let rawko = arguments.shared.build(workspace, builder)?;
+        if is_first && arguments.shared.verbosity() != Verbosity::Quiet {
+            workspace.warn(&rawko);
+        }
+        match rawko.resume(arguments.id.as_deref()) {
+            Err(error) if !matches!(error, rawko::Error::Busy { .. }) => {
+                Err(refused(error, arguments.id.is_none().then_some("resume")))
+            }
+            run => Ok(run),
+        }
+    })
 }
 
 /// The failure, with the whole command that is not refused where options are missing. If the command line names no

@@ -1,22 +1,20 @@
 //! `rawko [run] TASK`: carries out a task.
 
-use std::io::Read as _;
+use std::cell::OnceCell;
 
 use clap::Args;
 use rawko::Run;
-use rawko_core::text::truncate;
 
+use crate::busy::begin_when_free;
 use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::input::{self, Given, InputArgs};
 use crate::newcomer;
-use crate::output::clean_line;
 use crate::reporters::Verbosity;
 use crate::run_args::SharedRunArgs;
 use crate::workspace::Workspace;
-
-/// Maximum bytes of a task from standard input.
-const LONGEST_TASK: u64 = 1024 * 1024;
+use crate::worktree::Worktree;
 
 /// Options of `rawko run`.
 #[derive(Debug, Clone, Default, Args)]
@@ -27,9 +25,15 @@ pub(crate) struct RunArgs {
     task: Vec<String>,
     #[command(flatten)]
     shared: SharedRunArgs,
+    #[command(flatten)]
+    input: InputArgs,
     /// Start with this agent, without asking the arbiter
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+    /// Work in a git work tree of its own beside the project, on a new branch; the changes stay there
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(conflicts_with = "dry_run")]
+    worktree: Option<String>,
     /// Make only the first decision, and run the agent without write access
     #[arg(long)]
     dry_run: bool,
@@ -40,72 +44,52 @@ pub(crate) struct RunArgs {
     config: ConfigArgs,
 }
 
-/// The error for an empty task.
-pub(crate) fn no_task() -> Failure {
-    Failure::usage("no task was given").with_hint(
-        "describe the task: rawko \"add a --version flag\"\n\
-         see a whole run without a key: rawko demo\n\
-         see all commands and options: rawko --help",
-    )
-}
-
 /// Runs the task.
 pub(crate) fn run(workspace: &Workspace, arguments: RunArgs) -> Result<Exit, Failure> {
     let shared = arguments.shared.clone();
-    shared.carry(workspace, arguments.dry_run, || prepare(workspace, arguments))
+    let made = OnceCell::new();
+    let exit = shared.carry(workspace, arguments.dry_run, || prepare(workspace, arguments, &made));
+    if let Some(worktree) = made.get() {
+        let label = workspace.console.error_paint().hint("worktree:");
+        let text = worktree.end().trim_end().replace('\n', "\n  ");
+        let _ = workspace.console.write_error(&format!("{label} {text}\n"));
+    }
+    exit
 }
 
-fn prepare(workspace: &Workspace, arguments: RunArgs) -> Result<Run, Failure> {
-    let RunArgs { task: words, shared, agent, dry_run, yes, config } = arguments;
-    let task = task(&words)?;
+fn prepare(workspace: &Workspace, arguments: RunArgs, made: &OnceCell<Worktree>) -> Result<Run, Failure> {
+    let RunArgs { task: words, shared, input, agent, worktree, dry_run, yes, config } = arguments;
+    let is_quiet = shared.verbosity() == Verbosity::Quiet;
+    let Given { task, attachments } = input::read(workspace, &words, &input, shared.prints(), is_quiet)?;
     workspace.check_project_is_chosen()?;
-    let build = |config: ConfigArgs| {
-        let mut builder = config.builder(workspace).dry_run(dry_run).trusted(yes);
-        if let Some(agent) = &agent {
-            builder = builder.first_agent(agent.clone());
-        }
-        workspace.build(shared.apply(workspace, builder))
-    };
-    let mut rawko = build(config.clone())?;
-    if let Some(found) = newcomer::choose(workspace, &rawko)? {
-        rawko = build(config.with_provider(found))?;
-    }
-    if shared.verbosity() != Verbosity::Quiet {
-        workspace.warn(&rawko);
-    }
-    Ok(rawko.run(&task)?)
-}
-
-/// The task as one text.
-pub(crate) fn task(words: &[String]) -> Result<String, Failure> {
-    let text = match words {
-        [only] if only == "-" => {
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().lock().take(LONGEST_TASK + 1).read_to_end(&mut bytes);
-            read.map_err(|error| {
-                Failure::usage(format!("cannot read the task from standard input: {error}"))
-                    .with_hint("pipe it in: echo \"add a test\" | rawko -")
-            })?;
-            if bytes.len() as u64 > LONGEST_TASK {
-                return Err(Failure::usage("the task on standard input is longer than 1 MiB").with_hint(
-                    "put the material into a file of the project, and name the file in the task",
-                ));
+    begin_when_free(workspace, |is_first| {
+        let build = |config: ConfigArgs| {
+            let builder = config.builder(workspace).dry_run(dry_run).trusted(yes);
+            let mut builder = builder.attach(attachments.iter().cloned());
+            if let Some(worktree) = made.get() {
+                builder = builder.tree(&worktree.tree).folder(&worktree.tree);
             }
-            String::from_utf8(bytes).map_err(|_| {
-                Failure::usage("the task on standard input is not UTF-8 text")
-                    .with_hint("convert it first, or name the file in the task")
-            })?
+            if let Some(agent) = &agent {
+                builder = builder.first_agent(agent.clone());
+            }
+            shared.build(workspace, builder)
+        };
+        // Of what cannot be begun, no tree is left.
+        let mut rawko = build(config.clone())?;
+        if let (Some(name), None) = (&worktree, made.get()) {
+            let tree = Worktree::make(workspace, Some(name.as_str()).filter(|name| !name.is_empty()))?;
+            if !is_quiet {
+                let _ = workspace.console.write_error(&tree.beginning());
+            }
+            let _ = made.set(tree);
+            rawko = build(config.clone())?;
         }
-        words => words.join(" "),
-    };
-    if text.trim().is_empty() {
-        return Err(no_task());
-    }
-    if !text.contains(char::is_alphanumeric) {
-        // The hints of rawko have three dots in place of a task.
-        let shown = truncate(&clean_line(text.trim()), 20);
-        return Err(Failure::usage(format!("the task `{shown}` has no word"))
-            .with_hint("say in a sentence what to do, in place of the dots of a hint"));
-    }
-    Ok(text)
+        if let Some(found) = newcomer::choose(workspace, &rawko)? {
+            rawko = build(config.clone().with_provider(found))?;
+        }
+        if is_first && !is_quiet {
+            workspace.warn(&rawko);
+        }
+        Ok(rawko.run(&task))
+    })
 }

@@ -1,40 +1,59 @@
-//! `--output json`: one object when the run is over.
+//! `--output json`: one object when the run is over, and progress on standard error until then.
 
 use std::io;
 
 use rawko::RunEvent;
 
-use super::{Reporter, Verbosity, phrase};
+use super::Reporter;
 use crate::console::Console;
-use crate::output::Clock;
 
-/// Prints the last event to standard output. Waits are reported on standard error, so that a long one does not look like a
-/// hang.
+/// Prints the last event to standard output, and gives all events to another reporter, which writes to standard error.
 pub(crate) struct Json {
     console: Console,
-    verbosity: Verbosity,
-    clock: Clock,
+    progress: Option<Box<dyn Reporter + Send>>,
 }
 
 impl Json {
-    /// To standard output.
-    pub(crate) fn new(console: Console, verbosity: Verbosity, clock: Clock) -> Self {
-        Self { console, verbosity, clock }
+    /// To standard output; `progress` is told what happens meanwhile.
+    pub(crate) fn new(console: Console, progress: Option<Box<dyn Reporter + Send>>) -> Self {
+        Self { console, progress }
+    }
+
+    /// The JSON object is the result, so progress that cannot be written is no failure: there is none any more.
+    fn tell(&mut self, tell: impl FnOnce(&mut (dyn Reporter + Send)) -> io::Result<()>) {
+        if let Some(progress) = &mut self.progress
+            && tell(progress.as_mut()).is_err()
+        {
+            self.progress = None;
+        }
     }
 }
 
 impl Reporter for Json {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+        self.tell(|progress| progress.event(event));
         match event {
             RunEvent::SessionFinished { .. } => self.console.json_line(event),
-            RunEvent::Waiting { .. } if self.verbosity != Verbosity::Quiet => {
-                let label = self.console.error_paint().warning("waiting:");
-                // The JSON object is the result, so a closed standard error is not a failure.
-                let _ =
-                    self.console.write_error(&format!("{label} {}\n", phrase::waiting(event, self.clock)));
-                Ok(())
-            }
             _ => Ok(()),
         }
+    }
+
+    fn notice(&mut self, text: &str) -> io::Result<()> {
+        self.tell(|progress| progress.notice(text));
+        Ok(())
+    }
+
+    fn is_animated(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| progress.is_animated())
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        self.tell(|progress| progress.tick());
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.tell(|progress| progress.close());
+        Ok(())
     }
 }

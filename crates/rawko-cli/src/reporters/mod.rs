@@ -83,21 +83,12 @@ pub(crate) fn reporter(
     format: OutputFormat,
     verbosity: Verbosity,
 ) -> Box<dyn Reporter + Send> {
-    let clock = Clock::local();
     match (format, verbosity) {
-        (OutputFormat::Json, _) => Box::new(Json::new(console, verbosity, clock)),
+        (OutputFormat::Json, Verbosity::Quiet) => Box::new(Json::new(console, None)),
+        (OutputFormat::Json, _) => Box::new(Json::new(console, Some(progress(console, verbosity)))),
         (OutputFormat::StreamJson, _) => Box::new(StreamJson::new(console)),
         (OutputFormat::Text, Verbosity::Quiet) => Box::new(Quiet::new(console)),
-        (OutputFormat::Text, _) if console.is_watched() => Box::new(Terminal::new(
-            console.error_paint(),
-            verbosity,
-            clock,
-            io::stderr(),
-            live::stderr_size(),
-        )),
-        (OutputFormat::Text, _) => {
-            Box::new(Plain::new(console.error_paint(), verbosity, clock, io::stderr()))
-        }
+        (OutputFormat::Text, _) => progress(console, verbosity),
     }
 }
 
@@ -112,4 +103,13 @@ pub(crate) fn watching_reporter(
     }
     let (paint, clock) = (console.error_paint(), Clock::local());
     Box::new(Terminal::new(paint, verbosity, clock, io::stderr(), live::stderr_size()).only_watching())
+}
+
+/// The reporter that shows progress on standard error.
+fn progress(console: Console, verbosity: Verbosity) -> Box<dyn Reporter + Send> {
+    let (paint, clock) = (console.error_paint(), Clock::local());
+    if console.is_watched() {
+        return Box::new(Terminal::new(paint, verbosity, clock, io::stderr(), live::stderr_size()));
+    }
+    Box::new(Plain::new(paint, verbosity, clock, io::stderr()))
 }

@@ -47,6 +47,13 @@ impl Summary {
         format!("{first}{}\n\n{}\n{} {next}\n", self.title(paint), self.facts(paint), paint.hint("next:"))
     }
 
+    /// What the agents say, and nothing else; empty where the run failed or was cancelled, which an error reports.
+    pub(crate) fn answer(&self) -> String {
+        let is_answer = !matches!(self.outcome.status, Status::Failed | Status::Cancelled);
+        let text = clean(self.outcome.summary.trim());
+        if is_answer && !text.is_empty() { format!("{text}\n") } else { String::new() }
+    }
+
     /// The agents' summary, and the figures.
     pub(crate) fn facts(&self, paint: Paint) -> String {
         let outcome = &self.outcome;
@@ -68,6 +75,11 @@ impl Summary {
         if let Some(shared) = outcome.shared.filter(|shared| shared.usage.total_tokens() > 0) {
             let (tokens, cost) = (tokens(shared.usage.total_tokens()), cost(shared.cost_usd));
             rows.push(("Shared:", format!("{tokens} tokens, {cost}, not counted above")));
+        }
+        if !outcome.beside.is_empty() {
+            let others = clean_line(&outcome.beside.join(", "));
+            let text = format!("session {others} in the same folder: files and verification may be of both");
+            rows.push(("Ran beside:", text));
         }
         if let Some(journal) = &self.journal {
             rows.push(("Journal:", clean_line(journal)));

@@ -49,8 +49,44 @@ fn help_is_no_failure() {
 fn a_shell_gets_its_completions() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        place.rawko(&["completions", shell]).ends(0).says(&["rawko", "sessions", "max-iterations"]);
+        place.rawko(&["completions", shell]).ends(0).says(&["rawko", "COMPLETE"]);
     }
+}
+
+/// What bash offers behind these words, as after pressing Tab.
+fn offered(place: &Place, words: &[&str]) -> Vec<String> {
+    let script = r#"
+        source <(rawko completions bash) || exit 1
+        COMP_WORDS=(rawko "$@"); COMP_CWORD=$#
+        _clap_complete_rawko rawko "${@: -1}" ""
+        printf '%s\n' "${COMPREPLY[@]}"
+    "#;
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_rawko"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = std::process::Command::new("bash");
+    command.arg("-c").arg(script).arg("bash").args(words).current_dir(place.project()).env_clear();
+    command.env("HOME", place.tmp()).env("PATH", format!("{}:{path}", binary.parent().unwrap().display()));
+    let done = crate::place::Done::of(command.output().unwrap()).ends(0);
+    done.out.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn bash_completes_commands_sessions_agents_and_providers() {
+    let script =
+        serde_json::json!([{"for": "select", "error": {"code": "invalid_request", "message": "no"}}]);
+    let place = Place::scripted(&script);
+    assert_eq!(offered(&place, &["resu"]), ["resume"]);
+    assert_eq!(offered(&place, &["resume", ""]).first().map(String::as_str), Some("last"));
+    let ended = place.rawko(&["--yes", "--output", "json", "do it"]);
+    let session = ended.json()["session"].as_str().unwrap().to_owned();
+    assert!(!session.is_empty(), "{ended:?}");
+    for command in [&["resume", ""][..], &["sessions", "show", ""], &["explain", ""], &["continue", ""]] {
+        let offered = offered(&place, command);
+        assert!(offered.contains(&session), "{command:?}: {offered:?}");
+    }
+    assert_eq!(offered(&place, &["fork", &session[..10]]), [session.as_str()]);
+    assert_eq!(offered(&place, &["run", "--agent", "plan"]), ["planner"]);
+    assert!(offered(&place, &["run", "--provider", "olla"]).contains(&"ollama".to_owned()));
 }
 
 #[test]

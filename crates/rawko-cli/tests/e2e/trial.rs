@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use testkit::{ModelServer, Wire};
 
 use crate::journal;
+use crate::side::Side;
 
 /// A key that may reach the server and nothing else.
 pub(crate) const CANARY: &str = "sk-canary-5b1e0c94";
@@ -285,6 +286,19 @@ impl Trial {
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
+    /// The binary, told where the server is, to be started by the test.
+    pub(crate) fn asker(&self) -> Command {
+        self.write_user_config();
+        self.asking()
+    }
+
+    /// Starts another command that asks the server.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Side {
+        let mut command = self.asker();
+        command.args(arguments);
+        Side::of(command)
+    }
+
     /// Runs another command that asks the server: its exit status, standard output and standard error.
     pub(crate) fn ask(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         self.write_user_config();
@@ -413,6 +427,12 @@ impl Running {
         let text = || std::fs::read_to_string(&path).unwrap_or_default();
         self.wait_until(file, || text().ends_with('\n'));
         text().trim().to_owned()
+    }
+
+    /// Waits until the server was asked for the `count`th time.
+    #[track_caller]
+    pub(crate) fn wait_for_request(&self, count: usize) {
+        self.wait_until("the request", || self.trial.server.asked().len() >= count);
     }
 
     /// Waits until an event of this type was printed.

@@ -84,6 +84,7 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
             | Event::FinalTreeInspected { .. }
+            | Event::RanBeside { .. }
             | Event::AgentsReloaded { .. } => continue,
         };
         assert!(answered.insert(effect), "{what}: {effect} was answered twice");

@@ -116,8 +116,11 @@ pub(super) fn trim_results(
 /// first message, because some servers refuse two user messages in a row.
 #[must_use]
 pub(super) fn summarised(messages: &[Arc<Message>], start: usize, summary: String) -> Vec<Arc<Message>> {
-    let opening = messages.first().and_then(|message| message.content.first());
-    let content = opening.cloned().into_iter().chain([Content::text(summary)]).collect();
+    let opening = messages.first().map_or(&[][..], |message| message.content.as_slice());
+    // The first text, and the pictures that the user gave with the task.
+    let kept =
+        opening.iter().enumerate().filter(|(at, block)| *at == 0 || matches!(block, Content::Image(_)));
+    let content = kept.map(|(_, block)| block.clone()).chain([Content::text(summary)]).collect();
     let first = Arc::new(Message { role: Role::User, content });
     std::iter::once(first).chain(messages.iter().skip(start).cloned()).collect()
 }
@@ -180,7 +183,7 @@ fn with_block(mut text: String, role: Role, block: &Content, share: usize) -> St
             (Some(call), None) => ("The agent searched", keep_ends(&call.input.to_string(), share / 2)),
             (None, None) => return text,
         },
-        (Content::Thinking { .. } | Content::RedactedThinking { .. }, _) => return text,
+        (Content::Image(_) | Content::Thinking { .. } | Content::RedactedThinking { .. }, _) => return text,
     };
     text.push_str(head);
     text.push_str(": ");

@@ -187,8 +187,10 @@ impl Execution {
         alternatives: Vec<ModelChoice>,
         mut conversation: ConversationLog,
         opening: String,
+        pictures: impl IntoIterator<Item = Content>,
     ) -> Self {
-        conversation.push(Message::user(opening));
+        let content = std::iter::once(Content::text(opening)).chain(pictures).collect();
+        conversation.push(Message { role: Role::User, content });
         Self {
             edition: Edition::First,
             agent: agent.config.name.clone(),

@@ -121,6 +121,11 @@ pub enum Event {
         /// What is different.
         inspection: TreeInspection,
     },
+    /// Other sessions run in the same folder: what they change is seen as this one's.
+    RanBeside {
+        /// Their ids.
+        sessions: Vec<String>,
+    },
     /// The configuration changed on disk and was read again.
     AgentsReloaded {
         /// The agents from now on.
@@ -152,6 +157,7 @@ impl Event {
             Self::OverrideRequested { .. } => "OverrideRequested",
             Self::CancelRequested { .. } => "CancelRequested",
             Self::FinalTreeInspected { .. } => "FinalTreeInspected",
+            Self::RanBeside { .. } => "RanBeside",
             Self::AgentsReloaded { .. } => "AgentsReloaded",
         }
     }
@@ -168,6 +174,7 @@ impl Event {
             | Self::OverrideRequested { .. }
             | Self::CancelRequested { .. }
             | Self::FinalTreeInspected { .. }
+            | Self::RanBeside { .. }
             | Self::AgentsReloaded { .. } => None,
         }
     }

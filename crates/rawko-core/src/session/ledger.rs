@@ -59,6 +59,8 @@ pub(super) struct Ledger {
     pub(super) pause: Option<Pause>,
     /// What the user has said during this task.
     pub(super) words: UserWords,
+    /// Sessions that run in the same folder.
+    pub(super) beside: Vec<String>,
     /// What earlier tasks of the session left.
     pub(super) carried: CarriedOver,
 }
@@ -103,6 +105,7 @@ impl Ledger {
             approvals: Approvals::default(),
             pause: None,
             words: UserWords::default(),
+            beside: Vec::new(),
             carried,
         }
     }

@@ -116,6 +116,9 @@ pub struct Outcome {
     /// The tasks that the session had before this one, oldest first. All figures above are of the last task alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_tasks: Vec<EndedTask>,
+    /// Sessions that ran in the same folder meanwhile: changed files and verification may be of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
 }
 
 /// A task of a session that has had others since.
@@ -215,6 +218,7 @@ impl Outcome {
             verification: None,
             error: Some(error),
             earlier_tasks: Vec::new(),
+            beside: Vec::new(),
         }
     }
 }
@@ -239,6 +243,7 @@ impl Ledger {
             verification: self.tree.fresh().cloned(),
             error: Some(error),
             earlier_tasks: self.carried.ended.clone(),
+            beside: self.beside.clone(),
         }
     }
 
@@ -328,6 +333,7 @@ impl Ledger {
             verification: self.tree.fresh().cloned(),
             error: error.filter(|_| keeps_error),
             earlier_tasks: self.carried.ended.clone(),
+            beside: self.beside.clone(),
         }
     }
 }

@@ -113,6 +113,7 @@ impl Run {
             }
             Event::CancelRequested { reason: _ } => self.feed(MachineEvent::Cancel, &mut reaction),
             Event::FinalTreeInspected { inspection } => self.seen_at_the_end(inspection, &mut reaction),
+            Event::RanBeside { sessions } => self.ran_beside(sessions, &mut reaction),
             Event::AgentsReloaded { agents } => {
                 self.ledger.machine.set_agents(agents.keys().cloned().collect());
                 self.ledger.setup.agents.clone_from(agents);
@@ -316,6 +317,21 @@ impl Run {
         self.ledger.tree.inspected(inspection);
         let outcome = Box::new(self.ledger.outcome(self.ledger.machine.state()));
         reaction.effects.push(Effect::Finish { outcome });
+    }
+
+    /// What others change is seen as the session's own, so its outcome names them.
+    fn ran_beside(&mut self, sessions: &[String], reaction: &mut Reaction) {
+        let known = &mut self.ledger.beside;
+        let new: Vec<String> = sessions.iter().filter(|session| !known.contains(session)).cloned().collect();
+        if new.is_empty() || self.ledger.machine.state().is_final() {
+            reaction.ignored = true;
+            return;
+        }
+        reaction.warn(format!(
+            "session {} runs in the same folder: changed files and verification may be of both",
+            new.join(", ")
+        ));
+        known.extend(new);
     }
 
     pub(super) fn request(&self, id: EffectId) -> Option<ModelRequest> {

@@ -110,6 +110,7 @@ pub(crate) fn setup() -> Setup {
             git: true,
             ..ProjectContext::default()
         },
+        attachments: Vec::new(),
     }
 }
 

@@ -316,6 +316,7 @@ fn block(content: &Content) -> Option<SentBlock<'_>> {
         // The API rejects blank text.
         Content::Text { text } if text.trim().is_empty() => return None,
         Content::Text { text } => ClaudeBlock::Text { text, citations: None },
+        Content::Image(picture) => image(picture),
         // The API would refuse reasoning of another provider. It has no signature, or one that is JSON.
         Content::Thinking { thinking, signature } => {
             let signature = signature.as_deref().filter(|signature| !signature.starts_with('{'))?;

@@ -195,18 +195,27 @@ fn from_user(message: &Message, ids: IdForm, bridged: bool) -> Vec<OpenAiMessage
         }
     }
     let text = texts(message);
-    if pictures.is_empty() && text.is_none() {
+    let given: Vec<OpenAiPart<'_>> = message
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            Content::Image(image) => Some(picture(image)),
+            _ => None,
+        })
+        .collect();
+    if pictures.is_empty() && given.is_empty() && text.is_none() {
         return messages;
     }
     if bridged && !messages.is_empty() {
         messages.push(OpenAiMessage::text("assistant", BRIDGE));
     }
     let content = match text {
-        Some(text) if pictures.is_empty() => OpenAiContent::Text(text),
+        Some(text) if pictures.is_empty() && given.is_empty() => OpenAiContent::Text(text),
         text => {
             let heading = OpenAiPart::Text { text: Cow::Borrowed("The pictures of the tool results above:") };
+            let heading = (!pictures.is_empty()).then_some(heading);
             let text = text.map(|text| OpenAiPart::Text { text });
-            OpenAiContent::Parts(std::iter::once(heading).chain(pictures).chain(text).collect())
+            OpenAiContent::Parts(heading.into_iter().chain(pictures).chain(text).chain(given).collect())
         }
     };
     messages.push(OpenAiMessage::of("user", content));

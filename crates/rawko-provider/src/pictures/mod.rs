@@ -212,7 +212,9 @@ impl ConversationPictures {
     /// A description for people: the call that returned the picture, and the file if the call names one.
     fn name(&self, place: PicturePosition) -> String {
         let block = self.seen.get(place.message).and_then(|seen| seen.message.content.get(place.block));
-        let Some(Content::ToolResult { tool_use_id, .. }) = block else { return "a picture".to_owned() };
+        let Some(Content::ToolResult { tool_use_id, .. }) = block else {
+            return "a picture that was given with the task".to_owned();
+        };
         let mut calls = self.seen.iter().flat_map(|seen| seen.message.tool_calls());
         let Some(call) = calls.find(|call| call.id == *tool_use_id) else {
             return format!("a picture of call {tool_use_id}");
@@ -229,10 +231,13 @@ impl ShownMessage {
     fn new(at: usize, message: &Arc<Message>) -> Self {
         let mut pictures = Vec::new();
         for (block, content) in message.content.iter().enumerate() {
-            if let Content::ToolResult { images, .. } = content {
-                let places = (0..).map(|image| PicturePosition { message: at, block, image });
-                pictures.extend(places.zip(images).map(|(place, image)| PictureInfo::new(place, image)));
-            }
+            let images = match content {
+                Content::ToolResult { images, .. } => images.as_slice(),
+                Content::Image(image) => std::slice::from_ref(image),
+                _ => &[],
+            };
+            let places = (0..).map(|image| PicturePosition { message: at, block, image });
+            pictures.extend(places.zip(images).map(|(place, image)| PictureInfo::new(place, image)));
         }
         let (message, shown) = (Arc::clone(message), Arc::clone(message));
         Self { message, pictures, left_out: BTreeMap::new(), shown }
@@ -268,8 +273,14 @@ fn without(message: &Message, left_out: &BTreeMap<PicturePosition, OmissionReaso
         }
     }
     for (place, why) in left_out {
-        if let Some(Content::ToolResult { content, .. }) = message.content.get_mut(place.block) {
-            content.push_str(&format!("\n[A picture is left out here: {why}.]"));
+        match message.content.get_mut(place.block) {
+            Some(Content::ToolResult { content, .. }) => {
+                content.push_str(&format!("\n[A picture is left out here: {why}.]"));
+            }
+            Some(block @ Content::Image(_)) => {
+                *block = Content::text(format!("[A picture is left out here: {why}.]"));
+            }
+            Some(_) | None => {}
         }
     }
     message

@@ -189,6 +189,9 @@ pub(super) fn message(
                 Some(item) => item.as_bytes().to_vec(),
                 None => continue,
             },
+            Content::Image(image) => {
+                serde_json::to_vec(&Item::Message { role: "user", content: [picture(image)] })?
+            }
             // Only the Messages API has this.
             Content::RedactedThinking { .. } => continue,
             Content::ToolUse(call) => serde_json::to_vec(&Item::FunctionCall {
@@ -230,14 +233,14 @@ fn text_item<'a>(role: Role, text: &'a str, annotations: Option<&'a RawValue>) -
     }
 }
 
+fn picture<'a>(image: &Image) -> Part<'a> {
+    Part::InputImage { image_url: format!("data:{};base64,{}", image.media_type, image.data), detail: "auto" }
+}
+
 fn output<'a>(text: &'a str, images: &'a [Image]) -> Output<'a> {
     if images.is_empty() {
         return Output::Text(text);
     }
-    let picture = |image: &Image| Part::InputImage {
-        image_url: format!("data:{};base64,{}", image.media_type, image.data),
-        detail: "auto",
-    };
     let text = (!text.is_empty()).then_some(Part::InputText { text });
     Output::Parts(text.into_iter().chain(images.iter().map(picture)).collect())
 }

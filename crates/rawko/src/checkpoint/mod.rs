@@ -39,6 +39,7 @@ use std::sync::{Arc, OnceLock};
 use rawko_core::session::{Event, Note};
 
 use crate::journal::{Journal, Record, read};
+use crate::worktree::tree_of_session;
 
 pub use changes::{ChangedBy, Changes, OthersChange, Until};
 pub use diff::{ChangeKind, DiffDetail, FileChange, Span};
@@ -129,6 +130,9 @@ impl Checkpoints {
     #[must_use]
     pub fn of_journal(project: &Path, path: &Path, journal: &Journal) -> Self {
         let directory = path.parent().unwrap_or(Path::new("."));
+        // The files that it changed are where it worked. If that tree is gone, nothing of it is looked for here.
+        let tree = tree_of_session(project, journal).unwrap_or_default();
+        let project = tree.as_deref().unwrap_or(project);
         Self {
             recorded: recorded(journal),
             last_sign: last_sign(journal),

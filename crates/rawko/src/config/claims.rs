@@ -86,6 +86,7 @@ pub(super) fn of(
     claims.tools(config);
     claims.mcp(config);
     claims.web(&config.web);
+    claims.notify(&config.notify);
     claims.verification(config);
     claims.permissions(config, project);
     claims.secrets(config);

@@ -73,6 +73,9 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
     for (pointer, message, help) in config.web.search.faults() {
         rules.find(pointer, message, Some(help.to_owned()));
     }
+    for (pointer, message, help) in super::notify::faults(&config.notify) {
+        rules.find(&pointer, message, Some(help.to_owned()));
+    }
     if config.memory.semantic && !cfg!(feature = "semantic") {
         let help =
             "build it with `cargo install --path crates/rawko-cli --features semantic`, or set it to false";

@@ -33,6 +33,7 @@ mod mcp;
 mod model;
 mod nearest;
 pub(crate) use nearest::nearest;
+mod notify;
 mod patience;
 mod position;
 mod provider;
@@ -74,6 +75,7 @@ pub use model::{
     AgentsSection, ArbiterConfig, BuiltinAgents, CacheConfig, CachePoints, Config, Constraints, CustomTool,
     MemoryConfig, ProviderConfig, ProviderSection, ProviderType, TimeoutConfig, Version,
 };
+pub use notify::{NotifyConfig, NotifyOn};
 pub use patience::{OutageConfig, Patience};
 pub use position::Position;
 pub use provider::{COPILOT, ResolvedProvider};

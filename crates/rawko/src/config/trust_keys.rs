@@ -128,6 +128,7 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/web/search/provider/maxUses", NoMoreThan(|| Some(ProviderSearchConfig::default().max_uses.into()))),
     ("/web/search/provider/allowedDomains", Judged),
     ("/web/search/provider/blockedDomains", Judged),
+    ("/notify/*", Judged),
     ("/verify/*", Judged),
     ("/verify/commands", Judged),
     ("/verify/timeout", NoMoreThan(|| None)),

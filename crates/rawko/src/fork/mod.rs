@@ -131,7 +131,7 @@ impl Rawko {
     }
 
     /// The beginning of a session with another task: the setup that the old session had at record `at`. An agent that was
-    /// to begin with the old task is not to begin with this one.
+    /// to begin with the old task is not to begin with this one, and what was given with it is not given with this one.
     fn begin_anew(&self, old: &Journal, at: u64, task: &str) -> Result<Taken, Error> {
         let mut session = Session::new();
         let mut last = 0;
@@ -143,7 +143,7 @@ impl Rawko {
             }
         }
         let Some(setup) = session.setup() else { return Ok(Taken::default()) };
-        let mut setup = Setup { first_agent: None, ..self.overridden(setup)? };
+        let mut setup = Setup { first_agent: None, attachments: Vec::new(), ..self.overridden(setup)? };
         let redactor = self.redactor(&self.providers(&setup).unwrap_or_default());
         redactor.setup(&mut setup)?;
         let mut event =
@@ -283,6 +283,7 @@ fn changes_setup(event: &Event) -> bool {
         | Event::Answered { answer: EffectAnswer::EffectLost, .. }
         | Event::OverrideRequested { .. }
         | Event::CancelRequested { .. }
+        | Event::RanBeside { .. }
         | Event::FinalTreeInspected { .. } => false,
     }
 }

@@ -221,6 +221,7 @@ fn answering(event: Event, effect: EffectId) -> Event {
         | Event::OverrideRequested { .. }
         | Event::CancelRequested { .. }
         | Event::FinalTreeInspected { .. }
+        | Event::RanBeside { .. }
         | Event::AgentsReloaded { .. } => event,
     }
 }

@@ -135,6 +135,11 @@ pub(super) fn holder(journal: &Path) -> Option<LockHolder> {
     LockHolder::of(&open_own(&path, OpenOptions::new().read(true)).ok()?)
 }
 
+/// Whether a process works on the session of this journal.
+pub(crate) fn is_held_by_any(journal: &Path) -> bool {
+    holder(journal).is_some()
+}
+
 impl LockHolder {
     fn this() -> Self {
         Self { pid: Some(rustix::process::getpid()) }

@@ -44,13 +44,14 @@ pub(crate) use file::open_own;
 pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
 pub(crate) use fold::{begins_execution, compare};
 pub use info::{SessionInfo, SessionStatus};
-pub(crate) use lock::SessionLock;
+pub(crate) use lock::{SessionLock, is_held_by_any as is_held};
 pub use paid_calls::{PaidCall, paid_calls};
 pub use reader::{Journal, read};
 pub use record::{
     FORMAT, ForkedFrom, JournalHeader, JournaledCall, JournaledEffect, Record, RecordKind, StepRecord,
 };
 pub use repair::Repaired;
+pub(crate) use store::BeginningGuard;
 pub use store::SessionStore;
 pub use tail::JournalTail;
 pub use tasks::{SessionTask, session_cost, tasks};

@@ -18,6 +18,10 @@ use crate::session_id;
 /// What the folder of a session is called before its id while it is being made.
 const HALF_MADE: &str = ".half-made-";
 
+/// The right to begin a session, until it is dropped or the process ends.
+#[derive(Debug)]
+pub(crate) struct BeginningGuard(#[expect(dead_code, reason = "it is held")] Option<File>);
+
 /// The sessions of one project: `.rawko/sessions/`.
 #[derive(Debug, Clone)]
 pub struct SessionStore {
@@ -79,8 +83,13 @@ impl SessionStore {
         made.map(|()| directory.join(FILE_NAME))
     }
 
-    /// The right to make a session out of others, which one process has at a time. It ends with the process. `None` where the
+    /// The right to make a session out of others, or to see what runs and begin one, which one process has at a time. It ends with the process. `None` where the
     /// file system has no such locks.
+    pub(crate) fn beginning(&self) -> Result<BeginningGuard, JournalError> {
+        Ok(BeginningGuard(self.making()?))
+    }
+
+    /// The lock of [`Self::beginning`].
     fn making(&self) -> Result<Option<File>, JournalError> {
         self.refuse_link()?;
         create_private_dir(&self.folder)

@@ -47,6 +47,8 @@ pub(super) struct Server {
 pub(crate) struct Place<'a> {
     /// The project.
     pub(crate) project: &'a Path,
+    /// Where agents work.
+    pub(crate) tree: &'a Path,
     /// The user's folder for approvals and logins.
     pub(crate) state: Option<&'a Path>,
     pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
@@ -143,8 +145,8 @@ fn target(
             let home = (place.environment)("HOME").map(PathBuf::from);
             let home = home.filter(|home| loaded.scope == Scope::User && home.is_absolute() && home.is_dir());
             let directory = match &config.cwd {
-                Some(cwd) => place.project.join(cwd),
-                None => home.unwrap_or_else(|| place.project.to_owned()),
+                Some(cwd) => place.tree.join(cwd),
+                None => home.unwrap_or_else(|| place.tree.to_owned()),
             };
             Ok(Target::Program(ServerProgram {
                 name: name.to_owned(),

@@ -96,18 +96,24 @@ impl Redactor {
             },
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint: _ } }
             | Event::AgentsReloaded { agents: _ }
+            | Event::RanBeside { sessions: _ }
             | Event::Answered { effect: _, answer: EffectAnswer::ApprovalAnswered { approval: _ } }
             | Event::Answered { effect: _, answer: EffectAnswer::TimerFired }
             | Event::Answered { effect: _, answer: EffectAnswer::EffectLost } => {}
         }
     }
 
-    /// Takes the secrets out of the standing instructions and the descriptions of skills: they are the text of a file like any other.
+    /// Takes the secrets out of the standing instructions, the descriptions of skills and what was given with the task: they
+    /// are the text of a file like any other.
     pub(crate) fn instructions(&self, setup: &mut Setup) {
         let place = &mut setup.place;
         place.instructions.iter_mut().for_each(|text| self.mask(text));
         self.clean_all(&mut place.instruction_problems);
         place.skills.iter_mut().for_each(|skill| self.mask(&mut skill.description));
+        for given in &mut setup.attachments {
+            self.clean(&mut given.name);
+            self.mask(&mut given.text);
+        }
     }
 
     /// It was recorded clean; the secrets of today may be others.
@@ -129,7 +135,7 @@ impl Redactor {
                         *signature = None;
                     }
                 }
-                Content::RedactedThinking { data: _ } => {}
+                Content::RedactedThinking { data: _ } | Content::Image(_) => {}
                 Content::Hosted(block) => {
                     changed |= self.hosted(block, &format!("withheld-{effect}-{number}"))
                 }

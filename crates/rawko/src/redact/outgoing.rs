@@ -28,7 +28,11 @@ impl Redactor {
     /// As [`Self::check`].
     pub(crate) fn setup(&self, setup: &mut Setup) -> Result<(), Error> {
         self.instructions(setup);
-        self.check(setup)
+        // What the user gives is masked, and a picture in base64 only looks like text.
+        let given = std::mem::take(&mut setup.attachments);
+        let checked = self.check(setup);
+        setup.attachments = given;
+        checked
     }
 
     /// Whether what a run is made of (prompts, commands, options of models), or a part of it, is free of secrets. It

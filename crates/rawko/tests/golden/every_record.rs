@@ -125,6 +125,7 @@ pub(crate) fn events() -> Vec<Stamped> {
         Event::OverrideRequested { command: Override::Say { text: "use ü\n".into() }, request: None },
         Event::CancelRequested { reason: "Ctrl-C".into() },
         Event::FinalTreeInspected { inspection: inspection() },
+        Event::RanBeside { sessions: vec!["20260123-094000-123-abcde".into()] },
         Event::AgentsReloaded { agents: [("developer".to_owned(), agent())].into() },
     ];
     events.extend(every_approval().map(|approval| Event::Answered {
@@ -172,6 +173,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
             | Event::FinalTreeInspected { .. }
+            | Event::RanBeside { .. }
             | Event::AgentsReloaded { .. } => {}
         }
     }
@@ -274,6 +276,7 @@ pub(crate) fn step() -> StepRecord {
             verification: Some(verification()),
             error: Some(error()),
             earlier_tasks: vec![],
+            beside: vec!["20260123-094000-123-abcde".into()],
         };
         effects.push(Effect::Finish { outcome: Box::new(outcome) });
     }

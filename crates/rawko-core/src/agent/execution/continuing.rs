@@ -13,10 +13,16 @@ use crate::usage::Usage;
 
 impl Execution {
     /// Continues the same conversation with `continuation`. Facts and usage start from zero.
-    pub fn resume(&mut self, max_turns: u32, continuation: String) {
+    pub fn resume(
+        &mut self,
+        max_turns: u32,
+        continuation: String,
+        pictures: impl IntoIterator<Item = Content>,
+    ) {
         let mut content = std::mem::take(&mut self.pending);
         content.extend(self.take_news());
         content.push(Content::text(continuation));
+        content.extend(pictures);
         self.end_pause();
         self.conversation.push(Message { role: Role::User, content });
         self.window.turn_is_new();

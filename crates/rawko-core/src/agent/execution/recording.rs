@@ -133,7 +133,7 @@ mod tests {
         }))
         .unwrap();
         let log = ConversationLog::new(1, String::new(), Vec::new().into());
-        Execution::start(&agent, Vec::new(), log, "begin".into()).under(edition)
+        Execution::start(&agent, Vec::new(), log, "begin".into(), []).under(edition)
     }
 
     fn call(name: &str, input: Value) -> ToolCall {

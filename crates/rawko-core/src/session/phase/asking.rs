@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::verifying::{Verifying, decided};
 use super::{Next, Phase, Reply};
 use crate::arbiter::{ArbiterQuestion, Ruling, cache_key, evaluate_input, select_input};
+use crate::attachment::for_arbiter;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Decision, MachineEvent};
 use crate::message::StopReason;
@@ -57,12 +58,15 @@ impl Ledger {
     /// The question which agent works next, with the facts as they were gathered last.
     pub(in crate::session) fn selection_question(&self) -> ArbiterQuestion {
         let agents = self.setup.agents.values().map(|agent| &agent.config);
-        ArbiterQuestion::Select(Box::new(select_input(self.sources(), agents)))
+        let mut input = select_input(self.sources(), agents);
+        input.task.push_str(&for_arbiter(&self.setup.attachments));
+        ArbiterQuestion::Select(Box::new(input))
     }
 
     /// The question what follows the last execution; `None` if there was none yet.
     pub(in crate::session) fn evaluation_question(&self) -> Option<ArbiterQuestion> {
-        let input = evaluate_input(self.sources())?;
+        let mut input = evaluate_input(self.sources())?;
+        input.task.push_str(&for_arbiter(&self.setup.attachments));
         let agents = self.setup.agents.values().map(|agent| &agent.config);
         let agents = select_input(self.sources(), agents).available_agents;
         Some(ArbiterQuestion::Evaluate { input: Box::new(input), agents })

@@ -12,6 +12,7 @@ use super::{Next, Phase};
 use crate::agent::execution::{Execution, ExecutionStep};
 use crate::agent::prompt;
 use crate::arbiter::{EVALUATE_HISTORY, recent_history};
+use crate::attachment;
 use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{AgentResult, Conversation, ExecutionEnd, MachineEvent};
@@ -56,7 +57,9 @@ pub(in crate::session) fn start(
         let (task, tasks) = (ledger.machine.context().task.as_str(), ledger.carried.tasks.as_slice());
         let mut words = prompt::next_task(task, tasks, ledger.effective_plan(), last_reason(ledger));
         words.push_str(&prompt::said_before(ledger.words.all()));
-        execution.resume(agent.config.max_turns(), words);
+        let given = &ledger.setup.attachments;
+        words.push_str(&attachment::section(given));
+        execution.resume(agent.config.max_turns(), words, attachment::pictures(given));
         execution.has_heard(ledger.words.all().len());
         return begin_work(execution, &agent, true, ledger, reaction);
     }
@@ -64,7 +67,7 @@ pub(in crate::session) fn start(
         Some(mut execution) => {
             let mut continuation = prompt::continuation(ledger.effective_plan(), last_reason(ledger));
             continuation.push_str(&prompt::said_before(ledger.words.since(execution.heard())));
-            execution.resume(agent.config.max_turns(), continuation);
+            execution.resume(agent.config.max_turns(), continuation, []);
             execution.has_heard(ledger.words.all().len());
             begin_work(execution, &agent, true, ledger, reaction)
         }
@@ -88,6 +91,7 @@ pub(super) fn begin_conversation(
     let context = ledger.machine.context();
     let before = recent_history(context, &ledger.statistics, EVALUATE_HISTORY);
     let mut opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
+    opening.push_str(&attachment::section(&ledger.setup.attachments));
     opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));
     for words in ledger.carried.take_lost_jobs(name) {
         opening.push_str(&format!("\n{words}\n"));
@@ -103,7 +107,8 @@ pub(super) fn begin_conversation(
     let log = ConversationLog::with_own_ending(id, stable, &prompt::memories(&recalled.block), tools.into());
     let alternatives = ledger.setup.alternatives(&agent.model);
     let alternatives = alternatives.iter().map(|other| ledger.setup.permitted(other, &agent)).collect();
-    let execution = Execution::start(&agent, alternatives, log, opening).with_memories(recalled);
+    let pictures = attachment::pictures(&ledger.setup.attachments);
+    let execution = Execution::start(&agent, alternatives, log, opening, pictures).with_memories(recalled);
     let mut execution = Box::new(execution.under(ledger.setup.edition));
     execution.has_heard(ledger.words.all().len());
     begin_work(execution, &agent, false, ledger, reaction)

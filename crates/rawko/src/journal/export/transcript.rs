@@ -203,6 +203,7 @@ fn reported(event: &Event, callers: &mut BTreeMap<EffectId, String>) -> Option<T
         // Notes report these, or there is nothing to report.
         Event::TaskStarted { .. }
         | Event::FinalTreeInspected { .. }
+        | Event::RanBeside { .. }
         | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
         | Event::Answered { answer: EffectAnswer::ApprovalAnswered { .. }, .. }
         | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }

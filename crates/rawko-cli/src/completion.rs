@@ -1,0 +1,88 @@
+//! Shell completion. The script of a shell calls rawko for each completion, so that it also offers what only rawko knows:
+//! sessions, agents and providers of the folder. Nothing is run and no address reached for that.
+
+use std::sync::OnceLock;
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory as _};
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use rawko_core::text::truncate;
+
+use crate::arguments::{Cli, GlobalArgs};
+use crate::console::{ColorChoice, Console};
+use crate::environment::ProcessEnv;
+use crate::output::clean_line;
+use crate::workspace::Workspace;
+
+/// The variable with which a shell asks for completions.
+pub(crate) const VARIABLE: &str = "COMPLETE";
+/// The most sessions that are offered, newest first.
+const MOST_SESSIONS: usize = 30;
+/// Characters of a description.
+const HELP_CHARS: usize = 60;
+
+static ENVIRONMENT: OnceLock<ProcessEnv> = OnceLock::new();
+
+/// Answers a shell that asks for completions, and ends the process then.
+pub(crate) fn complete_if_asked(environment: ProcessEnv) {
+    if environment.var(VARIABLE).is_some() && ENVIRONMENT.set(environment).is_ok() {
+        CompleteEnv::with_factory(|| with_candidates(Cli::command(), "")).var(VARIABLE).complete();
+    }
+}
+
+/// The command line, with what rawko knows as candidates for its values. `within` is the command's parent.
+fn with_candidates(command: Command, within: &str) -> Command {
+    let path = format!("{within} {}", command.get_name());
+    let command = command.mut_args(|arg| offered(arg, &path));
+    command.mut_subcommands(|inner| with_candidates(inner, &path))
+}
+
+fn offered(arg: Arg, path: &str) -> Arg {
+    let candidates: fn() -> Vec<CompletionCandidate> = match arg.get_id().as_str() {
+        "id" | "ids" => sessions,
+        "words" if path.ends_with(" continue") => sessions,
+        "agent" => agents,
+        "name" if path.contains(" agents ") => agents,
+        "provider" => providers,
+        "name" if path.contains(" providers ") => providers,
+        _ => return arg,
+    };
+    arg.add(ArgValueCandidates::new(candidates))
+}
+
+fn workspace() -> Option<Workspace> {
+    let environment = *ENVIRONMENT.get()?;
+    Some(Workspace::new(environment, Console::new(ColorChoice::Never, |_| None), GlobalArgs::default()))
+}
+
+fn candidate(name: impl Into<String>, help: &str) -> CompletionCandidate {
+    let help = truncate(&clean_line(help), HELP_CHARS);
+    CompletionCandidate::new(name.into()).help((!help.is_empty()).then(|| StyledStr::from(help)))
+}
+
+fn sessions() -> Vec<CompletionCandidate> {
+    let listed = workspace().and_then(|workspace| workspace.sessions().ok()?.list().ok()).unwrap_or_default();
+    let newest = listed.iter().rev().take(MOST_SESSIONS);
+    let last = candidate("last", "the newest session").display_order(Some(0));
+    let named = newest.zip(1..).map(|(session, n)| {
+        let task = session.task.as_str();
+        candidate(session.id.clone(), task).display_order(Some(n))
+    });
+    std::iter::once(last).chain(named).collect()
+}
+
+fn agents() -> Vec<CompletionCandidate> {
+    let rawko = workspace().and_then(|workspace| workspace.builder().trusted(true).build().ok());
+    let agents = rawko.iter().flat_map(|rawko| rawko.config().agents.values());
+    agents.map(|agent| candidate(agent.config.name.clone(), "")).collect()
+}
+
+fn providers() -> Vec<CompletionCandidate> {
+    let rawko = workspace().and_then(|workspace| workspace.builder().trusted(true).build().ok());
+    let configured: Vec<String> =
+        rawko.iter().flat_map(|rawko| rawko.config().config.provider.named.keys().cloned()).collect();
+    let presets = rawko::provider::preset::PRESETS.iter().map(|preset| preset.name.to_owned());
+    let presets: Vec<String> = presets.filter(|name| !configured.contains(name)).collect();
+    configured.into_iter().chain(presets).map(|name| candidate(name, "")).collect()
+}

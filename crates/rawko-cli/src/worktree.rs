@@ -1,0 +1,136 @@
+//! `--worktree`: a run in a work tree of git of its own, beside the project.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rawko::worktree::{WORKTREES, project_of, toplevel};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{clean_line, quoted};
+use crate::workspace::Workspace;
+
+/// What the branches of such trees begin with.
+const BRANCHES: &str = "rawko/";
+/// The longest name of a tree.
+const MAX_NAME: usize = 60;
+
+/// A work tree beside the project.
+#[derive(Debug, Clone)]
+pub(crate) struct Worktree {
+    /// Its root.
+    root: PathBuf,
+    /// The project's folder in it.
+    pub(crate) tree: PathBuf,
+    branch: String,
+}
+
+impl Worktree {
+    /// Makes a tree of this name, on a new branch at the last commit; or takes the one that is there.
+    ///
+    /// # Errors
+    /// If the project is no git work tree with a commit, or git cannot make the tree.
+    pub(crate) fn make(workspace: &Workspace, name: Option<&str>) -> Result<Self, Failure> {
+        let project = workspace.project()?;
+        let name = match name {
+            Some(name) => checked(name)?,
+            None => rawko::worktree::new_name(),
+        };
+        let no_tree = |message: String| {
+            Failure::usage(message)
+                .with_hint("--worktree needs a git repository with a commit: git init, git commit")
+        };
+        let Some(main) = toplevel(&project) else {
+            return Err(no_tree(format!("{} is no git work tree", project.display())));
+        };
+        let within = project.strip_prefix(&main).unwrap_or(Path::new("")).to_owned();
+        let (Some(parent), Some(own)) = (main.parent(), main.file_name()) else {
+            return Err(no_tree(format!("there is no folder beside {}", main.display())));
+        };
+        let root = parent.join(format!("{}{WORKTREES}", own.to_string_lossy())).join(&name);
+        let made = Self { tree: root.join(within), branch: format!("{BRANCHES}{name}"), root };
+        if made.root.symlink_metadata().is_ok() {
+            return made.existing(&project);
+        }
+        let git = workspace.environment.program_outside("git", &project);
+        let git = git.ok_or_else(|| Failure::new(Exit::Failed, "git is not installed"))?;
+        let output = Command::new(git)
+            .arg("-C")
+            .arg(&main)
+            // Nothing of the repository is run.
+            .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
+            .args(["worktree", "add", "--quiet", "-b", &made.branch])
+            .arg(&made.root)
+            .arg("HEAD")
+            .output()
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot start git: {error}")))?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(no_tree(format!("git cannot make the work tree {}: {why}", made.root.display())));
+        }
+        std::fs::create_dir_all(&made.tree).map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot create {}: {error}", made.tree.display()))
+        })?;
+        Ok(made)
+    }
+
+    fn existing(self, project: &Path) -> Result<Self, Failure> {
+        if project_of(&self.tree).is_some_and(|main| main == project) {
+            return Ok(self);
+        }
+        let message = format!("{} is there, and no work tree of this project", self.root.display());
+        Err(Failure::usage(message).with_hint("give another name: --worktree=NAME"))
+    }
+
+    /// Where the run works, for its beginning.
+    pub(crate) fn beginning(&self) -> String {
+        format!(
+            "work tree: {} (branch {}); it has the last commit, without changes that are not committed\n",
+            clean_line(&self.root.to_string_lossy()),
+            clean_line(&self.branch)
+        )
+    }
+
+    /// How to take its changes over, for its end.
+    pub(crate) fn end(&self) -> String {
+        let root = quoted(&self.root.to_string_lossy());
+        let branch = quoted(&self.branch);
+        format!(
+            "the changes are in the work tree {root}, on the branch {branch}\n\
+             look at them:   git -C {root} status\n\
+             commit them:    git -C {root} add -A && git -C {root} commit\n\
+             take them over: git merge {branch}\n\
+             remove it then: git worktree remove {root} && git branch -d {branch}\n"
+        )
+    }
+}
+
+fn checked(name: &str) -> Result<String, Failure> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.len() <= MAX_NAME
+        && name.chars().all(is_plain)
+        && !name.contains("..")
+        && !name.ends_with(['.', '-'])
+        && !name.ends_with(".lock");
+    if is_name {
+        return Ok(name.to_owned());
+    }
+    Err(Failure::usage(format!("`{}` is no name for a work tree", clean_line(name)))
+        .with_hint("use letters, digits, `-`, `_` and `.`, as in --worktree=fix-parser"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_folders_and_branches() {
+        for name in ["one", "fix-parser", "v1.2_x"] {
+            assert!(checked(name).is_ok(), "{name}");
+        }
+        for name in ["", ".", "..", "-x", "a/b", "a..b", "x.lock", "a b", "x.", &"x".repeat(61)] {
+            assert!(checked(name).is_err(), "{name}");
+        }
+    }
+}

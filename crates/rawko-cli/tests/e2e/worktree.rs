@@ -1,0 +1,140 @@
+//! `--worktree`: a run in a work tree of git of its own.
+
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use testkit::{Answer, ModelServer};
+
+use crate::answers::{bash, call, complete, developer, report, select};
+use crate::trial::Trial;
+
+/// A repository with a commit.
+fn committed(server: ModelServer) -> Trial {
+    let trial = Trial::new(server).file("a.txt", "a\n");
+    trial.git(&["add", "a.txt"]);
+    trial.git(&["commit", "--quiet", "-m", "begin"]);
+    trial
+}
+
+fn write(path: &str) -> Answer {
+    call("Write", &json!({"file_path": path, "content": "text\n"}))
+}
+
+fn tree(trial: &Trial, name: &str) -> PathBuf {
+    trial.outside().join("project.worktrees").join(name)
+}
+
+#[test]
+fn the_changes_stay_in_the_tree_and_the_session_in_the_project() {
+    let turns = [write("new.txt"), bash("git rev-parse --abbrev-ref HEAD > branch.txt && cat a.txt")];
+    let trial = committed(developer(turns)).file("untracked.txt", "u\n");
+    let (code, out, err) = trial.ask(&["--worktree=one", "--output", "stream-json", "do it"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let tree = tree(&trial, "one");
+    let read = |name: &str| std::fs::read_to_string(tree.join(name)).ok();
+    assert_eq!(
+        (read("new.txt").as_deref(), read("branch.txt").as_deref()),
+        (Some("text\n"), Some("rawko/one\n"))
+    );
+    assert!(read("untracked.txt").is_none(), "the tree has what is committed");
+    assert!(!trial.project().join("new.txt").exists());
+    assert!(err.contains("work tree: ") && err.contains("git merge rawko/one"), "{err}");
+    let end: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!(end["filesModified"], json!(["branch.txt", "new.txt"]));
+    assert!(!tree.join(".rawko").exists() && trial.project().join(".rawko/sessions").exists());
+    // From the project and from the tree it is the same session, and its files are those of the tree.
+    let (code, shown, err) = trial.rawko(&["diff", "last"]);
+    assert!(code == Some(0) && shown.contains("new.txt"), "{shown}{err}");
+    let listed = trial.asker().current_dir(&tree).args(["sessions", "list"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("do it"), "{listed:?}");
+    let (code, _, err) = trial.rawko(&["rewind", "last", "--to", "1"]);
+    assert_eq!((code, tree.join("new.txt").exists()), (Some(0), false), "{err}");
+    assert!(trial.project().join("untracked.txt").exists());
+    let (_, replayed, _) = trial.rawko(&["replay", "last"]);
+    assert!(replayed.contains("everything matches the record"), "{replayed}");
+}
+
+#[test]
+fn the_next_task_of_its_session_goes_on_in_the_tree() {
+    let trial = committed(developer([write("one.txt")]));
+    let (code, out, err) = trial.ask(&["--worktree=t", "do it"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let trial = trial.served_by(developer([write("two.txt")]));
+    let (code, out, err) = trial.ask(&["-c", "and more"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(tree(&trial, "t").join("two.txt").exists() && !trial.project().join("two.txt").exists());
+    // A new run in the same tree, by its name.
+    let trial = trial.served_by(developer([write("three.txt")]));
+    let (code, out, err) = trial.ask(&["--worktree=t", "another task"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(tree(&trial, "t").join("three.txt").exists());
+    // Without the tree its session does not go on somewhere else.
+    std::fs::remove_dir_all(tree(&trial, "t")).unwrap();
+    let (code, _, err) = trial.ask(&["-c", "and more"]);
+    assert_eq!((code, err.contains("which is gone")), (Some(2), true), "{err}");
+}
+
+#[test]
+fn a_killed_run_is_resumed_in_its_tree() {
+    let answers =
+        [select("developer"), Answer::Silence, write("late.txt"), report("did it"), complete("done")];
+    let mut running = committed(ModelServer::sequence(answers)).args(&["--worktree=k"]).start("Do it.");
+    running.wait_for_event("agent_started");
+    running.wait_for_request(2);
+    let killed = running.end_after(Signal::KILL);
+    let (code, out, err) = killed.trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(tree(&killed.trial, "k").join("late.txt").exists());
+    assert!(!killed.trial.project().join("late.txt").exists());
+}
+
+#[test]
+fn a_busy_folder_does_not_hold_up_a_run_in_a_tree_of_its_own() {
+    let mut asked = 0;
+    let server = ModelServer::start(move |_: &testkit::Asked| {
+        asked += 1;
+        match asked {
+            1 | 3 => select("developer"),
+            2 => Answer::Silence,
+            4 => report("did it"),
+            _ => complete("all done"),
+        }
+    });
+    let mut first = committed(server).start("Hold the folder.");
+    first.wait_for_event("agent_started");
+    first.wait_for_request(2);
+    let (code, out, err) = first.trial.ask(&["--worktree", "--output", "stream-json", "come", "second"]);
+    assert_eq!((code, err.contains("waiting:")), (Some(0), false), "{out}{err}");
+    assert!(!out.contains("beside"), "{out}");
+    let _ended = first.end_after(Signal::INT);
+}
+
+#[test]
+fn the_configuration_of_the_project_counts_in_the_tree() {
+    let agent = json!({"name": "poet", "displayName": "Poet", "whenToUse": "always", "systemPrompt": "Write verses.",
+        "tools": {"allowed": ["Read"]}});
+    let server = ModelServer::sequence([report("did it"), complete("all done")]);
+    let trial = committed(server).agent(&agent).file("AGENTS.md", "Not committed.");
+    let (code, out, err) = trial.ask(&["--worktree", "--agent", "poet", "do it"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let system = trial.server.asked()[0].system();
+    assert!(system.contains("Write verses.") && system.contains("project.worktrees"), "{system}");
+    assert!(!system.contains("Not committed."), "{system}");
+}
+
+#[test]
+fn what_cannot_be_a_tree_is_refused_before_anything_runs() {
+    let trial = Trial::new(developer([]));
+    let (code, _, err) = trial.ask(&["--worktree", "do it"]);
+    assert_eq!((code, err.contains("a git repository with a commit")), (Some(2), true), "{err}");
+    let trial = committed(developer([]));
+    for (name, part) in [("a/b", "no name for a work tree"), ("taken", "no work tree of this project")] {
+        std::fs::create_dir_all(tree(&trial, "taken")).unwrap();
+        let (code, _, err) = trial.ask(&[&format!("--worktree={name}"), "do it"]);
+        assert_eq!((code, err.contains(part)), (Some(2), true), "{err}");
+    }
+    let (code, _, err) = trial.ask(&["--worktree", "--dry-run", "do it"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(trial.server.asked().is_empty());
+}
