@@ -86,7 +86,7 @@ impl SharedRunArgs {
         dry_run: bool,
     ) -> Result<Exit, Failure> {
         let journal = run.journal_path().display().to_string();
-        let ended = follow(workspace, run, format, self.verbosity())?;
+        let mut ended = follow(workspace, run, format, self.verbosity())?;
         if format == OutputFormat::Text
             && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
         {
@@ -99,6 +99,7 @@ impl SharedRunArgs {
                 return Err(failure);
             }
         }
+        ended.send_telemetry(&workspace.console);
         // JSON is the result, so failing to write it is a failure. Text progress on standard error is not.
         let unwritten = ended.unwritten.filter(|_| format != OutputFormat::Text);
         match ended.broken.or(unwritten) {

@@ -22,6 +22,7 @@ use crate::perform::Performer;
 use crate::redact::Redactor;
 use crate::reload::{Change, Reloader};
 use crate::run_event::RunEvent;
+use crate::telemetry::RunTelemetry;
 
 /// A message to the driver.
 #[derive(Debug)]
@@ -132,6 +133,7 @@ pub(crate) struct Driver {
     /// The record that started the latest execution, if known.
     execution_begun: Option<u64>,
     tasks: BTreeMap<EffectId, Task>,
+    telemetry: RunTelemetry,
     /// The process file, removed when the run is over.
     scratch: Option<tempfile::TempDir>,
 }
@@ -158,6 +160,7 @@ impl Driver {
             inbox,
             execution_begun: None,
             tasks: BTreeMap::new(),
+            telemetry: RunTelemetry::default(),
             scratch: None,
         }
     }
@@ -165,6 +168,11 @@ impl Driver {
     /// Deletes this folder at the end of the run.
     pub(crate) fn with_scratch(self, scratch: Option<tempfile::TempDir>) -> Self {
         Self { scratch, ..self }
+    }
+
+    /// Reports spans and metrics.
+    pub(crate) fn with_telemetry(self, telemetry: RunTelemetry) -> Self {
+        Self { telemetry, ..self }
     }
 
     /// Drives the run from `start` to its end.
@@ -274,6 +282,8 @@ impl Driver {
         let record = self.journal.next_seq();
         self.journal.event(&stamped)?;
         let reaction = self.session.apply(&stamped);
+        self.telemetry.step(&stamped, &reaction, &self.session);
+        tracing::debug!(record, event = stamped.event.name(), state = self.session.state().as_str(), "event");
         // A call that is made again is reported as a wait.
         if let Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } = &stamped.event
             && self.session.waits_to_retry().is_none()
@@ -338,8 +348,9 @@ impl Driver {
         // The step that issued the effect is the last record: it was written before any effect is performed.
         let last = self.journal.next_seq().saturating_sub(1);
         let records = self.execution_begun.into_iter().chain([last]).collect();
+        let traceparent = self.telemetry.traceparent(id);
         let signals = self.signals.clone();
-        let performed = Arc::clone(&self.performer).perform(effect, request, records, signals.clone());
+        let performed = Arc::clone(&self.performer).perform(effect, request, records, traceparent, signals.clone());
         let task = tokio::spawn(async move {
             if let Some(answer) = performed.await {
                 let _ = signals.send(Signal::Happened(Event::answered(id, answer)));

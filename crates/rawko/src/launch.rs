@@ -30,6 +30,7 @@ use crate::remembering::RunMemory;
 use crate::run::Run;
 use crate::run_event::{InstructionsRead, RunEvent};
 use crate::seal::Sealer;
+use crate::telemetry;
 
 /// Everything that a run begins with.
 pub(crate) struct Launch<'a> {
@@ -119,6 +120,7 @@ impl Rawko {
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
         let reloader = self.reloader(setup, Arc::clone(&redactor));
+        let (telemetry, telemetry_end) = telemetry::begin(self, &journal_path);
         let mark = HolderMark::leave(&journal_path, &confinement);
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {
@@ -134,11 +136,13 @@ impl Rawko {
             hub: Hub::default(),
             start,
             started,
+            telemetry: telemetry_end,
             mark,
             driver: Box::new(move |hub| {
                 let channel = (driver_signals, inbox);
                 Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)
                     .with_scratch(scratch)
+                    .with_telemetry(telemetry)
             }),
             unfinished,
         })
@@ -182,9 +186,11 @@ impl Rawko {
         let variables = std::env::vars_os().chain(builder.secret_variables.iter().cloned());
         let inherited = secrets_in(variables, &builder.project);
         let named = builder.secrets.iter().cloned().map(KnownSecret::of_program);
+        let of_collector = telemetry::secrets(builder.environment.as_ref()).into_iter();
+        let of_collector = of_collector.map(|text| KnownSecret { what: "a key of the telemetry collector".to_owned(), text });
         let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets());
         let of_servers = of_servers.map(KnownSecret::of_program);
-        let secrets = keys.chain(search).chain(inherited).chain(named).chain(of_servers);
+        let secrets = keys.chain(search).chain(inherited).chain(named).chain(of_collector).chain(of_servers);
         Redactor::new(secrets, providers.values().cloned()).showing_tokens(!config.secrets.mask_tokens)
     }
 

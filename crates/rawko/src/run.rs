@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::holder::HolderMark;
 use crate::hub::{Hub, RunEvents};
 use crate::run_event::RunEvent;
+use crate::telemetry::TelemetryEnd;
 
 /// A run that has been prepared. Nothing happens until it is awaited: the run advances inside that await, on the
 /// caller's Tokio runtime.
@@ -25,6 +26,7 @@ pub struct Run {
     pub(crate) hub: Hub,
     pub(crate) start: Start,
     pub(crate) started: RunEvent,
+    pub(crate) telemetry: Option<TelemetryEnd>,
     pub(crate) mark: Option<HolderMark>,
     pub(crate) driver: Box<dyn FnOnce(Hub) -> Driver + Send>,
     /// Dropped last: the driver holds the journal's lock.
@@ -59,6 +61,12 @@ impl Run {
     #[must_use]
     pub fn control(&self) -> RunControl {
         RunControl { signals: self.signals.clone() }
+    }
+
+    /// The means to wait until the run's telemetry is sent, where any is. Without it the last spans are lost if the process ends
+    /// with the run. Gives it once.
+    pub fn telemetry(&mut self) -> Option<TelemetryEnd> {
+        self.telemetry.take()
     }
 
     /// Runs the task to its end.

@@ -13,6 +13,8 @@ mod attacks;
 mod beginnings;
 mod cache;
 mod checkpoints;
+#[cfg(feature = "telemetry")]
+mod collector;
 mod context_window;
 mod continuing;
 #[cfg(feature = "copilot")]
@@ -28,6 +30,7 @@ mod integrity;
 mod journal;
 mod keys;
 mod limits;
+mod logs;
 mod mcp;
 mod memory;
 mod models;
@@ -50,6 +53,8 @@ mod server_faults;
 mod services;
 mod signals;
 mod skills;
+#[cfg(feature = "telemetry")]
+mod telemetry;
 mod thinking;
 mod tls;
 mod tools;

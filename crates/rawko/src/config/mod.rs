@@ -32,6 +32,7 @@ mod markdown;
 mod mcp;
 mod model;
 mod nearest;
+mod observability;
 mod patience;
 mod position;
 mod provider;
@@ -73,6 +74,7 @@ pub use model::{
     AgentsSection, ArbiterConfig, BuiltinAgents, CacheConfig, CachePoints, Config, Constraints, CustomTool,
     MemoryConfig, ProviderConfig, ProviderSection, ProviderType, TimeoutConfig, Version,
 };
+pub use observability::{ObservabilityConfig, OtlpProtocol};
 pub use patience::{OutageConfig, Patience};
 pub use position::Position;
 pub use provider::{COPILOT, ResolvedProvider};

@@ -22,6 +22,7 @@ use super::time_limit::TimeLimit;
 
 use super::api_key_env::ApiKeyEnv;
 use super::mcp::McpSection;
+use super::observability::ObservabilityConfig;
 use super::patience::OutageConfig;
 use super::verify::VerifyConfig;
 use super::web::WebConfig;
@@ -57,6 +58,9 @@ pub struct Config {
     /// How agents search the web.
     #[serde(skip_serializing_if = "WebConfig::is_default")]
     pub web: WebConfig,
+    /// Where telemetry goes. Nothing is sent without it or OpenTelemetry's environment variables.
+    #[serde(skip_serializing_if = "is_default")]
+    pub observability: ObservabilityConfig,
     /// The commands that verify that a task is done.
     #[serde(skip_serializing_if = "VerifyConfig::is_empty")]
     pub verify: VerifyConfig,

@@ -251,6 +251,7 @@ mod tests {
             confined: None,
             seal: None,
             forked_from: None,
+            traceparent: None,
         }
     }
 
