@@ -25,8 +25,9 @@ pub(crate) fn start(environment: ProcessEnv) -> Result<(), Failure> {
         return Ok(());
     }
     let filter = EnvFilter::builder().parse(filter.as_deref().unwrap_or("info")).map_err(|error| {
-        Failure::usage(format!("RAWKO_LOG cannot be read: {error}"))
-            .with_hint("set it to error, warn, info, debug or trace, or to a list like rawko=debug,rawko_provider=warn")
+        Failure::usage(format!("RAWKO_LOG cannot be read: {error}")).with_hint(
+            "set it to error, warn, info, debug or trace, or to a list like rawko=debug,rawko_provider=warn",
+        )
     })?;
     let is_json = match environment.var("RAWKO_LOG_FORMAT").as_deref() {
         None | Some("human") => false,

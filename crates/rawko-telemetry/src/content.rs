@@ -23,7 +23,8 @@ pub(crate) fn message(role: &str, text: &str) -> String {
 pub(crate) fn input(request: &ModelRequest) -> String {
     let last = request.messages.iter().rposition(|message| message.role == Role::Assistant);
     let new = request.messages.iter().skip(last.map_or(0, |at| at + 1));
-    let new: Vec<Value> = new.map(|message| json!({ "role": role(message), "parts": parts(message) })).collect();
+    let new: Vec<Value> =
+        new.map(|message| json!({ "role": role(message), "parts": parts(message) })).collect();
     Value::Array(new).to_string()
 }
 

@@ -28,7 +28,11 @@ impl Live {
     ///
     /// # Errors
     /// A message, if nothing can be sent from this machine.
-    pub fn start(mut settings: Settings, projection: Projection, begun: Timestamp) -> Result<(Self, Flush), String> {
+    pub fn start(
+        mut settings: Settings,
+        projection: Projection,
+        begun: Timestamp,
+    ) -> Result<(Self, Flush), String> {
         if !projection.is_sampled() {
             settings.traces = None;
         }

@@ -22,8 +22,20 @@ const AGENT_SECONDS: &[f64] = &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 5
 const CALL_SECONDS: &[f64] =
     &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const TOKENS: &[f64] = &[
-    1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0,
-    16_777_216.0, 67_108_864.0,
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1024.0,
+    4096.0,
+    16384.0,
+    65536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
 ];
 
 /// One metric: its name, unit, meaning and buckets; without buckets it is a sum.
@@ -44,17 +56,26 @@ const fn histogram(
     Instrument { name, unit, description, bounds: Some(bounds) }
 }
 
-const TASKS: Instrument = histogram("gen_ai.workflow.duration", "s", "GenAI workflow duration.", TASK_SECONDS);
-const AGENTS: Instrument =
-    histogram("gen_ai.invoke_agent.duration", "s", "The duration of a single agent invocation.", AGENT_SECONDS);
+const TASKS: Instrument =
+    histogram("gen_ai.workflow.duration", "s", "GenAI workflow duration.", TASK_SECONDS);
+const AGENTS: Instrument = histogram(
+    "gen_ai.invoke_agent.duration",
+    "s",
+    "The duration of a single agent invocation.",
+    AGENT_SECONDS,
+);
 const CALLS: Instrument =
     histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", CALL_SECONDS);
 const TOOLS: Instrument =
     histogram("gen_ai.execute_tool.duration", "s", "The duration of a single tool execution.", CALL_SECONDS);
 const USAGE: Instrument =
     histogram("gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", TOKENS);
-const ERRORS: Instrument =
-    Instrument { name: "rawko.errors", unit: "{error}", description: "Operations that failed.", bounds: None };
+const ERRORS: Instrument = Instrument {
+    name: "rawko.errors",
+    unit: "{error}",
+    description: "Operations that failed.",
+    bounds: None,
+};
 
 type Attributes = Vec<(&'static str, String)>;
 
@@ -207,7 +228,8 @@ mod tests {
             .into_iter()
             .flat_map(|(instrument, points)| {
                 points.into_iter().map(move |(attributes, point)| {
-                    let full: Vec<usize> = (0..).zip(&point.buckets).filter(|(_, n)| **n > 0).map(|(at, _)| at).collect();
+                    let full: Vec<usize> =
+                        (0..).zip(&point.buckets).filter(|(_, n)| **n > 0).map(|(at, _)| at).collect();
                     let attributes: Vec<&str> = attributes.iter().map(|(_, value)| value.as_str()).collect();
                     format!("{} {attributes:?}: {} in {full:?}, {}", instrument.name, point.count, point.sum)
                 })

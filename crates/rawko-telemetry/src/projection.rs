@@ -7,8 +7,8 @@ use rawko_core::approval::Approval;
 use rawko_core::machine::State;
 use rawko_core::request::Purpose;
 use rawko_core::session::{
-    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Outcome, Reaction,
-    Session, Stamped, Status,
+    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Outcome,
+    Reaction, Session, Stamped, Status,
 };
 use rawko_core::{Timestamp, Usage};
 
@@ -177,7 +177,9 @@ impl Projection {
                 ended.extend(self.end_agent(at, None));
                 self.begin_agent(agent, *iteration, *continued, at, session);
             }
-            Note::StateChanged { from: State::Executing, to, .. } => ended.extend(self.end_agent(at, Some(*to))),
+            Note::StateChanged { from: State::Executing, to, .. } => {
+                ended.extend(self.end_agent(at, Some(*to)))
+            }
             Note::ToolCalled { call, allowed: false, rule, .. } => {
                 if let Some(agent) = &mut self.agent {
                     let attributes = vec![
@@ -225,7 +227,14 @@ impl Projection {
         span
     }
 
-    fn begin_agent(&mut self, agent: &str, iteration: u32, continued: bool, at: Timestamp, session: &Session) {
+    fn begin_agent(
+        &mut self,
+        agent: &str,
+        iteration: u32,
+        continued: bool,
+        at: Timestamp,
+        session: &Session,
+    ) {
         self.executions += 1;
         let id = span_of(&self.session, "execution", self.executions);
         let mut span = self.span(id, self.task_id(), format!("{} {agent}", name::INVOKE_AGENT), at);
@@ -433,7 +442,8 @@ impl Projection {
             Status::Verified | Status::Claimed => {}
             Status::Cancelled => span.fail("cancelled", String::new()),
             Status::Failed | Status::Limited => {
-                let kind = outcome.error.as_ref().map_or(outcome.status.as_str(), |error| error.code.as_str());
+                let kind =
+                    outcome.error.as_ref().map_or(outcome.status.as_str(), |error| error.code.as_str());
                 span.fail(kind, self.readable(&outcome.summary));
             }
         }

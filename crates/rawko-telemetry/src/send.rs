@@ -42,11 +42,16 @@ impl Sender {
         Ok(Self { target, client })
     }
 
-    /// Sends `message`, and again where the collector may take it later. Gives how many of its parts were refused, and why.
+    /// Sends `message`, and again where the collector may take it later: `passing` hears why. Gives how many of its parts were
+    /// refused, and why.
     ///
     /// # Errors
     /// A message, if nothing was taken.
-    pub(crate) async fn send<M: Message + signal::Form>(&self, message: &M) -> Result<(u64, String), String> {
+    pub(crate) async fn send<M: Message + signal::Form>(
+        &self,
+        message: &M,
+        passing: impl Fn(&str),
+    ) -> Result<(u64, String), String> {
         let body = match self.target.protocol {
             Protocol::HttpProtobuf => Bytes::from(message.encode_to_vec()),
             Protocol::HttpJson => Bytes::from(message.json()),
@@ -59,7 +64,10 @@ impl Sender {
                 Err(failure) => failure,
             };
             match waits.next().filter(|_| failure.is_passing) {
-                Some(wait) => tokio::time::sleep(*wait).await,
+                Some(wait) => {
+                    passing(&failure.message);
+                    tokio::time::sleep(*wait).await;
+                }
                 None => return Err(failure.message),
             }
         }
@@ -75,9 +83,11 @@ impl Sender {
         if self.target.protocol == Protocol::Grpc {
             request = request.header(TE, "trailers");
         }
-        let request = request.headers(self.target.headers.clone()).header(CONTENT_TYPE, content_type).body(body);
+        let request =
+            request.headers(self.target.headers.clone()).header(CONTENT_TYPE, content_type).body(body);
         // The address may hold a key.
-        let passing = |error: reqwest::Error| Failure { message: chain(&error.without_url()), is_passing: true };
+        let passing =
+            |error: reqwest::Error| Failure { message: chain(&error.without_url()), is_passing: true };
         let response = request.send().await.map_err(passing)?;
         let status = response.status();
         let (headers, answer, trailers) = read(response).await.map_err(passing)?;
@@ -131,11 +141,16 @@ fn unframed(headers: &HeaderMap, answer: Bytes, trailers: &HeaderMap) -> Result<
     match status {
         Some(0) => Ok(answer.get(5..).map(Bytes::copy_from_slice).unwrap_or_default()),
         Some(status) => Err(Failure {
-            message: format!("the collector answered gRPC status {status}: {}", text("grpc-message").unwrap_or_default()),
+            message: format!(
+                "the collector answered gRPC status {status}: {}",
+                text("grpc-message").unwrap_or_default()
+            ),
             // Cancelled, deadline exceeded, aborted, out of range, unavailable, data loss.
             is_passing: matches!(status, 1 | 4 | 10 | 11 | 14 | 15),
         }),
-        None => Err(Failure { message: "the collector did not answer by gRPC".to_owned(), is_passing: false }),
+        None => {
+            Err(Failure { message: "the collector did not answer by gRPC".to_owned(), is_passing: false })
+        }
     }
 }
 
@@ -145,7 +160,9 @@ pub(crate) mod signal {
     use opentelemetry_proto::tonic::collector::metrics::v1::{
         ExportMetricsServiceRequest, ExportMetricsServiceResponse,
     };
-    use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+    use opentelemetry_proto::tonic::collector::trace::v1::{
+        ExportTraceServiceRequest, ExportTraceServiceResponse,
+    };
     use prost::Message as _;
     use serde_json::Value;
 
@@ -179,7 +196,8 @@ pub(crate) mod signal {
             if protocol == Protocol::HttpJson {
                 return in_json(answer, "rejectedSpans");
             }
-            let part = ExportTraceServiceResponse::decode(answer).ok().and_then(|answer| answer.partial_success);
+            let part =
+                ExportTraceServiceResponse::decode(answer).ok().and_then(|answer| answer.partial_success);
             part.map(|part| (count(part.rejected_spans), part.error_message)).unwrap_or_default()
         }
     }
@@ -193,7 +211,8 @@ pub(crate) mod signal {
             if protocol == Protocol::HttpJson {
                 return in_json(answer, "rejectedDataPoints");
             }
-            let part = ExportMetricsServiceResponse::decode(answer).ok().and_then(|answer| answer.partial_success);
+            let part =
+                ExportMetricsServiceResponse::decode(answer).ok().and_then(|answer| answer.partial_success);
             part.map(|part| (count(part.rejected_data_points), part.error_message)).unwrap_or_default()
         }
     }

@@ -60,7 +60,10 @@ pub struct Target {
 
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Target").field("url", &self.shown()).field("protocol", &self.protocol).finish_non_exhaustive()
+        f.debug_struct("Target")
+            .field("url", &self.shown())
+            .field("protocol", &self.protocol)
+            .finish_non_exhaustive()
     }
 }
 
@@ -133,7 +136,9 @@ impl Signal {
     pub(crate) fn path(self, protocol: Protocol) -> &'static str {
         match (self, protocol) {
             (Self::Traces, Protocol::Grpc) => "opentelemetry.proto.collector.trace.v1.TraceService/Export",
-            (Self::Metrics, Protocol::Grpc) => "opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+            (Self::Metrics, Protocol::Grpc) => {
+                "opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+            }
             (Self::Traces, _) => "v1/traces",
             (Self::Metrics, _) => "v1/metrics",
         }
@@ -149,7 +154,9 @@ impl Settings {
         variable: &dyn Fn(&str) -> Option<String>,
         configured: &Configured,
     ) -> Result<Option<Self>, SettingsError> {
-        let variable = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let variable = |name: &str| {
+            variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+        };
         if is_true(variable("OTEL_SDK_DISABLED")) {
             return Ok(None);
         }
@@ -158,9 +165,10 @@ impl Settings {
         if traces.is_none() && metrics.is_none() {
             return Ok(None);
         }
-        let content = variable("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT").map_or(configured.content, |value| {
-            ["true", "span_only", "span_and_event"].contains(&value.to_ascii_lowercase().as_str())
-        });
+        let content = variable("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
+            .map_or(configured.content, |value| {
+                ["true", "span_only", "span_and_event"].contains(&value.to_ascii_lowercase().as_str())
+            });
         let interval = milliseconds("OTEL_METRIC_EXPORT_INTERVAL", &variable)?.unwrap_or(DEFAULT_INTERVAL);
         Ok(Some(Self {
             traces,
@@ -208,23 +216,24 @@ fn target(
         variable(&own).map(|value| (own, value)).or_else(|| variable(&general).map(|value| (general, value)))
     };
     let protocol = match either("PROTOCOL") {
-        Some((name, text)) => text
-            .parse()
-            .map_err(|()| wrong(&name, "it should be `http/protobuf`, `http/json` or `grpc`"))?,
+        Some((name, text)) => {
+            text.parse().map_err(|()| wrong(&name, "it should be `http/protobuf`, `http/json` or `grpc`"))?
+        }
         None => configured.protocol.unwrap_or_default(),
     };
-    let (name, url, is_whole) = match (variable(&of_signal("ENDPOINT")), variable("OTEL_EXPORTER_OTLP_ENDPOINT")) {
-        (Some(url), _) => (of_signal("ENDPOINT"), url, protocol != Protocol::Grpc),
-        (None, Some(url)) => ("OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(), url, false),
-        (None, None) => match &configured.endpoint {
-            Some(url) => ("observability.endpoint".to_owned(), url.clone(), false),
-            None if exporter.is_some() => {
-                let port = if protocol == Protocol::Grpc { 4317 } else { 4318 };
-                (exporter_name, format!("http://localhost:{port}"), false)
-            }
-            None => return Ok(None),
-        },
-    };
+    let (name, url, is_whole) =
+        match (variable(&of_signal("ENDPOINT")), variable("OTEL_EXPORTER_OTLP_ENDPOINT")) {
+            (Some(url), _) => (of_signal("ENDPOINT"), url, protocol != Protocol::Grpc),
+            (None, Some(url)) => ("OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(), url, false),
+            (None, None) => match &configured.endpoint {
+                Some(url) => ("observability.endpoint".to_owned(), url.clone(), false),
+                None if exporter.is_some() => {
+                    let port = if protocol == Protocol::Grpc { 4317 } else { 4318 };
+                    (exporter_name, format!("http://localhost:{port}"), false)
+                }
+                None => return Ok(None),
+            },
+        };
     let url = if is_whole { url } else { format!("{}/{}", url.trim_end_matches('/'), signal.path(protocol)) };
     let url = Url::parse(&url).ok().filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
     let url = url.ok_or_else(|| wrong(&name, "it should be an address like `http://localhost:4318`"))?;
@@ -288,7 +297,8 @@ fn resource(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(String, St
         None => resource.push((name, value)),
     };
     for pair in pairs(&variable(NAME).unwrap_or_default()) {
-        let (name, value) = pair.map_err(|()| wrong(NAME, "it should be a list like `name=value,name=value`"))?;
+        let (name, value) =
+            pair.map_err(|()| wrong(NAME, "it should be a list like `name=value,name=value`"))?;
         set(name, value);
     }
     if let Some(name) = variable("OTEL_SERVICE_NAME") {
@@ -301,7 +311,10 @@ fn resource(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(String, St
 mod tests {
     use super::*;
 
-    fn settings(variables: &[(&str, &str)], configured: &Configured) -> Result<Option<Settings>, SettingsError> {
+    fn settings(
+        variables: &[(&str, &str)],
+        configured: &Configured,
+    ) -> Result<Option<Settings>, SettingsError> {
         let variables = variables.to_owned();
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
@@ -388,7 +401,10 @@ mod tests {
         };
         let found = settings(&[], &configured).unwrap().unwrap();
         let traces = found.traces.unwrap();
-        assert_eq!((traces.url.as_str(), traces.protocol), ("http://configured/v1/traces", Protocol::HttpJson));
+        assert_eq!(
+            (traces.url.as_str(), traces.protocol),
+            ("http://configured/v1/traces", Protocol::HttpJson)
+        );
         assert!(found.content);
         let variables = [
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://k:pw@given?key=1"),
@@ -414,8 +430,12 @@ mod tests {
         let headers = found.traces.unwrap().headers;
         assert_eq!(headers["authorization"], "Bearer tok-1");
         assert_eq!(headers["x-team"], "a");
-        let resource: Vec<String> =
-            found.resource.iter().filter(|(name, _)| name != "service.version").map(|(n, v)| format!("{n}={v}")).collect();
+        let resource: Vec<String> = found
+            .resource
+            .iter()
+            .filter(|(name, _)| name != "service.version")
+            .map(|(n, v)| format!("{n}={v}"))
+            .collect();
         assert_eq!(resource, ["service.name=mine", "team=a,b"]);
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())

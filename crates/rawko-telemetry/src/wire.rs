@@ -94,10 +94,10 @@ fn span(span: &Span) -> trace::Span {
         SpanKind::Internal => trace::span::SpanKind::Internal,
         SpanKind::Client => trace::span::SpanKind::Client,
     };
-    let status = span.failure.as_ref().map(|why| trace::Status {
-        message: why.clone(),
-        code: trace::status::StatusCode::Error.into(),
-    });
+    let status = span
+        .failure
+        .as_ref()
+        .map(|why| trace::Status { message: why.clone(), code: trace::status::StatusCode::Error.into() });
     trace::Span {
         trace_id: span.trace.to_vec(),
         span_id: span.id.to_vec(),

@@ -18,8 +18,7 @@ use crate::background::{JobReport, Jobs};
 use crate::call::{blocking, parse, parse_checked, spec};
 use crate::confinement::Confinement;
 use crate::process::{
-    Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program,
-    is_recorded,
+    Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, is_recorded,
 };
 use crate::refusals::record;
 use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};

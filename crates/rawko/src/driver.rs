@@ -350,7 +350,8 @@ impl Driver {
         let records = self.execution_begun.into_iter().chain([last]).collect();
         let traceparent = self.telemetry.traceparent(id);
         let signals = self.signals.clone();
-        let performed = Arc::clone(&self.performer).perform(effect, request, records, traceparent, signals.clone());
+        let performed =
+            Arc::clone(&self.performer).perform(effect, request, records, traceparent, signals.clone());
         let task = tokio::spawn(async move {
             if let Some(answer) = performed.await {
                 let _ = signals.send(Signal::Happened(Event::answered(id, answer)));

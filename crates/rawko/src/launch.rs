@@ -187,7 +187,8 @@ impl Rawko {
         let inherited = secrets_in(variables, &builder.project);
         let named = builder.secrets.iter().cloned().map(KnownSecret::of_program);
         let of_collector = telemetry::secrets(builder.environment.as_ref()).into_iter();
-        let of_collector = of_collector.map(|text| KnownSecret { what: "a key of the telemetry collector".to_owned(), text });
+        let of_collector = of_collector
+            .map(|text| KnownSecret { what: "a key of the telemetry collector".to_owned(), text });
         let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets());
         let of_servers = of_servers.map(KnownSecret::of_program);
         let secrets = keys.chain(search).chain(inherited).chain(named).chain(of_collector).chain(of_servers);

@@ -162,7 +162,9 @@ impl Performer {
             Effect::CallModel { provider, conversation, cache_key, .. } => {
                 self.call_model(&provider, conversation, request?, cache_key, &signals).await
             }
-            Effect::RunTool { agent, call, grants, .. } => self.run_tool(&agent, call, grants, traceparent).await,
+            Effect::RunTool { agent, call, grants, .. } => {
+                self.run_tool(&agent, call, grants, traceparent).await
+            }
             Effect::AskUser { id: _, question } => {
                 let approval = match &self.asker {
                     Some(asker) => asker.ask(*question).await,

@@ -54,7 +54,8 @@ mod without {
     }
 
     pub(crate) fn begin(rawko: &Rawko, _journal: &Path) -> (RunTelemetry, Option<TelemetryEnd>) {
-        let given = |name: &&str| (rawko.builder.environment)(name).is_some_and(|value| value.trim() != "none");
+        let given =
+            |name: &&str| (rawko.builder.environment)(name).is_some_and(|value| value.trim() != "none");
         let is_asked_for = ASKING.iter().any(given) || rawko.config().config.observability.endpoint.is_some();
         let end = is_asked_for.then(|| TelemetryEnd {
             problem: "telemetry is configured, but this build of rawko was made without it".to_owned(),
@@ -73,7 +74,9 @@ mod without {
 
 #[cfg(feature = "telemetry")]
 mod with {
-    use rawko_telemetry::{Configured, Live, Projection, Protocol, Settings, SettingsError, Span, send_spans};
+    use rawko_telemetry::{
+        Configured, Live, Projection, Protocol, Settings, SettingsError, Span, send_spans,
+    };
 
     use super::*;
     use crate::config::OtlpProtocol;
@@ -99,7 +102,9 @@ mod with {
         /// Waits, but no longer than this, and says what was not sent. Call it once the run is over.
         pub fn wait(self, longest: Duration) -> Option<String> {
             match self.flush {
-                Ok(flush) => Some(flush.wait(longest)).filter(|report| !report.is_complete()).map(|report| report.to_string()),
+                Ok(flush) => Some(flush.wait(longest))
+                    .filter(|report| !report.is_complete())
+                    .map(|report| report.to_string()),
                 Err(problem) => Some(problem),
             }
         }
@@ -178,8 +183,10 @@ mod with {
         /// [`Error::Setup`] where no collector is configured, or it did not take all of them within `longest`.
         pub fn send_session(&self, journal: &Journal, longest: Duration) -> Result<(u64, String), Error> {
             let setup = |message: String, hint: &str| Error::Setup { message, hint: hint.to_owned() };
-            let settings = settings(self).map_err(|error| setup(error.to_string(), "correct it, or unset it"))?;
-            let to = settings.as_ref().and_then(|settings| settings.traces.as_ref()).map(|target| target.shown());
+            let settings =
+                settings(self).map_err(|error| setup(error.to_string(), "correct it, or unset it"))?;
+            let to =
+                settings.as_ref().and_then(|settings| settings.traces.as_ref()).map(|target| target.shown());
             let (Some(settings), Some(to)) = (settings, to) else {
                 return Err(setup(
                     "no collector of telemetry is configured".to_owned(),
@@ -187,7 +194,9 @@ mod with {
                 ));
             };
             let (_, spans) = fold(journal, settings.content);
-            let failed = |problem: String| setup(format!("{to}: {problem}"), "is the collector running, and does it speak OTLP?");
+            let failed = |problem: String| {
+                setup(format!("{to}: {problem}"), "is the collector running, and does it speak OTLP?")
+            };
             let report = send_spans(settings, spans, longest).map_err(&failed)?;
             if report.is_complete() { Ok((report.sent, to)) } else { Err(failed(report.to_string())) }
         }

@@ -46,10 +46,11 @@ fn a_filter_chooses_and_nothing_is_logged_without_one() {
 
 #[test]
 fn a_variable_that_cannot_be_used_is_an_error() {
-    let (code, _, err) = trial().env("RAWKO_LOG", "rawko=loud").ask(&["machine", "states"]);
+    let (code, _, err) = trial().env("RAWKO_LOG", "rawko=loud").ask(&["machine", "export"]);
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("RAWKO_LOG"), "{err}");
-    let (code, _, err) = trial().env("RAWKO_LOG", "info").env("RAWKO_LOG_FORMAT", "xml").ask(&["machine", "states"]);
+    let (code, _, err) =
+        trial().env("RAWKO_LOG", "info").env("RAWKO_LOG_FORMAT", "xml").ask(&["machine", "export"]);
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("RAWKO_LOG_FORMAT is `xml`"), "{err}");
 }

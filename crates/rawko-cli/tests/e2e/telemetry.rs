@@ -8,7 +8,9 @@ use rawko_core::text::hex;
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};
 
-use crate::answers::{bash, complete, report, select};
+use rustix::process::Signal;
+
+use crate::answers::{bash, complete, developer, report, select};
 use crate::collector::{Collector, attribute};
 use crate::trial::{CANARY, Trial};
 
@@ -62,7 +64,8 @@ fn a_run_is_sent_as_spans_by_the_conventions() {
         .run("Say where we are.");
     ended.exits(0);
     let spans = collector.spans();
-    let model = attribute(&only(&spans, "invoke_agent developer").attributes, "gen_ai.request.model").unwrap();
+    let model =
+        attribute(&only(&spans, "invoke_agent developer").attributes, "gen_ai.request.model").unwrap();
     let lines: Vec<String> = tree(&spans).iter().map(|line| line.replace(&model, "MODEL")).collect();
     insta::assert_snapshot!(lines.join("\n"));
 
@@ -71,7 +74,8 @@ fn a_run_is_sent_as_spans_by_the_conventions() {
     let root = only(&spans, "invoke_workflow rawko");
     assert_eq!((hex(&root.parent_span_id).as_str(), root.flags), ("00f067aa0ba902b7", 0x301));
     assert!(spans.iter().all(|span| {
-        root.start_time_unix_nano <= span.start_time_unix_nano && span.end_time_unix_nano <= root.end_time_unix_nano
+        root.start_time_unix_nano <= span.start_time_unix_nano
+            && span.end_time_unix_nano <= root.end_time_unix_nano
     }));
     // The command saw the place of its own call.
     let tool = only(&spans, "execute_tool Bash");
@@ -80,7 +84,10 @@ fn a_run_is_sent_as_spans_by_the_conventions() {
 
     let value = |span: &Span, name: &str| attribute(&span.attributes, name).unwrap_or_default();
     assert_eq!(value(tool, "gen_ai.operation.name"), "execute_tool");
-    assert_eq!((value(tool, "gen_ai.tool.type"), value(tool, "process.exit.code")), ("function".into(), "0".into()));
+    assert_eq!(
+        (value(tool, "gen_ai.tool.type"), value(tool, "process.exit.code")),
+        ("function".into(), "0".into())
+    );
     assert_eq!(value(root, "rawko.status"), "claimed");
     let chats: Vec<&Span> = spans.iter().filter(|span| span.name.starts_with("chat ")).collect();
     assert_eq!(chats.len(), 4);
@@ -88,7 +95,9 @@ fn a_run_is_sent_as_spans_by_the_conventions() {
         assert_eq!((chat.kind, value(chat, "gen_ai.provider.name").as_str()), (3, "anthropic"));
         assert_eq!(value(chat, "gen_ai.conversation.id"), value(root, "gen_ai.conversation.id"));
     }
-    let sum = |name: &str| chats.iter().map(|chat| value(chat, name).parse::<u64>().unwrap()).sum::<u64>().to_string();
+    let sum = |name: &str| {
+        chats.iter().map(|chat| value(chat, name).parse::<u64>().unwrap()).sum::<u64>().to_string()
+    };
     assert_eq!(value(root, "gen_ai.usage.input_tokens"), sum("gen_ai.usage.input_tokens"));
 
     let request = &collector.requests()[0].resource_spans[0];
@@ -150,7 +159,10 @@ fn an_export_repeats_what_the_run_sent() {
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.starts_with(&format!("sent {} spans of session ", live.len())), "{out}");
     assert_eq!(collector.spans(), live);
-    assert!(collector.arrived().iter().all(|arrived| arrived.path == "/v1/traces"), "metrics would count twice");
+    assert!(
+        collector.arrived().iter().all(|arrived| arrived.path == "/v1/traces"),
+        "metrics would count twice"
+    );
 }
 
 #[test]
@@ -167,9 +179,11 @@ fn content_is_sent_where_it_is_asked_for_without_secrets() {
     };
     assert!(value("execute_tool Bash", "gen_ai.tool.call.result").contains("42"));
     assert!(value("execute_tool Bash", "gen_ai.tool.call.arguments").contains("echo loud"));
-    let task: Value =
-        serde_json::from_str(&value("invoke_workflow rawko", "gen_ai.input.messages")).unwrap();
-    assert_eq!(task, json!([{"role": "user", "parts": [{"type": "text", "content": "Multiply with [redacted]."}]}]));
+    let task: Value = serde_json::from_str(&value("invoke_workflow rawko", "gen_ai.input.messages")).unwrap();
+    assert_eq!(
+        task,
+        json!([{"role": "user", "parts": [{"type": "text", "content": "Multiply with [redacted]."}]}])
+    );
     for arrived in collector.arrived() {
         assert!(!String::from_utf8_lossy(&arrived.body).contains("tok-canary"), "{}", arrived.path);
     }
@@ -189,7 +203,7 @@ fn check_unsent(url: &str, warning: &str) {
 #[test]
 fn a_collector_that_is_not_there_is_a_warning() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    check_unsent(&format!("http://{free}"), "were not sent");
+    check_unsent(&format!("http://{free}"), "Connection refused");
 }
 
 #[test]
@@ -216,7 +230,7 @@ fn telemetry_of_a_project_needs_trust() {
     let config = json!({"observability": {"endpoint": collector.url(), "protocol": "http/protobuf"}});
     let trial = Trial::new(ModelServer::sequence(work("true"))).config(&config);
     let (code, _, err) = trial.ask(&["run", "Do nothing."]);
-    assert_eq!(code, Some(4), "{err}");
+    assert_eq!(code, Some(5), "{err}");
     assert!(err.contains("telemetry of runs would be sent to"), "{err}");
     assert!(collector.arrived().is_empty() && trial.server.asked().is_empty());
     let (code, out, err) = trial.ask(&["run", "--yes", "Do nothing."]);
@@ -239,7 +253,8 @@ fn json_is_spoken_too() {
 fn a_session_that_goes_on_keeps_its_trace() {
     let collector = Collector::start();
     let answers = work("true").into_iter().chain(work("true"));
-    let trial = Trial::new(ModelServer::sequence(answers)).env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url());
+    let trial =
+        Trial::new(ModelServer::sequence(answers)).env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url());
     let ended = trial.run("Do nothing.");
     ended.exits(0);
     let (code, out, err) = ended.trial.ask(&["-c", "Do", "nothing", "again."]);
@@ -252,4 +267,44 @@ fn a_session_that_goes_on_keeps_its_trace() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), spans.len(), "each id is given once");
+}
+
+#[test]
+fn a_killed_run_that_is_resumed_ends_its_own_spans() {
+    let collector = Collector::start();
+    let server = developer([bash("echo here > mark; sleep 600"), report("did it")]);
+    let running = Trial::new(server).env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()).start("Write.");
+    running.wait_for_line("mark");
+    let trial = running.end_after(Signal::KILL).trial;
+    assert!(collector.spans().iter().all(|span| span.name != "invoke_workflow rawko"), "it has not ended");
+    let (code, out, err) = trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    let live = collector.spans();
+    collector.forget();
+    let (code, out, err) = trial.ask(&["sessions", "export", "--format", "otlp"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let exported = collector.spans();
+    // What was on its way when the process was killed is in the export alone.
+    assert!(
+        live.iter().all(|span| exported.contains(span)),
+        "{:?}\nis not part of\n{:?}",
+        tree(&live),
+        tree(&exported)
+    );
+    let tool = only(&live, "execute_tool Bash");
+    assert_eq!(attribute(&tool.attributes, "error.type").as_deref(), Some("lost"));
+    assert_eq!(only(&live, "invoke_workflow rawko"), only(&exported, "invoke_workflow rawko"));
+    assert!(tool.start_time_unix_nano < only(&live, "invoke_workflow rawko").end_time_unix_nano);
+}
+
+#[test]
+fn a_fork_does_not_send_what_it_shares() {
+    let collector = Collector::start();
+    let ended = trial("true", &collector).run("Do nothing.");
+    ended.exits(0);
+    let (code, out, err) = ended.trial.ask(&["fork", "last", "--no-run"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let (code, out, err) = ended.trial.ask(&["sessions", "export", "--format", "otlp"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.starts_with("sent 0 spans of session "), "{out}");
 }

@@ -151,10 +151,12 @@ mod tests {
             "MISTRALAPIKEY",
             "npm_config__authToken",
             "LC_API_KEY",
+            "OTEL_EXPORTER_OTLP_HEADERS",
         ] {
             check(&[name], name, false);
         }
         check(&["TOKENIZERS_PARALLELISM"], "TOKENIZERS_PARALLELISM", true);
         check(&["KEYBOARD"], "KEYBOARD", true);
+        check(&["OTEL_SERVICE_NAME"], "OTEL_SERVICE_NAME", true);
     }
 }

@@ -327,7 +327,8 @@ impl Writer {
                 });
                 let results = results.collect();
                 let word = if passed { "passed" } else { "failed" };
-                self.step("system", format!("The verification {word}.")).observation = Observation { results };
+                self.step("system", format!("The verification {word}.")).observation =
+                    Observation { results };
             }
             _ => {}
         }
@@ -369,4 +370,3 @@ impl Writer {
         step.observation.results.push(CallResult { source_call_id, content, extra });
     }
 }
-
