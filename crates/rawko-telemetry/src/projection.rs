@@ -178,7 +178,7 @@ impl Projection {
                 self.begin_agent(agent, *iteration, *continued, at, session);
             }
             Note::StateChanged { from: State::Executing, to, .. } => {
-                ended.extend(self.end_agent(at, Some(*to)))
+                ended.extend(self.end_agent(at, Some(*to)));
             }
             Note::ToolCalled { call, allowed: false, rule, .. } => {
                 if let Some(agent) = &mut self.agent {
