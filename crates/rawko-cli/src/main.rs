@@ -16,6 +16,7 @@ mod failure;
 mod home;
 mod input;
 mod lines;
+mod logs;
 mod newcomer;
 mod output;
 mod privacy;
@@ -75,6 +76,7 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Ok(cli) => cli,
         Err(error) => return of_clap(&error, console),
     };
+    logs::start(environment)?;
     let workspace = Workspace::new(environment, *console, cli.global);
     match cli.command {
         Command::Run(arguments) => run::run(&workspace, arguments),

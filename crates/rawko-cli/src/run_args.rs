@@ -107,7 +107,7 @@ impl SharedRunArgs {
     ) -> Result<Exit, Failure> {
         let notifications = run.take_notifications();
         let journal = run.journal_path().display().to_string();
-        let ended = follow(workspace, run, format, self.verbosity())?;
+        let mut ended = follow(workspace, run, format, self.verbosity())?;
         if format == OutputFormat::Text
             && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
         {
@@ -130,6 +130,7 @@ impl SharedRunArgs {
             let label = workspace.console.error_paint().warning("warning:");
             let _ = workspace.console.write_error(&format!("{label} {}\n", clean_line(&problem)));
         }
+        ended.send_telemetry(&workspace.console);
         // JSON is the result, so failing to write it is a failure. Text progress on standard error is not.
         let unwritten = ended.unwritten.filter(|_| format != OutputFormat::Text);
         match ended.broken.or(unwritten) {

@@ -7,13 +7,15 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use rawko::{Run, RunControl, RunEvent, RunEvents};
+use rawko::{Run, RunControl, RunEvent, RunEvents, TelemetryEnd};
 use rawko_core::session::Outcome;
 use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::clean_line;
 use crate::reporters::Reporter;
 use crate::running_totals::RunningTotals;
 use crate::signals::StopSignals;
@@ -22,6 +24,9 @@ use crate::signals::StopSignals;
 const FRAME: Duration = Duration::from_millis(100);
 /// How long uninterruptible work or a stopped reader may delay the end after a second signal.
 const LAST_WAIT: Duration = Duration::from_millis(300);
+
+/// How long the last spans of a run may take.
+const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// How a watched run ended.
 #[derive(Debug)]
@@ -32,6 +37,18 @@ pub(crate) struct Ended {
     pub(crate) broken: Option<Failure>,
     /// Why the output could not be written. A reader that went away is not an error.
     pub(crate) unwritten: Option<Failure>,
+    /// Waits until telemetry is sent.
+    telemetry: Option<TelemetryEnd>,
+}
+
+impl Ended {
+    /// Gives the telemetry of the run a moment to be sent, and says what was not. To be called when everything else is told: a
+    /// collector may be slow or gone.
+    pub(crate) fn send_telemetry(&mut self, console: &Console) {
+        let Some(problem) = self.telemetry.take().and_then(|end| end.wait(LAST_SPANS)) else { return };
+        let warning = console.error_paint().warning("warning:");
+        let _ = console.write_error(&format!("{warning} telemetry: {}\n", clean_line(&problem)));
+    }
 }
 
 /// Runs `work` on a runtime of its own. Everything that still runs afterwards is ended, including child processes.
@@ -59,7 +76,7 @@ pub(crate) async fn watch(
     essential: bool,
 ) -> Result<Ended, Failure> {
     let mut signals = StopSignals::listen()?;
-    let control = run.control();
+    let (control, telemetry) = (run.control(), run.telemetry());
     let session = run.session_id().to_owned();
     let (narrator, mut narrated) = narrate(reporter, run.events(), essential.then(|| control.clone()))?;
     let (mut events, mut totals) = (run.events(), RunningTotals::default());
@@ -79,7 +96,7 @@ pub(crate) async fn watch(
                     if last.is_none() {
                         let _ = tokio::time::timeout(LAST_WAIT, &mut narrated).await;
                     }
-                    return Ok(Ended { finished: event, broken: None, unwritten: None });
+                    return Ok(Ended { finished: event, broken: None, unwritten: None, telemetry: None });
                 }
                 stopping = true;
                 control.cancel(name);
@@ -101,7 +118,7 @@ pub(crate) async fn watch(
         RunEvent::finished(&session, Outcome::failed(ErrorInfo::new(ErrorCode::Unknown, message)))
     });
     let unwritten = unwritten.filter(|error| error.kind() != io::ErrorKind::BrokenPipe).map(Failure::from);
-    Ok(Ended { finished, broken, unwritten })
+    Ok(Ended { finished, broken, unwritten, telemetry })
 }
 
 /// What the narrator gets besides the run's events.

@@ -227,6 +227,12 @@ impl<'a, W: WireFormat> HttpCall<'a, W> {
         if let Some(after_ms) = helped.then_some(0).or_else(|| self.patience(&mut failure)) {
             let error = self.session.service.finished(*failure.info);
             self.attempt += 1;
+            tracing::info!(
+                code = error.code.as_str(),
+                attempt = self.attempt,
+                after_ms,
+                "the call is made again"
+            );
             self.pending.push_back(ProviderEvent::Retrying { error, attempt: self.attempt, after_ms });
             self.phase = CallPhase::Waiting { until: Instant::now() + millis(after_ms) };
         } else {

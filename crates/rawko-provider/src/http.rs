@@ -58,6 +58,27 @@ pub async fn post_json(url: &str, body: String, patience: Duration) -> Result<()
     if status.is_success() { Ok(()) } else { Err(format!("the server answered with {status}")) }
 }
 
+/// A client that speaks HTTP/2 to `url` and nothing else, as gRPC needs it: at once, or agreed on in the TLS handshake. Proxies of
+/// the environment are not used, because many of them do not speak it.
+///
+/// # Errors
+/// A message, if the certificates of the operating system cannot be used.
+#[cfg(feature = "http2")]
+pub fn http2_client(url: &Url, connect: Duration) -> Result<Client, String> {
+    let mut tls = tls(url)?;
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    Client::builder()
+        .no_proxy()
+        .tls_backend_preconfigured(tls)
+        .http2_prior_knowledge()
+        .redirect(Policy::none())
+        .tcp_nodelay(true)
+        .connect_timeout(connect)
+        .user_agent(USER_AGENT)
+        .build()
+        .map_err(|e| chain(&e))
+}
+
 /// What a connection to `url` itself needs of TLS.
 ///
 /// # Errors

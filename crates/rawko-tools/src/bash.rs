@@ -18,8 +18,7 @@ use crate::background::{JobReport, Jobs};
 use crate::call::{blocking, parse, parse_checked, spec};
 use crate::confinement::Confinement;
 use crate::process::{
-    Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
-    is_recorded,
+    Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, is_recorded,
 };
 use crate::refusals::record;
 use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
@@ -239,11 +238,10 @@ fn command_line(
     let records_pipe = waits && is_recorded(&input.command);
     let default = waits.then_some(DEFAULT_TIMEOUT_MS);
     let timeout = input.timeout.or(default).map(|ms| Duration::from_millis(ms.min(MAX_TIMEOUT_MS)));
-    let named = context.permissions.env.as_deref().unwrap_or_default();
     Ok(CommandLine {
         program: Program::Shell { text: input.command.clone(), records_pipe },
         directory: context.root.clone(),
-        environment: environment(std::env::vars_os(), named),
+        environment: context.environment(),
         timeout,
         reaper: reaper.clone(),
         confined: context

@@ -20,7 +20,6 @@ use serde_json::Value;
 use crate::call::blocking;
 use crate::process::{
     Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, OutputStream, Program,
-    environment,
 };
 use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 
@@ -71,8 +70,7 @@ impl CommandTool {
     }
 
     fn command_line(&self, input: &Value, context: &ToolContext) -> Result<CommandLine, String> {
-        let named = context.permissions.env.as_deref().unwrap_or_default();
-        let environment = environment(std::env::vars_os(), named);
+        let environment = context.environment();
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         let program = Program::File {
             path: find(&self.program, &context.root, path)?,

@@ -1,5 +1,6 @@
 //! The tool contract (`docs/spec/tools-and-permissions.md`).
 
+use std::ffi::OsString;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use crate::access::AccessError;
 use crate::confine::Confined;
 use crate::confinement::Confinement;
+use crate::process::environment;
 
 /// A boxed future, so that tools can be kept in one registry.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -81,11 +83,24 @@ pub struct ToolContext {
     pub approved: Vec<Refusal>,
     /// What holds the run's commands to the permissions.
     pub confinement: Confinement,
+    /// The call's place in a trace (W3C Trace Context), which commands find in `TRACEPARENT`.
+    pub traceparent: Option<String>,
     /// Reports progress to those who watch; never blocks.
     pub progress: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl ToolContext {
+    /// The environment of a command that the agent runs.
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
+        let named = self.permissions.env.as_deref().unwrap_or_default();
+        let mut variables = environment(std::env::vars_os(), named);
+        if let Some(traceparent) = &self.traceparent {
+            variables.retain(|(name, _)| name != "TRACEPARENT");
+            variables.push(("TRACEPARENT".into(), traceparent.into()));
+        }
+        variables
+    }
+
     /// The sandbox of a command that the agent runs, if it has one.
     ///
     /// # Errors

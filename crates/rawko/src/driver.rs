@@ -25,6 +25,7 @@ use crate::redact::Redactor;
 use crate::reload::{Change, Reloader};
 use crate::run_event::RunEvent;
 use crate::steering::Mailbox;
+use crate::telemetry::RunTelemetry;
 
 /// A message to the driver.
 #[derive(Debug)]
@@ -146,6 +147,7 @@ pub(crate) struct Driver {
     tasks: BTreeMap<EffectId, Task>,
     /// Where other processes leave commands of the user; absent where the user has no key.
     mailbox: Option<Mailbox>,
+    telemetry: RunTelemetry,
     /// The process file, removed when the run is over.
     scratch: Option<tempfile::TempDir>,
     neighbours: Option<Neighbours>,
@@ -174,6 +176,7 @@ impl Driver {
             execution_begun: None,
             tasks: BTreeMap::new(),
             mailbox: None,
+            telemetry: RunTelemetry::default(),
             scratch: None,
             neighbours: None,
         }
@@ -192,6 +195,11 @@ impl Driver {
     /// Looks for others that begin in the same folder.
     pub(crate) fn with_neighbours(self, neighbours: Option<Neighbours>) -> Self {
         Self { neighbours, ..self }
+    }
+
+    /// Reports spans and metrics.
+    pub(crate) fn with_telemetry(self, telemetry: RunTelemetry) -> Self {
+        Self { telemetry, ..self }
     }
 
     /// Drives the run from `start` to its end.
@@ -336,6 +344,8 @@ impl Driver {
         let record = self.journal.next_seq();
         self.journal.event(&stamped)?;
         let reaction = self.session.apply(&stamped);
+        self.telemetry.step(&stamped, &reaction, &self.session);
+        tracing::debug!(record, event = stamped.event.name(), state = self.session.state().as_str(), "event");
         // A call that is made again is reported as a wait.
         if let Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } = &stamped.event
             && self.session.waits_to_retry().is_none()
@@ -400,8 +410,10 @@ impl Driver {
         // The step that issued the effect is the last record: it was written before any effect is performed.
         let last = self.journal.next_seq().saturating_sub(1);
         let records = self.execution_begun.into_iter().chain([last]).collect();
+        let traceparent = self.telemetry.traceparent(id);
         let signals = self.signals.clone();
-        let performed = Arc::clone(&self.performer).perform(effect, request, records, signals.clone());
+        let performed =
+            Arc::clone(&self.performer).perform(effect, request, records, traceparent, signals.clone());
         let task = tokio::spawn(async move {
             if let Some(answer) = performed.await {
                 let _ = signals.send(Signal::Happened(Event::answered(id, answer)));

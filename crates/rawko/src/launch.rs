@@ -33,6 +33,7 @@ use crate::run::Run;
 use crate::run_event::{InstructionsRead, RunEvent};
 use crate::seal::Sealer;
 use crate::steering::Mailbox;
+use crate::telemetry;
 
 /// Everything that a run begins with.
 pub(crate) struct Launch<'a> {
@@ -133,6 +134,7 @@ impl Rawko {
         let mut hub = Hub::default();
         let told = if scratch.is_none() { self.loaded.config.notify.as_slice() } else { &[] };
         let notifications = Notifications::of(told, hub.watch(), self.tree());
+        let (telemetry, telemetry_end) = telemetry::begin(self, &journal_path);
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {
             unfinished.begin(&journal_path);
@@ -151,6 +153,7 @@ impl Rawko {
             notifications,
             start,
             started,
+            telemetry: telemetry_end,
             mark,
             driver: Box::new(move |hub| {
                 let channel = (driver_signals, inbox);
@@ -158,6 +161,7 @@ impl Rawko {
                     .with_mailbox(mailbox)
                     .with_scratch(scratch)
                     .with_neighbours(neighbours)
+                    .with_telemetry(telemetry)
             }),
             unfinished,
         })
@@ -201,9 +205,12 @@ impl Rawko {
         let variables = std::env::vars_os().chain(builder.secret_variables.iter().cloned());
         let inherited = secrets_in(variables, &builder.project);
         let named = builder.secrets.iter().cloned().map(KnownSecret::of_program);
+        let of_collector = telemetry::secrets(builder.environment.as_ref()).into_iter();
+        let of_collector = of_collector
+            .map(|text| KnownSecret { what: "a key of the telemetry collector".to_owned(), text });
         let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets());
         let of_servers = of_servers.map(KnownSecret::of_program);
-        let secrets = keys.chain(search).chain(inherited).chain(named).chain(of_servers);
+        let secrets = keys.chain(search).chain(inherited).chain(named).chain(of_collector).chain(of_servers);
         Redactor::new(secrets, providers.values().cloned()).showing_tokens(!config.secrets.mask_tokens)
     }
 

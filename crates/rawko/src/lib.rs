@@ -27,6 +27,8 @@
 //! - A tool of your own implements [`Tool`]; pass it to [`RawkoBuilder::tool`].
 //! - [`RawkoBuilder::on_approval`] asks a person for calls that are not granted, if `permissions.ask` says so.
 //! - A provider of your own implements [`Provider`]; pass it to [`RawkoBuilder::provider`].
+//! - With the feature `telemetry`, spans and metrics go to the collector that the environment or the configuration names;
+//!   [`Run::telemetry`] waits until they are sent.
 //! - [`journal`] reads sessions; [`Rawko::resume`], [`Rawko::fork`] and [`replay()`] work on them.
 //!
 //! The folder `examples/` of the repository has a program for each of these.
@@ -79,6 +81,7 @@ mod session_id;
 mod situations;
 pub mod skills;
 mod steering;
+mod telemetry;
 mod tree_checks;
 mod verification;
 mod verification_commands;
@@ -125,5 +128,6 @@ pub use run::Run;
 pub use run_event::{InstructionsRead, RunEvent};
 pub use situations::situations;
 pub use steering::steer;
+pub use telemetry::TelemetryEnd;
 pub use verification::VerificationPlan;
 pub use verification_commands::FoundCommand;

@@ -148,19 +148,23 @@ impl Performer {
     }
 
     /// Performs `effect`. Returns `None` if it has no answer. `request` is that of a `CallModel`, and `records` names the
-    /// records of the journal that a memory is learned from. Pieces of text go to the event streams as they arrive.
+    /// records of the journal that a memory is learned from. `traceparent` is the place of the effect in a trace. Pieces of text
+    /// go to the event streams as they arrive.
     pub(crate) async fn perform(
         self: Arc<Self>,
         effect: Effect,
         request: Option<ModelRequest>,
         records: Vec<u64>,
+        traceparent: Option<String>,
         signals: Signals,
     ) -> Option<EffectAnswer> {
         Some(match effect {
             Effect::CallModel { provider, conversation, cache_key, .. } => {
                 self.call_model(&provider, conversation, request?, cache_key, &signals).await
             }
-            Effect::RunTool { agent, call, grants, .. } => self.run_tool(&agent, call, grants).await,
+            Effect::RunTool { agent, call, grants, .. } => {
+                self.run_tool(&agent, call, grants, traceparent).await
+            }
             Effect::AskUser { id: _, question } => {
                 let approval = match &self.asker {
                     Some(asker) => asker.ask(*question).await,
@@ -221,6 +225,16 @@ impl Performer {
             Err(ErrorInfo::new(ErrorCode::Unknown, message).into())
         });
         let duration_ms = elapsed_ms(begun);
+        match &reply {
+            Ok(StreamedReply { usage, stop_reason, .. }) => {
+                let (input, output) = (usage.prompt_tokens(), usage.output_tokens);
+                tracing::info!(provider, speaker, duration_ms, input, output, ?stop_reason, "model replied");
+            }
+            // Its message may quote what was asked.
+            Err(NoReply { error, .. }) => {
+                tracing::warn!(provider, speaker, duration_ms, code = error.code.as_str(), "model failed");
+            }
+        }
         match reply {
             Ok(StreamedReply { message, usage, stop_reason }) => {
                 EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms, cached: false }
@@ -275,8 +289,15 @@ impl Performer {
         let _ = tokio::task::spawn_blocking(move || checkpoints.take_end()).await;
     }
 
-    async fn run_tool(&self, agent: &str, call: ToolCall, approved: Vec<Refusal>) -> EffectAnswer {
-        let context = self.context(agent).map(|context| ToolContext { approved, ..context });
+    async fn run_tool(
+        &self,
+        agent: &str,
+        call: ToolCall,
+        approved: Vec<Refusal>,
+        traceparent: Option<String>,
+    ) -> EffectAnswer {
+        let context = self.context(agent).map(|context| ToolContext { approved, traceparent, ..context });
+        let tool = call.name.clone();
         let outcome = match context {
             Some(context) => self.redactor.call_tool(&self.tools, call, &context).await,
             // Absent lists of permissions mean the whole project; an unknown agent gets nothing at all.
@@ -285,6 +306,8 @@ impl Performer {
                 format!("agent `{agent}` is not configured, so nothing is granted to it"),
             ),
         };
+        let ToolOutcome { is_error, duration_ms, exit_code, .. } = outcome;
+        tracing::info!(agent, tool, is_error, duration_ms, exit_code, "tool finished");
         EffectAnswer::ToolFinished { outcome }
     }
 
@@ -300,7 +323,8 @@ impl Performer {
         let (root, agent) = (self.root.clone(), agent.to_owned());
         let confinement = self.confinement.clone();
         let progress = Arc::new(|_: &str| {});
-        Some(ToolContext { root, agent, permissions, approved: Vec::new(), confinement, progress })
+        let (approved, traceparent) = (Vec::new(), None);
+        Some(ToolContext { root, agent, permissions, approved, confinement, traceparent, progress })
     }
 }
 

@@ -28,6 +28,7 @@ use crate::run::Run;
 use crate::seal::Sealer;
 use crate::session_id;
 use crate::skills;
+use crate::telemetry;
 
 /// Characters of the task in a journal's header.
 const HEADER_TASK_CHARS: usize = 200;
@@ -277,6 +278,7 @@ impl Rawko {
             confined: confinement.walls(),
             seal: None,
             forked_from,
+            traceparent: telemetry::caller(self),
         };
         let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
         let seal = sealer.map(|sealer| sealer.seal(&header, self.project()));

@@ -14,6 +14,7 @@ use crate::holder::HolderMark;
 use crate::hub::{Hub, RunEvents};
 use crate::notify::Notifications;
 use crate::run_event::RunEvent;
+use crate::telemetry::TelemetryEnd;
 
 /// A run that has been prepared. Nothing happens until it is awaited: the run advances inside that await, on the
 /// caller's Tokio runtime.
@@ -27,6 +28,7 @@ pub struct Run {
     pub(crate) hub: Hub,
     pub(crate) start: Start,
     pub(crate) started: RunEvent,
+    pub(crate) telemetry: Option<TelemetryEnd>,
     pub(crate) mark: Option<HolderMark>,
     pub(crate) notifications: Option<Notifications>,
     pub(crate) driver: Box<dyn FnOnce(Hub) -> Driver + Send>,
@@ -67,6 +69,12 @@ impl Run {
     #[must_use]
     pub fn control(&self) -> RunControl {
         RunControl::new(self.signals.clone())
+    }
+
+    /// The means to wait until the run's telemetry is sent, where any is. Without it the last spans are lost if the process ends
+    /// with the run. Gives it once.
+    pub fn telemetry(&mut self) -> Option<TelemetryEnd> {
+        self.telemetry.take()
     }
 
     /// Runs the task to its end.

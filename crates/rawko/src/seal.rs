@@ -124,6 +124,7 @@ mod tests {
             confined: None,
             seal: None,
             forked_from: None,
+            traceparent: None,
         };
         let seal = sealer(mine.path()).seal(&header("t"), Path::new("/p"));
         assert_eq!(seal, sealer(mine.path()).seal(&header("t"), Path::new("/p")), "the key is reused");

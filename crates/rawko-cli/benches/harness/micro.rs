@@ -102,6 +102,7 @@ fn append(records: usize) -> f64 {
         confined: None,
         seal: None,
         forked_from: None,
+        traceparent: None,
     };
     let mut writer = SessionStore::at(folder.path().to_owned()).create(&header).unwrap();
     let outcome = ToolOutcome::ok("a line of a file\n".repeat(120));

@@ -83,6 +83,7 @@ impl Caller {
             permissions: Arc::new(permissions),
             approved: Vec::new(),
             confinement: sandbox.map_or(Confinement::Off, Confinement::Sandboxed),
+            traceparent: None,
             progress: Arc::new(|_| {}),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -52,17 +52,19 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DemoArgs) -> Result<Exit, F
     };
     let watched = console.is_watched() && verbosity != Verbosity::Quiet;
     let script = script(if watched { PACE_MS } else { 0 })?;
-    // The user's own configuration and environment are not used.
+    // The user's own configuration and environment are not used, but for where telemetry goes.
+    let environment = workspace.environment;
+    let telemetry = |name: &str| name.starts_with("OTEL_") || name == "TRACEPARENT";
     let rawko = Rawko::builder()
         .project(project.folder())
-        .env(|_| None)
+        .env(move |name| environment.var(name).filter(|_| telemetry(name)))
         .trusted(true)
         .verify([TEST_COMMAND])
         .provider(Arc::new(Scripted::new(script)))
         .build()?;
     let run = rawko.run(TASK)?;
     let journal = run.journal_path().display().to_string();
-    let ended = follow(workspace, run, OutputFormat::Text, verbosity)?;
+    let mut ended = follow(workspace, run, OutputFormat::Text, verbosity)?;
     let after = project.test()?;
     let diff = project.diff()?;
     let exit = match exit_of(&ended.finished, false) {
@@ -80,6 +82,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DemoArgs) -> Result<Exit, F
             "finished": ended.finished,
             "folder": folder,
         }))?;
+        ended.send_telemetry(console);
         return Ok(exit);
     }
     let journal = folder.is_some().then_some(journal);
@@ -95,6 +98,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DemoArgs) -> Result<Exit, F
     }
     text.push_str(CLOSING);
     console.write(&text)?;
+    ended.send_telemetry(console);
     if let Some(failure) = ended.broken {
         failure.report(console);
     }

@@ -307,6 +307,7 @@ fn context_for(
         permissions: Arc::new(permissions),
         approved: Vec::new(),
         confinement,
+        traceparent: None,
         progress: Arc::new(|_| {}),
     }
 }

@@ -14,6 +14,8 @@ mod beginnings;
 mod busy;
 mod cache;
 mod checkpoints;
+#[cfg(feature = "telemetry")]
+mod collector;
 mod context_window;
 mod continuing;
 #[cfg(feature = "copilot")]
@@ -30,6 +32,7 @@ mod integrity;
 mod journal;
 mod keys;
 mod limits;
+mod logs;
 mod mcp;
 mod memory;
 mod models;
@@ -56,6 +59,8 @@ mod side;
 mod signals;
 mod skills;
 mod steering;
+#[cfg(feature = "telemetry")]
+mod telemetry;
 mod thinking;
 mod tls;
 mod tools;

@@ -56,6 +56,77 @@ fn a_session_is_exported_as_json() {
     assert!(entries.iter().all(|entry| (1..=records).contains(&entry["record"].as_u64().unwrap())));
 }
 
+/// The fields of each kind of object, as the format names them; further ones are refused by its readers.
+const STEP: [&str; 12] = [
+    "step_id",
+    "timestamp",
+    "source",
+    "model_name",
+    "message",
+    "reasoning_content",
+    "tool_calls",
+    "observation",
+    "metrics",
+    "llm_call_count",
+    "is_copied_context",
+    "extra",
+];
+
+#[track_caller]
+fn check_fields(object: &Value, known: &[&str]) {
+    let unknown: Vec<&String> =
+        object.as_object().unwrap().keys().filter(|key| !known.contains(&key.as_str())).collect();
+    assert!(unknown.is_empty(), "{unknown:?} in {object}");
+}
+
+#[test]
+fn a_session_is_exported_as_a_trajectory() {
+    let bench = exported();
+    let said = bench.rawko(&["sessions", "export", "--format", "atif"]).check(0, &[]);
+    let trajectory: Value = serde_json::from_str(&said.out).unwrap();
+    let root = ["schema_version", "session_id", "trajectory_id", "agent", "steps", "final_metrics", "extra"];
+    check_fields(&trajectory, &root);
+    check_fields(&trajectory["agent"], &["name", "version", "tool_definitions", "extra"]);
+    assert_eq!(
+        (&trajectory["schema_version"], &trajectory["agent"]["name"]),
+        (&json!("ATIF-v1.8"), &json!("rawko"))
+    );
+    let steps = trajectory["steps"].as_array().unwrap();
+    let shown: Vec<String> = (1_u64..)
+        .zip(steps)
+        .map(|(number, step)| {
+            assert_eq!(step["step_id"], number);
+            check_fields(step, &STEP);
+            let list = |value: &Value, name: &str| -> Vec<String> {
+                let items = value.as_array().into_iter().flatten();
+                items.map(|item| item[name].as_str().unwrap_or_default().to_owned()).collect()
+            };
+            let (calls, results) = (&step["tool_calls"], &step["observation"]["results"]);
+            assert_eq!(list(calls, "tool_call_id"), list(results, "source_call_id"), "{step}");
+            if step["source"] != "agent" {
+                let only_agents = ["model_name", "reasoning_content", "tool_calls", "metrics"];
+                assert!(only_agents.iter().all(|field| step.get(field).is_none()), "{step}");
+            }
+            let (source, agent) = (step["source"].as_str().unwrap(), step["extra"]["agent"].as_str());
+            format!("{source} {} {:?}", agent.unwrap_or("-"), list(calls, "function_name"))
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    user - []
+    agent arbiter []
+    agent developer ["UpdatePlan"]
+    agent developer ["Bash"]
+    agent developer ["Write"]
+    agent developer ["Report"]
+    agent arbiter []
+    "#);
+    assert_eq!(steps[0]["message"], "Do it with [redacted] and <i>care</i>.");
+    let sum = |name: &str| steps.iter().filter_map(|step| step["metrics"][name].as_u64()).sum::<u64>();
+    assert_eq!(trajectory["final_metrics"]["total_prompt_tokens"], sum("prompt_tokens"));
+    assert_eq!(trajectory["final_metrics"]["total_steps"], steps.len());
+    assert_eq!(steps[4]["observation"]["results"][0]["extra"]["is_error"], true);
+}
+
 #[test]
 fn a_session_is_exported_to_be_read() {
     let bench = exported();

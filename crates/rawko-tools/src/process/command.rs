@@ -131,6 +131,7 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
         }
     }
     let child = command.spawn()?;
+    tracing::debug!(pid = child.id(), confined = false, "process started");
     // Close our copies of the child's pipe ends, so that the pipes close when the child ends.
     drop(command);
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -209,6 +210,7 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
     }
     let mut control = confined.watch(control, way);
     let child = command.spawn()?;
+    tracing::debug!(pid = child.id(), confined = true, "process started");
     drop(command);
     confined.limit(&mut control, child.id());
     let tree = ProcessTree::confined(Pid::from_child(&child), &confined.sandbox.wall());

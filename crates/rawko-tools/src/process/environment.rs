@@ -81,7 +81,9 @@ pub fn looks_like_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let by_part = upper.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| SECRET_PARTS.contains(&part));
     let by_ending = ["APIKEY", "TOKEN", "PASSWORD", "SECRET"].iter().any(|end| upper.ends_with(end));
-    by_part || by_ending
+    // Keys of a collector of telemetry.
+    let is_header = upper.starts_with("OTEL_") && upper.ends_with("_HEADERS");
+    by_part || by_ending || is_header
 }
 
 /// Takes the variables whose names [look like a secret's](looks_like_secret) out of this process's environment, and gives
@@ -149,10 +151,12 @@ mod tests {
             "MISTRALAPIKEY",
             "npm_config__authToken",
             "LC_API_KEY",
+            "OTEL_EXPORTER_OTLP_HEADERS",
         ] {
             check(&[name], name, false);
         }
         check(&["TOKENIZERS_PARALLELISM"], "TOKENIZERS_PARALLELISM", true);
         check(&["KEYBOARD"], "KEYBOARD", true);
+        check(&["OTEL_SERVICE_NAME"], "OTEL_SERVICE_NAME", true);
     }
 }

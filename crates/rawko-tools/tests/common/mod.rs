@@ -33,6 +33,7 @@ impl Bench {
             permissions: Arc::new(permissions),
             approved: Vec::new(),
             confinement: Confinement::Off,
+            traceparent: None,
             progress: Arc::new(|_| {}),
         };
         Self { registry, context }

@@ -87,6 +87,7 @@ pub(super) fn of(
     claims.mcp(config);
     claims.web(&config.web);
     claims.notify(&config.notify);
+    claims.observability(&config.observability);
     claims.verification(config);
     claims.permissions(config, project);
     claims.secrets(config);

@@ -76,6 +76,10 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
     for (pointer, message, help) in super::notify::faults(&config.notify) {
         rules.find(&pointer, message, Some(help.to_owned()));
     }
+    if let Some(wants) = config.observability.fault() {
+        let help = "write it like `http://localhost:4318`".to_owned();
+        rules.find("/observability/endpoint", format!("this is not a valid address: {wants}"), Some(help));
+    }
     if config.memory.semantic && !cfg!(feature = "semantic") {
         let help =
             "build it with `cargo install --path crates/rawko-cli --features semantic`, or set it to false";

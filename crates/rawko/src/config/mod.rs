@@ -34,6 +34,7 @@ mod model;
 mod nearest;
 pub(crate) use nearest::nearest;
 mod notify;
+mod observability;
 mod patience;
 mod position;
 mod provider;
@@ -76,6 +77,7 @@ pub use model::{
     MemoryConfig, ProviderConfig, ProviderSection, ProviderType, TimeoutConfig, Version,
 };
 pub use notify::{NotifyConfig, NotifyOn};
+pub use observability::{ObservabilityConfig, OtlpProtocol};
 pub use patience::{OutageConfig, Patience};
 pub use position::Position;
 pub use provider::{COPILOT, ResolvedProvider};

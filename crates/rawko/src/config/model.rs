@@ -23,6 +23,7 @@ use super::time_limit::TimeLimit;
 use super::api_key_env::ApiKeyEnv;
 use super::mcp::McpSection;
 use super::notify::NotifyConfig;
+use super::observability::ObservabilityConfig;
 use super::patience::OutageConfig;
 use super::verify::VerifyConfig;
 use super::web::WebConfig;
@@ -61,6 +62,9 @@ pub struct Config {
     /// Programs and addresses that are told when a run ends, waits or asks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<NotifyConfig>,
+    /// Where telemetry goes. Nothing is sent without it or OpenTelemetry's environment variables.
+    #[serde(skip_serializing_if = "is_default")]
+    pub observability: ObservabilityConfig,
     /// The commands that verify that a task is done.
     #[serde(skip_serializing_if = "VerifyConfig::is_empty")]
     pub verify: VerifyConfig,

@@ -8,9 +8,6 @@ const NOT_YET: &str = "remove it; it would have no effect";
 /// Help for the key at `pointer`, if it is unsupported.
 pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
     match (kind, pointer) {
-        (FileKind::Config, "/observability") => Some(
-            "remove it; every session's journal records what happened, and `--output stream-json` prints it",
-        ),
         (
             FileKind::Agent,
             "/permissions/caches"

@@ -336,6 +336,7 @@ mod tests {
             confined: None,
             seal: None,
             forked_from: None,
+            traceparent: None,
         };
         let mut writer = JournalWriter::create(&dir.path().join("s"), &header).unwrap();
         for n in 1..4 {

@@ -44,6 +44,10 @@ pub struct JournalHeader {
     /// Where it comes from, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
+    /// The place in a caller's trace that it belongs to (W3C Trace Context), where its first process was given one and sent
+    /// telemetry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 /// What a fork was made of.

@@ -94,6 +94,8 @@ impl SessionStore {
                 lost: Some(lost_work.clone()),
             }),
             seal: None,
+            // Nobody called for the copy.
+            traceparent: None,
             ..journal.header.clone()
         };
         let header = JournalHeader { seal: seal(&journal.header, &header), ..header };

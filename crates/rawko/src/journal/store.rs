@@ -260,6 +260,7 @@ mod tests {
             confined: None,
             seal: None,
             forked_from: None,
+            traceparent: None,
         }
     }
 

@@ -219,6 +219,7 @@ mod tests {
             permissions: Arc::new(Permissions::default()),
             approved: Vec::new(),
             confinement: rawko_tools::Confinement::Off,
+            traceparent: None,
             progress: Arc::new(|_: &str| {}),
         };
         let call = ToolCall { id: "c".into(), name: name.into(), input, invalid_input: None, withheld: None };

@@ -36,6 +36,7 @@ pub(crate) fn header() -> JournalHeader {
         confined: None,
         seal: None,
         forked_from: Some(ForkedFrom { session: "another".into(), record: 12, lost: lost().work }),
+        traceparent: None,
     }
 }
 

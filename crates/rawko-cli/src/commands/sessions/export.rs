@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use rawko::journal::{SessionStore, Transcript, read};
+use rawko::journal::{SessionStore, Trajectory, Transcript, read};
 use rawko::situations;
 
 use super::{broken, find};
@@ -18,7 +18,7 @@ pub(crate) struct ExportArgs {
     /// Session id, or the beginning or end of it; `last` is the latest and the default. With --situations you can give
     /// several, and the default is all sessions
     ids: Vec<String>,
-    /// Format of the document: json has everything, the others shorten long texts and say so
+    /// Format of the document: json has everything, markdown and html shorten long texts and say so
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, conflicts_with = "situations")]
     format: ExportFormat,
     /// Print each decision as a labelled situation for `rawko arbiter eval`, one JSON object a line
@@ -35,7 +35,16 @@ enum ExportFormat {
     Markdown,
     /// For people, as a single page that loads nothing
     Html,
+    /// Agent Trajectory Interchange Format, for other programs
+    Atif,
+    /// Spans, sent to the configured OpenTelemetry collector
+    #[cfg(feature = "telemetry")]
+    Otlp,
 }
+
+/// How long a collector may take for a session.
+#[cfg(feature = "telemetry")]
+const LONGEST_SEND: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Prints the document.
 pub(super) fn export(
@@ -57,13 +66,18 @@ pub(super) fn export(
         }
     };
     let journal = read(&find(store, id)?).map_err(broken)?;
-    let transcript = Transcript::of(&journal);
     let console = &workspace.console;
     match arguments.format {
-        ExportFormat::Json => console.json(&transcript)?,
+        ExportFormat::Json => console.json(&Transcript::of(&journal))?,
         // Both are already free of control codes.
-        ExportFormat::Markdown => console.write(&transcript.to_markdown())?,
-        ExportFormat::Html => console.write(&transcript.to_html())?,
+        ExportFormat::Markdown => console.write(&Transcript::of(&journal).to_markdown())?,
+        ExportFormat::Html => console.write(&Transcript::of(&journal).to_html())?,
+        ExportFormat::Atif => console.json(&Trajectory::of(&journal))?,
+        #[cfg(feature = "telemetry")]
+        ExportFormat::Otlp => {
+            let (spans, to) = workspace.open()?.send_session(&journal, LONGEST_SEND)?;
+            console.line(&format!("sent {spans} spans of session {} to {to}", journal.header.session))?;
+        }
     }
     Ok(Exit::Success)
 }

@@ -1,0 +1,33 @@
+//! OpenTelemetry for rawko (`docs/telemetry.md`): what a session did, as spans and metrics by the GenAI semantic conventions,
+//! sent by OTLP over HTTP or gRPC.
+//!
+//! ```text
+//! event, reaction ─▶ Projection ─▶ Span ─┬─▶ Metrics ─┐
+//!                    (pure, ids derived) └─▶ queue ───┴─▶ thread of the exporter ─▶ wire ─▶ send
+//! ```
+//!
+//! The projection knows no clock and no randomness: ids come from the session's id and from counters, times from the events.
+//! So a resumed run continues its own trace, and a later export of the journal gives the spans that the live run sent.
+//!
+//! The exporter has a thread of its own, behind a queue of fixed size. Whoever reports spans never waits for it: what does
+//! not fit into the queue is dropped and counted.
+
+mod content;
+mod conventions;
+mod exporter;
+mod ids;
+mod live;
+mod metrics;
+mod projection;
+mod send;
+mod settings;
+mod span;
+mod wire;
+
+pub use conventions::SCHEMA_URL;
+pub use exporter::{Flush, Report};
+pub use ids::{NotATraceParent, TraceParent};
+pub use live::{Live, send_spans};
+pub use projection::Projection;
+pub use settings::{Configured, Protocol, Settings, SettingsError, Target};
+pub use span::{AttributeValue, Span, SpanEvent, SpanKind};

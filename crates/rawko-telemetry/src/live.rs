@@ -1,0 +1,70 @@
+//! A run's telemetry, and that of a past session.
+
+use std::time::Duration;
+
+use rawko_core::Timestamp;
+use rawko_core::session::{EffectId, Reaction, Session, Stamped};
+
+use crate::exporter::{self, Flush, Queue, Report};
+use crate::ids::TraceParent;
+use crate::projection::Projection;
+use crate::settings::Settings;
+use crate::span::Span;
+
+/// The telemetry of a run. Dropping it ends the exporter once everything is sent; [`Flush`] waits for that.
+pub struct Live {
+    projection: Projection,
+    queue: Queue,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").field("projection", &self.projection).finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    /// Goes on with `projection`, which knows what the session has done before.
+    ///
+    /// # Errors
+    /// A message, if nothing can be sent from this machine.
+    pub fn start(
+        mut settings: Settings,
+        projection: Projection,
+        begun: Timestamp,
+    ) -> Result<(Self, Flush), String> {
+        if !projection.is_sampled() {
+            settings.traces = None;
+        }
+        let (queue, flush) = exporter::start(settings, begun)?;
+        Ok((Self { projection, queue }, flush))
+    }
+
+    /// Reports what has ended with this event. Never waits.
+    pub fn step(&mut self, stamped: &Stamped, reaction: &Reaction, session: &Session) {
+        for span in self.projection.step(stamped, reaction, session) {
+            self.queue.push(span);
+        }
+    }
+
+    /// The place in the trace of what performs this effect.
+    #[must_use]
+    pub fn place_of(&self, effect: EffectId) -> TraceParent {
+        self.projection.place_of(effect)
+    }
+}
+
+/// Sends the spans of a past session, and waits for it. Metrics are not sent: they count what a process does, and would count
+/// the session twice.
+///
+/// # Errors
+/// A message, if nothing can be sent from this machine.
+pub fn send_spans(mut settings: Settings, spans: Vec<Span>, longest: Duration) -> Result<Report, String> {
+    settings.metrics = None;
+    let (queue, flush) = exporter::start(settings, Timestamp::default())?;
+    for span in spans {
+        queue.push_waiting(span);
+    }
+    drop(queue);
+    Ok(flush.wait(longest))
+}

@@ -1,0 +1,246 @@
+//! The metrics of a process, added up from its spans.
+//!
+//! | SPEC-0001 | here |
+//! | --- | --- |
+//! | `taskDuration` | `gen_ai.workflow.duration` |
+//! | `agentIterations` | `gen_ai.invoke_agent.duration`, whose count it is |
+//! | `tokenUsage` | `gen_ai.client.token.usage` |
+//! | `errors` | `rawko.errors`: the conventions have none |
+//! | `toolCalls` | `gen_ai.execute_tool.duration`, whose count it is |
+//!
+//! `gen_ai.client.operation.duration` is there because the conventions require it of who calls models.
+
+use std::collections::BTreeMap;
+
+use rawko_core::Timestamp;
+
+use crate::conventions as name;
+use crate::span::{AttributeValue, Span};
+
+const TASK_SECONDS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0];
+const AGENT_SECONDS: &[f64] = &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
+const CALL_SECONDS: &[f64] =
+    &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+const TOKENS: &[f64] = &[
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1024.0,
+    4096.0,
+    16384.0,
+    65536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+
+/// One metric: its name, unit, meaning and buckets; without buckets it is a sum.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Instrument {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) bounds: Option<&'static [f64]>,
+}
+
+const fn histogram(
+    name: &'static str,
+    unit: &'static str,
+    description: &'static str,
+    bounds: &'static [f64],
+) -> Instrument {
+    Instrument { name, unit, description, bounds: Some(bounds) }
+}
+
+const TASKS: Instrument =
+    histogram("gen_ai.workflow.duration", "s", "GenAI workflow duration.", TASK_SECONDS);
+const AGENTS: Instrument = histogram(
+    "gen_ai.invoke_agent.duration",
+    "s",
+    "The duration of a single agent invocation.",
+    AGENT_SECONDS,
+);
+const CALLS: Instrument =
+    histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", CALL_SECONDS);
+const TOOLS: Instrument =
+    histogram("gen_ai.execute_tool.duration", "s", "The duration of a single tool execution.", CALL_SECONDS);
+const USAGE: Instrument =
+    histogram("gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", TOKENS);
+const ERRORS: Instrument = Instrument {
+    name: "rawko.errors",
+    unit: "{error}",
+    description: "Operations that failed.",
+    bounds: None,
+};
+
+type Attributes = Vec<(&'static str, String)>;
+
+/// What was measured so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Metrics {
+    points: BTreeMap<(&'static str, Attributes), Point>,
+    /// The end of the latest span.
+    pub(crate) until: Timestamp,
+}
+
+/// The values of one metric with the same attributes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) instrument: Instrument,
+    pub(crate) count: u64,
+    pub(crate) sum: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    /// How many values lie in each bucket; the last is above all bounds.
+    pub(crate) buckets: Vec<u64>,
+}
+
+impl Point {
+    fn new(instrument: Instrument) -> Self {
+        let buckets = instrument.bounds.map_or(0, |bounds| bounds.len() + 1);
+        let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
+        Self { instrument, count: 0, sum: 0.0, min, max, buckets: vec![0; buckets] }
+    }
+
+    fn add(&mut self, value: f64) {
+        self.count += 1;
+        self.sum += value;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        let bounds = self.instrument.bounds.unwrap_or_default();
+        let bucket = bounds.iter().position(|bound| value <= *bound).unwrap_or(bounds.len());
+        if let Some(count) = self.buckets.get_mut(bucket) {
+            *count += 1;
+        }
+    }
+}
+
+impl Metrics {
+    /// Adds what a span that has ended says.
+    pub(crate) fn record(&mut self, span: &Span) {
+        self.until = self.until.max(span.end);
+        let Some(operation) = span.operation() else { return };
+        match operation {
+            name::INVOKE_WORKFLOW => {
+                self.add(TASKS, span, &[name::WORKFLOW_NAME, name::ERROR_TYPE], span.seconds());
+            }
+            name::INVOKE_AGENT => {
+                self.add(AGENTS, span, &[name::AGENT_NAME, name::MODEL, name::ERROR_TYPE], span.seconds());
+            }
+            name::EXECUTE_TOOL => {
+                let attributes = [name::TOOL_NAME, name::TOOL_TYPE, name::AGENT_NAME, name::ERROR_TYPE];
+                self.add(TOOLS, span, &attributes, span.seconds());
+            }
+            name::CHAT => {
+                let attributes = [name::OPERATION, name::PROVIDER, name::MODEL, name::ERROR_TYPE];
+                self.add(CALLS, span, &attributes, span.seconds());
+                self.tokens(span, name::INPUT_TOKENS, "input");
+                self.tokens(span, name::OUTPUT_TOKENS, "output");
+            }
+            _ => {}
+        }
+        if span.get(name::ERROR_TYPE).is_some() {
+            self.add(ERRORS, span, &[name::OPERATION, name::ERROR_TYPE], 1.0);
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "token counts are small")]
+    fn tokens(&mut self, span: &Span, count: &str, kind: &str) {
+        let Some(AttributeValue::Int(count)) = span.get(count) else { return };
+        let mut attributes = chosen(span, &[name::OPERATION, name::PROVIDER, name::MODEL]);
+        attributes.push((name::TOKEN_TYPE, kind.to_owned()));
+        self.value(USAGE, attributes, *count as f64);
+    }
+
+    fn add(&mut self, instrument: Instrument, span: &Span, attributes: &[&'static str], value: f64) {
+        self.value(instrument, chosen(span, attributes), value);
+    }
+
+    fn value(&mut self, instrument: Instrument, attributes: Attributes, value: f64) {
+        let point = self.points.entry((instrument.name, attributes));
+        point.or_insert_with(|| Point::new(instrument)).add(value);
+    }
+
+    /// The points by metric.
+    pub(crate) fn by_instrument(&self) -> Vec<(Instrument, Vec<(&Attributes, &Point)>)> {
+        let mut metrics: Vec<(Instrument, Vec<(&Attributes, &Point)>)> = Vec::new();
+        for ((_, attributes), point) in &self.points {
+            match metrics.last_mut().filter(|(known, _)| *known == point.instrument) {
+                Some((_, points)) => points.push((attributes, point)),
+                None => metrics.push((point.instrument, vec![(attributes, point)])),
+            }
+        }
+        metrics
+    }
+
+    /// Whether nothing was measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+}
+
+fn chosen(span: &Span, names: &[&'static str]) -> Attributes {
+    names.iter().filter_map(|name| Some((*name, span.text(name)?.to_owned()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::span::SpanKind;
+
+    fn span(operation: &str, ms: u64) -> Span {
+        Span {
+            trace: [1; 16],
+            id: [1; 8],
+            parent: None,
+            parent_is_remote: false,
+            name: operation.into(),
+            kind: SpanKind::Internal,
+            start: Timestamp(1_000),
+            end: Timestamp(1_000 + ms),
+            attributes: vec![(name::OPERATION, operation.into())],
+            events: Vec::new(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn spans_are_counted_by_their_attributes() {
+        let mut metrics = Metrics::default();
+        let mut tool = span(name::EXECUTE_TOOL, 30);
+        tool.set(name::TOOL_NAME, "Bash");
+        metrics.record(&tool);
+        tool.end = Timestamp(200_000);
+        metrics.record(&tool);
+        tool.fail("timeout", String::new());
+        metrics.record(&tool);
+        let mut chat = span(name::CHAT, 10);
+        chat.set(name::INPUT_TOKENS, 4_u64);
+        metrics.record(&chat);
+        metrics.record(&span("rawko.checkpoint", 1));
+        assert_eq!(metrics.until, Timestamp(200_000));
+        let shown: Vec<String> = metrics
+            .by_instrument()
+            .into_iter()
+            .flat_map(|(instrument, points)| {
+                points.into_iter().map(move |(attributes, point)| {
+                    let full: Vec<usize> =
+                        (0..).zip(&point.buckets).filter(|(_, n)| **n > 0).map(|(at, _)| at).collect();
+                    let attributes: Vec<&str> = attributes.iter().map(|(_, value)| value.as_str()).collect();
+                    format!("{} {attributes:?}: {} in {full:?}, {}", instrument.name, point.count, point.sum)
+                })
+            })
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        gen_ai.client.operation.duration ["chat"]: 1 in [0], 0.01
+        gen_ai.client.token.usage ["chat", "input"]: 1 in [1], 4
+        gen_ai.execute_tool.duration ["Bash"]: 2 in [2, 14], 199.03
+        gen_ai.execute_tool.duration ["Bash", "timeout"]: 1 in [14], 199
+        rawko.errors ["execute_tool", "timeout"]: 1 in [], 1
+        "#);
+    }
+}

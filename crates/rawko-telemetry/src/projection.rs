@@ -1,0 +1,469 @@
+//! From the events of a session to spans. The same events give the same spans, in a live run, in a resumed one and in an export
+//! years later.
+
+use std::collections::BTreeMap;
+
+use rawko_core::approval::Approval;
+use rawko_core::machine::State;
+use rawko_core::request::Purpose;
+use rawko_core::session::{
+    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Outcome,
+    Reaction, Session, Stamped, Status,
+};
+use rawko_core::{Timestamp, Usage};
+
+use crate::content;
+use crate::conventions as name;
+use crate::ids::{SpanId, TraceId, TraceParent, span_of, trace_of};
+use crate::span::{AttributeValue, Span, SpanEvent, SpanKind};
+
+/// What a session's events have begun so far.
+#[derive(Debug)]
+pub struct Projection {
+    session: String,
+    trace: TraceId,
+    caller: Option<TraceParent>,
+    /// Whether spans hold what models and tools said.
+    content: bool,
+    task: Option<OpenTask>,
+    plan: Option<Timestamp>,
+    agent: Option<OpenAgent>,
+    work: BTreeMap<EffectId, Span>,
+    tasks: u64,
+    decisions: u64,
+    executions: u64,
+    /// Events that are still to come which belong to the session that this one is a fork of.
+    shared: u64,
+}
+
+#[derive(Debug)]
+struct OpenTask {
+    span: Span,
+    usage: Usage,
+}
+
+#[derive(Debug)]
+struct OpenAgent {
+    span: Span,
+    usage: Usage,
+    last_error: Option<(String, String)>,
+}
+
+impl Projection {
+    /// The projection of a session, of which nothing has happened. With `caller` its trace is that of a caller, which the
+    /// journal's header names.
+    #[must_use]
+    pub fn new(session: &str, caller: Option<TraceParent>, content: bool) -> Self {
+        Self {
+            session: session.to_owned(),
+            trace: caller.map_or_else(|| trace_of(session), |caller| caller.trace),
+            caller,
+            content,
+            task: None,
+            plan: None,
+            agent: None,
+            work: BTreeMap::new(),
+            tasks: 0,
+            decisions: 0,
+            executions: 0,
+            shared: 0,
+        }
+    }
+
+    /// The place in the trace of what performs this effect.
+    #[must_use]
+    pub fn place_of(&self, effect: EffectId) -> TraceParent {
+        let sampled = self.is_sampled();
+        TraceParent { trace: self.trace, span: span_of(&self.session, "effect", effect.0), sampled }
+    }
+
+    /// Whether the caller wants the trace recorded. Without a caller it is.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        self.caller.is_none_or(|caller| caller.sampled)
+    }
+
+    /// Takes an event and what it led to, and gives the spans that have ended with it. `session` is the one to which the event
+    /// was applied.
+    pub fn step(&mut self, stamped: &Stamped, reaction: &Reaction, session: &Session) -> Vec<Span> {
+        let at = stamped.at;
+        let mut ended = Vec::new();
+        if let Event::TaskStarted { shared_events, .. } = &stamped.event {
+            self.shared = *shared_events;
+        }
+        let is_shared = self.shared > 0;
+        if let Event::TaskStarted { task, .. } | Event::TaskContinued { task, .. } = &stamped.event {
+            self.begin_task(at, Some(task));
+        }
+        if matches!(stamped.event, Event::TaskTakenUp { .. }) {
+            self.begin_task(at, None);
+        }
+        if let Event::Answered { effect, answer } = &stamped.event {
+            ended.extend(self.answered(*effect, answer, at));
+        }
+        for note in &reaction.notes {
+            self.note(note, at, session, &mut ended);
+        }
+        for effect in &reaction.effects {
+            self.effect(effect, at, session, &mut ended);
+        }
+        self.shared = self.shared.saturating_sub(1);
+        if is_shared {
+            // The other session has reported these, and what goes on here begins where this one does.
+            ended.clear();
+            if let Some(task) = &mut self.task {
+                (task.span.start, task.usage) = (at, Usage::default());
+            }
+            if let Some(agent) = &mut self.agent {
+                (agent.span.start, agent.usage) = (at, Usage::default());
+            }
+            self.work.values_mut().for_each(|span| span.start = at);
+        }
+        ended
+    }
+
+    fn span(&self, id: SpanId, parent: Option<SpanId>, named: String, at: Timestamp) -> Span {
+        Span {
+            trace: self.trace,
+            id,
+            parent,
+            parent_is_remote: false,
+            name: named,
+            kind: SpanKind::Internal,
+            start: at,
+            end: at,
+            attributes: vec![(name::CONVERSATION, self.session.as_str().into())],
+            events: Vec::new(),
+            failure: None,
+        }
+    }
+
+    fn begin_task(&mut self, at: Timestamp, task: Option<&str>) {
+        self.tasks += 1;
+        let id = span_of(&self.session, "task", self.tasks);
+        let caller = self.caller.map(|caller| caller.span);
+        let named = format!("{} {}", name::INVOKE_WORKFLOW, name::WORKFLOW);
+        let mut span = self.span(id, caller, named, at);
+        span.parent_is_remote = caller.is_some();
+        span.set(name::OPERATION, name::INVOKE_WORKFLOW);
+        span.set(name::WORKFLOW_NAME, name::WORKFLOW);
+        if let Some(task) = task.filter(|_| self.content) {
+            span.set(name::INPUT_MESSAGES, content::message("user", task));
+        }
+        if task.is_none() {
+            span.set("rawko.taken_up", true);
+        }
+        self.task = Some(OpenTask { span, usage: Usage::default() });
+    }
+
+    fn task_id(&self) -> Option<SpanId> {
+        self.task.as_ref().map(|task| task.span.id)
+    }
+
+    /// Where work of an agent belongs.
+    fn agent_id(&self) -> Option<SpanId> {
+        self.agent.as_ref().map(|agent| agent.span.id).or_else(|| self.task_id())
+    }
+
+    /// The decision that is being made, or comes next.
+    fn plan_id(&self) -> SpanId {
+        span_of(&self.session, "decision", self.decisions + 1)
+    }
+
+    fn note(&mut self, note: &Note, at: Timestamp, session: &Session, ended: &mut Vec<Span>) {
+        match note {
+            Note::DecisionMade(decision) => ended.push(self.decided(decision, at)),
+            Note::AgentStarted { agent, iteration, continued } => {
+                ended.extend(self.end_agent(at, None));
+                self.begin_agent(agent, *iteration, *continued, at, session);
+            }
+            Note::StateChanged { from: State::Executing, to, .. } => {
+                ended.extend(self.end_agent(at, Some(*to)));
+            }
+            Note::ToolCalled { call, allowed: false, rule, .. } => {
+                if let Some(agent) = &mut self.agent {
+                    let attributes = vec![
+                        (name::TOOL_NAME, call.name.as_str().into()),
+                        (name::TOOL_CALL_ID, call.id.as_str().into()),
+                        ("rawko.rule", rule.as_str().into()),
+                    ];
+                    agent.span.events.push(SpanEvent { at, name: "rawko.tool_call.denied", attributes });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn decided(&mut self, decision: &DecisionRecord, at: Timestamp) -> Span {
+        let start = self.plan.take().unwrap_or(Timestamp(at.0.saturating_sub(decision.latency_ms)));
+        let mut span = self.begin_plan(start);
+        self.decisions += 1;
+        span.end = at;
+        let point = match decision.point {
+            DecisionPoint::Select => "select",
+            DecisionPoint::Evaluate => "evaluate",
+        };
+        let source = match decision.source {
+            DecisionSource::Llm => "llm",
+            DecisionSource::Rule => "rule",
+            DecisionSource::Cache => "cache",
+            DecisionSource::Fallback => "fallback",
+            DecisionSource::Human => "human",
+        };
+        span.set("rawko.decision.point", point);
+        span.set("rawko.decision", decision.decision.kind());
+        span.set("rawko.decision.source", source);
+        if let Some(rule) = &decision.rule {
+            span.set("rawko.rule", rule.as_str());
+        }
+        span
+    }
+
+    fn begin_plan(&self, at: Timestamp) -> Span {
+        let named = format!("{} {}", name::PLAN, name::ARBITER);
+        let mut span = self.span(self.plan_id(), self.task_id(), named, at);
+        span.set(name::OPERATION, name::PLAN);
+        span.set(name::AGENT_NAME, name::ARBITER);
+        span
+    }
+
+    fn begin_agent(
+        &mut self,
+        agent: &str,
+        iteration: u32,
+        continued: bool,
+        at: Timestamp,
+        session: &Session,
+    ) {
+        self.executions += 1;
+        let id = span_of(&self.session, "execution", self.executions);
+        let mut span = self.span(id, self.task_id(), format!("{} {agent}", name::INVOKE_AGENT), at);
+        span.set(name::OPERATION, name::INVOKE_AGENT);
+        span.set(name::AGENT_NAME, agent);
+        span.set("rawko.iteration", iteration);
+        span.set("rawko.continued", continued);
+        if let Some(setup) = session.setup().and_then(|setup| setup.agents.get(agent)) {
+            span.set(name::PROVIDER, name::provider(&setup.model.provider));
+            span.set(name::MODEL, setup.model.model.as_str());
+        }
+        self.agent = Some(OpenAgent { span, usage: Usage::default(), last_error: None });
+    }
+
+    fn end_agent(&mut self, at: Timestamp, to: Option<State>) -> Option<Span> {
+        let OpenAgent { mut span, usage, last_error } = self.agent.take()?;
+        span.end = at;
+        set_usage(&mut span, &usage);
+        match to {
+            Some(State::ErrorHandling | State::Failed) => {
+                let (kind, why) = last_error.unwrap_or_else(|| ("_OTHER".to_owned(), String::new()));
+                span.fail(&kind, why);
+            }
+            Some(State::Cancelled) => span.fail("cancelled", String::new()),
+            _ => {}
+        }
+        Some(span)
+    }
+
+    fn effect(&mut self, effect: &Effect, at: Timestamp, session: &Session, ended: &mut Vec<Span>) {
+        let agent = self.agent_id();
+        match effect {
+            Effect::CallModel { id, purpose, provider, model, .. } => {
+                let is_arbiter = matches!(purpose, Purpose::Select | Purpose::Evaluate);
+                if is_arbiter && self.plan.is_none() {
+                    self.plan = Some(at);
+                }
+                let parent = if is_arbiter { Some(self.plan_id()) } else { agent };
+                let mut span = self.work(*id, parent, format!("{} {model}", name::CHAT), at);
+                span.kind = SpanKind::Client;
+                span.set(name::OPERATION, name::CHAT);
+                span.set(name::PROVIDER, name::provider(provider));
+                span.set(name::MODEL, model.as_str());
+                span.set("rawko.purpose", purpose_word(purpose));
+                if let Some(request) = session.request(*id) {
+                    span.set(name::MAX_TOKENS, request.max_tokens);
+                    if let Some(temperature) = request.temperature {
+                        span.set(name::TEMPERATURE, temperature);
+                    }
+                    if self.content {
+                        span.set(name::INPUT_MESSAGES, content::input(&request));
+                        if let Some(system) = content::system(&request) {
+                            span.set(name::SYSTEM_INSTRUCTIONS, system);
+                        }
+                    }
+                }
+                self.work.insert(*id, span);
+            }
+            Effect::RunTool { id, agent: caller, call, rule, .. } => {
+                let mut span = self.work(*id, agent, format!("{} {}", name::EXECUTE_TOOL, call.name), at);
+                span.set(name::OPERATION, name::EXECUTE_TOOL);
+                span.set(name::TOOL_NAME, call.name.as_str());
+                span.set(name::TOOL_CALL_ID, call.id.as_str());
+                let kind = if call.name.starts_with("mcp__") { "extension" } else { "function" };
+                span.set(name::TOOL_TYPE, kind);
+                span.set(name::AGENT_NAME, caller.as_str());
+                span.set("rawko.rule", rule.as_str());
+                if self.content {
+                    span.set(name::TOOL_ARGUMENTS, content::bounded(&call.input.to_string()));
+                }
+                self.work.insert(*id, span);
+            }
+            Effect::Abandon { id } => {
+                if let Some(mut span) = self.work.remove(id) {
+                    span.end = at;
+                    span.fail("cancelled", String::new());
+                    ended.push(span);
+                }
+            }
+            Effect::Finish { outcome } => self.finish(outcome, at, ended),
+            Effect::AskUser { id, .. } => self.begin_work(*id, "rawko.ask_user", at),
+            Effect::TakeCheckpoint { id, .. } => self.begin_work(*id, "rawko.checkpoint", at),
+            Effect::Recall { id, .. } => self.begin_work(*id, "rawko.recall", at),
+            Effect::Remember { id, .. } => self.begin_work(*id, "rawko.remember", at),
+            Effect::InspectTree { id, .. } => self.begin_work(*id, "rawko.inspect_tree", at),
+            Effect::Verify { id, .. } => self.begin_work(*id, "rawko.verify", at),
+            Effect::StartTimer { .. } => {}
+        }
+    }
+
+    fn begin_work(&mut self, id: EffectId, named: &str, at: Timestamp) {
+        let span = self.work(id, self.agent_id(), named.to_owned(), at);
+        self.work.insert(id, span);
+    }
+
+    fn work(&self, id: EffectId, parent: Option<SpanId>, named: String, at: Timestamp) -> Span {
+        self.span(self.place_of(id).span, parent, named, at)
+    }
+
+    fn answered(&mut self, effect: EffectId, answer: &EffectAnswer, at: Timestamp) -> Option<Span> {
+        let mut span = self.work.remove(&effect)?;
+        span.end = at;
+        match answer {
+            // No model was asked.
+            EffectAnswer::ModelReplied { cached: true, .. } => return None,
+            EffectAnswer::ModelReplied { message, usage, stop_reason, .. } => {
+                let reason = name::finish_reason(*stop_reason);
+                span.set(name::FINISH_REASONS, AttributeValue::Texts(vec![reason.to_owned()]));
+                self.used(&mut span, usage);
+                if self.content {
+                    span.set(name::OUTPUT_MESSAGES, content::output(message, reason));
+                }
+            }
+            EffectAnswer::ModelFailed { error, usage, .. } => {
+                if let Some(usage) = usage {
+                    self.used(&mut span, usage);
+                }
+                let why = self.readable(&error.message);
+                span.fail(error.code.as_str(), why.clone());
+                if let Some(agent) = &mut self.agent {
+                    agent.last_error = Some((error.code.as_str().to_owned(), why));
+                }
+            }
+            EffectAnswer::ToolFinished { outcome } => {
+                if let Some(code) = outcome.exit_code {
+                    span.set(name::EXIT_CODE, code);
+                }
+                if self.content {
+                    span.set(name::TOOL_RESULT, content::bounded(&outcome.content));
+                }
+                if outcome.is_error {
+                    let kind = outcome.error_code.map_or("_OTHER", |code| code.as_str());
+                    span.fail(kind, self.readable(&outcome.content));
+                }
+            }
+            EffectAnswer::ApprovalAnswered { approval } => {
+                let word = match approval {
+                    Approval::Allowed { .. } => "allowed",
+                    Approval::Denied { .. } => "denied",
+                    Approval::Expired => "expired",
+                    Approval::Unattended => "unattended",
+                };
+                span.set("rawko.approval", word);
+            }
+            EffectAnswer::VerificationFinished { verification } => {
+                span.set("rawko.verification.passed", verification.passed());
+            }
+            EffectAnswer::CheckpointFailed { message } | EffectAnswer::TreeInspectionFailed { message } => {
+                span.fail("_OTHER", self.readable(message));
+            }
+            EffectAnswer::EffectLost => span.fail("lost", String::new()),
+            EffectAnswer::CheckpointTaken { .. }
+            | EffectAnswer::MemoriesRecalled { .. }
+            | EffectAnswer::MemoryKept { .. }
+            | EffectAnswer::TreeInspected { .. }
+            | EffectAnswer::TimerFired => {}
+        }
+        Some(span)
+    }
+
+    /// Messages of errors may quote what was sent.
+    fn readable(&self, message: &str) -> String {
+        if self.content { content::bounded(message) } else { String::new() }
+    }
+
+    fn used(&mut self, span: &mut Span, usage: &Usage) {
+        set_usage(span, usage);
+        if let Some(agent) = self.agent.as_mut().filter(|agent| span.parent == Some(agent.span.id)) {
+            agent.usage += *usage;
+        }
+        if let Some(task) = &mut self.task {
+            task.usage += *usage;
+        }
+    }
+
+    fn finish(&mut self, outcome: &Outcome, at: Timestamp, ended: &mut Vec<Span>) {
+        // A second end only completes the outcome of the first.
+        let Some(OpenTask { mut span, usage }) = self.task.take() else { return };
+        for (_, mut work) in std::mem::take(&mut self.work) {
+            work.end = at;
+            work.fail("cancelled", String::new());
+            ended.push(work);
+        }
+        if let Some(start) = self.plan.take() {
+            // Its id is that of the decision that never came.
+            let mut plan = self.begin_plan(start);
+            plan.parent = Some(span.id);
+            plan.end = at;
+            plan.fail("cancelled", String::new());
+            self.decisions += 1;
+            ended.push(plan);
+        }
+        ended.extend(self.end_agent(at, Some(State::Cancelled)));
+        span.end = at;
+        span.set("rawko.status", outcome.status.as_str());
+        span.set("rawko.iterations", outcome.iterations);
+        if let Some(cost) = outcome.cost_usd {
+            span.set("rawko.cost_usd", cost);
+        }
+        set_usage(&mut span, &usage);
+        if self.content {
+            span.set(name::OUTPUT_MESSAGES, content::message("assistant", &outcome.summary));
+        }
+        match outcome.status {
+            Status::Verified | Status::Claimed => {}
+            Status::Cancelled => span.fail("cancelled", String::new()),
+            Status::Failed | Status::Limited => {
+                let kind =
+                    outcome.error.as_ref().map_or(outcome.status.as_str(), |error| error.code.as_str());
+                span.fail(kind, self.readable(&outcome.summary));
+            }
+        }
+        ended.push(span);
+    }
+}
+
+fn set_usage(span: &mut Span, usage: &Usage) {
+    span.set(name::INPUT_TOKENS, usage.prompt_tokens());
+    span.set(name::OUTPUT_TOKENS, usage.output_tokens);
+    span.set(name::CACHE_READ_TOKENS, usage.cache_read_tokens);
+    span.set(name::CACHE_WRITE_TOKENS, usage.cache_write_tokens);
+}
+
+fn purpose_word(purpose: &Purpose) -> &'static str {
+    match purpose {
+        Purpose::Select => "select",
+        Purpose::Evaluate => "evaluate",
+        Purpose::Agent { .. } => "agent",
+        Purpose::Remember { .. } => "remember",
+        Purpose::Summarize { .. } => "summarize",
+    }
+}

@@ -1,0 +1,209 @@
+//! OpenTelemetry of runs and past sessions (`docs/telemetry.md`). `rawko-telemetry` projects and sends; this module gives it the
+//! settings and the events. In a build without the feature `telemetry` it does nothing.
+//!
+//! The configuration that counts here is trusted: a project's is refused before, or its folder is trusted.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rawko_core::session::{EffectId, Reaction, Session, Stamped};
+
+use crate::rawko::Rawko;
+
+/// The telemetry of one run, if it sends any.
+#[derive(Default)]
+pub(crate) struct RunTelemetry {
+    #[cfg(feature = "telemetry")]
+    live: Option<rawko_telemetry::Live>,
+}
+
+/// Waits until a run's telemetry is sent.
+#[derive(Debug)]
+pub struct TelemetryEnd {
+    #[cfg(feature = "telemetry")]
+    flush: Result<rawko_telemetry::Flush, String>,
+    #[cfg(not(feature = "telemetry"))]
+    problem: String,
+}
+
+#[cfg(not(feature = "telemetry"))]
+mod without {
+    use super::*;
+
+    /// The variables by which a user asks for telemetry.
+    const ASKING: [&str; 4] = [
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+        "OTEL_TRACES_EXPORTER",
+    ];
+
+    impl RunTelemetry {
+        pub(crate) fn step(&mut self, _: &Stamped, _: &Reaction, _: &Session) {}
+
+        pub(crate) fn traceparent(&self, _: EffectId) -> Option<String> {
+            None
+        }
+    }
+
+    impl TelemetryEnd {
+        /// Waits, but no longer than this, and says what was not sent. Call it once the run is over.
+        pub fn wait(self, _longest: Duration) -> Option<String> {
+            Some(self.problem)
+        }
+    }
+
+    pub(crate) fn begin(rawko: &Rawko, _journal: &Path) -> (RunTelemetry, Option<TelemetryEnd>) {
+        let given =
+            |name: &&str| (rawko.builder.environment)(name).is_some_and(|value| value.trim() != "none");
+        let is_asked_for = ASKING.iter().any(given) || rawko.config().config.observability.endpoint.is_some();
+        let end = is_asked_for.then(|| TelemetryEnd {
+            problem: "telemetry is configured, but this build of rawko was made without it".to_owned(),
+        });
+        (RunTelemetry::default(), end)
+    }
+
+    pub(crate) fn caller(_: &Rawko) -> Option<String> {
+        None
+    }
+
+    pub(crate) fn secrets(_: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+#[cfg(feature = "telemetry")]
+mod with {
+    use rawko_telemetry::{
+        Configured, Live, Projection, Protocol, Settings, SettingsError, Span, send_spans,
+    };
+
+    use super::*;
+    use crate::config::OtlpProtocol;
+    use crate::driver::now;
+    use crate::error::Error;
+    use crate::journal::{Journal, JournalHeader, Record, read};
+
+    impl RunTelemetry {
+        /// Reports an event that was journaled and applied. Never waits.
+        pub(crate) fn step(&mut self, stamped: &Stamped, reaction: &Reaction, session: &Session) {
+            if let Some(live) = &mut self.live {
+                live.step(stamped, reaction, session);
+            }
+        }
+
+        /// The place of an effect in the trace, for the processes that perform it.
+        pub(crate) fn traceparent(&self, effect: EffectId) -> Option<String> {
+            Some(self.live.as_ref()?.place_of(effect).to_string())
+        }
+    }
+
+    impl TelemetryEnd {
+        /// Waits, but no longer than this, and says what was not sent. Call it once the run is over.
+        pub fn wait(self, longest: Duration) -> Option<String> {
+            match self.flush {
+                Ok(flush) => Some(flush.wait(longest))
+                    .filter(|report| !report.is_complete())
+                    .map(|report| report.to_string()),
+                Err(problem) => Some(problem),
+            }
+        }
+    }
+
+    fn settings(rawko: &Rawko) -> Result<Option<Settings>, SettingsError> {
+        let config = &rawko.config().config.observability;
+        let configured = Configured {
+            endpoint: config.endpoint.clone(),
+            protocol: config.protocol.map(|protocol| match protocol {
+                OtlpProtocol::HttpProtobuf => Protocol::HttpProtobuf,
+                OtlpProtocol::HttpJson => Protocol::HttpJson,
+                OtlpProtocol::Grpc => Protocol::Grpc,
+            }),
+            content: config.capture_content,
+        };
+        Settings::new(rawko.builder.environment.as_ref(), &configured)
+    }
+
+    /// Begins the telemetry of a run, where it is on. What is wrong with its settings never holds a run back: the second part
+    /// tells it at the end.
+    pub(crate) fn begin(rawko: &Rawko, journal: &Path) -> (RunTelemetry, Option<TelemetryEnd>) {
+        let begun = match settings(rawko) {
+            Ok(None) => return (RunTelemetry::default(), None),
+            Ok(Some(settings)) => start(settings, journal),
+            Err(error) => Err(error.to_string()),
+        };
+        match begun {
+            Ok((live, flush)) => (RunTelemetry { live: Some(live) }, Some(TelemetryEnd { flush: Ok(flush) })),
+            Err(problem) => (RunTelemetry::default(), Some(TelemetryEnd { flush: Err(problem) })),
+        }
+    }
+
+    fn start(mut settings: Settings, path: &Path) -> Result<(Live, rawko_telemetry::Flush), String> {
+        let journal = read(path).map_err(|error| error.to_string())?;
+        let (projection, _) = fold(&journal, settings.content);
+        // Each process counts for itself.
+        let instance = format!("{}-{}", journal.header.session, std::process::id());
+        settings.resource.push(("service.instance.id".to_owned(), instance));
+        Live::start(settings, projection, now())
+    }
+
+    fn projection(header: &JournalHeader, content: bool) -> Projection {
+        let caller = header.traceparent.as_ref().and_then(|text| text.parse().ok());
+        Projection::new(&header.session, caller, content)
+    }
+
+    /// The projection of what a journal holds, and the spans that have ended in it.
+    fn fold(journal: &Journal, content: bool) -> (Projection, Vec<Span>) {
+        let (mut session, mut spans) = (Session::new(), Vec::new());
+        let mut projection = projection(&journal.header, content);
+        for record in &journal.records {
+            if let Record::Event(stamped) = record {
+                let reaction = session.apply(stamped);
+                spans.extend(projection.step(stamped, &reaction, &session));
+            }
+        }
+        (projection, spans)
+    }
+
+    /// The place in a caller's trace that a new session belongs to, if its telemetry is on.
+    pub(crate) fn caller(rawko: &Rawko) -> Option<String> {
+        settings(rawko).ok()??.caller.map(|caller| caller.to_string())
+    }
+
+    /// The keys of the collector.
+    pub(crate) fn secrets(variable: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+        Settings::secrets(variable)
+    }
+
+    impl Rawko {
+        /// Sends the spans of a past session to the configured collector, with the ids and times of its run. Gives how many there
+        /// were and where they went. Blocks; not for use inside a runtime.
+        ///
+        /// # Errors
+        /// [`Error::Setup`] where no collector is configured, or it did not take all of them within `longest`.
+        pub fn send_session(&self, journal: &Journal, longest: Duration) -> Result<(u64, String), Error> {
+            let setup = |message: String, hint: &str| Error::Setup { message, hint: hint.to_owned() };
+            let settings =
+                settings(self).map_err(|error| setup(error.to_string(), "correct it, or unset it"))?;
+            let to =
+                settings.as_ref().and_then(|settings| settings.traces.as_ref()).map(|target| target.shown());
+            let (Some(settings), Some(to)) = (settings, to) else {
+                return Err(setup(
+                    "no collector of telemetry is configured".to_owned(),
+                    "name one: OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318, or observability.endpoint",
+                ));
+            };
+            let (_, spans) = fold(journal, settings.content);
+            let failed = |problem: String| {
+                setup(format!("{to}: {problem}"), "is the collector running, and does it speak OTLP?")
+            };
+            let report = send_spans(settings, spans, longest).map_err(&failed)?;
+            if report.is_complete() { Ok((report.sent, to)) } else { Err(failed(report.to_string())) }
+        }
+    }
+}
+
+#[cfg(feature = "telemetry")]
+pub(crate) use with::{begin, caller, secrets};
+#[cfg(not(feature = "telemetry"))]
+pub(crate) use without::{begin, caller, secrets};
