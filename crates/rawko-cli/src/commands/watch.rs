@@ -42,7 +42,7 @@ pub(crate) struct WatchArgs {
 /// How watching ended.
 enum Ended {
     /// The session ended, with this event.
-    Finished(RunEvent),
+    Finished(Box<RunEvent>),
     /// No process carries the session, and it has no end.
     Interrupted,
     /// The user does not want to see more.
@@ -158,7 +158,7 @@ impl Watched {
             let is_whole = !is_written || self.run.session().unseen_tree().is_none();
             if let Some(finished) = self.finished.take_if(|_| is_whole) {
                 reporter.event(&finished)?;
-                break Ended::Finished(finished);
+                break Ended::Finished(Box::new(finished));
             }
             if !is_written {
                 break Ended::Interrupted;
