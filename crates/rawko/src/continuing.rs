@@ -81,7 +81,7 @@ impl Rawko {
         let task = &redactor.text(task);
         redactor.setup(&mut setup)?;
         self.check_prices(&setup)?;
-        self.go_on(journal, old, folded, task, &setup, &beginning, |changed_files, lost| {
+        self.go_on((journal, old), folded, task, &setup, &beginning, |changed_files, lost| {
             Event::TaskContinued {
                 task: task.clone(),
                 setup: Box::new(setup.clone()),
@@ -142,18 +142,14 @@ impl Rawko {
         self.check_prices(&setup)?;
         let verify = self.verify_anew();
         self.redactor(&self.providers(&setup)?).check(&verify)?;
-        self.go_on(journal, old, folded, &task, &setup, beginning, |changed_files, lost| Event::TaskTakenUp {
-            limits,
-            changed_files,
-            verify,
-            lost,
+        self.go_on((journal, old), folded, &task, &setup, beginning, |changed_files, lost| {
+            Event::TaskTakenUp { limits, changed_files, verify, lost }
         })
     }
 
     fn go_on(
         &self,
-        journal: JournalWriter,
-        old: &Journal,
+        (journal, old): (JournalWriter, &Journal),
         folded: Folded,
         task: &str,
         setup: &Setup,
