@@ -59,7 +59,7 @@ pub(crate) fn provider(configured: &str) -> &str {
 /// The conventions' word for why a model ended its turn.
 pub(crate) fn finish_reason(reason: StopReason) -> &'static str {
     match reason {
-        StopReason::EndTurn => "stop",
+        StopReason::EndTurn | StopReason::Paused => "stop",
         StopReason::ToolUse => "tool_call",
         StopReason::MaxTokens | StopReason::ContextWindow => "length",
         StopReason::Refusal => "content_filter",
