@@ -10,8 +10,8 @@ use rawko_core::text::truncate;
 
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork,
-    init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, tools, trust,
-    usage,
+    init, inspect, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, tools,
+    trust, usage,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Fork(fork::ForkArgs),
     /// Explain the decisions of a session
     Explain(explain::ExplainArgs),
+    /// Show sessions as a local page in your browser, live
+    Inspect(inspect::InspectArgs),
     /// List the calls that wait for your approval, and allow or deny one
     Approve(approve::ApproveArgs),
     /// Stop a running session

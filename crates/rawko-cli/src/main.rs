@@ -34,8 +34,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::arguments::{Cli, Command};
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
-    explain, fork, init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
-    tools, trust, usage,
+    explain, fork, init, inspect, machine, mcp, memory, providers, replay, resume, rewind, run, sessions,
+    skills, tools, trust, usage,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
@@ -76,6 +76,7 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Command::Replay(arguments) => replay::run(&workspace, arguments),
         Command::Fork(arguments) => fork::run(&workspace, arguments),
         Command::Explain(arguments) => explain::run(&workspace, &arguments),
+        Command::Inspect(arguments) => inspect::run(&workspace, &arguments),
         Command::Approve(arguments) => approve::run(&workspace, &arguments),
         Command::Cancel(arguments) => cancel::run(&workspace, &arguments),
         Command::Diff(arguments) => diff::run(&workspace, &arguments),

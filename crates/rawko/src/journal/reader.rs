@@ -146,14 +146,14 @@ pub(super) fn walk(path: &Path, file: &File, mut each: impl FnMut(Record)) -> Re
 }
 
 /// The lines of a file, one at a time.
-struct Lines<'a, R> {
-    source: R,
-    line: Vec<u8>,
-    path: &'a Path,
+pub(super) struct Lines<'a, R> {
+    pub(super) source: R,
+    pub(super) line: Vec<u8>,
+    pub(super) path: &'a Path,
 }
 
 /// What comes next in a file.
-enum NextLine<'a> {
+pub(super) enum NextLine<'a> {
     /// A whole line, its line break included.
     StoredLine(&'a [u8]),
     /// A last line without a line break, of so many bytes.
@@ -165,7 +165,7 @@ enum NextLine<'a> {
 }
 
 impl<R: BufRead> Lines<'_, R> {
-    fn next(&mut self) -> Result<NextLine<'_>, JournalError> {
+    pub(super) fn next(&mut self) -> Result<NextLine<'_>, JournalError> {
         let wrong = |error| JournalError::io("cannot read", self.path, error);
         self.line.clear();
         let read =
@@ -233,15 +233,16 @@ fn stored(line: &[u8]) -> Result<StoredLine<'_>, String> {
     serde_json::from_slice(line.strip_suffix(b"\n").unwrap_or(line)).map_err(|error| error.to_string())
 }
 
-struct Chain<'a> {
-    path: &'a Path,
-    blobs: &'a Blobs,
-    seq: u64,
-    check: String,
+/// The checks of a journal, up to one record.
+pub(super) struct Chain<'a> {
+    pub(super) path: &'a Path,
+    pub(super) blobs: &'a Blobs,
+    pub(super) seq: u64,
+    pub(super) check: String,
 }
 
 impl Chain<'_> {
-    fn header(&mut self, line: &[u8]) -> Result<JournalHeader, JournalError> {
+    pub(super) fn header(&mut self, line: &[u8]) -> Result<JournalHeader, JournalError> {
         // A newer format may have changed anything but this field, so it is looked for before the checks.
         #[derive(Deserialize)]
         struct Probe {
@@ -266,7 +267,7 @@ impl Chain<'_> {
         Ok(header)
     }
 
-    fn record(&mut self, line: &[u8]) -> Result<Record, JournalError> {
+    pub(super) fn record(&mut self, line: &[u8]) -> Result<Record, JournalError> {
         let line = self.open(line)?;
         let record = match line.kind {
             RecordKind::Header => return Err(self.damaged("a second header")),
@@ -309,7 +310,7 @@ impl Chain<'_> {
         serde_json::from_value(data).map_err(wrong)
     }
 
-    fn damaged(&self, what: impl Into<String>) -> JournalError {
+    pub(super) fn damaged(&self, what: impl Into<String>) -> JournalError {
         let line = usize::try_from(self.seq).unwrap_or(usize::MAX).saturating_add(1);
         JournalError::Damaged { path: self.path.to_owned(), seq: self.seq, line, what: what.into() }
     }
