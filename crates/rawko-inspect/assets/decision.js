@@ -1,6 +1,6 @@
 // A decision: what the arbiter saw, what it answered, which rules there are, what else was possible.
 import { html, nothing } from "./vendor/lit-html.js";
-import { badge, block, facts, jsonBlock, money, span, tokenCount, words } from "./format.js";
+import { badge, block, facts, jsonBlock, money, sourceName, span, tokenCount, words } from "./format.js";
 
 function inWords(decision) {
   if (!decision) return nothing;
@@ -56,7 +56,7 @@ export function decisionDetail(decision) {
     <p class="lead">${inWords(decision.decision)}</p>
     ${facts([
       ["Question", decision.point === "select" ? "which agent works next" : "how to go on"],
-      ["Decided by", words(decision.source)],
+      ["Decided by", sourceName(decision.source)],
       ["Rule", decision.rule],
       ["Instead of", decision.insteadOf ? inWords(decision.insteadOf) : undefined],
       ["State", words(decision.state)],

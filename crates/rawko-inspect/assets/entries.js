@@ -1,6 +1,6 @@
 // The entries of a timeline: one line each, and more where an entry is opened.
 import { html, nothing } from "./vendor/lit-html.js";
-import { badge, block, clock, counted, facts, money, span, tokenCount, words } from "./format.js";
+import { badge, block, clock, counted, facts, money, price, sourceName, span, tokenCount, words } from "./format.js";
 import { decisionDetail } from "./decision.js";
 
 const BEGINNINGS = { started: "Task", continued: "Next task", taken_up: "Taken up again", resumed: "Resumed" };
@@ -33,7 +33,7 @@ export function titleOf(entry) {
     case "task": return html`<strong>${BEGINNINGS[entry.how]}</strong>${entry.task ? ` ${entry.task.text}` : ""}`;
     case "state": return html`${words(entry.from)} → <strong>${words(entry.to)}</strong>`;
     case "decision":
-      return html`<strong>${entry.kind}${entry.agent ? ` ${entry.agent}` : ""}</strong> ${badge("plain", words(entry.source))} ${entry.reason.text}`;
+      return html`<strong>${entry.kind}${entry.agent ? ` ${entry.agent}` : ""}</strong> ${badge("plain", sourceName(entry.source))} ${entry.reason.text}`;
     case "model_call":
       return html`<strong>${entry.purpose}</strong> ${entry.state === "done" ? nothing : badge(entry.state)}
         ${entry.answer ? entry.answer.text.text || (entry.answer.tools.length ? `calls ${entry.answer.tools.join(", ")}` : "(no text)") : entry.error?.text ?? "is asked …"}`;
@@ -56,7 +56,7 @@ export function titleOf(entry) {
 function figures(entry) {
   const parts = [];
   if (entry.durationMs !== undefined) parts.push(span(entry.durationMs));
-  if (entry.usage && (entry.usage.inputTokens || entry.usage.outputTokens || entry.usage.cacheReadTokens)) parts.push(tokenCount(entry.usage), money(entry.costUsd));
+  if (entry.usage && (entry.usage.inputTokens || entry.usage.outputTokens || entry.usage.cacheReadTokens)) parts.push(tokenCount(entry.usage), ...price(entry.costUsd));
   if (entry.answer?.cached) parts.push("cached");
   return parts.join(" · ");
 }

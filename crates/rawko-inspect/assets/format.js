@@ -6,6 +6,16 @@ export function money(usd) {
   return usd === 0 ? "$0" : usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
 }
 
+// For lines of figures: an unknown cost is said once, at the top.
+export function price(usd) {
+  return usd === undefined || usd === null ? [] : [money(usd)];
+}
+
+// Who or what made a decision.
+export function sourceName(source) {
+  return { llm: "model", cache: "cached", fallback: "fallback rule", human: "user" }[source] ?? words(source);
+}
+
 export function span(ms) {
   if (ms === undefined || ms === null) return "";
   if (ms < 1000) return `${Math.round(ms)} ms`;

@@ -1,6 +1,6 @@
 // The page of one session.
 import { html, nothing } from "./vendor/lit-html.js";
-import { badge, clock, counted, facts, money, span, tokenCount, words } from "./format.js";
+import { badge, clock, counted, facts, money, price, span, tokenCount, words } from "./format.js";
 import { diagram } from "./diagram.js";
 import { diffDetail } from "./diff.js";
 import { FILTERS, belongsTo, entryLine, planList, titleOf, verificationDetail } from "./entries.js";
@@ -54,7 +54,7 @@ export function sessionPage(source, id, machine, session, redraw) {
   page.change = (news) => {
     const begun = page.head.executions.length;
     page.head = news.head;
-    page.standing = news.standing;
+    page.standing = { ...news.standing, forks: page.standing.forks };
     page.isConnected = true;
     for (const entry of news.entries) {
       page.entries[entry.number] = entry;
@@ -96,6 +96,7 @@ function overview(page) {
       ["Forks", standing.forks?.length ? standing.forks.map((fork) => html`<a href=${`#/${encodeURIComponent(fork)}`}>${fork}</a> `) : undefined],
       ["Agents", head.agents.map((agent) => `${agent.name} (${agent.model})`).join(", ")],
     ])}
+    ${head.plan ? html`<h3>Plan</h3>${planList(head.plan)}` : nothing}
   </section>`;
 }
 
@@ -111,7 +112,6 @@ function path(page) {
     ${diagram(page.machine, page.head)}
     ${page.head.executions.length ? html`<h3>Executions</h3><ol class="path">${page.head.executions.map((execution) => html`<li>
       <button type="button" @click=${() => jump(execution.number)}>${execution.number} ${execution.agent}</button></li>`)}</ol>` : nothing}
-    ${page.head.plan ? html`<h3>Plan</h3>${planList(page.head.plan)}` : nothing}
   </section>`;
 }
 
@@ -122,7 +122,7 @@ function group(page, number, execution, entries) {
   const from = Math.max(0, shown.length - (page.drawn.get(number) ?? DRAWN));
   const label = execution ? html`<strong>${number}</strong> ${execution.agent}` : html`Before the first execution`;
   const counts = execution
-    ? [span((execution.endedAt ?? page.head.updatedAt) - execution.startedAt), counted(execution.modelCalls, "model call"), counted(execution.toolCalls, "tool call"), money(execution.costUsd)]
+    ? [span((execution.endedAt ?? page.head.updatedAt) - execution.startedAt), counted(execution.modelCalls, "model call"), counted(execution.toolCalls, "tool call"), ...price(execution.costUsd)]
     : [];
   return html`<details class="execution" id=${`execution-${number}`} ?open=${isOpen} @toggle=${(event) => event.target === event.currentTarget && page.set(event, key)}>
     <summary><h3>${label} ${execution && !execution.endedAt ? badge("running", "works") : nothing} ${execution?.shared ? badge("plain", "shared") : nothing}</h3>
@@ -233,7 +233,7 @@ export function sessionView(page) {
       <nav aria-label="Parts of this page">${sections.map(([id, label]) => html`<button type="button" @click=${() => go(id)}>${label}</button>`)}</nav>
     </header>
     <main>
-      ${page.head.task.text.length > 160 ? html`<details class="task"><summary>The whole task</summary><pre tabindex="0" aria-label="Task">${page.head.task.text}</pre></details>` : nothing}
+      ${page.head.task.text.length > 160 ? html`<details class="whole-task"><summary>The whole task</summary><pre tabindex="0" aria-label="Task">${page.head.task.text}</pre></details>` : nothing}
       <div class="columns">${overview(page)}${path(page)}</div>
       ${timeline(page)}${changes(page)}${verifications(page)}${memories(page)}${fork(page)}
     </main>`;

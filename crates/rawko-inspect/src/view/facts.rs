@@ -259,9 +259,11 @@ impl ViewBuilder {
 
 /// A call in one line.
 fn title(call: &ToolCall) -> String {
-    const NAMES: [&str; 8] = ["command", "file_path", "path", "pattern", "url", "query", "name", "status"];
+    const NAMES: [&str; 9] = ["command", "file_path", "path", "pattern", "url", "query", "name", "status", "summary"];
     let named = NAMES.iter().find_map(|name| call.input.get(name).and_then(Value::as_str));
+    let steps = call.input.get("steps").and_then(Value::as_array);
     match named {
+        None if let Some(steps) = steps => format!("{} steps", steps.len()),
         Some(text) => line(text, TITLE_CHARS),
         None if call.input.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
         None => line(&call.input.to_string(), TITLE_CHARS),
