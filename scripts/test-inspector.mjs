@@ -67,7 +67,7 @@ function makeProject() {
   const git = (...args) => execFileSync("git", args, { cwd: project, env, stdio: "ignore" });
   writeFileSync(join(project, "README.md"), "A project.\n");
   writeFileSync(join(project, ".rawko", "config.yaml"), "provider:\n  default: rehearsal\n  rehearsal: { type: scripted, script: script.json }\n");
-  writeFileSync(join(project, ".rawko", "memories", "pages.md"), `---\ntitle: Pages are written in HTML ${HOSTILE}\nwhenToUse: [write, page]\nimportance: high\npaths: ["*.html"]\n---\nA page ends with a line break.\n`);
+  writeFileSync(join(project, ".rawko", "memories", "pages.md"), `---\ntitle: Pages are written in HTML ${HOSTILE}\nwhenToUse: [write, page]\nimportance: high\ndiscoveredAt: 2026-01-23\ndiscoveredBy: developer\npaths: ["*.html"]\n---\nA page ends with a line break.\n`);
   script(0);
   git("init", "-q");
   git("-c", "user.name=t", "-c", "user.email=t@example.org", "add", ".");

@@ -56,8 +56,8 @@ export function words(name) {
 // What a color says is always said by the word too.
 const TONES = {
   verified: "good", complete: "good", done: "good", success: "good", passed: "good", running: "live",
-  claimed: "warn", limited: "warn", unfinished: "warn", dropped: "warn", lost: "warn", open: "live", cancelled: "warn",
-  failed: "bad", denied: "bad", unreadable: "bad", error_handling: "bad",
+  claimed: "warn", limited: "warn", unfinished: "warn", dropped: "warn", lost: "warn", open: "live", cancelled: "warn", warn: "warn",
+  bad: "bad", failed: "bad", denied: "bad", unreadable: "bad", error_handling: "bad",
 };
 
 export function badge(name, label = words(name)) {

@@ -1,6 +1,6 @@
 // The list of all sessions.
 import { html, nothing } from "./vendor/lit-html.js";
-import { badge, clock, money, span } from "./format.js";
+import { badge, clock, counted, money, span } from "./format.js";
 
 function statusBadge(session) {
   if (session.outcome) return badge(session.outcome.status);
@@ -11,7 +11,7 @@ function statusBadge(session) {
 export function startView(sessions) {
   const costs = sessions.map((session) => session.costUsd).filter((cost) => cost !== undefined && cost !== null);
   return html`<header class="top"><h1>Sessions</h1>
-      <p class="faint">${sessions.length === 1 ? "1 session" : `${sessions.length} sessions`}, ${money(costs.reduce((sum, cost) => sum + cost, 0))} in those that have ended at known prices</p></header>
+      <p class="faint">${counted(sessions.length, "session")}${costs.length ? `, ${money(costs.reduce((sum, cost) => sum + cost, 0))} in all` : nothing}</p></header>
     <main>${sessions.length ? html`<ul class="sessions">${sessions.map((session) => html`<li>
       <a href=${`#/${encodeURIComponent(session.id)}`}>${session.task || session.id}</a>
       <p class="faint">${statusBadge(session)}

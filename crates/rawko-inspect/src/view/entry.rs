@@ -152,6 +152,8 @@ pub enum EntryKind {
     MemoriesTold {
         /// The agent.
         agent: String,
+        /// In which execution.
+        iteration: u32,
         /// The memories, best first.
         memories: Vec<RecalledMemory>,
     },
@@ -159,6 +161,8 @@ pub enum EntryKind {
     MemoriesUsed {
         /// The agent.
         agent: String,
+        /// In which execution.
+        iteration: u32,
         /// One for each memory.
         uses: Vec<MemoryUse>,
     },

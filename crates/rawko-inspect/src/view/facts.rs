@@ -121,16 +121,16 @@ impl ViewBuilder {
                 }
                 self.add(EntryKind::Checkpoint { checkpoint: Some(plain(&checkpoint)), problem: None });
             }
-            Note::MemoriesRecalled { agent, memories, .. } if !memories.is_empty() => {
+            Note::MemoriesRecalled { agent, iteration, memories } if !memories.is_empty() => {
                 let mut memories = memories;
                 for memory in &mut memories {
                     memory.title = line(&memory.title, TITLE_CHARS);
                     memory.path = plain(&memory.path);
                 }
-                self.add(EntryKind::MemoriesTold { agent: plain(&agent), memories });
+                self.add(EntryKind::MemoriesTold { agent: plain(&agent), iteration, memories });
             }
-            Note::MemoriesUsed { agent, uses, .. } if !uses.is_empty() => {
-                self.add(EntryKind::MemoriesUsed { agent: plain(&agent), uses });
+            Note::MemoriesUsed { agent, iteration, uses, .. } if !uses.is_empty() => {
+                self.add(EntryKind::MemoriesUsed { agent: plain(&agent), iteration, uses });
             }
             Note::MemoriesRecalled { .. } | Note::MemoriesUsed { .. } => {}
             Note::MemoryKept { agent, title, kept } => {
@@ -259,7 +259,8 @@ impl ViewBuilder {
 
 /// A call in one line.
 fn title(call: &ToolCall) -> String {
-    const NAMES: [&str; 9] = ["command", "file_path", "path", "pattern", "url", "query", "name", "status", "summary"];
+    const NAMES: [&str; 9] =
+        ["command", "file_path", "path", "pattern", "url", "query", "name", "status", "summary"];
     let named = NAMES.iter().find_map(|name| call.input.get(name).and_then(Value::as_str));
     let steps = call.input.get("steps").and_then(Value::as_array);
     match named {
