@@ -5,6 +5,9 @@ import { decisionDetail } from "./decision.js";
 
 const BEGINNINGS = { started: "Task", continued: "Next task", taken_up: "Taken up again", resumed: "Resumed" };
 
+// What is said of a model call without an answer.
+const UNANSWERED = { open: "is asked …", lost: "the process ended before the answer was recorded", dropped: "the run stopped waiting for the answer" };
+
 // What each kind of entry is called, and to which filter it belongs.
 const KINDS = {
   task: ["Task", "all"], state: ["State", "all"], decision: ["Decision", "decisions"], model_call: ["Model", "models"],
@@ -36,7 +39,7 @@ export function titleOf(entry) {
       return html`<strong>${entry.kind}${entry.agent ? ` ${entry.agent}` : ""}</strong> ${badge("plain", sourceName(entry.source))} ${entry.reason.text}`;
     case "model_call":
       return html`<strong>${entry.purpose}</strong> ${entry.state === "done" ? nothing : badge(entry.state)}
-        ${entry.answer ? entry.answer.text.text || (entry.answer.tools.length ? `calls ${entry.answer.tools.join(", ")}` : "(no text)") : entry.error?.text ?? "is asked …"}`;
+        ${entry.answer ? entry.answer.text.text || (entry.answer.tools.length ? `calls ${entry.answer.tools.join(", ")}` : "(no text)") : entry.error?.text ?? UNANSWERED[entry.state]}`;
     case "tool_call":
       return html`<strong>${entry.tool}</strong> ${entry.state === "done" ? nothing : badge(entry.state)} <code>${entry.title}</code>`;
     case "approval": return html`may ${entry.agent} call <strong>${entry.tool}</strong>, ${entry.needs}? ${entry.answer ?? badge("open", "waits")}`;

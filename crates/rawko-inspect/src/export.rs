@@ -71,8 +71,8 @@ pub fn page(project: &Path, path: &Path, journal: &Journal, diffs: &Diffs) -> St
 fn limits(records: usize) -> ViewLimits {
     let text = match records {
         ..=2_000 => 32 * 1024,
-        ..=10_000 => 6 * 1024,
-        ..=50_000 => 1024,
+        2_001..=10_000 => 6 * 1024,
+        10_001..=50_000 => 1024,
         _ => 300,
     };
     ViewLimits { text, whole: None }
