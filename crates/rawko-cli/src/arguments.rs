@@ -10,7 +10,7 @@ use rawko_core::text::truncate;
 
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork,
-    init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, steer, tools,
+    init, inspect, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, steer, tools,
     trust, usage, watch,
 };
 use crate::console::ColorChoice;
@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Fork(fork::ForkArgs),
     /// Explain the decisions of a session
     Explain(explain::ExplainArgs),
+    /// Show sessions as a local page in your browser, live
+    Inspect(inspect::InspectArgs),
     /// List the calls that wait for your approval, and allow or deny one
     Approve(approve::ApproveArgs),
     /// Follow a running session, or show a past one, as if it ran here

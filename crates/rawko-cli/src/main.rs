@@ -41,8 +41,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::arguments::{Cli, Command};
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
-    explain, fork, init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
-    steer, tools, trust, usage, watch as watch_command,
+    explain, fork, init, inspect, machine, mcp, memory, providers, replay, resume, rewind, run, sessions,
+    skills, steer, tools, trust, usage, watch as watch_command,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
@@ -85,6 +85,7 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Command::Replay(arguments) => replay::run(&workspace, arguments),
         Command::Fork(arguments) => fork::run(&workspace, arguments),
         Command::Explain(arguments) => explain::run(&workspace, &arguments),
+        Command::Inspect(arguments) => inspect::run(&workspace, &arguments),
         Command::Approve(arguments) => approve::run(&workspace, &arguments),
         Command::Watch(arguments) => watch_command::run(&workspace, &arguments),
         Command::Steer(arguments) => steer::run(&workspace, &arguments),

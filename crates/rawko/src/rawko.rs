@@ -359,6 +359,19 @@ impl Rawko {
         redactor.setup(&mut setup)
     }
 
+    /// Masks secrets in texts of the project's files, as they are masked toward models: the providers' keys, those of the
+    /// environment and of the embedding program, and tokens that are known by their shape.
+    pub fn secret_mask(&self) -> impl Fn(&str) -> String + Send + Sync + use<> {
+        // A provider without its key has no secret to find.
+        let providers = self.setup().and_then(|setup| self.providers(&setup)).unwrap_or_default();
+        let redactor = self.redactor(&providers);
+        move |text| {
+            let mut outcome = ToolOutcome::ok(text);
+            redactor.outcome(&mut outcome);
+            outcome.content
+        }
+    }
+
     /// Makes one call of a tool outside of a run, and treats secrets as a run does: a call that holds one is refused, what
     /// was shown can be written back, and the result is masked. Does not ask whether the agent may make the call.
     pub async fn call_tool(

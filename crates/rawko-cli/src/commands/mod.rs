@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fork;
 pub(crate) mod init;
+pub(crate) mod inspect;
 mod kept;
 pub(crate) mod machine;
 pub(crate) mod mcp;

@@ -51,7 +51,7 @@ pub(crate) fn run(workspace: &Workspace, action: &SessionsCommand) -> Result<Exi
     match action {
         SessionsCommand::List { json } => list::list(workspace, &store, *json),
         SessionsCommand::Show { id, verbose, json } => show::show(workspace, &store, id, *verbose, *json),
-        SessionsCommand::Export(arguments) => export::export(workspace, &store, arguments),
+        SessionsCommand::Export(arguments) => export::export(workspace, &folder, &store, arguments),
         SessionsCommand::Repair(arguments) => repair::repair(workspace, &folder, arguments),
         SessionsCommand::Rm(arguments) => rm::rm(workspace, &folder, &store, arguments),
     }

@@ -245,10 +245,10 @@ fn every_form_of_output_says_what_a_fork_shares() {
     let shown = asked(&trial, &["sessions", "show", "--json"]);
     assert_eq!(shown["header"]["forkedFrom"], forked_from);
     assert_eq!(shown["outcome"]["shared"]["iterations"], 1);
-    for form in ["markdown", "html"] {
-        let (_, page, _) = trial.ask(&["sessions", "export", "--format", form]);
-        has(&page, &["Forked from", &id, "Shared", "3300 tokens and $"]);
-    }
+    let (_, document, _) = trial.ask(&["sessions", "export", "--format", "markdown"]);
+    has(&document, &["Forked from", &id, "Shared", "3300 tokens and $"]);
+    let (_, page, _) = trial.ask(&["sessions", "export", "--format", "html"]);
+    has(&page, &["\"sharedRecords\":", &format!("\"parent\":{{\"format\":1,\"head\":{{\"id\":\"{id}\"")]);
     let document = asked(&trial, &["sessions", "export", "--format", "json"]);
     assert_eq!(document["outcome"]["shared"]["usage"]["inputTokens"], 3_000);
 }

@@ -97,6 +97,20 @@ impl Bench {
         self.at_home(command.args(arguments)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
+    /// Starts the binary, whose standard output the caller reads, with this search path.
+    #[track_caller]
+    pub(crate) fn start_with_path(&self, path: &str, arguments: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rawko"));
+        let command = self.at_home(command.args(arguments)).env("PATH", path);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// The same with the search path of the tests.
+    #[track_caller]
+    pub(crate) fn start_to_read(&self, arguments: &[&str]) -> Child {
+        self.start_with_path(&std::env::var("PATH").unwrap_or_default(), arguments)
+    }
+
     fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command
             .current_dir(self.project())

@@ -149,23 +149,67 @@ fn a_session_is_exported_to_be_read() {
         assert!(!quoted.iter().any(|line| line.contains(markup)), "{markup} in an agent's words: {quoted:?}");
     }
 
-    let html = bench.rawko(&["sessions", "export", "last", "--format", "html"]).check(0, &words).out;
-    assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"));
-    assert!(html.contains("&lt;script&gt;") && !html.contains("<script"), "{html}");
-    assert!(html.contains("default-src 'none'"));
-    for loaded in ["src=", "href=", "url(", "@import"] {
-        assert!(!html.contains(loaded), "{loaded}");
-    }
-    let count = |tag: &str| html.matches(tag).count();
-    for tag in ["details", "pre", "blockquote", "table", "ul", "h3"] {
-        assert_eq!(
-            count(&format!("<{tag}>")) + count(&format!("<{tag} ")),
-            count(&format!("</{tag}>")),
-            "{tag}"
-        );
-    }
-    assert_eq!(count("<details>"), 4, "one for each call");
-    assert!(html.len() < 60_000 && markdown.len() < 60_000, "long outputs are bounded");
+    assert!(markdown.len() < 60_000, "long outputs are bounded");
+}
+
+/// What an exported page holds as data.
+fn embedded(page: &str) -> Value {
+    let (_, rest) = page.split_once("id=\"data\">").unwrap();
+    let (json, _) = rest.split_once("</script>").unwrap();
+    assert!(!json.contains(['<', '>', '&']), "{json}");
+    serde_json::from_str(json).unwrap()
+}
+
+#[test]
+fn a_session_is_exported_as_the_inspectors_page() {
+    let bench = exported();
+    let page = bench.rawko(&["sessions", "export", "last", "--format", "html"]).check(0, &[]).out;
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert_eq!(page.matches("<script").count(), 2, "the data and the page's own script");
+    assert!(page.contains("default-src 'none'") && !page.contains("unsafe-inline"));
+    let data = embedded(&page);
+    let head = &data["session"]["head"];
+    assert_eq!(head["task"]["text"], "Do it with [redacted] and <i>care</i>.");
+    assert_eq!((&head["state"], &head["outcome"]["status"]), (&json!("complete"), &json!("claimed")));
+    assert_eq!(head["plan"]["steps"][0]["description"], "write it");
+    let entries = data["session"]["entries"].as_array().unwrap();
+    let of = |kind: &str| entries.iter().filter(|entry| entry["type"] == kind).collect::<Vec<_>>();
+    let tools: Vec<&Value> = of("tool_call").iter().map(|call| &call["tool"]).collect();
+    assert_eq!(tools, ["UpdatePlan", "Bash", "Write", "Report"]);
+    assert_eq!(of("tool_call")[1]["result"]["exitCode"], 0);
+    let bash = of("tool_call")[1]["result"]["content"]["text"].as_str().unwrap();
+    assert!(bash.starts_with("1\n2\n"), "{bash}");
+    assert_eq!(of("tool_call")[2]["state"], "failed");
+    let said =
+        of("model_call").iter().map(|call| call["answer"]["text"]["text"].to_string()).collect::<String>();
+    assert!(said.contains("<script>alert(1)</script>") && said.contains("the key is [redacted]"), "{said}");
+    assert_eq!(of("decision").len(), 2);
+    let decisions = &data["decisions"];
+    assert!(decisions["1"]["input"].is_object() && decisions["1"]["alternatives"]["agents"].is_array());
+    assert_eq!(decisions["2"]["decision"]["type"], "COMPLETE");
+    assert!(page.len() < 500_000, "{}", page.len());
+}
+
+#[test]
+fn the_lines_of_a_file_are_exported_without_the_secrets_in_them() {
+    let bench = Bench::new(&json!([
+        select(),
+        turn("", "Bash", json!({"command": "echo added >> settings.txt"})),
+        report(),
+        complete(),
+    ]));
+    std::fs::write(bench.project().join("settings.txt"), format!("first\nkey={CANARY}\n")).unwrap();
+    bench.rawko(&["run", "--quiet", "--allow-run=echo", "Do it."]).check(0, &[]);
+    let page = bench.rawko(&["sessions", "export", "--format", "html"]).check(0, &[]).out;
+    let data = embedded(&page);
+    let patch = data["diffs"]["1"]["patch"]["text"].as_str().unwrap_or_else(|| panic!("{}", data["diffs"]));
+    assert!(patch.contains("+added") && patch.contains(" key=[redacted"), "{patch}");
+    // Without a configuration nobody knows what is a secret.
+    std::fs::write(bench.outside().join("config/rawko/config.yaml"), "provider: [").unwrap();
+    let page = bench.rawko(&["sessions", "export", "--format", "html"]).check(0, &[]).out;
+    let diff = &embedded(&page)["diffs"]["1"];
+    assert!(diff["problem"].as_str().unwrap().contains("left out"), "{diff}");
+    assert_eq!(diff["patch"]["text"], "");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod documents;
 mod full_disk;
 mod hints;
 mod hostile;
+mod inspect;
 mod matrix;
 mod newest;
 mod planted;

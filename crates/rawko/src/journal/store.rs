@@ -214,6 +214,15 @@ impl SessionStore {
         Ok(self.journals()?.into_iter().map(|(id, path)| SessionInfo::of(id, &path)).collect())
     }
 
+    /// The session whose id is exactly `id`, as a list shows it; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`] where the folder cannot be read; a journal that cannot be read is described as such.
+    pub fn info(&self, id: &str) -> Result<Option<SessionInfo>, JournalError> {
+        let found = self.journals()?.into_iter().find(|(known, _)| known == id);
+        Ok(found.map(|(id, path)| SessionInfo::of(id, &path)))
+    }
+
     /// Whether the folder `name` holds a session: it has a journal, or the name of a session that lost its own. Other
     /// folders that people put here are left alone.
     fn is_session(&self, name: &str) -> bool {

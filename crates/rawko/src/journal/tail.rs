@@ -63,6 +63,12 @@ impl JournalTail {
         &self.path
     }
 
+    /// The sequence number of the next record.
+    #[must_use]
+    pub fn next_seq(&self) -> u64 {
+        self.seq
+    }
+
     /// The next record; `None` if there is none yet.
     ///
     /// # Errors
@@ -91,6 +97,11 @@ impl JournalTail {
         if line.ends_with(b"\n") {
             self.read += read as u64;
             return Ok(Some(line));
+        }
+        if read as u64 == LONGEST_LINE {
+            let blobs = Blobs::of_journal(&self.path);
+            let chain = Chain { path: &self.path, blobs: &blobs, seq: self.seq, check: String::new() };
+            return Err(chain.damaged("it is longer than any record"));
         }
         // The rest may come, or the next process removes what is there.
         if read > 0 {

@@ -1,10 +1,12 @@
 //! `rawko sessions export`: prints a session as a document, or its decisions as situations.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use rawko::journal::{SessionStore, Trajectory, Transcript, read};
 use rawko::situations;
+use rawko_inspect::Diffs;
 
 use super::{broken, find};
 use crate::exit::Exit;
@@ -33,7 +35,7 @@ enum ExportFormat {
     /// For people
     #[default]
     Markdown,
-    /// For people, as a single page that loads nothing
+    /// For people: the page of `rawko inspect` as a single file that loads nothing
     Html,
     /// Agent Trajectory Interchange Format, for other programs
     Atif,
@@ -49,6 +51,7 @@ const LONGEST_SEND: std::time::Duration = std::time::Duration::from_secs(30);
 /// Prints the document.
 pub(super) fn export(
     workspace: &Workspace,
+    project: &Path,
     store: &SessionStore,
     arguments: &ExportArgs,
 ) -> Result<Exit, Failure> {
@@ -65,13 +68,16 @@ pub(super) fn export(
             .with_hint("export the sessions one by one; only --situations takes several"));
         }
     };
-    let journal = read(&find(store, id)?).map_err(broken)?;
+    let path = find(store, id)?;
+    let journal = read(&path).map_err(broken)?;
     let console = &workspace.console;
     match arguments.format {
         ExportFormat::Json => console.json(&Transcript::of(&journal))?,
         // Both are already free of control codes.
         ExportFormat::Markdown => console.write(&Transcript::of(&journal).to_markdown())?,
-        ExportFormat::Html => console.write(&Transcript::of(&journal).to_html())?,
+        ExportFormat::Html => {
+            console.write(&rawko_inspect::page(project, &path, &journal, &diffs(workspace)?))?;
+        }
         ExportFormat::Atif => console.json(&Trajectory::of(&journal))?,
         #[cfg(feature = "telemetry")]
         ExportFormat::Otlp => {
@@ -80,6 +86,16 @@ pub(super) fn export(
         }
     }
     Ok(Exit::Success)
+}
+
+/// A page is given to others: the lines of changed files are in it only if it is known what the secrets are.
+fn diffs(workspace: &Workspace) -> Result<Diffs, Failure> {
+    Ok(match workspace.inspect_or_errors()? {
+        Ok(rawko) => Diffs::Masked(Arc::new(rawko.secret_mask())),
+        Err(_) => Diffs::LeftOut(
+            "left out, because the configuration that names the secrets could not be read".to_owned(),
+        ),
+    })
 }
 
 /// Prints the decisions. When all sessions are exported, one that cannot be read is left out with a warning.

@@ -1,11 +1,10 @@
-//! A session as a document: one transcript in three forms, and a trajectory for other programs (`atif`).
+//! A session as a document: one transcript in two forms, and a trajectory for other programs (`atif`).
 //!
-//! [`Transcript::of`] folds a journal into a list of entries. JSON has all of it; Markdown and HTML cut long texts and
-//! say so. The text comes from models, tools and files, so both forms escape it: nothing in it can become markup, load
-//! anything or act on a terminal.
+//! [`Transcript::of`] folds a journal into a list of entries. JSON has all of it; Markdown cuts long texts and says so.
+//! The text comes from models, tools and files, so Markdown escapes it: nothing in it can become markup, load anything or
+//! act on a terminal. The HTML page is the inspector's (`rawko-inspect`).
 
 mod atif;
-mod html;
 mod markdown;
 mod text;
 mod transcript;

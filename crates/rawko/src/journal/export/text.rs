@@ -1,4 +1,4 @@
-//! Phrases that HTML and Markdown share. All text is bounded and free of control codes.
+//! The phrases of the Markdown document. All text is bounded and free of control codes.
 
 use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_core::facts::Verification;

@@ -1,0 +1,226 @@
+//! The sessions of the project as the page sees them. Those that were looked at last are kept, and only what their
+//! journals gained is read.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rawko::journal::{JournalError, JournalTail, SessionInfo, SessionStatus, SessionStore, read};
+use rawko::{Explanation, explain};
+use rawko_core::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::text::bounded;
+use crate::view::{Entry, FORMAT, SessionHead, SessionView, ViewBuilder, ViewLimits};
+
+/// How many sessions are kept.
+const KEPT: usize = 6;
+/// Bytes of one text of a decision.
+const DECISION_TEXT: usize = 4 * 1024 * 1024;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Missing {
+    /// There is no such thing.
+    Unknown,
+    /// It cannot be read.
+    Unreadable(String),
+}
+
+impl From<JournalError> for Missing {
+    fn from(error: JournalError) -> Self {
+        match error.hint() {
+            Some(hint) => Self::Unreadable(format!("{error}; {hint}")),
+            None => Self::Unreadable(error.to_string()),
+        }
+    }
+}
+
+/// What the journal does not say of a session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Standing {
+    /// Whether it runs.
+    pub(super) status: SessionStatus,
+    /// When the question is over with which it waits for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval_until: Option<Timestamp>,
+    /// The sessions that were forked from it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) forks: Vec<String>,
+}
+
+/// A session, or what changed in it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionAnswer<'a> {
+    format: u32,
+    standing: &'a Standing,
+    head: &'a SessionHead,
+    entries: Vec<&'a Entry>,
+}
+
+/// A session that is being looked at.
+struct Live {
+    tail: JournalTail,
+    builder: ViewBuilder,
+    /// Its decisions, and up to which record they are known.
+    decisions: Option<(u64, Vec<Explanation>)>,
+}
+
+/// A kept session, by its id.
+type Kept = (String, Arc<Mutex<Live>>);
+
+/// The sessions of one project.
+pub(super) struct Sessions {
+    store: SessionStore,
+    /// The one that was used last is the last.
+    kept: Mutex<VecDeque<Kept>>,
+}
+
+impl Sessions {
+    pub(super) fn of_project(project: &Path) -> Self {
+        Self { store: SessionStore::of_project(project), kept: Mutex::default() }
+    }
+
+    /// All sessions, the newest first.
+    pub(super) fn list(&self) -> Result<Vec<SessionInfo>, Missing> {
+        let mut sessions = self.store.list()?;
+        sessions.reverse();
+        for session in &mut sessions {
+            // What is long is shown with the session itself.
+            if let Some(outcome) = &mut session.outcome {
+                outcome.verification = None;
+            }
+            session.task = crate::text::plain(&session.task);
+        }
+        Ok(sessions)
+    }
+
+    /// The journal of the session with exactly this id. Only what the folder lists is a session, so no id leads elsewhere.
+    pub(super) fn path(&self, id: &str) -> Result<PathBuf, Missing> {
+        let found = self.store.journals()?.into_iter().find(|(known, _)| known == id);
+        found.map(|(_, path)| path).ok_or(Missing::Unknown)
+    }
+
+    pub(super) fn standing(&self, id: &str, with_forks: bool) -> Result<Standing, Missing> {
+        let info = self.store.info(id)?.ok_or(Missing::Unknown)?;
+        let forks = match with_forks {
+            true => self.store.list()?,
+            false => Vec::new(),
+        };
+        let is_fork = |other: &SessionInfo| other.forked_from.as_ref().is_some_and(|from| from.session == id);
+        Ok(Standing {
+            status: info.status,
+            approval_until: info.approval_until,
+            forks: forks.into_iter().filter(is_fork).map(|other| other.id).collect(),
+        })
+    }
+
+    /// The whole session, as JSON.
+    pub(super) fn session(&self, id: &str) -> Result<String, Missing> {
+        let standing = self.standing(id, true)?;
+        let live = self.live(id)?;
+        let mut live = lock(&live);
+        live.refresh();
+        let builder = &live.builder;
+        let entries = builder.entries().iter().collect();
+        Ok(json(&SessionAnswer { format: FORMAT, standing: &standing, head: builder.head(), entries }))
+    }
+
+    /// What happened in the session after `record`, as JSON, and up to which record that is. `known` is what the last answer
+    /// said besides. Nothing, where neither has changed.
+    pub(super) fn news(
+        &self,
+        id: &str,
+        record: u64,
+        known: Option<&Standing>,
+    ) -> Result<Option<(u64, Standing, String)>, Missing> {
+        // Forks are of interest when the page is opened; to look for them reads every journal's end.
+        let mut standing = self.standing(id, false)?;
+        if let Some(known) = known {
+            standing.forks.clone_from(&known.forks);
+        }
+        let live = self.live(id)?;
+        let mut live = lock(&live);
+        live.refresh();
+        let builder = &live.builder;
+        let head = builder.head();
+        if head.records <= record && known == Some(&standing) {
+            return Ok(None);
+        }
+        let entries = builder.changed_since(record).collect();
+        let answer = json(&SessionAnswer { format: FORMAT, standing: &standing, head, entries });
+        Ok(Some((head.records, standing, answer)))
+    }
+
+    /// One entry with its texts whole.
+    pub(super) fn entry(&self, id: &str, number: usize) -> Result<String, Missing> {
+        let journal = read(&self.path(id)?)?;
+        let limits = ViewLimits { whole: Some(number), ..ViewLimits::default() };
+        let view = SessionView::of(&journal, limits);
+        view.entries.get(number).map(json).ok_or(Missing::Unknown)
+    }
+
+    /// A decision with its input, its answers and its alternatives.
+    pub(super) fn decision(&self, id: &str, number: usize) -> Result<String, Missing> {
+        let live = self.live(id)?;
+        let mut live = lock(&live);
+        live.refresh();
+        let records = live.builder.head().records;
+        if live.decisions.as_ref().is_none_or(|(known, _)| *known != records) {
+            live.decisions = Some((records, explain(&read(&self.path(id)?)?)));
+        }
+        let decisions = live.decisions.as_ref().map(|(_, decisions)| decisions);
+        let found = decisions.and_then(|decisions| decisions.get(number.checked_sub(1)?));
+        let value = found.and_then(|decision| serde_json::to_value(decision).ok());
+        value.map(|value| bounded(value, DECISION_TEXT).to_string()).ok_or(Missing::Unknown)
+    }
+
+    /// The session as it was read last.
+    fn live(&self, id: &str) -> Result<Arc<Mutex<Live>>, Missing> {
+        let mut kept = lock(&self.kept);
+        if let Some(at) = kept.iter().position(|(known, _)| known == id)
+            && let Some(found) = kept.remove(at)
+        {
+            let live = found.1.clone();
+            kept.push_back(found);
+            return Ok(live);
+        }
+        let tail = JournalTail::open(&self.path(id)?)?;
+        let builder = ViewBuilder::new(tail.header(), ViewLimits::default());
+        let live = Arc::new(Mutex::new(Live { tail, builder, decisions: None }));
+        kept.push_back((id.to_owned(), live.clone()));
+        if kept.len() > KEPT {
+            kept.pop_front();
+        }
+        Ok(live)
+    }
+}
+
+impl Live {
+    fn refresh(&mut self) {
+        let builder = &mut self.builder;
+        if builder.head().damage.is_some() {
+            return;
+        }
+        loop {
+            let seq = self.tail.next_seq();
+            match self.tail.next_record() {
+                Ok(Some(record)) => builder.record(seq, &record),
+                Ok(None) => return,
+                Err(error) => return builder.damaged(&error.to_string()),
+            }
+        }
+    }
+}
+
+/// A value that is not changed halfway: what panicked held no more than a read lock on it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| Value::Null.to_string())
+}

@@ -1,0 +1,137 @@
+//! The server of the page: for the user of this machine alone, and for reading alone.
+//!
+//! It listens on the loopback. The page itself holds nothing and is given to anybody; what it shows is given to those who
+//! have the token of this process ([`guard`]). Nothing that is asked for changes anything.
+
+mod guard;
+mod live;
+mod routes;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, body::Incoming};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rawko_core::text::hex;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::diff::Mask;
+use guard::Guard;
+use live::Sessions;
+
+/// Connections at a time. A browser opens six.
+const CONNECTIONS: usize = 64;
+/// How long the head of a request may take.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// What is shown.
+pub struct InspectorOptions {
+    /// The project whose sessions are shown.
+    pub project: PathBuf,
+    /// The port; 0 takes a free one.
+    pub port: u16,
+    /// Takes the secrets out of the lines of diffs.
+    pub mask: Arc<Mask>,
+}
+
+/// The server, once it has a port.
+pub struct Inspector {
+    listener: TcpListener,
+    port: u16,
+    token: String,
+    shared: Arc<Shared>,
+}
+
+/// What all requests share.
+struct Shared {
+    guard: Guard,
+    sessions: Sessions,
+    project: PathBuf,
+    mask: Arc<Mask>,
+}
+
+impl Inspector {
+    /// Listens on 127.0.0.1, with a new token.
+    ///
+    /// # Errors
+    /// If the port is taken, or the system gives no random bytes.
+    pub async fn bind(options: InspectorOptions) -> io::Result<Self> {
+        let InspectorOptions { project, port, mask } = options;
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        let token = hex(&bytes);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let port = listener.local_addr()?.port();
+        let guard = Guard::new(port, token.clone());
+        let sessions = Sessions::of_project(&project);
+        Ok(Self { listener, port, token, shared: Arc::new(Shared { guard, sessions, project, mask }) })
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What a request for data has to bring: `Authorization: Bearer TOKEN`.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The page's address, with the token in its fragment, which no browser sends. With a session, the page opens that.
+    #[must_use]
+    pub fn url(&self, session: Option<&str>) -> String {
+        let session = session.map(|id| {
+            let id = percent_encoding::utf8_percent_encode(id, percent_encoding::NON_ALPHANUMERIC);
+            format!("&session={id}")
+        });
+        format!("http://127.0.0.1:{}/#token={}{}", self.port, self.token, session.unwrap_or_default())
+    }
+
+    /// Answers requests until the future is dropped.
+    ///
+    /// # Errors
+    /// If no connection can be accepted any more.
+    pub async fn serve(self) -> io::Result<()> {
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
+            let Ok(place) = places.clone().acquire_owned().await else { return Ok(()) };
+            let stream = match self.listener.accept().await {
+                Ok((stream, _)) => stream,
+                // The client went away before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(error),
+            };
+            let shared = self.shared.clone();
+            tokio::spawn(async move {
+                let answer = service_fn(|request| answer(shared.clone(), request));
+                let mut connection = http1::Builder::new();
+                connection.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(64 * 1024);
+                // A connection that breaks is the client's affair.
+                let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    let mut response = match shared.guard.check(&request) {
+        Ok(()) => routes::answer(&shared, &request).await,
+        Err(refused) => routes::refusal(refused),
+    };
+    guard::protect(response.headers_mut());
+    Ok(response)
+}
