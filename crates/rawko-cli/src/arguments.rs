@@ -64,6 +64,10 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "WHEN", value_enum, help_heading = "Global options")]
     #[arg(hide_possible_values = true)]
     pub(crate) color: Option<ColorChoice>,
+    /// Plain lines on a terminal too: no view and no movement of the cursor, for screen readers [env: RAWKO_PLAIN,
+    /// ACCESSIBLE]
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) plain: bool,
 }
 
 /// The commands.

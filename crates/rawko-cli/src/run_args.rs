@@ -2,15 +2,16 @@
 //! How the run is prepared is up to the command.
 
 use clap::Args;
-use rawko::{RawkoBuilder, Run, RunEvent};
+use rawko::{RawkoBuilder, Run, RunControl, RunEvent};
 use rawko_core::facts::Verification;
 use rawko_core::session::{Outcome, Status};
 use rawko_core::{ErrorCode, ErrorInfo};
+use rustix::process::{Signal, getpid, kill_process};
 
 use crate::approval_prompt::at_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reporters::{OutputFormat, Summary, Verbosity, reporter};
+use crate::reporters::{OutputFormat, Steer, Steering, Summary, Verbosity, reporter};
 use crate::verify_args::VerifyArgs;
 use crate::watch::{Ended, block_on, watch};
 use crate::workspace::Workspace;
@@ -53,7 +54,11 @@ impl SharedRunArgs {
     pub(crate) fn apply(&self, workspace: &Workspace, builder: RawkoBuilder) -> RawkoBuilder {
         let builder = self.verify.apply(builder);
         let is_text = self.format(workspace).is_ok_and(|format| format == OutputFormat::Text);
-        if is_text && !self.quiet { at_terminal(builder, workspace.console) } else { builder }
+        if is_text && !self.quiet {
+            at_terminal(builder, workspace.console, workspace.keyboard.clone())
+        } else {
+            builder
+        }
     }
 
     /// How much is shown.
@@ -130,8 +135,24 @@ pub(crate) fn follow(
     format: OutputFormat,
     verbosity: Verbosity,
 ) -> Result<Ended, Failure> {
-    let reporter = reporter(workspace.console, format, verbosity);
+    // Whatever happens, the terminal is given back.
+    let _closes = workspace.keyboard.closes();
+    let steer = steering(run.control());
+    let reporter = reporter(workspace.console, format, verbosity, &workspace.keyboard, Some(steer));
     block_on(watch(run, reporter, format == OutputFormat::StreamJson))
+}
+
+/// What the keys of a view do to a run.
+fn steering(control: RunControl) -> Steer {
+    Box::new(move |steering| match steering {
+        Steering::Skip => control.skip_step(),
+        Steering::Retry => control.retry(),
+        Steering::Force(agent) => control.force_agent(&agent),
+        // The same as Ctrl-C, the second time too.
+        Steering::Cancel => {
+            let _ = kill_process(getpid(), Signal::INT);
+        }
+    })
 }
 
 /// The exit status of a run with this last event.

@@ -16,10 +16,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::Reporter;
 use crate::running_totals::RunningTotals;
-use crate::signals::StopSignals;
+use crate::signals::{StopSignals, SuspendSignal, stop_here};
 
 /// How often a reporter may redraw while nothing happens.
-const FRAME: Duration = Duration::from_millis(100);
+const FRAME: Duration = Duration::from_millis(80);
 /// How long uninterruptible work or a stopped reader may delay the end after a second signal.
 const LAST_WAIT: Duration = Duration::from_millis(300);
 
@@ -59,6 +59,7 @@ pub(crate) async fn watch(
     essential: bool,
 ) -> Result<Ended, Failure> {
     let mut signals = StopSignals::listen()?;
+    let mut suspend = SuspendSignal::listen(reporter.is_animated());
     let control = run.control();
     let session = run.session_id().to_owned();
     let (narrator, mut narrated) = narrate(reporter, run.events(), essential.then(|| control.clone()))?;
@@ -85,6 +86,9 @@ pub(crate) async fn watch(
                 control.cancel(name);
                 let _ = narrator.send(NarratorMessage::Notice("stopping; press Ctrl-C again to stop at once".to_owned()));
             }
+            () = suspend.next() => {
+                let _ = narrator.send(NarratorMessage::Suspend);
+            }
             ended = &mut finish, if result.is_none() => result = Some(ended),
             // The narrator ends after the last event, so not before the run.
             all = &mut narrated, if last.is_none() => last = Some(all.unwrap_or_default()),
@@ -109,6 +113,8 @@ pub(crate) async fn watch(
 enum NarratorMessage {
     /// A text that is not an event.
     Notice(String),
+    /// The process is to be stopped, once the terminal is free.
+    Suspend,
     /// The last event, whatever the run may still send.
     End(Box<RunEvent>),
 }
@@ -147,6 +153,10 @@ fn narrate(
                 biased;
                 message = messages.recv(), if open => match message {
                     Some(NarratorMessage::Notice(text)) => writable = writable && reporter.notice(&text).is_ok(),
+                    Some(NarratorMessage::Suspend) => {
+                        writable = writable && reporter.suspend().is_ok();
+                        stop_here();
+                    }
                     Some(NarratorMessage::End(event)) => {
                         let _ = reporter.event(&event);
                         last = Some(*event);
@@ -154,6 +164,8 @@ fn narrate(
                     }
                     None => open = false,
                 },
+                // Before the events, of which there may be more than can ever be drawn.
+                _ = frames.tick(), if animated && writable => writable = reporter.tick().is_ok(),
                 event = events.next() => {
                     let Some(event) = event else { break };
                     if writable && let Err(error) = reporter.event(&event) {
@@ -167,7 +179,6 @@ fn narrate(
                         last = Some(event);
                     }
                 }
-                _ = frames.tick(), if animated && writable => writable = reporter.tick().is_ok(),
             }
         }
         let _ = reporter.close();

@@ -2,13 +2,12 @@
 //! standard output.
 
 mod json;
-mod live;
 mod phrase;
 mod plain;
 mod quiet;
 mod stream_json;
 mod summary;
-mod terminal;
+mod view;
 
 #[cfg(test)]
 mod recorded_tests;
@@ -18,6 +17,7 @@ use std::io;
 use rawko::RunEvent;
 
 use crate::console::Console;
+use crate::keyboard::Keyboard;
 use crate::output::Clock;
 
 pub(crate) use json::Json;
@@ -26,7 +26,7 @@ pub(crate) use plain::Plain;
 pub(crate) use quiet::Quiet;
 pub(crate) use stream_json::StreamJson;
 pub(crate) use summary::Summary;
-pub(crate) use terminal::Terminal;
+pub(crate) use view::{Steer, Steering, View};
 
 /// A consumer of a run's events.
 pub(crate) trait Reporter {
@@ -45,6 +45,11 @@ pub(crate) trait Reporter {
 
     /// Redraws after some time.
     fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Leaves the terminal to others: the process is about to be stopped. The next [`Reporter::tick`] takes it again.
+    fn suspend(&mut self) -> io::Result<()> {
         Ok(())
     }
 
@@ -77,23 +82,27 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
-/// The reporter for this format, verbosity and console.
+/// The reporter for this format, verbosity and console. A view on a terminal takes keys, if there is a run to `steer`.
 pub(crate) fn reporter(
     console: Console,
     format: OutputFormat,
     verbosity: Verbosity,
+    keyboard: &Keyboard,
+    steer: Option<Steer>,
 ) -> Box<dyn Reporter + Send> {
     let clock = Clock::local();
     match (format, verbosity) {
         (OutputFormat::Json, _) => Box::new(Json::new(console, verbosity, clock)),
         (OutputFormat::StreamJson, _) => Box::new(StreamJson::new(console)),
         (OutputFormat::Text, Verbosity::Quiet) => Box::new(Quiet::new(console)),
-        (OutputFormat::Text, _) if console.is_watched() => Box::new(Terminal::new(
+        (OutputFormat::Text, _) if console.is_watched() => Box::new(View::new(
+            io::stderr(),
             console.error_paint(),
             verbosity,
             clock,
-            io::stderr(),
-            live::stderr_size(),
+            view::stderr_size(),
+            keyboard.clone(),
+            steer,
         )),
         (OutputFormat::Text, _) => {
             Box::new(Plain::new(console.error_paint(), verbosity, clock, io::stderr()))
