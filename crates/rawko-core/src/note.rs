@@ -11,7 +11,7 @@ use crate::facts::Verification;
 use crate::machine::{Decision, Plan, State};
 use crate::memory::{MemoryUse, RecalledMemory, UseRule};
 use crate::message::ToolCall;
-use crate::session::{EffectId, KeptMemory};
+use crate::session::{EffectId, KeptMemory, Override};
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
 
@@ -167,6 +167,24 @@ pub enum Note {
         total: Usage,
         /// Cost of all calls so far, in US dollars; absent where a price is not known.
         cost_usd: Option<f64>,
+    },
+    /// The user steered the run, or tried to.
+    Steered {
+        /// What the user wanted.
+        command: Override,
+        /// The name that the sender gave the command, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<String>,
+        /// Why it changed nothing; absent where it was carried out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ignored: Option<String>,
+    },
+    /// The run is paused: what is under way ends, and nothing new begins.
+    RunPaused,
+    /// The pause is over.
+    RunUnpaused {
+        /// How long it lasted, in milliseconds.
+        after_ms: u64,
     },
     /// Something is wrong, and the run continues.
     #[serde(alias = "Warned")]

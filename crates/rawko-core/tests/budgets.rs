@@ -513,7 +513,7 @@ fn check_agent(budget: AgentBudget, reason: &str, work: impl FnOnce(&mut Bench))
     check_barred(&mut bench, reason);
     // If the user chooses it anyway, it does nothing.
     let command = Override::ForceAgent { agent: "developer".into() };
-    bench.give(Event::OverrideRequested { command });
+    bench.give(Event::OverrideRequested { command, request: None });
     let context = bench.session.context().unwrap();
     let entry = context.history.last().unwrap();
     assert_eq!((entry.agent.as_str(), entry.facts.turns), ("developer", 0));

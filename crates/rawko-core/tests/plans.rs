@@ -89,7 +89,7 @@ fn a_list_that_cannot_be_taken_changes_nothing() {
 #[test]
 fn skipping_counts_for_what_the_agent_at_work_has_drafted() {
     let mut bench = first_step_done();
-    bench.give(Event::OverrideRequested { command: Override::SkipStep });
+    bench.give(Event::OverrideRequested { command: Override::SkipStep, request: None });
     assert_eq!(bench.session.state(), State::Selecting);
     let text = bench.text();
     assert!(text.contains("1. [complete] one (developer)"), "the arbiter is shown the draft: {text}");
@@ -99,7 +99,7 @@ fn skipping_counts_for_what_the_agent_at_work_has_drafted() {
     bench.reply(vec![report("success")]);
     assert_eq!(steps(&bench), ["one complete developer", "two skipped developer", "three pending -"]);
     // During an evaluation, the machine's plan counts.
-    bench.give(Event::OverrideRequested { command: Override::SkipStep });
+    bench.give(Event::OverrideRequested { command: Override::SkipStep, request: None });
     bench.select("developer");
     bench.reply(vec![report("success")]);
     assert_eq!(
@@ -112,8 +112,11 @@ fn skipping_counts_for_what_the_agent_at_work_has_drafted() {
 
 #[test]
 fn whatever_ends_an_execution_its_plan_stays() {
-    let force = || Event::OverrideRequested { command: Override::ForceAgent { agent: "tester".into() } };
-    let retry = || Event::OverrideRequested { command: Override::Retry };
+    let force = || Event::OverrideRequested {
+        command: Override::ForceAgent { agent: "tester".into() },
+        request: None,
+    };
+    let retry = || Event::OverrideRequested { command: Override::Retry, request: None };
     for (what, ends) in
         [("forced", vec![force()]), ("again", vec![retry()]), ("twice", vec![force(), retry()])]
     {

@@ -324,7 +324,10 @@ fn overrides_and_a_forced_first_agent() {
     first.first_agent = Some("developer".into());
     let mut bench = Bench::start(first);
     assert_eq!(bench.session.state(), State::Executing);
-    bench.give(Event::OverrideRequested { command: Override::ForceAgent { agent: "planner".into() } });
+    bench.give(Event::OverrideRequested {
+        command: Override::ForceAgent { agent: "planner".into() },
+        request: None,
+    });
     assert_eq!(bench.session.context().unwrap().current_mode, "planner");
     assert_eq!(bench.open.len(), 1, "the developer's call is abandoned");
     let human =
@@ -542,8 +545,8 @@ fn event_of(kind: u8, effect: EffectId) -> Event {
         }
         10 | 11 => Event::Answered { effect, answer: EffectAnswer::TimerFired },
         12 => Event::Answered { effect, answer: EffectAnswer::EffectLost },
-        13 => Event::OverrideRequested { command: Override::Retry },
-        14 => Event::OverrideRequested { command: Override::SkipStep },
+        13 => Event::OverrideRequested { command: Override::Retry, request: None },
+        14 => Event::OverrideRequested { command: Override::SkipStep, request: None },
         _ => reply(vec![call("p", "UpdatePlan", json!({"steps":[{"description":"s"}]})), Content::text("t")]),
     }
 }

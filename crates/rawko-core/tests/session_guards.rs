@@ -301,7 +301,10 @@ fn no_override_sets_the_counts_back() {
         if bench.outcome.is_some() {
             break;
         }
-        bench.give(Event::OverrideRequested { command: Override::ForceAgent { agent: "developer".into() } });
+        bench.give(Event::OverrideRequested {
+            command: Override::ForceAgent { agent: "developer".into() },
+            request: None,
+        });
     }
     assert_eq!(bench.ended(Status::Limited).limit, Some(LimitKind::Stalled));
 }

@@ -240,7 +240,10 @@ fn what_one_execution_was_given_is_never_another_ones() {
     let developer = setup.agents.get_mut("developer").unwrap();
     developer.config.budget = serde_json::from_value(json!({"maxIterations": 1})).unwrap();
     let mut bench = behind_one_execution(setup);
-    bench.give(Event::OverrideRequested { command: Override::ForceAgent { agent: "developer".into() } });
+    bench.give(Event::OverrideRequested {
+        command: Override::ForceAgent { agent: "developer".into() },
+        request: None,
+    });
     recall(&mut bench, recalled());
     failed(&bench);
 

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{
-    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Reaction, Session, Stamped,
+    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Override, Reaction, Session, Stamped,
 };
-use rawko_core::setup::{RunLimits, VerifySetup};
+use rawko_core::setup::{Edition, RunLimits, VerifySetup};
 use rawko_core::{ErrorCode, ErrorInfo};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::control::Steered;
 use crate::error::Error;
 use crate::explain::explain;
 use crate::hub::Hub;
@@ -28,6 +29,15 @@ use crate::run_event::RunEvent;
 pub(crate) enum Signal {
     /// An event to journal and apply.
     Happened(Event),
+    /// A command of the user.
+    Steer {
+        /// What the user wants.
+        command: Override,
+        /// The name that its sender gave it.
+        request: Option<String>,
+        /// Who waits for what becomes of it.
+        reply: Option<oneshot::Sender<Steered>>,
+    },
     /// An event for the event streams only.
     Progress(RunEvent),
 }
@@ -212,9 +222,37 @@ impl Driver {
                         return Ok(outcome);
                     }
                 }
+                Signal::Steer { command, request, reply } => {
+                    let ignored = self.session.refusal(&command);
+                    let outcome = self.steered(command, request, ignored.clone())?;
+                    if let Some(reply) = reply {
+                        // Nobody has to wait for it.
+                        let _ = reply.send(Steered::of(ignored));
+                    }
+                    if let Some(outcome) = outcome {
+                        return Ok(outcome);
+                    }
+                }
             }
         }
         Err(Error::Interrupted)
+    }
+
+    /// Carries a command of the user out. One that the journal's format does not know is not written there.
+    fn steered(
+        &mut self,
+        command: Override,
+        request: Option<String>,
+        ignored: Option<String>,
+    ) -> Result<Option<Outcome>, Error> {
+        let edition = self.session.setup().map_or(Edition::NEWEST, |setup| setup.edition);
+        if edition < Edition::Sixth && command.is_of_sixth() {
+            let why = ignored.unwrap_or_default();
+            self.hub.send(&RunEvent::warning(format!("`{}` was ignored: {why}", command.word())));
+            return Ok(None);
+        }
+        let request = request.filter(|_| edition >= Edition::Sixth);
+        self.happened(Event::OverrideRequested { command, request })
     }
 
     fn begin(&mut self, start: Start) -> Result<Option<Outcome>, Error> {

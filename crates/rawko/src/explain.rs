@@ -177,6 +177,9 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
                 | Note::CachePrefixChanged { .. }
                 | Note::PlanUpdated { .. }
                 | Note::TokensUsed { .. }
+                | Note::Steered { .. }
+                | Note::RunPaused
+                | Note::RunUnpaused { .. }
                 | Note::Warned { .. } => {}
             }
         }

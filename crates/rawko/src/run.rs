@@ -4,10 +4,11 @@ use std::future::{Future, IntoFuture};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use rawko_core::session::{Event, Outcome, Override};
+use rawko_core::session::Outcome;
 
 use crate::cancel::Unfinished;
-use crate::driver::{Driver, Signal, Signals, Start};
+use crate::control::RunControl;
+use crate::driver::{Driver, Signals, Start};
 use crate::error::Error;
 use crate::holder::HolderMark;
 use crate::hub::{Hub, RunEvents};
@@ -58,7 +59,7 @@ impl Run {
     /// The means to steer and stop the run from elsewhere.
     #[must_use]
     pub fn control(&self) -> RunControl {
-        RunControl { signals: self.signals.clone() }
+        RunControl::new(self.signals.clone())
     }
 
     /// Runs the task to its end.
@@ -84,41 +85,5 @@ impl IntoFuture for Run {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.finish())
-    }
-}
-
-/// Steers and stops a run. Cheap to clone; without effect once the run is over.
-#[derive(Debug, Clone)]
-pub struct RunControl {
-    signals: Signals,
-}
-
-impl RunControl {
-    /// Ends the run: model streams are dropped, child processes ended, the journal closed as cancelled.
-    pub fn cancel(&self, reason: &str) {
-        self.send(Event::CancelRequested { reason: reason.to_owned() });
-    }
-
-    /// Switches to this agent now.
-    pub fn force_agent(&self, agent: &str) {
-        self.over(Override::ForceAgent { agent: agent.to_owned() });
-    }
-
-    /// Skips the current step of the plan.
-    pub fn skip_step(&self) {
-        self.over(Override::SkipStep);
-    }
-
-    /// Lets the same agent try again, in a new conversation.
-    pub fn retry(&self) {
-        self.over(Override::Retry);
-    }
-
-    fn over(&self, command: Override) {
-        self.send(Event::OverrideRequested { command });
-    }
-
-    fn send(&self, event: Event) {
-        let _ = self.signals.send(Signal::Happened(event));
     }
 }

@@ -7,7 +7,7 @@ use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::machine::{Decision, Plan, PlanStep, StepStatus};
 use rawko_core::memory::{MemoryUse, RecalledMemory};
 use rawko_core::message::ToolCall;
-use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory, PrefixChange};
+use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory, Override, PrefixChange};
 use rawko_core::setup::RunLimits;
 use rawko_core::text::truncate;
 use rawko_core::tool::ToolOutcome;
@@ -102,6 +102,28 @@ pub(crate) fn call_in_question(call: &ToolCall) -> String {
         text.push_str("    | … NOT ALL OF IT IS SHOWN: `rawko approve --json` does\n");
     }
     text
+}
+
+/// A run that begins nothing new.
+pub(crate) const PAUSED: &str =
+    "paused: what is under way ends, and nothing new begins; to go on: rawko steer go";
+
+/// The end of a pause.
+pub(crate) fn unpaused(after_ms: u64) -> String {
+    format!("the pause is over, after {}", duration(after_ms))
+}
+
+/// What the user wanted, and why it was ignored, if it was.
+pub(crate) fn steered(command: &Override, ignored: Option<&str>) -> String {
+    let what = match command {
+        Override::ForceAgent { agent } => format!("force {}", clean_line(agent)),
+        Override::Say { text } => format!("say: {}", truncate(&clean_line(text), REASON_CHARS)),
+        Override::SkipStep | Override::Retry | Override::Pause | Override::Go => command.word().to_owned(),
+    };
+    match ignored {
+        Some(reason) => format!("you: {what} (ignored: {})", clean_line(reason)),
+        None => format!("you: {what}"),
+    }
 }
 
 /// What came of a question.

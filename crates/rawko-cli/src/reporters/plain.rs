@@ -259,6 +259,11 @@ impl<W: Write> Plain<W> {
             Note::TokensUsed { .. } | Note::CachePrefixChanged { .. } | Note::CheckpointTaken { .. } => {
                 Ok(())
             }
+            Note::Steered { command, ignored, request: _ } => {
+                self.line(&phrase::steered(command, ignored.as_deref()))
+            }
+            Note::RunPaused => self.line(phrase::PAUSED),
+            Note::RunUnpaused { after_ms } => self.line(&phrase::unpaused(*after_ms)),
             Note::Warned { message } => {
                 let label = self.paint.warning("warning:");
                 self.line(&format!("{label} {}", clean(message)))

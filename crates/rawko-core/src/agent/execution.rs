@@ -4,6 +4,7 @@
 //! and budgets.
 
 mod calls;
+mod hearing;
 mod recording;
 mod trouble;
 mod unapproved;
@@ -54,6 +55,10 @@ pub struct Execution {
     remarks: Vec<String>,
     /// What happened while no process carried the run, until the agent has been told.
     news: Vec<String>,
+    /// What the user has said, until the agent has been told.
+    unheard: Vec<String>,
+    /// How many of the user's messages the agent was told, those in `unheard` included.
+    heard: usize,
     /// The last call that failed, unless its tool succeeded since.
     trouble: Option<ErrorInfo>,
     /// Whether its report carries a verdict.
@@ -196,6 +201,8 @@ impl Execution {
             refused: Vec::new(),
             remarks: Vec::new(),
             news: Vec::new(),
+            unheard: Vec::new(),
+            heard: 0,
             trouble: None,
             judges: agent.config.judges(),
             report: None,
@@ -441,7 +448,14 @@ impl Execution {
         match nudge {
             Some(words) if self.facts.turns < self.max_turns => {
                 self.was_silent = silent;
-                self.conversation.push(Message::user(words));
+                let content = std::iter::once(Content::text(words)).chain(self.take_unheard()).collect();
+                self.conversation.push(Message { role: Role::User, content });
+                ExecutionStep::Ask
+            }
+            // The agent has not read it yet.
+            None if !self.unheard.is_empty() && self.facts.turns < self.max_turns => {
+                let content = self.take_unheard().into_iter().collect();
+                self.conversation.push(Message { role: Role::User, content });
                 ExecutionStep::Ask
             }
             Some(_) => self.out_of_turns(),
@@ -469,6 +483,11 @@ impl Execution {
             SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Running { .. } => None,
         });
         let mut content: Vec<Content> = results.collect();
+        if self.report.is_some() && !self.unheard.is_empty() && self.facts.turns < self.max_turns {
+            // It was written before the agent could read this.
+            self.report = None;
+            content.push(Content::text(prompt::REPORT_BEFORE_HEARD));
+        }
         if let Some(report) = &self.report {
             let (success, words) = (report.is_success(), report.summary().to_owned());
             if let Reported::Verdict(VerdictReport { verdict, findings, .. }) = report {
@@ -484,6 +503,7 @@ impl Execution {
         }
         content.extend(std::mem::take(&mut self.remarks).into_iter().map(Content::text));
         content.extend(self.take_news());
+        content.extend(self.take_unheard());
         content.extend(prompt::turns_left(self.max_turns - self.facts.turns).map(Content::text));
         self.conversation.push(Message { role: Role::User, content });
         ExecutionStep::Ask

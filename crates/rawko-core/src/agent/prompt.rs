@@ -6,7 +6,7 @@ use super::skills;
 use crate::arbiter::{EarlierTask, ExecutionSummary, execution_text, fence, one_line, plan_text};
 use crate::machine::Plan;
 use crate::setup::{AgentSetup, ProjectContext};
-use crate::text::truncate;
+use crate::text::{harmless, truncate};
 
 /// Characters of the arbiter's reason that the agent sees.
 const REASON_CHARS: usize = 600;
@@ -156,6 +156,51 @@ pub fn next_task(task: &str, earlier: &[EarlierTask], plan: Option<&Plan>, reaso
     }
     text
 }
+
+/// Messages of the user that an agent is told at the beginning of its work.
+const SAID_MOST: usize = 20;
+
+/// What the user has said since the task began, as a section of a conversation's first message or of the message with
+/// which it continues; empty if that is nothing.
+#[must_use]
+pub fn said_before(words: &[String]) -> String {
+    if words.is_empty() {
+        return String::new();
+    }
+    let left_out = words.len().saturating_sub(SAID_MOST);
+    let mut text = String::from(
+        "\n\n# What the user has said since the task began\nIt belongs to the task. Where it differs, the last word counts.\n",
+    );
+    if left_out > 0 {
+        let _ = writeln!(text, "({left_out} earlier messages are left out.)");
+    }
+    text.push_str(&quoted(words.get(left_out..).unwrap_or_default()));
+    text
+}
+
+/// What the user says while the agent works.
+#[must_use]
+pub fn said_now(words: &[String]) -> String {
+    format!(
+        "# The user says, while you work\nIt belongs to the task. Where it differs, the last word counts.\n{}",
+        quoted(words)
+    )
+}
+
+/// The lines of the user, marked so that a reader sees where they end.
+fn quoted(words: &[String]) -> String {
+    let quoted = words.iter().map(|words| {
+        let words = harmless(words);
+        let lines: Vec<String> =
+            words.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+        format!("{}\n", lines.join("\n"))
+    });
+    quoted.collect::<Vec<_>>().join("\n")
+}
+
+/// The text after a report that the agent wrote before it could read what the user said.
+pub const REPORT_BEFORE_HEARD: &str = "Your report does not end your work yet: you wrote it before you could read what \
+     follows. Take it into account, and `Report` again.";
 
 /// The whole plan, as the answer to `UpdatePlan`.
 #[must_use]

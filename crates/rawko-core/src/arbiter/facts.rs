@@ -9,7 +9,16 @@ use crate::facts::{CommandFact, DiffStat, OwnStatus};
 
 /// The run's facts; a line that says so if there are none.
 pub(super) fn text(facts: &RunFacts) -> String {
-    let RunFacts { changes, verification, repetition, budget, barred, earlier_tasks, lost_work } = facts;
+    let RunFacts {
+        changes,
+        verification,
+        repetition,
+        budget,
+        barred,
+        earlier_tasks,
+        lost_work,
+        user_messages,
+    } = facts;
     let mut text = String::new();
     for earlier in earlier_tasks {
         let _ = writeln!(
@@ -17,6 +26,13 @@ pub(super) fn text(facts: &RunFacts) -> String {
             "- An earlier task of this session, which has ended as {} (the task above is the one to judge):\n{}",
             earlier.status,
             fence("earlier-task", &format!("{}\nHow it ended: {}", earlier.task, earlier.summary)),
+        );
+    }
+    for message in user_messages {
+        let _ = writeln!(
+            text,
+            "- The user has said since the task began (it belongs to the task):\n{}",
+            fence("user", message)
         );
     }
     if let Some(work) = lost_work {

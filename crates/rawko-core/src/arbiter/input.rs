@@ -73,6 +73,9 @@ pub struct RunFacts {
     /// In a repaired session: work whose records were lost, and whose outcome is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_work: Option<LostWork>,
+    /// What the user has said since the task began, oldest first; the last five messages, cut where they are long.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub user_messages: Vec<String>,
 }
 
 /// An earlier task of the session, and how it ended.

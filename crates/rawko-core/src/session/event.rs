@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::answer::EffectAnswer;
 use super::lost::Lost;
 use super::outcome::EndedTask;
+use super::steering::Override;
 use crate::facts::TreeInspection;
 use crate::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
 use crate::time::Timestamp;
@@ -104,8 +105,11 @@ pub enum Event {
     },
     /// The user intervened.
     OverrideRequested {
-        /// The override.
+        /// What the user wants.
         command: Override,
+        /// The name that its sender gave it, by which the note that answers it is found.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<String>,
     },
     /// The user asked to stop.
     CancelRequested {
@@ -205,19 +209,4 @@ impl<'de> Deserialize<'de> for Event {
         };
         event.map_err(serde::de::Error::custom)
     }
-}
-
-/// A manual override (`docs/spec/machine.md`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Override {
-    /// This agent works now.
-    ForceAgent {
-        /// Its name.
-        agent: String,
-    },
-    /// Skip the plan's current step.
-    SkipStep,
-    /// The same agent works again.
-    Retry,
 }

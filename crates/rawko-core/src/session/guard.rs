@@ -59,11 +59,12 @@ impl Ledger {
             barred,
             earlier_tasks: self.carried.tasks.clone(),
             lost_work: self.carried.lost_work.clone(),
+            user_messages: self.words.for_arbiter(),
         };
     }
 
     /// Why `agent` cannot work now, if it cannot.
-    fn bar(&self, agent: &str) -> Option<String> {
+    pub(super) fn bar(&self, agent: &str) -> Option<String> {
         if let Some(spent) = self.barred_by_budget(agent) {
             return Some(spent);
         }
@@ -92,8 +93,12 @@ impl Ledger {
             (Decision::SelectMode { mode, .. }, _) => mode.as_str(),
             (Decision::Continue { .. }, _) | (Decision::Retry { .. }, DecisionPoint::Select) => current,
             // The agent is chosen later; the guard sees that choice.
-            (Decision::Retry { .. }, DecisionPoint::Evaluate) | (Decision::Complete { .. }, _) => {
-                return Guarded::Stands(decision);
+            (Decision::Retry { .. }, DecisionPoint::Evaluate) => return Guarded::Stands(decision),
+            (Decision::Complete { .. }, _) => {
+                return match self.must_be_read(point) {
+                    Some(by) => Guarded::Replaced { by, instead_of: decision },
+                    None => Guarded::Stands(decision),
+                };
             }
         };
         let Some(reason) = self.bar(target) else { return Guarded::Stands(decision) };

@@ -7,9 +7,11 @@ use super::continuing::{CarriedOver, LastNumbers};
 use super::effect::{Effect, TimerPurpose};
 use super::loop_detector::LoopDetector;
 use super::open_effects::{OpenEffect, OpenEffects};
+use super::pause::Pause;
 use super::phase::FailingCall;
 use super::shared::SharedPart;
 use super::spend::{Refusal, Spend};
+use super::steering::UserWords;
 use super::tree::TreeEvidence;
 use super::{EffectId, LimitKind, Reaction};
 use crate::agent::execution::Execution;
@@ -53,6 +55,10 @@ pub(super) struct Ledger {
     pub(super) waited_ms: u64,
     /// What people have said to questions of this task.
     pub(super) approvals: Approvals,
+    /// The user's pause, while it lasts.
+    pub(super) pause: Option<Pause>,
+    /// What the user has said during this task.
+    pub(super) words: UserWords,
     /// What earlier tasks of the session left.
     pub(super) carried: CarriedOver,
 }
@@ -95,6 +101,8 @@ impl Ledger {
             failing: None,
             waited_ms: 0,
             approvals: Approvals::default(),
+            pause: None,
+            words: UserWords::default(),
             carried,
         }
     }

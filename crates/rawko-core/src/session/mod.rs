@@ -24,24 +24,27 @@ mod lost;
 mod novelty;
 mod open_effects;
 mod outcome;
+mod pause;
 mod phase;
 mod prefix;
 mod run;
 mod shared;
 mod spend;
 mod stagnation;
+mod steering;
 mod summary;
 mod tree;
 
 pub use answer::{EffectAnswer, KeptMemory};
 pub use effect::{Effect, TimerPurpose};
-pub use event::{EffectId, Event, Override, Stamped};
+pub use event::{EffectId, Event, Stamped};
 pub use exchange::{ArbiterExchange, CheckedAnswer, more_room};
 pub use guard::GUARD_RULE;
 pub use lost::{Lost, LostJob, LostWork};
 pub use outcome::{EndedTask, LimitKind, Outcome, Status};
 pub use phase::{PhaseKind, phase_diagram};
 pub use shared::Shared;
+pub use steering::Override;
 
 pub use crate::conversation::{ConversationId, ConversationLog};
 pub use crate::note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note, PrefixChange};
@@ -212,8 +215,23 @@ impl Session {
         self.run.as_ref().map_or(0, |run| run.ledger.carried.iterations)
     }
 
+    /// Why a command of the user would change nothing now, as [`Note::Steered`] will say; `None` if it would be carried out.
+    #[must_use]
+    pub fn refusal(&self, command: &Override) -> Option<String> {
+        match &self.run {
+            Some(run) => run.refusal(command),
+            None => Some("no task has begun".to_owned()),
+        }
+    }
+
+    /// Since when the user has paused the run, if it is paused.
+    #[must_use]
+    pub fn paused_since(&self) -> Option<Timestamp> {
+        self.run.as_ref()?.ledger.pause.as_ref().map(|pause| pause.since)
+    }
+
     /// Effects that are still to be answered, oldest first.
     pub fn open_effects(&self) -> impl Iterator<Item = EffectId> + '_ {
-        self.run.iter().flat_map(|run| run.ledger.open.ids())
+        self.run.iter().flat_map(|run| run.ledger.open.ids().filter(|effect| !run.ledger.is_held(*effect)))
     }
 }

@@ -75,9 +75,14 @@ impl OpenEffects {
     /// Closes the effect that `answer` answers. `None` if it is not open, or if the answer is to something else: then
     /// nothing changes.
     pub(super) fn close(&mut self, id: EffectId, answer: &EffectAnswer) -> Option<OpenEffect> {
-        let effect = self.get(id).filter(|effect| effect.is_answered_by(answer))?;
+        let effect = self.expects(id, answer)?;
         self.effects.remove(&id);
         Some(effect)
+    }
+
+    /// The open effect that `answer` answers, which stays open.
+    pub(super) fn expects(&self, id: EffectId, answer: &EffectAnswer) -> Option<OpenEffect> {
+        self.get(id).filter(|effect| effect.is_answered_by(answer))
     }
 
     pub(super) fn get(&self, id: EffectId) -> Option<OpenEffect> {

@@ -5,8 +5,9 @@ use super::answer::EffectAnswer;
 use super::effect::{Effect, TimerPurpose};
 use super::ledger::Ledger;
 use super::open_effects::OpenEffect;
+use super::pause::HeldAnswer;
 use super::phase::{Next, Phase};
-use super::{EffectId, Event, Override, Reaction};
+use super::{EffectId, Event, Reaction};
 use crate::agent::execution::Execution;
 use crate::facts::TreeInspection;
 use crate::machine::{Decision, MachineEffect, MachineEvent, State};
@@ -75,6 +76,8 @@ impl Run {
                 if let Some(limits) = limits {
                     self.ledger.set_limits(limits);
                 }
+                // Who resumes a paused run wants it to go on.
+                let held = self.end_pause(before, &mut reaction);
                 let paused = at.since(before);
                 self.ledger.paused(paused);
                 if let Some(failing) = &mut self.ledger.failing {
@@ -88,6 +91,7 @@ impl Run {
                 self.tell_lost(lost);
                 reaction.changed_since_seen(changed_files);
                 reaction.lost(lost);
+                self.take_held(held, &mut reaction);
             }
             Event::TaskContinued { task, setup, changed_files, lost, ended } => {
                 self.tell_lost(lost);
@@ -104,7 +108,9 @@ impl Run {
                 reaction.changed_since_seen(changed_files);
                 reaction.lost(lost);
             }
-            Event::OverrideRequested { command } => self.overridden(command, &mut reaction),
+            Event::OverrideRequested { command, request } => {
+                self.overridden(command, request.as_deref(), &mut reaction);
+            }
             Event::CancelRequested { reason: _ } => self.feed(MachineEvent::Cancel, &mut reaction),
             Event::FinalTreeInspected { inspection } => self.seen_at_the_end(inspection, &mut reaction),
             Event::AgentsReloaded { agents } => {
@@ -113,6 +119,7 @@ impl Run {
                 self.ledger.budgets_changed();
             }
         }
+        self.ledger.watch_pause();
         self.ledger.after_event();
         reaction
     }
@@ -120,11 +127,29 @@ impl Run {
     /// An answer to an effect that is not open, or of the wrong kind, changes nothing.
     fn answered(&mut self, id: EffectId, answer: &EffectAnswer, reaction: &mut Reaction) {
         let limit = self.ledger.spend.answer_limit(id);
-        let Some(effect) = self.ledger.open.close(id, answer) else {
+        let expected = self.ledger.open.expects(id, answer).filter(|_| !self.ledger.is_held(id));
+        let Some(effect) = expected else {
             reaction.ignored = true;
             return;
         };
         self.settle(id, answer, reaction);
+        if self.ledger.pause.is_some() && !effect.is_run_deadline() {
+            self.ledger.hold(HeldAnswer { effect: id, answer: answer.clone(), limit });
+            return;
+        }
+        if let Some(effect) = self.ledger.open.close(id, answer) {
+            self.take_answer(effect, answer, limit, reaction);
+        }
+    }
+
+    /// Lets the answer to an effect that was open take effect.
+    pub(super) fn take_answer(
+        &mut self,
+        effect: OpenEffect,
+        answer: &EffectAnswer,
+        limit: Option<u32>,
+        reaction: &mut Reaction,
+    ) {
         let phase = std::mem::take(&mut self.phase);
         let next = match (effect, answer) {
             (OpenEffect::Timer { purpose, after_ms }, _)
@@ -167,26 +192,6 @@ impl Run {
             | EffectAnswer::TreeInspectionFailed { .. }
             | EffectAnswer::VerificationFinished { .. }
             | EffectAnswer::TimerFired => {}
-        }
-    }
-
-    fn overridden(&mut self, command: &Override, reaction: &mut Reaction) {
-        let (event, decision) = match command {
-            Override::ForceAgent { agent } => (
-                MachineEvent::ForceAgent { agent_name: agent.clone() },
-                Some(Decision::SelectMode { mode: agent.clone(), reason: forced(agent) }),
-            ),
-            Override::SkipStep => (MachineEvent::SkipStep, None),
-            Override::Retry => {
-                (MachineEvent::Retry, Some(Decision::Retry { reason: "asked for by the user".to_owned() }))
-            }
-        };
-        let first = reaction.notes.len();
-        self.feed(event, reaction);
-        if let Some(decision) = decision.filter(|_| !reaction.ignored) {
-            decided_by_user(decision, reaction);
-            // The decision is reported before what it led to.
-            reaction.notes[first..].rotate_right(1);
         }
     }
 
@@ -259,7 +264,11 @@ impl Run {
 
     /// Leaves the phase before its end: the user intervened.
     fn leave(&mut self, state: State, event: &MachineEvent, reaction: &mut Reaction) {
-        let phase = std::mem::take(&mut self.phase);
+        let _ = self.end_pause(self.ledger.now, reaction);
+        let mut phase = std::mem::take(&mut self.phase);
+        if let Some(execution) = phase.execution_mut() {
+            execution.forget_unheard();
+        }
         if state == State::Executing
             && let Some(execution) = phase.execution()
         {
@@ -277,6 +286,10 @@ impl Run {
 
     fn finish(&mut self, state: State, reaction: &mut Reaction) {
         self.phase = Phase::Idle;
+        self.ledger.pause = None;
+        if self.ledger.words.are_unread() && state != State::Cancelled {
+            reaction.warn("the run ended before an agent had read what you said last");
+        }
         if let Some(execution) = self.previous.take() {
             self.ledger.carried.keep(execution);
         }
@@ -336,6 +349,6 @@ pub(super) fn decided_by_user(decision: Decision, reaction: &mut Reaction) {
     })));
 }
 
-fn forced(agent: &str) -> String {
+pub(super) fn forced(agent: &str) -> String {
     format!("{agent} was asked for by the user")
 }

@@ -117,6 +117,9 @@ fn must_be_readable(note: &Note) -> bool {
         | Note::CheckpointTaken { .. }
         | Note::VerificationFinished { .. }
         | Note::ConversationCompacted { .. }
+        | Note::Steered { .. }
+        | Note::RunPaused
+        | Note::RunUnpaused { .. }
         | Note::ApprovalAnswered { .. } => true,
         Note::ToolCalled { allowed, .. } => !allowed,
         // What was judged stays judged, whatever a later rawko would make of it.

@@ -8,7 +8,7 @@
 use rawko_core::ErrorInfo;
 use rawko_core::facts::Verification;
 use rawko_core::message::{Content, Message, ToolCall};
-use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost};
+use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost, Override};
 use rawko_core::setup::Setup;
 use rawko_core::tool::ToolOutcome;
 
@@ -88,8 +88,12 @@ impl Redactor {
                 self.lost(lost);
             }
             Event::CancelRequested { reason } => self.clean(reason),
+            Event::OverrideRequested { command, request: _ } => match command {
+                Override::Say { text } => self.clean(text),
+                Override::ForceAgent { agent } => self.clean(agent),
+                Override::SkipStep | Override::Retry | Override::Pause | Override::Go => {}
+            },
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint: _ } }
-            | Event::OverrideRequested { command: _ }
             | Event::AgentsReloaded { agents: _ }
             | Event::Answered { effect: _, answer: EffectAnswer::ApprovalAnswered { approval: _ } }
             | Event::Answered { effect: _, answer: EffectAnswer::TimerFired }

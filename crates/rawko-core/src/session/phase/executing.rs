@@ -54,14 +54,18 @@ pub(in crate::session) fn start(
         && let Some(mut execution) = ledger.carried_conversation(name)
     {
         let (task, tasks) = (ledger.machine.context().task.as_str(), ledger.carried.tasks.as_slice());
-        let words = prompt::next_task(task, tasks, ledger.effective_plan(), last_reason(ledger));
+        let mut words = prompt::next_task(task, tasks, ledger.effective_plan(), last_reason(ledger));
+        words.push_str(&prompt::said_before(ledger.words.all()));
         execution.resume(agent.config.max_turns(), words);
+        execution.has_heard(ledger.words.all().len());
         return begin_work(execution, &agent, true, ledger, reaction);
     }
     match continued {
         Some(mut execution) => {
-            let continuation = prompt::continuation(ledger.effective_plan(), last_reason(ledger));
+            let mut continuation = prompt::continuation(ledger.effective_plan(), last_reason(ledger));
+            continuation.push_str(&prompt::said_before(ledger.words.since(execution.heard())));
             execution.resume(agent.config.max_turns(), continuation);
+            execution.has_heard(ledger.words.all().len());
             begin_work(execution, &agent, true, ledger, reaction)
         }
         None if ledger.setup.memory.as_ref().is_some_and(|memory| memory.inject) => {
@@ -91,13 +95,15 @@ pub(super) fn begin_conversation(
     if let Some(work) = &ledger.carried.lost_work {
         opening.push_str(&format!("\n# Lost work\n{}\n", work.text()));
     }
+    opening.push_str(&prompt::said_before(ledger.words.all()));
     let stable = prompt::system_prompt(&agent, &ledger.setup.place);
     let tools = ledger.setup.tools_of(&agent);
     let id = ledger.new_conversation();
     let log = ConversationLog::with_own_ending(id, stable, &prompt::memories(&recalled.block), tools.into());
     let alternatives = ledger.setup.alternatives(&agent.model);
     let execution = Execution::start(&agent, alternatives, log, opening).with_memories(recalled);
-    let execution = Box::new(execution.under(ledger.setup.edition));
+    let mut execution = Box::new(execution.under(ledger.setup.edition));
+    execution.has_heard(ledger.words.all().len());
     begin_work(execution, &agent, false, ledger, reaction)
 }
 
@@ -193,6 +199,7 @@ fn ended(
 ) -> Next {
     let consumed = ledger.abandon_phase(reaction);
     execution.consumed(consumed);
+    execution.forget_unheard();
     ledger.hand_over_draft(&mut result);
     if !result.success && ledger.judges_by_record() {
         let attempts = ledger.failures_of(execution.agent()) + 1;
@@ -216,6 +223,7 @@ pub(super) fn failed(
     let (facts, usage) = match &mut execution {
         Some(execution) => {
             execution.consumed(consumed);
+            execution.forget_unheard();
             ledger.keep_draft(execution);
             execution.facts_so_far()
         }

@@ -379,6 +379,16 @@ impl Phase {
         }
     }
 
+    /// The execution whose agent reads what is said now, if one is at work.
+    pub(super) fn listener(&mut self) -> Option<&mut Execution> {
+        match self {
+            // These executions are over.
+            Self::Inspecting(_) | Self::Learning(_) => None,
+            Self::Retrying(phase) => phase.phase.listener(),
+            phase => phase.execution_mut(),
+        }
+    }
+
     /// The same, leaving the phase.
     pub(super) fn into_execution(self) -> Option<Box<Execution>> {
         match self {

@@ -33,7 +33,10 @@ impl Turn {
         let purpose = Purpose::Agent { name: execution.agent().to_owned() };
         let asked = ledger.call_model(purpose, execution.model(), execution.conversation(), None, reaction);
         match asked {
-            Ok(_) => Next::Phase(Phase::Turn(Self { execution })),
+            Ok(_) => {
+                ledger.words.read_by(&execution);
+                Next::Phase(Phase::Turn(Self { execution }))
+            }
             Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
             Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
         }

@@ -9,6 +9,7 @@ use crate::session::Reaction;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
+use crate::session::steering::completion_replaced;
 use crate::session::tree::Freshness;
 use crate::setup::{Edition, VerifySetup};
 use crate::text::keep_ends;
@@ -78,6 +79,10 @@ impl Verifying {
         if (verification.passed() || verification.had_nothing_to_prove()) && !is_denied {
             if let Some(doubt) = verification.doubt() {
                 reaction.warn(format!("{}: the result is claimed, not verified", doubt.message));
+            }
+            if let Some(by) = ledger.must_be_read(point) {
+                completion_replaced(point, by.clone(), decision, reaction);
+                return Next::Machine(decided(point, by));
             }
             return Next::Machine(decided(point, decision));
         }

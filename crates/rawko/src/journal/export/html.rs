@@ -143,6 +143,9 @@ impl HtmlPage {
                 self.labelled("Answer:", &text::approval(approval));
             }
             Note::Warned { message } => self.labelled("Warning:", message),
+            Note::Steered { ignored: Some(reason), .. } => self.labelled("Ignored:", reason),
+            Note::RunPaused => self.labelled("Paused:", "nothing new begins"),
+            Note::RunUnpaused { .. } => self.labelled("Unpaused:", "the run goes on"),
             Note::MemoriesRecalled { agent, iteration: _, memories } => {
                 self.labelled("Memories:", &text::recalled(agent, memories));
             }
@@ -160,6 +163,8 @@ impl HtmlPage {
             | Note::StateChanged { .. }
             | Note::MemoriesUsed { .. }
             | Note::VerificationStarted { .. }
+            // The command itself says it.
+            | Note::Steered { ignored: None, .. }
             | Note::CachePrefixChanged { .. }
             | Note::TokensUsed { .. } => {}
         }

@@ -120,6 +120,11 @@ impl MarkdownPage {
             Note::ApprovalAnswered { approval, .. } => {
                 self.paragraph(&format!("**Answer:** {}", escape(&text::approval(approval))));
             }
+            Note::Steered { ignored: Some(reason), .. } => {
+                self.paragraph(&format!("*Ignored: {}*", escape(reason)));
+            }
+            Note::RunPaused => self.paragraph("*The run is paused.*"),
+            Note::RunUnpaused { .. } => self.paragraph("*The run goes on.*"),
             Note::Warned { message } => self.paragraph(&format!("**Warning:** {}", escape(message))),
             Note::MemoriesRecalled { agent, iteration: _, memories } => {
                 self.paragraph(&format!("**Memories:** {}", escape(&text::recalled(agent, memories))));
@@ -138,6 +143,8 @@ impl MarkdownPage {
             | Note::StateChanged { .. }
             | Note::MemoriesUsed { .. }
             | Note::VerificationStarted { .. }
+            // The command itself says it.
+            | Note::Steered { ignored: None, .. }
             | Note::CachePrefixChanged { .. }
             | Note::TokensUsed { .. } => {}
         }

@@ -143,6 +143,9 @@ pub(super) fn overridden(command: &Override) -> String {
         Override::ForceAgent { agent } => format!("the user made {} work next", line(agent)),
         Override::SkipStep => "the user skipped the current step".to_owned(),
         Override::Retry => "the user made the agent try again".to_owned(),
+        Override::Pause => "the user paused the run".to_owned(),
+        Override::Go => "the user ended the pause".to_owned(),
+        Override::Say { text } => format!("the user said: {}", line(text)),
     }
 }
 

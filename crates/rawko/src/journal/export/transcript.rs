@@ -196,7 +196,7 @@ fn reported(event: &Event, callers: &mut BTreeMap<EffectId, String>) -> Option<T
         Event::CancelRequested { reason } => {
             Some(TranscriptEvent::CancelRequested { reason: reason.clone() })
         }
-        Event::OverrideRequested { command } => {
+        Event::OverrideRequested { command, request: _ } => {
             Some(TranscriptEvent::OverrideRequested { command: command.clone() })
         }
         Event::AgentsReloaded { .. } => Some(TranscriptEvent::AgentsReloaded),

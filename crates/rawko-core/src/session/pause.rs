@@ -1,0 +1,114 @@
+//! A run that the user has paused: what is under way ends, and nothing new begins.
+//!
+//! Answers that come in meanwhile are journaled and charged like any other, and take effect when the run goes on. So a
+//! pause needs no rules of its own in any phase. One answer is not kept back: the end of the run's time, which ends a
+//! paused run like any other.
+
+use super::answer::EffectAnswer;
+use super::effect::TimerPurpose;
+use super::ledger::Ledger;
+use super::open_effects::OpenEffect;
+use super::phase::Phase;
+use super::run::Run;
+use super::{EffectId, Reaction};
+use crate::note::Note;
+use crate::time::Timestamp;
+
+/// A pause that lasts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pause {
+    /// When the user asked for it.
+    pub(super) since: Timestamp,
+    /// When the last work that was under way had ended; from then on no agent uses up its time.
+    still_since: Option<Timestamp>,
+    /// The answers that take effect when the run goes on, oldest first. Their effects are open until then.
+    held: Vec<HeldAnswer>,
+}
+
+/// An answer that waits for the end of a pause.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct HeldAnswer {
+    pub(super) effect: EffectId,
+    pub(super) answer: EffectAnswer,
+    /// The most tokens that a model's answer could have.
+    pub(super) limit: Option<u32>,
+}
+
+impl Pause {
+    pub(super) fn holds(&self, effect: EffectId) -> bool {
+        self.held.iter().any(|held| held.effect == effect)
+    }
+}
+
+impl OpenEffect {
+    /// Whether a paused run still waits for it: not for the end of somebody's time.
+    fn is_under_way(self) -> bool {
+        match self {
+            Self::Timer { purpose, .. } => matches!(purpose, TimerPurpose::Backoff | TimerPurpose::Retry),
+            Self::ModelCall
+            | Self::ToolCall(_)
+            | Self::Approval
+            | Self::Checkpoint
+            | Self::Inspection
+            | Self::Recall
+            | Self::Remember
+            | Self::Verification => true,
+        }
+    }
+}
+
+impl Ledger {
+    /// Whether an answer to this effect was given, and waits for the end of a pause.
+    pub(super) fn is_held(&self, effect: EffectId) -> bool {
+        self.pause.as_ref().is_some_and(|pause| pause.holds(effect))
+    }
+
+    /// Keeps an answer back until the run goes on.
+    pub(super) fn hold(&mut self, held: HeldAnswer) {
+        if let Some(pause) = &mut self.pause {
+            pause.held.push(held);
+        }
+    }
+
+    /// Notes from when on a paused run stands still.
+    pub(super) fn watch_pause(&mut self) {
+        let Some(pause) = &self.pause else { return };
+        let open = &self.open;
+        let is_busy =
+            open.ids().any(|id| !pause.holds(id) && open.get(id).is_some_and(OpenEffect::is_under_way));
+        let now = self.now;
+        if let Some(pause) = &mut self.pause
+            && !is_busy
+        {
+            pause.still_since.get_or_insert(now);
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn pause(&mut self, reaction: &mut Reaction) {
+        self.ledger.pause = Some(Pause { since: self.ledger.now, still_since: None, held: Vec::new() });
+        reaction.notes.push(Note::RunPaused);
+    }
+
+    /// Ends the pause, which lasted until `until`, and returns the answers that were kept back.
+    pub(super) fn end_pause(&mut self, until: Timestamp, reaction: &mut Reaction) -> Vec<HeldAnswer> {
+        let Some(Pause { since, still_since, held }) = self.ledger.pause.take() else { return Vec::new() };
+        // These take their own wait off the working time.
+        let counts_itself = matches!(self.phase, Phase::Retrying(_) | Phase::Approving(_));
+        if let Some(still_since) = still_since.filter(|_| !counts_itself) {
+            self.ledger.waited(until.since(still_since));
+        }
+        reaction.notes.push(Note::RunUnpaused { after_ms: until.since(since) });
+        held
+    }
+
+    /// Lets the answers take effect that were kept back. An answer is dropped if its effect was abandoned by one before.
+    pub(super) fn take_held(&mut self, held: Vec<HeldAnswer>, reaction: &mut Reaction) {
+        for HeldAnswer { effect, answer, limit } in held {
+            if let Some(open) = self.ledger.open.close(effect, &answer) {
+                self.take_answer(open, &answer, limit, reaction);
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What a user does to a run while it lasts: pause it, speak to its agents, overrule the arbiter
+//! (`docs/spec/machine.md`, "Manual overrides").
+//!
+//! Each command is an event. What has no meaning in the present state changes nothing, and the note says why.
+
+use serde::{Deserialize, Serialize};
+
+use super::Reaction;
+use super::guard::GUARD_RULE;
+use super::ledger::Ledger;
+use super::run::{Run, forced};
+use crate::agent::execution::Execution;
+use crate::machine::{Decision, MachineEvent, State};
+use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
+use crate::setup::Edition;
+use crate::text::{keep_ends, truncate};
+use crate::usage::Usage;
+
+/// Bytes of one message of the user that agents are shown.
+const SAID_BYTES: usize = 16 * 1024;
+/// The messages that the arbiter is shown, and how many characters of each.
+const SHOWN_TO_ARBITER: usize = 5;
+const ARBITER_CHARS: usize = 1_000;
+
+/// A command of the user to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Override {
+    /// This agent works now.
+    ForceAgent {
+        /// Its name.
+        agent: String,
+    },
+    /// Skip the plan's current step.
+    SkipStep,
+    /// The same agent works again, in a new conversation.
+    Retry,
+    /// Let what is under way end, and begin nothing new.
+    Pause,
+    /// End the pause.
+    Go,
+    /// Tell the agent that works, or the next one, and the arbiter.
+    Say {
+        /// The user's words.
+        text: String,
+    },
+}
+
+impl Override {
+    /// Whether journals before format 7 cannot hold it.
+    #[must_use]
+    pub fn is_of_sixth(&self) -> bool {
+        matches!(self, Self::Pause | Self::Go | Self::Say { .. })
+    }
+
+    /// The word for it, as `rawko steer` takes it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::ForceAgent { .. } => "force",
+            Self::SkipStep => "skip",
+            Self::Retry => "retry",
+            Self::Pause => "pause",
+            Self::Go => "go",
+            Self::Say { .. } => "say",
+        }
+    }
+}
+
+/// What the user has said during a task.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct UserWords {
+    /// All messages, oldest first.
+    all: Vec<String>,
+    /// How many of them went into a request of an agent.
+    read: usize,
+}
+
+impl UserWords {
+    /// All messages, oldest first.
+    pub(super) fn all(&self) -> &[String] {
+        &self.all
+    }
+
+    /// The messages after the first `heard`.
+    pub(super) fn since(&self, heard: usize) -> &[String] {
+        self.all.get(heard..).unwrap_or_default()
+    }
+
+    /// Whether no agent has read the last of them.
+    pub(super) fn are_unread(&self) -> bool {
+        self.read < self.all.len()
+    }
+
+    /// A request of `execution` goes out: it holds all that its agent was told.
+    pub(super) fn read_by(&mut self, execution: &Execution) {
+        self.read = self.read.max(execution.heard());
+    }
+
+    /// The last messages, for the arbiter.
+    pub(super) fn for_arbiter(&self) -> Vec<String> {
+        let first = self.all.len().saturating_sub(SHOWN_TO_ARBITER);
+        self.since(first).iter().map(|text| truncate(text, ARBITER_CHARS)).collect()
+    }
+}
+
+impl Run {
+    /// Carries a command out, or says why it changes nothing. `request` is the name that its sender gave it.
+    pub(super) fn overridden(&mut self, command: &Override, request: Option<&str>, reaction: &mut Reaction) {
+        let ignored = self.refusal(command);
+        reaction.ignored = ignored.is_some();
+        if self.ledger.setup.edition >= Edition::Sixth {
+            reaction.notes.push(Note::Steered {
+                command: command.clone(),
+                request: request.map(str::to_owned),
+                ignored: ignored.clone(),
+            });
+        }
+        if ignored.is_some() {
+            return;
+        }
+        match command {
+            Override::ForceAgent { agent } => {
+                let decision = Decision::SelectMode { mode: agent.clone(), reason: forced(agent) };
+                self.overrule(
+                    MachineEvent::ForceAgent { agent_name: agent.clone() },
+                    Some(decision),
+                    reaction,
+                );
+            }
+            Override::SkipStep => self.overrule(MachineEvent::SkipStep, None, reaction),
+            Override::Retry => {
+                let decision = Decision::Retry { reason: "asked for by the user".to_owned() };
+                self.overrule(MachineEvent::Retry, Some(decision), reaction);
+            }
+            Override::Pause => self.pause(reaction),
+            Override::Go => {
+                let held = self.end_pause(self.ledger.now, reaction);
+                self.take_held(held, reaction);
+            }
+            Override::Say { text } => self.said(text),
+        }
+    }
+
+    /// Why a command has no meaning now; `None` if it has one.
+    pub(super) fn refusal(&self, command: &Override) -> Option<String> {
+        let machine = &self.ledger.machine;
+        if command.is_of_sixth() && self.ledger.setup.edition < Edition::Sixth {
+            return Some("the session was begun by an older rawko, which does not know it".to_owned());
+        }
+        if !matches!(machine.state(), State::Selecting | State::Executing | State::Evaluating) {
+            return Some("the run is over".to_owned());
+        }
+        let is_paused = self.ledger.pause.is_some();
+        match command {
+            Override::ForceAgent { agent } if !machine.limits().knows(agent) => {
+                let agents = machine.limits().agents.join(", ");
+                Some(format!("there is no agent `{agent}` (there are: {agents})"))
+            }
+            Override::SkipStep if machine.context().plan.is_none() => {
+                Some("there is no plan yet, and so no step to skip".to_owned())
+            }
+            Override::Retry if machine.context().current_mode.is_empty() => {
+                Some("no agent has worked yet".to_owned())
+            }
+            Override::Pause if is_paused => Some("it is paused already".to_owned()),
+            Override::Go if !is_paused => Some("it is not paused".to_owned()),
+            Override::Say { text } if text.trim().is_empty() => Some("the message is empty".to_owned()),
+            Override::ForceAgent { .. }
+            | Override::SkipStep
+            | Override::Retry
+            | Override::Pause
+            | Override::Go
+            | Override::Say { .. } => None,
+        }
+    }
+
+    /// Gives the machine a command. A pause ends, because the command begins something.
+    fn overrule(&mut self, event: MachineEvent, decision: Option<Decision>, reaction: &mut Reaction) {
+        let first = reaction.notes.len();
+        self.feed(event, reaction);
+        if let Some(decision) = decision.filter(|_| !reaction.ignored) {
+            super::run::decided_by_user(decision, reaction);
+            // The decision is reported before what it led to.
+            reaction.notes[first..].rotate_right(1);
+        }
+    }
+
+    fn said(&mut self, text: &str) {
+        let text = keep_ends(text.trim(), SAID_BYTES);
+        self.ledger.words.all.push(text.clone());
+        if let Some(execution) = self.phase.listener() {
+            execution.hear(text);
+        }
+    }
+}
+
+impl Ledger {
+    /// What replaces a COMPLETE while no agent has read what the user said last; `None` if the COMPLETE stands.
+    pub(super) fn must_be_read(&self, point: DecisionPoint) -> Option<Decision> {
+        if !self.words.are_unread() {
+            return None;
+        }
+        let reason = "the user has said something that no agent has read yet";
+        let current = self.machine.context().current_mode.as_str();
+        let may_work = |name: &str| self.bar(name).is_none();
+        if !current.is_empty() && self.setup.agents.contains_key(current) && may_work(current) {
+            let reason = reason.to_owned();
+            return Some(match point {
+                DecisionPoint::Evaluate => Decision::Continue { reason },
+                DecisionPoint::Select => Decision::SelectMode { mode: current.to_owned(), reason },
+            });
+        }
+        let others: Vec<&str> =
+            self.setup.agents.keys().map(String::as_str).filter(|name| may_work(name)).collect();
+        let mode = crate::arbiter::another(&others, None, self.setup.default_agent.as_deref())?;
+        Some(Decision::SelectMode { mode: mode.to_owned(), reason: reason.to_owned() })
+    }
+}
+
+/// Reports that a COMPLETE which had been accepted is replaced after all.
+pub(super) fn completion_replaced(
+    point: DecisionPoint,
+    by: Decision,
+    instead_of: Decision,
+    reaction: &mut Reaction,
+) {
+    reaction.notes.push(Note::DecisionMade(Box::new(DecisionRecord {
+        point,
+        decision: by,
+        source: DecisionSource::Rule,
+        input: None,
+        calls: Vec::new(),
+        rejected: Vec::new(),
+        rule: Some(GUARD_RULE.to_owned()),
+        instead_of: Some(instead_of),
+        cache_key: None,
+        latency_ms: 0,
+        usage: Usage::default(),
+    })));
+}
