@@ -145,9 +145,12 @@ pub(crate) fn follow(
 /// What the keys of a view do to a run.
 fn steering(control: RunControl) -> Steer {
     Box::new(move |steering| match steering {
-        Steering::Skip => control.skip_step(),
-        Steering::Retry => control.retry(),
-        Steering::Force(agent) => control.force_agent(&agent),
+        Steering::Pause => drop(control.pause()),
+        Steering::Go => drop(control.go()),
+        Steering::Say(text) => drop(control.say(&text)),
+        Steering::Skip => drop(control.skip()),
+        Steering::Retry => drop(control.retry()),
+        Steering::Force(agent) => drop(control.force(&agent)),
         // The same as Ctrl-C, the second time too.
         Steering::Cancel => {
             let _ = kill_process(getpid(), Signal::INT);

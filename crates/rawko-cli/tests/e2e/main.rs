@@ -50,6 +50,7 @@ mod server_faults;
 mod services;
 mod signals;
 mod skills;
+mod terminal;
 mod thinking;
 mod tls;
 mod tools;

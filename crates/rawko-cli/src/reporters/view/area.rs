@@ -12,13 +12,13 @@ use crate::output::Paint;
 
 /// What a terminal measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::reporters) struct Size {
-    pub(in crate::reporters) columns: usize,
-    pub(in crate::reporters) rows: usize,
+pub(crate) struct Size {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
 }
 
 /// Reads the terminal's size. Called for each frame, because windows are resized.
-pub(in crate::reporters) type Measure = Box<dyn Fn() -> Size + Send>;
+pub(crate) type Measure = Box<dyn Fn() -> Size + Send>;
 
 /// The size of the terminal at standard error; 80 by 24 if it does not say.
 pub(in crate::reporters) fn stderr_size() -> Measure {
@@ -134,6 +134,22 @@ impl<W: Write> Area<W> {
     }
 }
 
+/// A terminal in memory.
+#[cfg(test)]
+pub(super) fn terminal(rows: u16, columns: u16, scrollback: usize) -> vt100::Parser {
+    use std::num::NonZero;
+    let sized = |size| NonZero::new(size).unwrap_or(NonZero::<u16>::MIN);
+    vt100::Parser::new(sized(rows), sized(columns), scrollback)
+}
+
+#[cfg(test)]
+impl Area<&mut Vec<u8>> {
+    /// What was written so far.
+    pub(super) fn written(&self) -> &[u8] {
+        self.out
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,10 +164,10 @@ mod tests {
         let above = terminal.screen().scrollback();
         for back in (1..=above).rev() {
             terminal.screen_mut().set_scrollback(back);
-            lines.extend(terminal.screen().rows(0, columns).next());
+            lines.extend(terminal.screen().rows(0, columns.into()).next());
         }
         terminal.screen_mut().set_scrollback(0);
-        lines.extend(terminal.screen().rows(0, columns).take(usize::from(rows)));
+        lines.extend(terminal.screen().rows(0, columns.into()).take(usize::from(u16::from(rows))));
         lines.join("\n").trim_end().to_owned()
     }
 
@@ -174,7 +190,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_printed_stays_and_the_last_frame_is_below(steps in steps()) {
-            let mut terminal = Parser::new(8, 40, 1_000);
+            let mut terminal = terminal(8, 40, 1_000);
             let mut bytes = Vec::new();
             let (mut printed, mut shown) = (Vec::new(), Vec::new());
             let mut area = Area::new(&mut bytes, Paint::new(true));
@@ -211,7 +227,7 @@ mod tests {
     #[test]
     fn a_window_that_wraps_the_lines_loses_none_above() {
         // The terminal of the test cuts lines where others wrap them: so the wrapped screen is written as such.
-        let mut terminal = Parser::new(10, 20, 100);
+        let mut terminal = terminal(10, 20, 100);
         terminal.process(b"stays\r\nABCDEFGHIJKLMNOPQRST\r\nUVWXYZ\r\n> typed\x1b[3G");
         let mut bytes = Vec::new();
         let mut area = Area::new(&mut bytes, Paint::new(false));

@@ -15,6 +15,12 @@ const NOTICE_MS: u64 = 6_000;
 /// What a person asks of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Steering {
+    /// Begin nothing new.
+    Pause,
+    /// Go on after a pause.
+    Go,
+    /// Say this to the agent.
+    Say(String),
     /// Skip the plan's current step.
     Skip,
     /// Let the agent try again.
@@ -52,6 +58,8 @@ enum Mode {
     Help,
     /// An agent is chosen, by its place in the list.
     Choosing(usize),
+    /// A message to the agent is typed.
+    Saying(Input),
 }
 
 /// A line of text that is being typed.
@@ -63,10 +71,12 @@ struct Input {
 }
 
 /// Every key and what it does.
-const KEYS: [(&str, &str, &str); 5] = [
+const KEYS: [(&str, &str, &str); 7] = [
+    ("p", "pause", "pause, or go on: what is under way ends, and nothing new begins"),
     ("s", "skip", "skip the current step of the plan"),
     ("r", "retry", "let the agent begin again, in a new conversation"),
     ("f", "agent", "choose the agent that works now"),
+    ("m", "message", "say something to the agent; Enter does the same"),
     ("q", "stop", "end the run, like Ctrl-C; a second time: at once"),
     ("?", "help", "show or hide this list"),
 ];
@@ -74,41 +84,69 @@ const KEYS: [(&str, &str, &str); 5] = [
 impl Control {
     /// Takes a key. `asked` says that somebody waits for the answer to the question that is shown.
     pub(super) fn key(&mut self, key: &Key, model: &Model, asked: bool, now: Timestamp) -> Option<Action> {
-        match self.mode {
-            Mode::Choosing(at) => return self.choose(key, at, model, now),
+        match &mut self.mode {
+            Mode::Saying(_) if *key == Key::Escape => {
+                self.mode = Mode::Keys;
+                return None;
+            }
+            Mode::Saying(input) => {
+                let text = input.key(key)?;
+                self.mode = Mode::Keys;
+                let said = !text.trim().is_empty();
+                return said.then(|| Action::Steer(Steering::Say(text.trim().to_owned())));
+            }
+            Mode::Choosing(at) => {
+                let at = *at;
+                return self.choose(key, at, model);
+            }
             Mode::Keys | Mode::Help if model.question.is_some() => {
                 return asked.then(|| self.type_answer(key)).flatten();
             }
             Mode::Keys | Mode::Help => {}
         }
-        let Key::Char(key) = key else {
-            self.mode = Mode::Keys;
-            return None;
-        };
-        match key {
-            's' => match &model.plan {
-                Some(plan) if !plan.is_complete => {
-                    self.tell("asked to skip the current step", now);
-                    return Some(Action::Steer(Steering::Skip));
-                }
-                Some(_) => self.tell("ignored: every step of the plan is done", now),
-                None => self.tell("ignored: there is no plan with a step to skip", now),
-            },
-            'r' if model.iteration == 0 => self.tell("ignored: no agent has worked yet", now),
-            'r' => {
-                self.tell("asked the agent to begin again", now);
-                return Some(Action::Steer(Steering::Retry));
+        let key = match key {
+            Key::Char(key) => *key,
+            Key::Enter => 'm',
+            Key::Paste(_) => {
+                let mut input = Input::default();
+                input.key(key);
+                self.mode = Mode::Saying(input);
+                return None;
             }
-            'f' if model.agents.is_empty() => self.tell("ignored: there are no agents to choose from", now),
-            'f' => self.mode = Mode::Choosing(0),
-            'q' => return Some(Action::Steer(Steering::Cancel)),
-            '?' => self.mode = if matches!(self.mode, Mode::Help) { Mode::Keys } else { Mode::Help },
+            _ => {
+                self.mode = Mode::Keys;
+                return None;
+            }
+        };
+        let steering = match key {
+            'p' if model.paused.is_some() => Steering::Go,
+            'p' => Steering::Pause,
+            's' => Steering::Skip,
+            'r' => Steering::Retry,
+            'q' => Steering::Cancel,
+            'f' if model.agents.is_empty() => {
+                self.tell("ignored: there are no agents to choose from", now);
+                return None;
+            }
+            'f' => {
+                self.mode = Mode::Choosing(0);
+                return None;
+            }
+            'm' => {
+                self.mode = Mode::Saying(Input::default());
+                return None;
+            }
+            '?' => {
+                self.mode = if matches!(self.mode, Mode::Help) { Mode::Keys } else { Mode::Help };
+                return None;
+            }
             _ => {
                 let key = clean_line(&key.to_string());
                 self.tell(&format!("ignored: `{key}` has no meaning here; ? shows the keys"), now);
+                return None;
             }
-        }
-        None
+        };
+        Some(Action::Steer(steering))
     }
 
     /// Shows a short text for a while.
@@ -124,7 +162,7 @@ impl Control {
         }
     }
 
-    fn choose(&mut self, key: &Key, at: usize, model: &Model, now: Timestamp) -> Option<Action> {
+    fn choose(&mut self, key: &Key, at: usize, model: &Model) -> Option<Action> {
         let last = model.agents.len().saturating_sub(1);
         let chosen = match key {
             Key::Up | Key::Left => {
@@ -141,7 +179,6 @@ impl Control {
         };
         self.mode = Mode::Keys;
         let agent = model.agents.get(chosen?)?.clone();
-        self.tell(&format!("asked {agent} to work now"), now);
         Some(Action::Steer(Steering::Force(agent)))
     }
 
@@ -168,12 +205,20 @@ impl Control {
             }
             return (lines, None);
         }
-        match self.mode {
+        match &self.mode {
+            Mode::Saying(input) => {
+                let (line, column) = input.line("  Say to the agent: ", columns);
+                let row = lines.len();
+                lines.push(line);
+                let hint = Line::of(Tone::Faint, "  Enter sends it, Esc leaves");
+                lines.push(hint);
+                (lines, Some((row, column)))
+            }
             Mode::Choosing(at) => {
                 let mut pieces = vec![Line::plain("which agent works now?")];
                 pieces.extend(model.agents.iter().enumerate().map(|(n, agent)| {
-                    let tone = if n == at { Tone::Name } else { Tone::Faint };
-                    let mark = if n == at { "> " } else { "" };
+                    let tone = if n == *at { Tone::Name } else { Tone::Faint };
+                    let mark = if n == *at { "> " } else { "" };
                     Line::of(tone, format!("{mark}{} {agent}", n + 1))
                 }));
                 pieces.push(Line::of(Tone::Faint, "Enter chooses, Esc leaves"));
@@ -195,6 +240,7 @@ impl Control {
             }
             Mode::Keys => {
                 let pieces = KEYS.map(|(key, short, _)| {
+                    let short = if key == "p" && model.paused.is_some() { "go" } else { short };
                     Line::of(Tone::Normal, key).and(Tone::Faint, format!(" {short}"))
                 });
                 lines.extend(flowing(pieces.to_vec(), columns));

@@ -23,7 +23,6 @@ const LONGEST_TEXT: usize = 32 * 1024;
 #[derive(Debug)]
 pub(super) struct Execution {
     pub(super) agent: String,
-    pub(super) iteration: u32,
     /// Why this agent works, and who decided that.
     pub(super) why: Option<String>,
     /// The calls of the last turn, in order.
@@ -96,14 +95,12 @@ impl Speech {
 impl Execution {
     pub(super) fn new(
         agent: &str,
-        iteration: u32,
         why: Option<String>,
         now: Timestamp,
         used: (u64, Option<f64>),
     ) -> Self {
         Self {
             agent: clean_line(agent),
-            iteration,
             why,
             calls: Vec::new(),
             text: Speech::default(),

@@ -57,7 +57,9 @@ pub(super) fn frame(model: &Model, control: &Control, size: Size, now: Timestamp
 
 /// Who does what, and for how long.
 fn status(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
-    if let Some(wait) = model.wait.as_ref().filter(|wait| wait.until > now) {
+    // A pause outlasts a wait; a question is asked in any case.
+    let wait = model.wait.as_ref().filter(|_| model.paused.is_none());
+    if let Some(wait) = wait.filter(|wait| wait.until > now) {
         let left = whole_seconds(wait.until.since(now));
         let head = Line::of(Tone::Warning, "◷ waiting ").and(Tone::Normal, format!("{} · {left} left", wait.what));
         let mut lines = head.hanging(2).folded(columns);
@@ -71,6 +73,12 @@ fn status(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
             format!(" waits for your answer until {} · {left} left", question.until_shown),
         );
         return head.hanging(2).folded(columns);
+    }
+    if let Some(since) = model.paused {
+        let time = whole_seconds(now.since(since));
+        let head = Line::of(Tone::Warning, "○ paused").and(Tone::Faint, format!(" · {time}"));
+        let what = "what is under way ends, and nothing new begins";
+        return vec![head, Line::of(Tone::Faint, format!("  {what}"))];
     }
     let (who, doing, since) = match (&model.verifying, &model.execution) {
         (Some((commands, since)), _) => ("verifying", commands.clone(), *since),
@@ -212,8 +220,7 @@ fn figures(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
 /// How much of a budget is used.
 fn bar(share: f64) -> Line {
     let share = share.clamp(0.0, 1.0);
-    // What is used at all is seen.
-    let full = ((share * BAR as f64).round() as usize).max(usize::from(share > 0.0)).min(BAR);
+    let full = ((share * BAR as f64).round() as usize).min(BAR);
     let tone = if share >= 0.8 { Tone::Warning } else { Tone::Name };
     Line::of(tone, "█".repeat(full)).and(Tone::Faint, "░".repeat(BAR - full))
 }
@@ -226,7 +233,7 @@ mod tests {
     #[test]
     fn a_bar_shows_the_share() {
         for (share, expected) in
-            [(0.0, "░░░░░░░░"), (0.001, "█░░░░░░░"), (0.5, "████░░░░"), (7.0, "████████")]
+            [(0.0, "░░░░░░░░"), (0.1, "█░░░░░░░"), (0.5, "████░░░░"), (7.0, "████████")]
         {
             assert_eq!(bar(share).text(), expected);
         }

@@ -251,6 +251,6 @@ mod tests {
 
     #[test]
     fn entities_bring_no_control_codes() {
-        check("a&#27;[2Jb&#x9b;31mc&#x202e;d&#10;e", &["abcd e"]);
+        check("a&#27;[2Jb&#x9b;31mc&#x202e;d&#10;e", &["a[2Jb31mcd e"]);
     }
 }

@@ -16,14 +16,15 @@ mod model;
 mod transcript;
 
 #[cfg(test)]
-mod tests {}
+mod tests;
 
 use std::io::{self, Write};
 use std::sync::mpsc::Receiver;
 
 use rawko::RunEvent;
+use rawko_core::session::Note;
 
-use super::{Reporter, Verbosity};
+use super::{Reporter, Verbosity, phrase};
 use crate::keyboard::Keyboard;
 use crate::output::{Clock, Paint, clean_line};
 
@@ -146,6 +147,10 @@ impl<W: Write> Reporter for View<W> {
         }
         self.above.append(&mut lines);
         match event {
+            RunEvent::Note(Note::Steered { command, ignored: Some(why), .. }) => {
+                self.control.tell(&phrase::steered(command, Some(why)), now);
+                Ok(())
+            }
             RunEvent::SessionStarted { .. } => {
                 self.listen();
                 self.draw()

@@ -34,6 +34,8 @@ pub(super) struct Model {
     pub(super) plan: Option<Plan>,
     pub(super) wait: Option<Wait>,
     pub(super) question: Option<Question>,
+    /// Since when the run is paused.
+    pub(super) paused: Option<Timestamp>,
     /// The verification commands that run, and since when.
     pub(super) verifying: Option<(String, Timestamp)>,
     pub(super) used: Usage,
@@ -75,6 +77,7 @@ impl Model {
             plan: None,
             wait: None,
             question: None,
+            paused: None,
             verifying: None,
             used: Usage::default(),
             cost_usd: Some(0.0),
@@ -117,8 +120,8 @@ impl Model {
     }
 
     fn note(&mut self, note: &Note, now: Timestamp) -> Vec<Line> {
-        // Whatever happens, the wait is over. A warning may come with it.
-        if !matches!(note, Note::Warned { .. }) {
+        // Whatever happens, the wait is over. Only these may come while it lasts.
+        if !matches!(note, Note::Warned { .. } | Note::Steered { .. } | Note::RunPaused) {
             self.wait = None;
         }
         match note {
@@ -137,7 +140,7 @@ impl Model {
                 let ended = self.fold(now);
                 self.iteration = *iteration;
                 let used = (self.used.total_tokens(), self.cost_usd);
-                self.execution = Some(Execution::new(agent, *iteration, self.why.take(), now, used));
+                self.execution = Some(Execution::new(agent, self.why.take(), now, used));
                 return ended;
             }
             Note::ToolCalled { call, allowed, .. } => {
@@ -158,6 +161,8 @@ impl Model {
                 });
             }
             Note::ApprovalAnswered { .. } => self.question = None,
+            Note::RunPaused => self.paused = Some(now),
+            Note::RunUnpaused { .. } => self.paused = None,
             Note::PlanUpdated { plan, .. } => self.plan = Some(plan.clone()),
             Note::MemoriesRecalled { memories, .. } => {
                 if let Some(execution) = &mut self.execution {

@@ -165,7 +165,7 @@ impl Transcript {
             Note::ApprovalAnswered { approval, .. } => {
                 vec![Line::plain(format!("approval: {}", phrase::approval(approval)))]
             }
-            Note::VerificationStarted { commands } => {
+            Note::VerificationStarted { commands } if self.verbose() => {
                 let line = Line::of(Tone::Strong, "verifying");
                 vec![line.and(Tone::Normal, format!(" {}", phrase::commands(commands))).hanging(4)]
             }
@@ -186,6 +186,13 @@ impl Transcript {
                 let why = format!(" ({by}) {}", phrase::reason(&record.decision));
                 vec![line.and(Tone::Faint, why).hanging(2)]
             }
+            // What was ignored is shown for a moment.
+            Note::Steered { ignored: Some(_), .. } if !self.verbose() => Vec::new(),
+            Note::Steered { command, ignored, request: _ } => {
+                vec![Line::plain(phrase::steered(command, ignored.as_deref())).hanging(2)]
+            }
+            Note::RunPaused => vec![Line::of(Tone::Warning, phrase::PAUSED).hanging(2)],
+            Note::RunUnpaused { after_ms } => vec![Line::plain(phrase::unpaused(*after_ms))],
             note if self.verbose() => self.detail(note),
             _ => Vec::new(),
         }
