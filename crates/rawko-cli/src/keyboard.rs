@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
+};
 use tokio::sync::oneshot;
 
 use crate::approval_prompt;
@@ -77,8 +79,7 @@ impl Keyboard {
     pub(crate) fn reopen(&self) {
         let shared = self.shared();
         let Some(found) = shared.found.as_ref().filter(|_| is_in_foreground()) else { return };
-        let is_cooked =
-            tcgetattr(io::stdin()).is_ok_and(|now| now.local_modes.contains(LocalModes::ICANON));
+        let is_cooked = tcgetattr(io::stdin()).is_ok_and(|now| now.local_modes.contains(LocalModes::ICANON));
         if is_cooked {
             let _ = take(found);
         }

@@ -10,6 +10,11 @@ use std::io::{self, Write};
 use super::line::Line;
 use crate::output::Paint;
 
+/// A terminal may be narrower already than it has said: then a line is cut and not wrapped, so that the next frame finds
+/// the first one where it was.
+const WRAP_OFF: &str = "\u{1b}[?7l";
+const WRAP_ON: &str = "\u{1b}[?7h";
+
 /// What a terminal measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
@@ -63,7 +68,8 @@ impl<W: Write> Area<W> {
         // Synchronized output: terminals that support it show all of it at once, others ignore it.
         let mut text = String::from("\u{1b}[?2026h\u{1b}[?25l");
         text.push_str(&self.to_the_top(size));
-        let stays = above.is_empty() && self.size == Some(size) && self.drawn.lines.len() == frame.lines.len();
+        let stays =
+            above.is_empty() && self.size == Some(size) && self.drawn.lines.len() == frame.lines.len();
         if stays {
             self.change(&frame, &mut text);
         } else {
@@ -112,16 +118,19 @@ impl<W: Write> Area<W> {
                 text.push_str("\r\n");
             }
         }
+        text.push_str(WRAP_OFF);
         for (at, line) in frame.lines.iter().enumerate() {
             if at > 0 {
                 text.push_str("\r\n");
             }
             text.push_str(&line.painted(self.paint));
         }
+        text.push_str(WRAP_ON);
     }
 
     /// Writes only the lines that differ.
     fn change(&self, frame: &Frame, text: &mut String) {
+        text.push_str(WRAP_OFF);
         for (at, (old, new)) in self.drawn.lines.iter().zip(&frame.lines).enumerate() {
             if at > 0 {
                 text.push_str("\r\n");
@@ -131,6 +140,7 @@ impl<W: Write> Area<W> {
                 text.push_str("\u{1b}[K");
             }
         }
+        text.push_str(WRAP_ON);
     }
 }
 
@@ -216,7 +226,8 @@ mod tests {
         let mut bytes = Vec::new();
         let size = Size { columns: 80, rows: 24 };
         let mut area = Area::new(&mut bytes, Paint::new(false));
-        let frame = |last: &str| Frame { lines: vec![Line::plain("the same"), Line::plain(last)], cursor: None };
+        let frame =
+            |last: &str| Frame { lines: vec![Line::plain("the same"), Line::plain(last)], cursor: None };
         area.draw(&[], frame("one"), size).unwrap();
         assert!(area.shows(&frame("one"), size) && !area.shows(&frame("two"), size));
         area.draw(&[], frame("two"), size).unwrap();
@@ -235,7 +246,8 @@ mod tests {
         area.drawn = Frame { lines: wide, cursor: Some((1, 2)) };
         area.size = Some(Size { columns: 40, rows: 10 });
         let narrow = ["ABCDEFGHIJKLMNOP…", "> typed"].map(Line::plain).to_vec();
-        area.draw(&[], Frame { lines: narrow, cursor: Some((1, 2)) }, Size { columns: 20, rows: 10 }).unwrap();
+        area.draw(&[], Frame { lines: narrow, cursor: Some((1, 2)) }, Size { columns: 20, rows: 10 })
+            .unwrap();
         drop(area);
         terminal.process(&bytes);
         assert_eq!(seen(&mut terminal), "stays\nABCDEFGHIJKLMNOP…\n> typed");

@@ -284,10 +284,11 @@ impl Input {
 
     /// The part of the line around the cursor that fits, behind `prompt`, and the column of the cursor.
     fn line(&self, prompt: &str, columns: usize) -> (Line, usize) {
-        let prompt = Line::of(Tone::Warning, prompt).cut(columns / 2);
+        let prompt = Line::of(Tone::Warning, prompt).cut(columns.saturating_sub(8).max(columns / 2));
         let room = columns.saturating_sub(prompt.width() + 1).max(1);
         let mut first = self.at;
-        let width = |from: usize, to: usize| Line::plain(self.text[from..to].iter().collect::<String>()).width();
+        let width =
+            |from: usize, to: usize| Line::plain(self.text[from..to].iter().collect::<String>()).width();
         while first > 0 && width(first - 1, self.at) < room {
             first -= 1;
         }

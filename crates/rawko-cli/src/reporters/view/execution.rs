@@ -93,12 +93,7 @@ impl Speech {
 }
 
 impl Execution {
-    pub(super) fn new(
-        agent: &str,
-        why: Option<String>,
-        now: Timestamp,
-        used: (u64, Option<f64>),
-    ) -> Self {
+    pub(super) fn new(agent: &str, why: Option<String>, now: Timestamp, used: (u64, Option<f64>)) -> Self {
         Self {
             agent: clean_line(agent),
             why,
@@ -125,7 +120,8 @@ impl Execution {
 
     /// The agent speaks. What it says after calls is another turn.
     pub(super) fn says(&mut self, text: &str) {
-        if self.calls.iter().any(|call| call.end.is_some()) && !self.is_calling() && self.text.text.is_empty() {
+        if self.calls.iter().any(|call| call.end.is_some()) && !self.is_calling() && self.text.text.is_empty()
+        {
             self.calls.clear();
         }
         self.text.push(text);

@@ -134,13 +134,10 @@ mod tests {
     fn bytes_are_keys() {
         check(b"p?\n\r", &[Key::Char('p'), Key::Char('?'), Key::Enter, Key::Enter]);
         check("é日".as_bytes(), &[Key::Char('é'), Key::Char('日')]);
-        check(b"\x1b[A\x1bOB\x1b[3~\x7f\x08", &[
-            Key::Up,
-            Key::Down,
-            Key::Delete,
-            Key::Backspace,
-            Key::Backspace,
-        ]);
+        check(
+            b"\x1b[A\x1bOB\x1b[3~\x7f\x08",
+            &[Key::Up, Key::Down, Key::Delete, Key::Backspace, Key::Backspace],
+        );
         check(b"\x1b[1;5Cx\x1bq\x04\xff", &[Key::Char('x')]);
         check(b"\x1b[200~q\ny\x1b[201~m", &[Key::Paste("q\ny".to_owned()), Key::Char('m')]);
     }

@@ -8,7 +8,7 @@ use super::super::phrase;
 use super::area::{Frame, Size};
 use super::control::Control;
 use super::execution::{flowing, whole_seconds};
-use super::line::{Line, Tone};
+use super::line::{Line, Tone, flow};
 use super::markdown;
 use super::model::Model;
 use crate::output::{about, cost, duration, tokens};
@@ -61,9 +61,10 @@ fn status(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
     let wait = model.wait.as_ref().filter(|_| model.paused.is_none());
     if let Some(wait) = wait.filter(|wait| wait.until > now) {
         let left = whole_seconds(wait.until.since(now));
-        let head = Line::of(Tone::Warning, "◷ waiting ").and(Tone::Normal, format!("{} · {left} left", wait.what));
-        let mut lines = head.hanging(2).folded(columns);
-        lines.push(Line::of(Tone::Faint, format!("  {}", wait.why)));
+        let head = Line::of(Tone::Warning, "◷ waiting ").and(Tone::Normal, wait.what.as_str());
+        let mut lines = flow(vec![head, Line::of(Tone::Normal, format!("{left} left"))], " · ", columns);
+        let why = Line::of(Tone::Faint, format!("  {}", wait.why)).hanging(2);
+        lines.extend(why.folded(columns).into_iter().take(2));
         return lines;
     }
     if let Some(question) = &model.question {
@@ -77,8 +78,8 @@ fn status(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
     if let Some(since) = model.paused {
         let time = whole_seconds(now.since(since));
         let head = Line::of(Tone::Warning, "○ paused").and(Tone::Faint, format!(" · {time}"));
-        let what = "what is under way ends, and nothing new begins";
-        return vec![head, Line::of(Tone::Faint, format!("  {what}"))];
+        let what = Line::of(Tone::Faint, "  what is under way ends, and nothing new begins").hanging(2);
+        return std::iter::once(head).chain(what.folded(columns)).collect();
     }
     let (who, doing, since) = match (&model.verifying, &model.execution) {
         (Some((commands, since)), _) => ("verifying", commands.clone(), *since),
@@ -119,17 +120,14 @@ fn middle(model: &Model, columns: usize, height: usize, now: Timestamp) -> Vec<L
         calls = execution.call_lines(columns, SECTION, now).len();
     }
     let plan = model.plan.as_ref().filter(|plan| !plan.steps.is_empty());
-    let wanted = [
-        calls,
-        text.len().min(SECTION),
-        plan.map_or(0, |plan| plan.steps.len() + 1).min(PLAN),
-        why.len(),
-    ];
+    let wanted =
+        [calls, text.len().min(SECTION), plan.map_or(0, |plan| plan.steps.len() + 1).min(PLAN), why.len()];
     let [calls, says, steps, reasons] = shares(wanted, height);
     why.truncate(reasons);
     let mut lines = why;
     lines.extend(plan.map(|plan| plan_lines(plan, columns, steps)).unwrap_or_default());
-    lines.extend(text.split_off(text.len() - says));
+    let end = text.split_off(text.len() - says);
+    lines.extend(end.into_iter().skip_while(Line::is_blank));
     lines.extend(model.execution.iter().flat_map(|execution| execution.call_lines(columns, calls, now)));
     lines
 }
@@ -208,7 +206,10 @@ fn figures(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
         let most = limits.and_then(|limits| limits.max_tokens);
         let share = most.map(|max| (tokens(max), used as f64 / max.max(1) as f64));
         let count = format!("{}{}", about(&model.used), tokens(used));
-        pieces.push(piece(if share.is_some() { count } else { format!("{count} tokens") }, share.map(|(of, share)| (format!("{of} tokens"), share))));
+        pieces.push(piece(
+            if share.is_some() { count } else { format!("{count} tokens") },
+            share.map(|(of, share)| (format!("{of} tokens"), share)),
+        ));
     }
     if model.iteration > 0 {
         let of = limits.map(|limits| format!(" of {}", limits.max_iterations)).unwrap_or_default();
@@ -232,8 +233,7 @@ mod tests {
 
     #[test]
     fn a_bar_shows_the_share() {
-        for (share, expected) in
-            [(0.0, "░░░░░░░░"), (0.1, "█░░░░░░░"), (0.5, "████░░░░"), (7.0, "████████")]
+        for (share, expected) in [(0.0, "░░░░░░░░"), (0.1, "█░░░░░░░"), (0.5, "████░░░░"), (7.0, "████████")]
         {
             assert_eq!(bar(share).text(), expected);
         }

@@ -271,7 +271,8 @@ mod tests {
 
     #[test]
     fn lines_break_between_words_and_keep_their_indent() {
-        let line = Line::plain("  - ").and(Tone::Strong, "one two").and(Tone::Normal, " three four").hanging(4);
+        let line =
+            Line::plain("  - ").and(Tone::Strong, "one two").and(Tone::Normal, " three four").hanging(4);
         check(&line, 12, &["  - one two", "    three", "    four"]);
         check(&line, 80, &["  - one two three four"]);
         check(&Line::plain("日本語 日本"), 6, &["日本語", "日本"]);

@@ -223,12 +223,14 @@ mod tests {
 
     #[test]
     fn blocks_are_told_apart() {
-        check("# Why\nIt *is* **so**:\n\n- one\n- two\n  1. deep\n", &[
-            "Why", "", "It is so:", "", "- one", "- two", "  1. deep",
-        ]);
-        check("Run\n```sh\ncargo test\n  --all\n```\nthen `git diff`.", &[
-            "Run", "", "sh", "  cargo test", "    --all", "", "then git diff.",
-        ]);
+        check(
+            "# Why\nIt *is* **so**:\n\n- one\n- two\n  1. deep\n",
+            &["Why", "", "It is so:", "", "- one", "- two", "  1. deep"],
+        );
+        check(
+            "Run\n```sh\ncargo test\n  --all\n```\nthen `git diff`.",
+            &["Run", "", "sh", "  cargo test", "    --all", "", "then git diff."],
+        );
         check("> quoted\n> text", &["│ quoted text"]);
         check("| a | b |\n|---|---|\n| 1 | 2 |", &["a | b", "1 | 2"]);
         check("- [x] done\n- [ ] open", &["- [x] done", "- [ ] open"]);

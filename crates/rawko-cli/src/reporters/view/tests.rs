@@ -7,8 +7,8 @@ use rawko_core::Timestamp;
 use rawko_core::session::Note;
 use serde_json::{Value, json};
 
-use super::area::{Frame, Size};
 use super::super::recorded_tests::{clock, events};
+use super::area::{Frame, Size};
 use super::*;
 
 /// The widths at which the view is looked at.
@@ -58,10 +58,14 @@ impl Bench {
     fn at_work() -> Self {
         let mut bench = Self::new();
         let reason = "the plan stands, and its first step is a change of the code that parses dates";
-        bench.takes(json!({"type": "decision_made", "point": "select", "source": "llm", "latencyMs": 1, "usage": {},
-            "decision": {"type": "SELECT_MODE", "mode": "developer", "reason": reason}}));
+        bench.takes(
+            json!({"type": "decision_made", "point": "select", "source": "llm", "latencyMs": 1, "usage": {},
+            "decision": {"type": "SELECT_MODE", "mode": "developer", "reason": reason}}),
+        );
         bench.takes(json!({"type": "state_changed", "from": "selecting", "to": "executing", "iteration": 2}));
-        bench.takes(json!({"type": "agent_started", "agent": "developer", "iteration": 2, "continued": false}));
+        bench.takes(
+            json!({"type": "agent_started", "agent": "developer", "iteration": 2, "continued": false}),
+        );
         bench.takes(json!({"type": "plan_updated", "agent": "planner", "plan": {"currentStepIndex": 1, "isComplete": false,
             "steps": [
                 {"index": 1, "description": "Find where seconds are checked", "status": "complete"},
@@ -71,11 +75,17 @@ impl Bench {
                     date, so that the last of them is not known\n\n```rust\nif seconds > 59 {\n```\n\nBoth have to be changed.";
         bench.after(4_000).takes(json!({"type": "text_delta", "agent": "developer", "text": text}));
         let usage = json!({"inputTokens": 41_000, "outputTokens": 2_300, "cacheReadTokens": 0, "cacheWriteTokens": 0});
-        bench.takes(json!({"type": "tokens_used", "effect": 4, "agent": "developer", "usage": usage, "total": usage,
-            "costUsd": 0.4213}));
+        bench.takes(
+            json!({"type": "tokens_used", "effect": 4, "agent": "developer", "usage": usage, "total": usage,
+            "costUsd": 0.4213}),
+        );
         for (id, name, input) in [
             ("a", "Read", json!({"file_path": "src/date/parse.rs"})),
-            ("b", "Bash", json!({"command": "cargo test --package dates --test leap_seconds -- --nocapture"})),
+            (
+                "b",
+                "Bash",
+                json!({"command": "cargo test --package dates --test leap_seconds -- --nocapture"}),
+            ),
             ("c", "Grep", json!({"pattern": "leap", "path": "src"})),
         ] {
             bench.takes(json!({"type": "tool_called", "agent": "developer", "allowed": true, "rule": "r",
@@ -83,7 +93,9 @@ impl Bench {
         }
         bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": "a", "tool": "Read",
             "outcome": {"content": "1\n2\n3", "durationMs": 3}}));
-        bench.after(62_000).takes(json!({"type": "tool_finished", "agent": "developer", "callId": "c", "tool": "Grep",
+        bench
+            .after(62_000)
+            .takes(json!({"type": "tool_finished", "agent": "developer", "callId": "c", "tool": "Grep",
             "outcome": {"content": "no", "isError": true, "durationMs": 1_200}}));
         bench
     }
@@ -145,8 +157,10 @@ fn a_wait_says_when_it_ends() {
 fn a_question_waits_for_a_typed_answer() {
     let mut bench = Bench::at_work();
     let until = Timestamp(bench.now.0 + 600_000);
-    bench.takes(json!({"type": "approval_requested", "digest": "d", "agent": "developer", "needs": [], "why": "w",
-        "until": until, "call": {"id": "x", "name": "Bash", "input": {"command": "curl example.com"}}}));
+    bench.takes(
+        json!({"type": "approval_requested", "digest": "d", "agent": "developer", "needs": [], "why": "w",
+        "until": until, "call": {"id": "x", "name": "Bash", "input": {"command": "curl example.com"}}}),
+    );
     assert_eq!(bench.typed("y\n", false), [], "the question is not open yet");
     assert_eq!(bench.typed("qs", true), [], "no keys while a question is open");
     insta::assert_snapshot!(bench.shown());
@@ -252,7 +266,8 @@ fn nothing_is_drawn_while_nothing_changes() {
     let size = Box::new(|| Size { columns: 80, rows: 24 });
     let keyboard = Keyboard::default();
     let mut view = View::new(&mut out, Paint::new(true), Verbosity::Normal, clock(), size, keyboard, None);
-    let started = events().into_iter().take_while(|event| !matches!(event, RunEvent::Note(Note::ToolCalled { .. })));
+    let started =
+        events().into_iter().take_while(|event| !matches!(event, RunEvent::Note(Note::ToolCalled { .. })));
     for event in started {
         view.event(&event).unwrap();
     }
@@ -285,21 +300,48 @@ fn a_resized_window_is_drawn_anew() {
 }
 
 #[test]
+fn a_panic_leaves_a_clean_terminal() {
+    let mut out = Vec::new();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let size = Box::new(|| Size { columns: 60, rows: 24 });
+        let keyboard = Keyboard::default();
+        let mut view =
+            View::new(&mut out, Paint::new(true), Verbosity::Normal, clock(), size, keyboard, None);
+        for event in events().into_iter().take(9) {
+            view.event(&event).unwrap();
+        }
+        view.tick().unwrap();
+        assert!(String::from_utf8_lossy(view.area.written()).contains("iteration"));
+        panic!("on purpose");
+    }));
+    assert!(panicked.is_err());
+    let mut terminal = area::terminal(24, 60, 0);
+    terminal.process(&out);
+    let shown = terminal.screen().contents();
+    assert!(shown.contains("fix the bug") && !shown.contains("iteration"), "{shown}");
+    assert!(!terminal.screen().hide_cursor());
+}
+
+#[test]
 fn fifty_turns_leave_a_handful_of_lines() {
     let mut bench = Bench::at_work();
     for turn in 0..50 {
-        let usage = json!({"inputTokens": 10, "outputTokens": 1, "cacheReadTokens": 0, "cacheWriteTokens": 0});
+        let usage =
+            json!({"inputTokens": 10, "outputTokens": 1, "cacheReadTokens": 0, "cacheWriteTokens": 0});
         bench.takes(json!({"type": "tokens_used", "effect": turn, "agent": "developer", "usage": usage,
             "total": {"inputTokens": 50_000, "outputTokens": 1, "cacheReadTokens": 0, "cacheWriteTokens": 0}, "costUsd": 0.5}));
-        bench.takes(json!({"type": "tool_called", "agent": "developer", "allowed": turn % 10 > 0, "rule": "r",
-            "call": {"id": turn.to_string(), "name": "Bash", "input": {"command": "true"}}}));
+        bench.takes(
+            json!({"type": "tool_called", "agent": "developer", "allowed": turn % 10 > 0, "rule": "r",
+            "call": {"id": turn.to_string(), "name": "Bash", "input": {"command": "true"}}}),
+        );
         bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": turn.to_string(), "tool": "Bash",
             "outcome": {"content": "x", "exitCode": turn % 2, "filesModified": [format!("f{turn}")], "durationMs": 1}}));
     }
     let summary = "It **works**.\n\n- one\n- two\n- three\n- four";
     bench.takes(json!({"type": "tool_called", "agent": "developer", "allowed": true, "rule": "r",
         "call": {"id": "r", "name": "Report", "input": {"outcome": "success", "summary": summary}}}));
-    let left = bench.takes(json!({"type": "state_changed", "from": "executing", "to": "evaluating", "iteration": 2}));
+    let left = bench
+        .takes(json!({"type": "state_changed", "from": "executing", "to": "evaluating", "iteration": 2}));
     let shown: Vec<String> = left.iter().map(Line::text).collect();
     insta::assert_snapshot!(shown.join("\n"));
 }

@@ -123,7 +123,8 @@ impl Transcript {
             self.calls.push((call.id.clone(), format!("{tool} {arguments}").trim_end().to_owned()));
         }
         let arguments = format!(" {arguments}");
-        let mut line = Line::of(Tone::Name, "  ▸ ").and(Tone::Strong, tool).and(Tone::Normal, arguments.trim_end());
+        let mut line =
+            Line::of(Tone::Name, "  ▸ ").and(Tone::Strong, tool).and(Tone::Normal, arguments.trim_end());
         if !allowed {
             line = line.and(Tone::Bad, " denied");
         }
@@ -136,7 +137,8 @@ impl Transcript {
         let mut line = mark(!phrase::failed(outcome)).and(Tone::Faint, format!("{call}: "));
         line = line.and(Tone::Normal, phrase::result(outcome));
         if !outcome.files_modified.is_empty() {
-            line = line.and(Tone::Normal, format!(", wrote {}", clean_line(&outcome.files_modified.join(", "))));
+            line =
+                line.and(Tone::Normal, format!(", wrote {}", clean_line(&outcome.files_modified.join(", "))));
         }
         let mut lines = vec![line];
         lines.extend(Line::block(Tone::Faint, &phrase::head(&outcome.content), 6));
@@ -191,7 +193,9 @@ impl Transcript {
             Note::Steered { command, ignored, request: _ } => {
                 vec![Line::plain(phrase::steered(command, ignored.as_deref())).hanging(2)]
             }
-            Note::RunPaused => vec![Line::of(Tone::Warning, phrase::PAUSED).hanging(2)],
+            Note::RunPaused => {
+                vec![Line::of(Tone::Warning, phrase::PAUSED).hanging(2)]
+            }
             Note::RunUnpaused { after_ms } => vec![Line::plain(phrase::unpaused(*after_ms))],
             note if self.verbose() => self.detail(note),
             _ => Vec::new(),
@@ -207,7 +211,9 @@ impl Transcript {
                 vec![line.and(Tone::Faint, format!(" {how}, iteration {iteration}"))]
             }
             Note::ToolCalled { agent: _, call, allowed, rule } => self.call(call, *allowed, rule),
-            Note::ToolFinished { tool, outcome, .. } if is_control_tool(tool) && !outcome.is_error => Vec::new(),
+            Note::ToolFinished { tool, outcome, .. } if is_control_tool(tool) && !outcome.is_error => {
+                Vec::new()
+            }
             Note::ToolFinished { agent: _, call_id, tool, outcome } => self.result(call_id, tool, outcome),
             Note::PlanUpdated { agent: _, plan } => plan_lines(plan),
             Note::ConversationCompacted { agent, how, before, after } => {
@@ -232,7 +238,8 @@ impl Transcript {
 }
 
 fn plan_lines(plan: &Plan) -> Vec<Line> {
-    let head = Line::plain("  ").and(Tone::Strong, "plan").and(Tone::Normal, format!(" {}", phrase::progress(plan)));
+    let head =
+        Line::plain("  ").and(Tone::Strong, "plan").and(Tone::Normal, format!(" {}", phrase::progress(plan)));
     let steps = plan.steps.iter().map(|step| {
         let tone = match step.status {
             StepStatus::Complete => Tone::Good,
@@ -262,7 +269,8 @@ fn detail(text: &str) -> Line {
 /// A text behind a label. Its further lines follow as they are.
 fn labelled(tone: Tone, label: &str, text: &str) -> Vec<Line> {
     let mut lines = text.lines();
-    let first = Line::of(tone, label).and(Tone::Normal, format!(" {}", lines.next().unwrap_or_default())).hanging(2);
+    let first =
+        Line::of(tone, label).and(Tone::Normal, format!(" {}", lines.next().unwrap_or_default())).hanging(2);
     // What is asked about has to be seen letter by letter.
     std::iter::once(first).chain(lines.map(|line| Line::plain(line).verbatim())).collect()
 }
