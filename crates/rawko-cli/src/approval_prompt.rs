@@ -47,7 +47,12 @@ async fn asked(console: Console, keyboard: &Keyboard) -> Option<bool> {
     let read = tokio::task::spawn_blocking(move || {
         let stdin = io::stdin();
         let _ = tcflush(&stdin, QueueSelector::IFlush);
-        answer(stdin.as_fd(), &flag, &mut || prompt(&console))
+        answer(stdin.as_fd(), &flag, &mut || {
+            // A view shows the question without it.
+            if !console.is_watched() {
+                prompt(&console);
+            }
+        })
     });
     let answer = read.await.ok().flatten();
     drop(open);

@@ -181,6 +181,7 @@ fn restore(found: Option<&Termios>) {
     }
 }
 
-fn is_in_foreground() -> bool {
+/// Whether the terminal is this process's, and not the shell's or another job's.
+pub(crate) fn is_in_foreground() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }

@@ -25,10 +25,10 @@ use rawko::RunEvent;
 use rawko_core::session::Note;
 
 use super::{Reporter, Verbosity, phrase};
-use crate::keyboard::Keyboard;
+use crate::keyboard::{Keyboard, is_in_foreground};
 use crate::output::{Clock, Paint, clean_line};
 
-use area::{Area, Measure};
+use area::{Area, Frame, Measure};
 use control::{Action, Control};
 use keys::{Key, KeyReader};
 use line::{Line, Tone};
@@ -91,7 +91,10 @@ impl<W: Write> View<W> {
     fn draw(&mut self) -> io::Result<()> {
         let (size, now) = ((self.measure)(), self.clock.now());
         self.control.pass(&self.model, now);
-        let frame = layout::frame(&self.model, &self.control, size, now);
+        // In the background the terminal shows what the user does there.
+        let is_ours = self.keys.is_none() || is_in_foreground();
+        let frame =
+            if is_ours { layout::frame(&self.model, &self.control, size, now) } else { Frame::default() };
         if self.above.is_empty() && self.area.shows(&frame, size) {
             return Ok(());
         }

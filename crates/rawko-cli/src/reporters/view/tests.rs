@@ -8,7 +8,7 @@ use rawko_core::session::Note;
 use serde_json::{Value, json};
 
 use super::super::recorded_tests::{clock, events};
-use super::area::{Frame, Size};
+use super::area::Size;
 use super::*;
 
 /// The widths at which the view is looked at.
@@ -131,10 +131,8 @@ fn calls_of_a_turn_stand_side_by_side() {
 #[test]
 fn text_is_shown_as_it_streams() {
     let mut bench = Bench::at_work();
-    for id in ["b"] {
-        bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": id, "tool": "Bash",
-            "outcome": {"content": "ok", "exitCode": 0, "durationMs": 62_000}}));
-    }
+    bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": "b", "tool": "Bash",
+        "outcome": {"content": "ok", "exitCode": 0, "durationMs": 62_000}}));
     let text = "# What is left\n\nThe tests pass. *One* thing is left, and that is to say in the documentation which \
                 leap seconds are known, because the table ends at some";
     bench.after(3_000).takes(json!({"type": "text_delta", "agent": "developer", "text": text}));
