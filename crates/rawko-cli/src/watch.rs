@@ -5,6 +5,7 @@
 
 use std::io;
 use std::pin::pin;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use rawko::{Run, RunControl, RunEvent, RunEvents};
@@ -87,7 +88,13 @@ pub(crate) async fn watch(
                 let _ = narrator.send(NarratorMessage::Notice("stopping; press Ctrl-C again to stop at once".to_owned()));
             }
             () = suspend.next() => {
-                let _ = narrator.send(NarratorMessage::Suspend);
+                let (gone, view_is_gone) = channel();
+                let (going_on, continued) = channel();
+                let _ = narrator.send(NarratorMessage::Suspend { gone, continued });
+                // A writer that hangs does not keep the process from being stopped.
+                let _ = view_is_gone.recv_timeout(LAST_WAIT);
+                stop_here();
+                let _ = going_on.send(());
             }
             ended = &mut finish, if result.is_none() => result = Some(ended),
             // The narrator ends after the last event, so not before the run.
@@ -114,7 +121,7 @@ enum NarratorMessage {
     /// A text that is not an event.
     Notice(String),
     /// The process is to be stopped, once the terminal is free.
-    Suspend,
+    Suspend { gone: Sender<()>, continued: Receiver<()> },
     /// The last event, whatever the run may still send.
     End(Box<RunEvent>),
 }
@@ -153,9 +160,11 @@ fn narrate(
                 biased;
                 message = messages.recv(), if open => match message {
                     Some(NarratorMessage::Notice(text)) => writable = writable && reporter.notice(&text).is_ok(),
-                    Some(NarratorMessage::Suspend) => {
+                    Some(NarratorMessage::Suspend { gone, continued }) => {
                         writable = writable && reporter.suspend().is_ok();
-                        stop_here();
+                        let _ = gone.send(());
+                        // The other thread stops the process. Nothing is drawn until it goes on.
+                        let _ = continued.recv();
                     }
                     Some(NarratorMessage::End(event)) => {
                         let _ = reporter.event(&event);

@@ -230,6 +230,7 @@ fn a_stopped_run_leaves_the_terminal_and_takes_it_again() {
     let trial = Trial::new(developer([bash(HOLD)]));
     let Some(pane) = Pane::shell(trial, &["run", "Wait."]) else { return };
     pane.types(&["sh ../rawko.sh", "Enter"]);
+    pane.wait_for_file("held");
     pane.wait_for("● developer · running Bash");
     pane.types(&["C-z"]);
     let stopped = pane.wait_for("Stopped");
