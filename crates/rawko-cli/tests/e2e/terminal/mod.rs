@@ -236,7 +236,7 @@ fn a_stopped_run_leaves_the_terminal_and_takes_it_again() {
     let stopped = pane.wait_for("Stopped");
     assert!(!stopped.contains("? help") && pane.has_cursor(), "{stopped}");
     pane.types(&["clear; stty -a", "Enter"]);
-    let modes = pane.wait_for("speed");
+    let modes = pane.wait_for("-extproc");
     assert!(modes.contains(" icanon") && modes.contains(" echo "), "{modes}");
     pane.types(&["clear; fg", "Enter"]);
     pane.wait_for("● developer · running Bash");
@@ -246,7 +246,7 @@ fn a_stopped_run_leaves_the_terminal_and_takes_it_again() {
     go(&pane);
     pane.wait_for("Claimed done");
     pane.types(&["clear; stty -a", "Enter"]);
-    let modes = pane.wait_for("speed");
+    let modes = pane.wait_for("-extproc");
     assert!(modes.contains(" icanon") && modes.contains(" echo "), "{modes}");
 }
 
