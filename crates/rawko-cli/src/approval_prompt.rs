@@ -1,4 +1,5 @@
-//! Asks the person at the terminal for a call that is not granted. The reporter shows the question; this reads the answer.
+//! Asks the person at the terminal for a call that is not granted. The reporter shows the question; this reads the answer,
+//! or has it from the view that has taken the keyboard.
 //!
 //! What was typed before the question was shown is no answer to it, and the end of the input is none either.
 
@@ -13,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::console::Console;
+use crate::keyboard::Keyboard;
 
 /// How long the question stands there before an answer counts.
 const SHOWN: Duration = Duration::from_millis(300);
@@ -22,29 +24,39 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 const LONGEST: usize = 1_000;
 
 /// Has the builder ask at the terminal, if there is one.
-pub(crate) fn at_terminal(builder: RawkoBuilder, console: Console) -> RawkoBuilder {
+pub(crate) fn at_terminal(builder: RawkoBuilder, console: Console, keyboard: Keyboard) -> RawkoBuilder {
     if !is_possible() {
         return builder;
     }
-    builder.on_approval("terminal", move |_| async move {
-        tokio::time::sleep(SHOWN).await;
-        // Dropped with this future: when somebody else has answered, or the run ends.
-        let open = Open(Arc::new(AtomicBool::new(true)));
-        let flag = Arc::clone(&open.0);
-        let read = tokio::task::spawn_blocking(move || {
-            let stdin = io::stdin();
-            let _ = tcflush(&stdin, QueueSelector::IFlush);
-            answer(stdin.as_fd(), &flag, &mut || {
-                // An animated reporter shows it with the question.
-                if !console.is_watched() {
-                    prompt(&console);
-                }
-            })
-        });
-        let answer = read.await.ok().flatten();
-        drop(open);
-        answer
+    builder.on_approval("terminal", move |_| {
+        let keyboard = keyboard.clone();
+        async move { asked(console, &keyboard).await }
     })
+}
+
+/// The answer of the person at the terminal.
+async fn asked(console: Console, keyboard: &Keyboard) -> Option<bool> {
+    tokio::time::sleep(SHOWN).await;
+    // A view that has the keyboard asks itself.
+    if keyboard.is_open() {
+        return keyboard.answer().await;
+    }
+    // Dropped with this future: when somebody else has answered, or the run ends.
+    let open = Open(Arc::new(AtomicBool::new(true)));
+    let flag = Arc::clone(&open.0);
+    let read = tokio::task::spawn_blocking(move || {
+        let stdin = io::stdin();
+        let _ = tcflush(&stdin, QueueSelector::IFlush);
+        answer(stdin.as_fd(), &flag, &mut || {
+            // A view shows the question without it.
+            if !console.is_watched() {
+                prompt(&console);
+            }
+        })
+    });
+    let answer = read.await.ok().flatten();
+    drop(open);
+    answer
 }
 
 /// Whether there is a terminal to ask at.

@@ -10,8 +10,8 @@ use rawko_core::text::truncate;
 
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork,
-    init, inspect, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, steer, tools,
-    trust, usage, watch,
+    init, inspect, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, steer,
+    tools, trust, usage, watch,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -66,6 +66,10 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "WHEN", value_enum, help_heading = "Global options")]
     #[arg(hide_possible_values = true)]
     pub(crate) color: Option<ColorChoice>,
+    /// Plain lines on a terminal too: no view and no movement of the cursor, for screen readers [env: RAWKO_PLAIN,
+    /// ACCESSIBLE]
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) plain: bool,
 }
 
 /// The commands.

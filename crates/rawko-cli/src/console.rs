@@ -24,18 +24,17 @@ pub(crate) enum ColorChoice {
 pub(crate) struct Console {
     output_color: bool,
     error_color: bool,
-    error_is_terminal: bool,
+    is_watched: bool,
 }
 
 impl Console {
-    /// The process's outputs, where `env` is its environment.
-    pub(crate) fn new(choice: ColorChoice, env: impl Fn(&str) -> Option<String>) -> Self {
+    /// The process's outputs, where `env` is its environment. `plain` asks for lines without a movable cursor.
+    pub(crate) fn new(choice: ColorChoice, plain: bool, env: impl Fn(&str) -> Option<String>) -> Self {
         let error_is_terminal = io::stderr().is_terminal();
         Self {
             output_color: takes_color(choice, &env, io::stdout().is_terminal()),
             error_color: takes_color(choice, &env, error_is_terminal),
-            // A terminal that cannot move its cursor gets plain lines.
-            error_is_terminal: error_is_terminal && env("TERM").is_none_or(|term| term != "dumb"),
+            is_watched: error_is_terminal && !plain && can_have_a_view(&env),
         }
     }
 
@@ -49,9 +48,9 @@ impl Console {
         Paint::new(self.error_color)
     }
 
-    /// Whether standard error is a terminal with a movable cursor.
+    /// Whether standard error is a terminal with a movable cursor, and nobody asked for plain lines.
     pub(crate) fn is_watched(&self) -> bool {
-        self.error_is_terminal
+        self.is_watched
     }
 
     /// Writes `text` to standard output and flushes it. The caller has removed control codes from foreign text.
@@ -84,6 +83,12 @@ impl Console {
     }
 }
 
+/// Whether a terminal can show a view, and its user can use one: a screen reader reads lines that stay.
+fn can_have_a_view(env: &impl Fn(&str) -> Option<String>) -> bool {
+    let is_set = |name: &str| env(name).is_some_and(|value| !matches!(value.trim(), "" | "0" | "false"));
+    env("TERM").is_none_or(|term| term != "dumb") && !is_set("RAWKO_PLAIN") && !is_set("ACCESSIBLE")
+}
+
 fn takes_color(choice: ColorChoice, env: &impl Fn(&str) -> Option<String>, is_terminal: bool) -> bool {
     let is_set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
     match choice {
@@ -103,6 +108,20 @@ mod tests {
     fn check(choice: ColorChoice, env: &[(&str, &str)], is_terminal: bool, expected: bool) {
         let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
         assert_eq!(takes_color(choice, &env, is_terminal), expected);
+    }
+
+    #[test]
+    fn a_dumb_terminal_and_a_screen_reader_get_lines() {
+        let check = |name: &'static str, value: &'static str, expected: bool| {
+            let env = |asked: &str| (asked == name).then(|| value.to_owned());
+            assert_eq!(can_have_a_view(&env), expected, "{name}={value}");
+        };
+        check("TERM", "xterm", true);
+        check("TERM", "dumb", false);
+        check("RAWKO_PLAIN", "1", false);
+        check("RAWKO_PLAIN", "0", true);
+        check("ACCESSIBLE", "yes", false);
+        check("ACCESSIBLE", "", true);
     }
 
     #[test]

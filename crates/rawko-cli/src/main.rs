@@ -15,6 +15,7 @@ mod exit;
 mod failure;
 mod home;
 mod input;
+mod keyboard;
 mod lines;
 mod logs;
 mod newcomer;
@@ -146,10 +147,12 @@ fn stray_word(error: &clap::Error) -> Option<String> {
 /// The outputs. Decided before the arguments are parsed, because errors about these may be colored.
 fn console_for(arguments: &[OsString], environment: ProcessEnv) -> (Console, Option<Failure>) {
     let mut given = environment.var("RAWKO_COLOR").map(|text| (text, "RAWKO_COLOR"));
+    let mut plain = false;
     let mut rest = arguments.iter().skip(1).map(|argument| argument.to_string_lossy());
     while let Some(argument) = rest.next() {
         match argument.as_ref() {
             "--" => break,
+            "--plain" => plain = true,
             "--color" => given = rest.next().map(|text| (text.into_owned(), "--color")),
             other => {
                 if let Some(text) = other.strip_prefix("--color=") {
@@ -164,7 +167,7 @@ fn console_for(arguments: &[OsString], environment: ProcessEnv) -> (Console, Opt
         Some("never") => Some(ColorChoice::Never),
         Some(_) => None,
     };
-    let console = Console::new(choice.unwrap_or_default(), |name| environment.var(name));
+    let console = Console::new(choice.unwrap_or_default(), plain, |name| environment.var(name));
     // clap reports a wrong `--color`, but does not read the variable.
     let wrong = given.filter(|(_, from)| choice.is_none() && *from == "RAWKO_COLOR");
     let failure = wrong.map(|(text, from)| {

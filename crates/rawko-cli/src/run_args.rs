@@ -2,16 +2,17 @@
 //! How the run is prepared is up to the command.
 
 use clap::Args;
-use rawko::{Notifications, Rawko, RawkoBuilder, Run, RunEvent};
+use rawko::{Notifications, Rawko, RawkoBuilder, Run, RunControl, RunEvent};
 use rawko_core::facts::Verification;
 use rawko_core::session::{Outcome, Status};
 use rawko_core::{ErrorCode, ErrorInfo};
+use rustix::process::{Signal, getpid, kill_process};
 
 use crate::approval_prompt::at_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
-use crate::reporters::{OutputFormat, Summary, Verbosity, reporter};
+use crate::reporters::{OutputFormat, Steer, Steering, Summary, Verbosity, reporter};
 use crate::verify_args::VerifyArgs;
 use crate::watch::{Ended, block_on, watch};
 use crate::workspace::Workspace;
@@ -62,7 +63,7 @@ impl SharedRunArgs {
         let is_text = self.format(workspace).is_ok_and(|format| format == OutputFormat::Text);
         let builder = builder.beside_others(self.anyway);
         let asks = is_text && !self.quiet && !self.print;
-        if asks { at_terminal(builder, workspace.console) } else { builder }
+        if asks { at_terminal(builder, workspace.console, workspace.keyboard.clone()) } else { builder }
     }
 
     /// Builds it. Whoever wants nothing but the answer is not asked for trust.
@@ -162,8 +163,27 @@ pub(crate) fn follow(
     format: OutputFormat,
     verbosity: Verbosity,
 ) -> Result<Ended, Failure> {
-    let reporter = reporter(workspace.console, format, verbosity);
+    // Whatever happens, the terminal is given back.
+    let _closes = workspace.keyboard.closes();
+    let steer = steering(run.control());
+    let reporter = reporter(workspace.console, format, verbosity, &workspace.keyboard, Some(steer));
     block_on(watch(run, reporter, format == OutputFormat::StreamJson))
+}
+
+/// What the keys of a view do to a run.
+fn steering(control: RunControl) -> Steer {
+    Box::new(move |steering| match steering {
+        Steering::Pause => drop(control.pause()),
+        Steering::Go => drop(control.go()),
+        Steering::Say(text) => drop(control.say(&text)),
+        Steering::Skip => drop(control.skip()),
+        Steering::Retry => drop(control.retry()),
+        Steering::Force(agent) => drop(control.force(&agent)),
+        // The same as Ctrl-C, the second time too.
+        Steering::Cancel => {
+            let _ = kill_process(getpid(), Signal::INT);
+        }
+    })
 }
 
 /// The exit status of a run with this last event.

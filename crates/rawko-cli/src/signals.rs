@@ -1,4 +1,5 @@
-//! Ctrl-C and similar signals: the first one asks for a clean end, the second one ends at once.
+//! Ctrl-C and similar signals: the first one asks for a clean end, the second one ends at once. Ctrl-Z stops the process
+//! after its view has left the terminal.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -10,6 +11,7 @@ pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    quit: Signal,
 }
 
 impl StopSignals {
@@ -23,6 +25,7 @@ impl StopSignals {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
             hangup: listen(SignalKind::hangup())?,
+            quit: listen(SignalKind::quit())?,
         })
     }
 
@@ -32,6 +35,35 @@ impl StopSignals {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.hangup.recv() => "SIGHUP",
+            _ = self.quit.recv() => "SIGQUIT",
         }
     }
+}
+
+/// Ctrl-Z, where the process has a view that must leave the terminal before it is stopped.
+pub(crate) struct SuspendSignal(Option<Signal>);
+
+impl SuspendSignal {
+    /// Starts listening if there is a view. Then the signal no longer stops the process by itself.
+    pub(crate) fn listen(has_view: bool) -> Self {
+        let kind = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
+        Self(has_view.then(|| signal(kind).ok()).flatten())
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        match &mut self.0 {
+            Some(signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Stops this process until somebody continues it. To be called on the main thread, which the kernel then stops before
+/// this returns; it stops other threads a moment later.
+pub(crate) fn stop_here() {
+    use rustix::process::{Signal, getpid, kill_process};
+    let _ = kill_process(getpid(), Signal::STOP);
 }

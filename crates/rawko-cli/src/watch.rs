@@ -5,6 +5,7 @@
 
 use std::io;
 use std::pin::pin;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use rawko::{Run, RunControl, RunEvent, RunEvents, TelemetryEnd};
@@ -18,10 +19,10 @@ use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::reporters::Reporter;
 use crate::running_totals::RunningTotals;
-use crate::signals::StopSignals;
+use crate::signals::{StopSignals, SuspendSignal, stop_here};
 
 /// How often a reporter may redraw while nothing happens.
-const FRAME: Duration = Duration::from_millis(100);
+const FRAME: Duration = Duration::from_millis(80);
 /// How long uninterruptible work or a stopped reader may delay the end after a second signal.
 const LAST_WAIT: Duration = Duration::from_millis(300);
 
@@ -76,6 +77,7 @@ pub(crate) async fn watch(
     essential: bool,
 ) -> Result<Ended, Failure> {
     let mut signals = StopSignals::listen()?;
+    let mut suspend = SuspendSignal::listen(reporter.is_animated());
     let (control, telemetry) = (run.control(), run.telemetry());
     let session = run.session_id().to_owned();
     let (narrator, mut narrated) = narrate(reporter, run.events(), essential.then(|| control.clone()))?;
@@ -102,6 +104,15 @@ pub(crate) async fn watch(
                 control.cancel(name);
                 let _ = narrator.send(NarratorMessage::Notice("stopping; press Ctrl-C again to stop at once".to_owned()));
             }
+            () = suspend.next() => {
+                let (gone, view_is_gone) = channel();
+                let (going_on, continued) = channel();
+                let _ = narrator.send(NarratorMessage::Suspend { gone, continued });
+                // A writer that hangs does not keep the process from being stopped.
+                let _ = view_is_gone.recv_timeout(LAST_WAIT);
+                stop_here();
+                let _ = going_on.send(());
+            }
             ended = &mut finish, if result.is_none() => result = Some(ended),
             // The narrator ends after the last event, so not before the run.
             all = &mut narrated, if last.is_none() => last = Some(all.unwrap_or_default()),
@@ -126,6 +137,8 @@ pub(crate) async fn watch(
 enum NarratorMessage {
     /// A text that is not an event.
     Notice(String),
+    /// The process is to be stopped, once the terminal is free.
+    Suspend { gone: Sender<()>, continued: Receiver<()> },
     /// The last event, whatever the run may still send.
     End(Box<RunEvent>),
 }
@@ -164,6 +177,12 @@ fn narrate(
                 biased;
                 message = messages.recv(), if open => match message {
                     Some(NarratorMessage::Notice(text)) => writable = writable && reporter.notice(&text).is_ok(),
+                    Some(NarratorMessage::Suspend { gone, continued }) => {
+                        writable = writable && reporter.suspend().is_ok();
+                        let _ = gone.send(());
+                        // The other thread stops the process. Nothing is drawn until it goes on.
+                        let _ = continued.recv();
+                    }
                     Some(NarratorMessage::End(event)) => {
                         let _ = reporter.event(&event);
                         last = Some(*event);
@@ -171,6 +190,8 @@ fn narrate(
                     }
                     None => open = false,
                 },
+                // Before the events, of which there may be more than can ever be drawn.
+                _ = frames.tick(), if animated && writable => writable = reporter.tick().is_ok(),
                 event = events.next() => {
                     let Some(event) = event else { break };
                     if writable && let Err(error) = reporter.event(&event) {
@@ -184,7 +205,6 @@ fn narrate(
                         last = Some(event);
                     }
                 }
-                _ = frames.tick(), if animated && writable => writable = reporter.tick().is_ok(),
             }
         }
         let _ = reporter.close();

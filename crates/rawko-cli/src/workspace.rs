@@ -12,6 +12,7 @@ use crate::console::Console;
 use crate::environment::ProcessEnv;
 use crate::failure::Failure;
 use crate::home::TooWide;
+use crate::keyboard::Keyboard;
 use crate::output::{clean, quoted};
 
 /// The folder, environment and outputs of a command.
@@ -19,6 +20,8 @@ use crate::output::{clean, quoted};
 pub(crate) struct Workspace {
     /// The outputs.
     pub(crate) console: Console,
+    /// The terminal's keyboard.
+    pub(crate) keyboard: Keyboard,
     /// The process's environment.
     pub(crate) environment: ProcessEnv,
     folder: PathBuf,
@@ -33,7 +36,7 @@ impl Workspace {
         let config = global.config.or_else(|| environment.var("RAWKO_CONFIG").map(PathBuf::from));
         let is_named = global.cwd.is_some();
         let folder = global.cwd.unwrap_or_else(|| PathBuf::from("."));
-        Self { console, environment, folder, is_named, config }
+        Self { console, keyboard: Keyboard::default(), environment, folder, is_named, config }
     }
 
     /// The project that the folder belongs to: the nearest ancestor with a `.rawko`, up to the root of the repository, or

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::recorded::RecordedRun;
-use crate::reporters::{OutputFormat, Reporter, Summary, Verbosity, watching_reporter};
+use crate::reporters::{OutputFormat, Reporter, Summary, Verbosity, reporter};
 use crate::run_args::exit_of;
 use crate::signals::StopSignals;
 use crate::watch::block_on;
@@ -60,7 +60,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
     let verbosity = if arguments.verbose { Verbosity::Verbose } else { Verbosity::Normal };
     let watched = Watched::open(&path)?;
     let name = clean_line(&watched.tail.header().session);
-    let mut reporter = watching_reporter(*console, format, verbosity);
+    let mut reporter = reporter(*console, format, verbosity, &workspace.keyboard, None);
     match block_on(watched.follow(reporter.as_mut()))? {
         Ended::Finished(finished) => {
             let summary = Summary::of(&finished, Some(path.display().to_string()), false);

@@ -14,4 +14,4 @@ pub(crate) use figure::{about, cost, counted, duration, tokens};
 pub(crate) use paint::Paint;
 pub(crate) use quoted::quoted;
 pub(crate) use sanitize::{Sanitizer, clean, clean_line, escape_json, escaped, escaped_line};
-pub(crate) use table::{Table, fit, indent, wrap};
+pub(crate) use table::{Table, indent, wrap};

@@ -31,6 +31,11 @@ impl Paint {
         self.with("2", text)
     }
 
+    /// Emphasized in a text.
+    pub(crate) fn emphasis(self, text: &str) -> String {
+        self.with("3", text)
+    }
+
     /// Something to look at first: a heading, a name.
     pub(crate) fn name(self, text: &str) -> String {
         self.with("36", text)

@@ -1,6 +1,6 @@
 //! Columns, indents and lines of limited width.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::paint::Paint;
 
@@ -81,30 +81,9 @@ pub(crate) fn wrap(text: &str, columns: usize) -> String {
     wrapped
 }
 
-/// The beginning of `line` that fits into `columns`, with `…` if it was cut.
-pub(crate) fn fit(line: &str, columns: usize) -> String {
-    if line.width() <= columns {
-        return line.to_owned();
-    }
-    let mut used = 0;
-    let mut cut = String::new();
-    for c in line.chars() {
-        used += c.width().unwrap_or(0);
-        if used + 1 > columns {
-            break;
-        }
-        cut.push(c);
-    }
-    if columns > 0 {
-        cut.push('…');
-    }
-    cut
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
@@ -119,14 +98,5 @@ mod tests {
         assert_eq!(wrap("one two three\nfour", 8), "one two\nthree\nfour");
         assert_eq!(wrap("averylongword x", 5), "averylongword\nx");
         assert_eq!(wrap("", 5), "");
-    }
-
-    proptest! {
-        #[test]
-        fn what_fits_is_whole_and_what_does_not_is_cut(line in "\\PC{0,40}", columns in 0usize..50) {
-            let shown = fit(&line, columns);
-            prop_assert!(shown.width() <= columns);
-            prop_assert!(shown == line || line.width() > columns);
-        }
     }
 }

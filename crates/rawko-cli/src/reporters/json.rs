@@ -52,6 +52,11 @@ impl Reporter for Json {
         Ok(())
     }
 
+    fn suspend(&mut self) -> io::Result<()> {
+        self.tell(|progress| progress.suspend());
+        Ok(())
+    }
+
     fn close(&mut self) -> io::Result<()> {
         self.tell(|progress| progress.close());
         Ok(())

@@ -2,13 +2,12 @@
 //! standard output.
 
 mod json;
-mod live;
 mod phrase;
 mod plain;
 mod quiet;
 mod stream_json;
 mod summary;
-mod terminal;
+mod view;
 
 #[cfg(test)]
 mod recorded_tests;
@@ -18,6 +17,7 @@ use std::io;
 use rawko::RunEvent;
 
 use crate::console::Console;
+use crate::keyboard::Keyboard;
 use crate::output::Clock;
 
 pub(crate) use json::Json;
@@ -26,7 +26,7 @@ pub(crate) use plain::Plain;
 pub(crate) use quiet::Quiet;
 pub(crate) use stream_json::StreamJson;
 pub(crate) use summary::Summary;
-pub(crate) use terminal::Terminal;
+pub(crate) use view::{Steer, Steering, View};
 
 /// A consumer of a run's events.
 pub(crate) trait Reporter {
@@ -45,6 +45,11 @@ pub(crate) trait Reporter {
 
     /// Redraws after some time.
     fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Leaves the terminal to others: the process is about to be stopped. The next [`Reporter::tick`] takes it again.
+    fn suspend(&mut self) -> io::Result<()> {
         Ok(())
     }
 
@@ -77,39 +82,36 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
-/// The reporter for this format, verbosity and console.
+/// The reporter for this format, verbosity and console. A view on a terminal takes keys, if there is a run to `steer`.
 pub(crate) fn reporter(
     console: Console,
     format: OutputFormat,
     verbosity: Verbosity,
+    keyboard: &Keyboard,
+    steer: Option<Steer>,
 ) -> Box<dyn Reporter + Send> {
     match (format, verbosity) {
         (OutputFormat::Json, Verbosity::Quiet) => Box::new(Json::new(console, None)),
-        (OutputFormat::Json, _) => Box::new(Json::new(console, Some(progress(console, verbosity)))),
+        (OutputFormat::Json, _) => {
+            Box::new(Json::new(console, Some(progress(console, verbosity, keyboard, steer))))
+        }
         (OutputFormat::StreamJson, _) => Box::new(StreamJson::new(console)),
         (OutputFormat::Text, Verbosity::Quiet) => Box::new(Quiet::new(console)),
-        (OutputFormat::Text, _) => progress(console, verbosity),
+        (OutputFormat::Text, _) => progress(console, verbosity, keyboard, steer),
     }
-}
-
-/// The same for a run that another process carries: nobody answers its questions here.
-pub(crate) fn watching_reporter(
-    console: Console,
-    format: OutputFormat,
-    verbosity: Verbosity,
-) -> Box<dyn Reporter + Send> {
-    if format != OutputFormat::Text || verbosity == Verbosity::Quiet || !console.is_watched() {
-        return reporter(console, format, verbosity);
-    }
-    let (paint, clock) = (console.error_paint(), Clock::local());
-    Box::new(Terminal::new(paint, verbosity, clock, io::stderr(), live::stderr_size()).only_watching())
 }
 
 /// The reporter that shows progress on standard error.
-fn progress(console: Console, verbosity: Verbosity) -> Box<dyn Reporter + Send> {
+fn progress(
+    console: Console,
+    verbosity: Verbosity,
+    keyboard: &Keyboard,
+    steer: Option<Steer>,
+) -> Box<dyn Reporter + Send> {
     let (paint, clock) = (console.error_paint(), Clock::local());
     if console.is_watched() {
-        return Box::new(Terminal::new(paint, verbosity, clock, io::stderr(), live::stderr_size()));
+        let (keyboard, size) = (keyboard.clone(), view::stderr_size());
+        return Box::new(View::new(io::stderr(), paint, verbosity, clock, size, keyboard, steer));
     }
     Box::new(Plain::new(paint, verbosity, clock, io::stderr()))
 }

@@ -3,20 +3,18 @@
 use rawko::RunEvent;
 use rawko_core::Timestamp;
 use rawko_core::facts::Verification;
-use rawko_core::session::Note;
 use serde_json::{Value, json};
 
-use super::live::testing::screen;
-use super::{Plain, Reporter, Summary, Terminal, Verbosity};
+use super::{Plain, Reporter, Summary, Verbosity};
 use crate::output::{Clock, Paint};
 
 /// A clock that stands still at the beginning of the run.
-fn clock() -> Clock {
+pub(super) fn clock() -> Clock {
     Clock::standing(|| Timestamp(1_795_338_000_000))
 }
 
 /// One of every event, with text that tries to take over the terminal.
-fn events() -> Vec<RunEvent> {
+pub(super) fn events() -> Vec<RunEvent> {
     let usage =
         json!({"inputTokens": 1200, "outputTokens": 340, "cacheReadTokens": 3600, "cacheWriteTokens": 0});
     let lines = json!([
@@ -122,67 +120,6 @@ fn lines_without_a_terminal() {
 #[test]
 fn lines_with_every_detail() {
     insta::assert_snapshot!(plain(Verbosity::Verbose));
-}
-
-#[test]
-fn what_stays_on_a_terminal() {
-    for verbosity in [Verbosity::Normal, Verbosity::Verbose] {
-        let mut out = Vec::new();
-        let mut reporter = Terminal::new(Paint::new(true), verbosity, clock(), &mut out, Box::new(|| 60));
-        for event in events() {
-            reporter.event(&event).unwrap();
-            reporter.tick().unwrap();
-        }
-        reporter.close().unwrap();
-        drop(reporter);
-        // `screen` knows our own sequences only, and fails on any other.
-        insta::assert_snapshot!(format!("terminal_{verbosity:?}"), screen(&out));
-    }
-}
-
-/// The last line of a terminal after these events.
-fn last_line(events: impl IntoIterator<Item = RunEvent>) -> String {
-    let mut out = Vec::new();
-    let mut reporter =
-        Terminal::new(Paint::new(false), Verbosity::Normal, clock(), &mut out, Box::new(|| 200));
-    for event in events {
-        reporter.event(&event).unwrap();
-    }
-    reporter.tick().unwrap();
-    drop(reporter);
-    screen(&out).lines().last().unwrap().to_owned()
-}
-
-/// The events up to the first one that `is_last`.
-fn events_up_to(is_last: impl Fn(&RunEvent) -> bool) -> Vec<RunEvent> {
-    let mut events = events();
-    let end = events.iter().position(is_last).unwrap();
-    events.truncate(end + 1);
-    events
-}
-
-#[test]
-fn the_last_line_says_what_is_going_on() {
-    let last = last_line(events_up_to(|event| matches!(event, RunEvent::Note(Note::ToolCalled { .. }))));
-    for part in ["planner", "Read a\\u{1b}[2J.rs", "iteration 1", "5.1k tokens", "$0.0123"] {
-        assert!(last.contains(part), "{part:?} is missing in {last:?}");
-    }
-}
-
-#[test]
-fn the_last_line_counts_a_wait_down_until_it_is_over() {
-    let mut shown = events_up_to(|event| matches!(event, RunEvent::Waiting { .. }));
-    let waiting = last_line(shown.clone());
-    assert!(waiting.contains("waiting for claude until 09:10:00, 10 m 00 s left"), "{waiting}");
-    // The run continues before the wait is over, because a user forced it.
-    let forced = json!({"type": "state_changed", "from": "selecting", "to": "executing", "iteration": 3});
-    let on = [shown.clone(), vec![serde_json::from_value(forced).unwrap()]].concat();
-    // Its end has come, and nothing has happened yet.
-    let Some(RunEvent::Waiting { until, .. }) = shown.last_mut() else { panic!("{shown:?}") };
-    *until = clock().now();
-    for line in [last_line(on), last_line(shown)] {
-        assert!(!line.contains("waiting") && line.contains("iteration"), "{line}");
-    }
 }
 
 #[test]

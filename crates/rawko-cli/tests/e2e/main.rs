@@ -61,6 +61,7 @@ mod skills;
 mod steering;
 #[cfg(feature = "telemetry")]
 mod telemetry;
+mod terminal;
 mod thinking;
 mod tls;
 mod tools;

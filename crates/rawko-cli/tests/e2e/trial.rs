@@ -323,6 +323,14 @@ impl Trial {
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
+    /// Another command that asks the server, ready to be started where its output is looked at: at a terminal.
+    pub(crate) fn prepared(&self, arguments: &[&str]) -> Command {
+        self.write_user_config();
+        let mut command = self.asking();
+        command.args(arguments);
+        command
+    }
+
     fn write_user_config(&self) {
         let config = self.folder.path().join("home/config/rawko/config.yaml");
         std::fs::create_dir_all(config.parent().unwrap()).unwrap();

@@ -202,19 +202,13 @@ impl ViewBuilder {
             Event::TaskContinued { task, .. } => self.begin(Beginning::Continued, Some(task)),
             Event::TaskTakenUp { .. } => self.begin(Beginning::TakenUp, None),
             Event::SessionResumed { .. } => self.begin(Beginning::Resumed, None),
-            Event::OverrideRequested { command } => {
-                let words = match command {
-                    Override::ForceAgent { agent } => {
-                        format!("the user made {agent} work next")
-                    }
-                    Override::SkipStep => "the user skipped the current step".to_owned(),
-                    Override::Retry => "the user made the agent try again".to_owned(),
-                };
-                self.notice(false, &words);
-            }
             Event::CancelRequested { reason } => self.notice(false, &format!("asked to stop: {reason}")),
             Event::AgentsReloaded { .. } => self.notice(false, "the configuration was read again"),
-            Event::FinalTreeInspected { .. } => {}
+            Event::RanBeside { session, .. } => {
+                self.notice(true, &format!("session {session} ran in the same folder"));
+            }
+            // A note tells of the command.
+            Event::FinalTreeInspected { .. } | Event::OverrideRequested { .. } => {}
             Event::Answered { effect, answer } => self.answer(*effect, answer),
         }
     }

@@ -158,6 +158,9 @@ impl ViewBuilder {
                 self.add(EntryKind::Plan { agent: plain(&agent), plan });
             }
             Note::TokensUsed { effect, agent, usage, .. } => self.paid(effect, &agent, usage),
+            Note::Steered { command, ignored, .. } => self.steered(&command, ignored.as_deref()),
+            Note::RunPaused => self.notice(false, "the run is paused"),
+            Note::RunUnpaused { .. } => self.notice(false, "the run goes on"),
             Note::Warned { message } => self.notice(true, &message),
             // The effects tell of the first three, with the number by which they are answered.
             Note::ApprovalRequested(_)
@@ -166,6 +169,18 @@ impl ViewBuilder {
             | Note::VerificationFinished { .. }
             | Note::CachePrefixChanged { .. } => {}
         }
+    }
+
+    fn steered(&mut self, command: &Override, ignored: Option<&str>) {
+        let what = match command {
+            Override::ForceAgent { agent } => format!("force {agent}"),
+            Override::Say { text } => format!("say: {text}"),
+            Override::SkipStep | Override::Retry | Override::Pause | Override::Go => {
+                command.word().to_owned()
+            }
+        };
+        let ignored = ignored.map(|reason| format!(" (ignored: {reason})")).unwrap_or_default();
+        self.notice(false, &format!("the user: {what}{ignored}"));
     }
 
     fn decided(&mut self, record: &DecisionRecord) {

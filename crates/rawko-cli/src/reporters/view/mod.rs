@@ -1,0 +1,206 @@
+//! The view of a run at a terminal: a few lines at the bottom that change, below text that stays.
+//!
+//! [`Model`] folds the run's events, [`layout`] draws what it holds as a pure function of the time and the terminal's
+//! size, and [`Area`] writes what differs from the last frame. An execution that has ended is folded into a few lines
+//! that stay; `--verbose` keeps everything ([`Transcript`]). Keys go through [`Control`] to the run. Everything shown
+//! has passed the sanitizer.
+
+mod area;
+mod control;
+mod execution;
+mod keys;
+mod layout;
+mod line;
+mod markdown;
+mod model;
+mod transcript;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::sync::mpsc::Receiver;
+
+use rawko::RunEvent;
+use rawko_core::session::Note;
+
+use super::{Reporter, Verbosity, phrase};
+use crate::keyboard::{Keyboard, is_in_foreground};
+use crate::output::{Clock, Paint, clean_line};
+
+use area::{Area, Frame, Measure};
+use control::{Action, Control};
+use keys::{Key, KeyReader};
+use line::{Line, Tone};
+use model::Model;
+use transcript::Transcript;
+
+pub(super) use area::stderr_size;
+pub(crate) use control::Steering;
+
+/// Passes on what a person asks of the run.
+pub(crate) type Steer = Box<dyn FnMut(Steering) + Send>;
+
+/// Shows a run on a terminal, and takes keys.
+pub(crate) struct View<W: Write> {
+    clock: Clock,
+    measure: Measure,
+    area: Area<W>,
+    model: Model,
+    transcript: Transcript,
+    control: Control,
+    keyboard: Keyboard,
+    steer: Option<Steer>,
+    keys: Option<Receiver<Vec<u8>>>,
+    reader: KeyReader,
+    /// Lines that stay and are not written yet.
+    above: Vec<Line>,
+}
+
+impl<W: Write> View<W> {
+    /// Writes to `out`, a terminal whose size `measure` gives. Without `steer` there are no keys.
+    pub(crate) fn new(
+        out: W,
+        paint: Paint,
+        verbosity: Verbosity,
+        clock: Clock,
+        measure: Measure,
+        keyboard: Keyboard,
+        steer: Option<Steer>,
+    ) -> Self {
+        Self {
+            clock,
+            measure,
+            area: Area::new(out, paint),
+            model: Model::new(clock, clock.now()),
+            transcript: Transcript::new(verbosity, clock),
+            control: Control::default(),
+            keyboard,
+            steer,
+            keys: None,
+            reader: KeyReader::default(),
+            above: Vec::new(),
+        }
+    }
+
+    /// Whether finished executions are folded.
+    fn folds(&self) -> bool {
+        !self.transcript.keeps_all()
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let (size, now) = ((self.measure)(), self.clock.now());
+        self.control.pass(&self.model, now);
+        // In the background the terminal shows what the user does there.
+        let is_ours = self.keys.is_none() || is_in_foreground();
+        let frame =
+            if is_ours { layout::frame(&self.model, &self.control, size, now) } else { Frame::default() };
+        if self.above.is_empty() && self.area.shows(&frame, size) {
+            return Ok(());
+        }
+        let above = std::mem::take(&mut self.above);
+        self.area.draw(&above, frame, size)
+    }
+
+    /// Opens the keyboard for a run that can be steered.
+    fn listen(&mut self) {
+        if self.steer.is_some() && self.keys.is_none() {
+            self.keys = self.keyboard.open();
+            self.control.active = self.keys.is_some();
+        }
+    }
+
+    fn take_keys(&mut self) {
+        let Some(typed) = &self.keys else { return };
+        let mut keys = Vec::new();
+        let mut is_quiet = true;
+        while let Ok(bytes) = typed.try_recv() {
+            is_quiet = false;
+            keys.extend(self.reader.keys(&bytes));
+        }
+        if is_quiet {
+            keys.extend(self.reader.pause());
+        }
+        for key in &keys {
+            self.key(key);
+        }
+    }
+
+    fn key(&mut self, key: &Key) {
+        let now = self.clock.now();
+        match self.control.key(key, &self.model, self.keyboard.is_asked(), now) {
+            Some(Action::Steer(steering)) => {
+                if let Some(steer) = &mut self.steer {
+                    steer(steering);
+                }
+            }
+            Some(Action::Answer(answer)) => self.keyboard.give(answer),
+            None => {}
+        }
+    }
+}
+
+impl<W: Write> Reporter for View<W> {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+        let now = self.clock.now();
+        let folded = self.model.take(event, now);
+        let mut lines = self.transcript.take(event);
+        if self.folds() {
+            self.above.extend(folded);
+        }
+        self.above.append(&mut lines);
+        match event {
+            RunEvent::Note(Note::Steered { command, ignored: Some(why), .. }) => {
+                self.control.tell(&phrase::steered(command, Some(why)), now);
+                Ok(())
+            }
+            RunEvent::SessionStarted { .. } => {
+                self.listen();
+                self.draw()
+            }
+            RunEvent::SessionFinished { .. } => self.draw(),
+            // The rest is drawn at the next tick, all at once.
+            _ => Ok(()),
+        }
+    }
+
+    fn notice(&mut self, text: &str) -> io::Result<()> {
+        self.above.extend(self.transcript.end_text());
+        self.above.push(Line::of(Tone::Warning, clean_line(text)));
+        self.draw()
+    }
+
+    fn is_animated(&self) -> bool {
+        true
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        self.keyboard.reopen();
+        self.take_keys();
+        self.draw()
+    }
+
+    fn suspend(&mut self) -> io::Result<()> {
+        let size = (self.measure)();
+        let cleared = self.area.clear(size);
+        self.area.forget();
+        self.keyboard.release();
+        cleared
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.model.running = false;
+        self.above.extend(self.transcript.end_text());
+        let drawn = self.draw();
+        self.keys = None;
+        self.keyboard.close();
+        drawn
+    }
+}
+
+impl<W: Write> Drop for View<W> {
+    /// Also on a panic: the terminal is given back.
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,196 @@
+//! What the view shows, folded from the run's events. Pure: the time is an argument, so the same events at the same times
+//! give the same view.
+
+use rawko::RunEvent;
+use rawko_core::machine::{Plan, State};
+use rawko_core::session::Note;
+use rawko_core::setup::RunLimits;
+use rawko_core::text::truncate;
+use rawko_core::{Timestamp, Usage};
+
+use super::super::phrase;
+use super::execution::Execution;
+use super::line::Line;
+use crate::output::{Clock, clean_line};
+
+/// Most characters of a provider's message.
+const MESSAGE_CHARS: usize = 200;
+
+/// A run as far as its events tell.
+#[derive(Debug)]
+pub(super) struct Model {
+    clock: Clock,
+    pub(super) running: bool,
+    /// The agents that can be forced.
+    pub(super) agents: Vec<String>,
+    /// What the run stops at; `None` where more counts towards it than this process has seen.
+    pub(super) limits: Option<RunLimits>,
+    pub(super) begun: Timestamp,
+    pub(super) state: State,
+    /// Since when the machine is in its state.
+    pub(super) since: Timestamp,
+    pub(super) iteration: u32,
+    pub(super) execution: Option<Execution>,
+    pub(super) plan: Option<Plan>,
+    pub(super) wait: Option<Wait>,
+    pub(super) question: Option<Question>,
+    /// Since when the run is paused.
+    pub(super) paused: Option<Timestamp>,
+    /// The verification commands that run, and since when.
+    pub(super) verifying: Option<(String, Timestamp)>,
+    pub(super) used: Usage,
+    pub(super) cost_usd: Option<f64>,
+    /// The reason of the last decision.
+    why: Option<String>,
+}
+
+/// A wait before a model is asked again.
+#[derive(Debug)]
+pub(super) struct Wait {
+    /// For whom, and until when.
+    pub(super) what: String,
+    pub(super) why: String,
+    pub(super) until: Timestamp,
+}
+
+/// An open question to a person.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) agent: String,
+    pub(super) until: Timestamp,
+    /// The same as a time of day.
+    pub(super) until_shown: String,
+}
+
+impl Model {
+    pub(super) fn new(clock: Clock, now: Timestamp) -> Self {
+        Self {
+            clock,
+            running: false,
+            agents: Vec::new(),
+            limits: None,
+            begun: now,
+            state: State::Idle,
+            since: now,
+            iteration: 0,
+            execution: None,
+            plan: None,
+            wait: None,
+            question: None,
+            paused: None,
+            verifying: None,
+            used: Usage::default(),
+            cost_usd: Some(0.0),
+            why: None,
+        }
+    }
+
+    /// Takes an event that came now, and gives the lines that are left of an execution which it ends.
+    pub(super) fn take(&mut self, event: &RunEvent, now: Timestamp) -> Vec<Line> {
+        match event {
+            RunEvent::SessionStarted { agents, limits, resumed, continued, forked_from, .. } => {
+                let is_whole = !resumed && !continued && forked_from.is_none();
+                self.agents = agents.iter().map(|agent| clean_line(agent)).collect();
+                self.limits = limits.filter(|_| is_whole);
+                (self.running, self.begun, self.since) = (true, now, now);
+            }
+            RunEvent::TextDelta { agent, text } => {
+                let speaks = self.execution.as_mut().filter(|execution| execution.agent == *agent);
+                if let Some(execution) = speaks {
+                    execution.says(text);
+                }
+            }
+            RunEvent::Waiting { provider, until, reason, message, attempt, .. } => {
+                let message = truncate(&clean_line(message), MESSAGE_CHARS);
+                self.wait = Some(Wait {
+                    what: phrase::waited_for(provider.as_deref(), *until, self.clock),
+                    why: format!("{reason}: {message}; then attempt {attempt}"),
+                    until: *until,
+                });
+            }
+            RunEvent::SessionFinished { .. } => {
+                self.running = false;
+                return self.fold(now);
+            }
+            RunEvent::Note(note) => return self.note(note, now),
+            // An event of a newer SDK, which this version cannot describe.
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn note(&mut self, note: &Note, now: Timestamp) -> Vec<Line> {
+        // Whatever happens, the wait is over. Only these may come while it lasts.
+        if !matches!(note, Note::Warned { .. } | Note::Steered { .. } | Note::RunPaused) {
+            self.wait = None;
+        }
+        match note {
+            Note::StateChanged { to, iteration, .. } => {
+                (self.state, self.since, self.iteration) = (*to, now, *iteration);
+                (self.question, self.verifying) = (None, None);
+                if *to != State::Executing {
+                    return self.fold(now);
+                }
+            }
+            Note::DecisionMade(record) => {
+                let by = phrase::source(record.source);
+                self.why = Some(format!("{} ({by})", phrase::reason(&record.decision)));
+            }
+            Note::AgentStarted { agent, iteration, .. } => {
+                let ended = self.fold(now);
+                self.iteration = *iteration;
+                let used = (self.used.total_tokens(), self.cost_usd);
+                self.execution = Some(Execution::new(agent, self.why.take(), now, used));
+                return ended;
+            }
+            Note::ToolCalled { call, allowed, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.called(call, *allowed, now);
+                }
+            }
+            Note::ToolFinished { call_id, outcome, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.finished(call_id, outcome, now);
+                }
+            }
+            Note::ApprovalRequested(question) => {
+                self.question = Some(Question {
+                    agent: clean_line(&question.agent),
+                    until: question.until,
+                    until_shown: self.clock.time(question.until),
+                });
+            }
+            Note::ApprovalAnswered { .. } => self.question = None,
+            Note::RunPaused => self.paused = Some(now),
+            Note::RunUnpaused { .. } => self.paused = None,
+            Note::PlanUpdated { plan, .. } => self.plan = Some(plan.clone()),
+            Note::MemoriesRecalled { memories, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.remembers(memories.len());
+                }
+            }
+            Note::VerificationStarted { commands } => {
+                self.verifying = Some((phrase::commands(commands), now));
+            }
+            Note::VerificationFinished { .. } => {
+                self.verifying = None;
+                self.since = now;
+            }
+            Note::TokensUsed { agent, total, cost_usd, .. } => {
+                (self.used, self.cost_usd) = (*total, *cost_usd);
+                let answered = self.execution.as_mut().filter(|execution| execution.agent == *agent);
+                if let Some(execution) = answered {
+                    execution.turned();
+                }
+            }
+            // They change nothing that is shown for longer than it takes to say it.
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn fold(&mut self, now: Timestamp) -> Vec<Line> {
+        let ended = self.execution.take();
+        ended.map(|execution| execution.folded(now, &self.used, self.cost_usd)).unwrap_or_default()
+    }
+}

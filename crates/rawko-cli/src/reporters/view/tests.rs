@@ -1,0 +1,345 @@
+//! The view at each width, and what a recorded run leaves on a terminal.
+
+use std::sync::{Arc, Mutex};
+
+use rawko::RunEvent;
+use rawko_core::Timestamp;
+use rawko_core::session::Note;
+use serde_json::{Value, json};
+
+use super::super::recorded_tests::{clock, events};
+use super::area::Size;
+use super::*;
+
+/// The widths at which the view is looked at.
+const WIDTHS: [usize; 4] = [40, 80, 120, 200];
+
+fn event(value: Value) -> RunEvent {
+    serde_json::from_value(value).expect("an event")
+}
+
+/// A view without a terminal, at a time of its own.
+struct Bench {
+    model: Model,
+    control: Control,
+    now: Timestamp,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let now = clock().now();
+        let mut control = Control::default();
+        control.active = true;
+        let mut bench = Self { model: Model::new(clock(), now), control, now };
+        let task = "Let the parser accept leap seconds";
+        bench.takes(json!({"type": "session_started", "session": "s", "task": task, "at": now, "journal": "/p/j",
+            "agents": ["developer", "planner", "reviewer"], "resumed": false, "degraded": [],
+            "limits": {"maxIterations": 50, "maxConsecutiveFailures": 3, "maxCostUsd": 10.0, "maxTokens": 500_000,
+                "maxDurationMs": 14_400_000}}));
+        bench
+    }
+
+    fn takes(&mut self, value: Value) -> Vec<Line> {
+        self.model.take(&event(value), self.now)
+    }
+
+    fn after(&mut self, ms: u64) -> &mut Self {
+        self.now = Timestamp(self.now.0 + ms);
+        self.control.pass(&self.model, self.now);
+        self
+    }
+
+    fn typed(&mut self, text: &str, asked: bool) -> Vec<Action> {
+        let keys = KeyReader::default().keys(text.as_bytes());
+        keys.iter().filter_map(|key| self.control.key(key, &self.model, asked, self.now)).collect()
+    }
+
+    /// A developer with a plan in the midst of its calls.
+    fn at_work() -> Self {
+        let mut bench = Self::new();
+        let reason = "the plan stands, and its first step is a change of the code that parses dates";
+        bench.takes(
+            json!({"type": "decision_made", "point": "select", "source": "llm", "latencyMs": 1, "usage": {},
+            "decision": {"type": "SELECT_MODE", "mode": "developer", "reason": reason}}),
+        );
+        bench.takes(json!({"type": "state_changed", "from": "selecting", "to": "executing", "iteration": 2}));
+        bench.takes(
+            json!({"type": "agent_started", "agent": "developer", "iteration": 2, "continued": false}),
+        );
+        bench.takes(json!({"type": "plan_updated", "agent": "planner", "plan": {"currentStepIndex": 1, "isComplete": false,
+            "steps": [
+                {"index": 1, "description": "Find where seconds are checked", "status": "complete"},
+                {"index": 2, "description": "Let the parser accept 23:59:60, and only where a leap second can be", "status": "in_progress"},
+                {"index": 3, "description": "Cover it by tests", "status": "pending"}]}}));
+        let text = "I found **two** places:\n\n1. `parse_seconds` rejects 60\n2. the table of leap seconds is out of \
+                    date, so that the last of them is not known\n\n```rust\nif seconds > 59 {\n```\n\nBoth have to be changed.";
+        bench.after(4_000).takes(json!({"type": "text_delta", "agent": "developer", "text": text}));
+        let usage = json!({"inputTokens": 41_000, "outputTokens": 2_300, "cacheReadTokens": 0, "cacheWriteTokens": 0});
+        bench.takes(
+            json!({"type": "tokens_used", "effect": 4, "agent": "developer", "usage": usage, "total": usage,
+            "costUsd": 0.4213}),
+        );
+        for (id, name, input) in [
+            ("a", "Read", json!({"file_path": "src/date/parse.rs"})),
+            (
+                "b",
+                "Bash",
+                json!({"command": "cargo test --package dates --test leap_seconds -- --nocapture"}),
+            ),
+            ("c", "Grep", json!({"pattern": "leap", "path": "src"})),
+        ] {
+            bench.takes(json!({"type": "tool_called", "agent": "developer", "allowed": true, "rule": "r",
+                "call": {"id": id, "name": name, "input": input}}));
+        }
+        bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": "a", "tool": "Read",
+            "outcome": {"content": "1\n2\n3", "durationMs": 3}}));
+        bench
+            .after(62_000)
+            .takes(json!({"type": "tool_finished", "agent": "developer", "callId": "c", "tool": "Grep",
+            "outcome": {"content": "no", "isError": true, "durationMs": 1_200}}));
+        bench
+    }
+
+    fn frame(&self, columns: usize, rows: usize) -> Frame {
+        layout::frame(&self.model, &self.control, Size { columns, rows }, self.now)
+    }
+
+    /// The view at each width.
+    fn shown(&self) -> String {
+        let mut shown = String::new();
+        for columns in WIDTHS {
+            shown.push_str(&format!("--- {columns} columns\n"));
+            let frame = self.frame(columns, 40);
+            for line in &frame.lines {
+                assert!(line.width() < columns, "{line:?}");
+                shown.push_str(line.text().trim_end());
+                shown.push('\n');
+            }
+            if let Some((row, column)) = frame.cursor {
+                shown.push_str(&format!("cursor in line {row}, column {column}\n"));
+            }
+        }
+        shown
+    }
+}
+
+#[test]
+fn calls_of_a_turn_stand_side_by_side() {
+    insta::assert_snapshot!(Bench::at_work().shown());
+}
+
+#[test]
+fn text_is_shown_as_it_streams() {
+    let mut bench = Bench::at_work();
+    bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": "b", "tool": "Bash",
+        "outcome": {"content": "ok", "exitCode": 0, "durationMs": 62_000}}));
+    let text = "# What is left\n\nThe tests pass. *One* thing is left, and that is to say in the documentation which \
+                leap seconds are known, because the table ends at some";
+    bench.after(3_000).takes(json!({"type": "text_delta", "agent": "developer", "text": text}));
+    insta::assert_snapshot!(bench.shown());
+}
+
+#[test]
+fn a_wait_says_when_it_ends() {
+    let mut bench = Bench::at_work();
+    let until = Timestamp(bench.now.0 + 600_000);
+    bench.takes(json!({"type": "waiting", "reason": "rate_limited", "message": "slow\n\u{1b}[2Jdown", "provider": "claude",
+        "until": until.to_rfc3339(), "afterMs": 600_000, "attempt": 2}));
+    insta::assert_snapshot!(bench.after(118_000).shown());
+    // Its end has come, and nothing has happened yet.
+    let over = bench.after(600_000).frame(80, 40);
+    assert!(!over.lines[0].text().contains("waiting"), "{over:?}");
+}
+
+#[test]
+fn a_question_waits_for_a_typed_answer() {
+    let mut bench = Bench::at_work();
+    let until = Timestamp(bench.now.0 + 600_000);
+    bench.takes(
+        json!({"type": "approval_requested", "digest": "d", "agent": "developer", "needs": [], "why": "w",
+        "until": until, "call": {"id": "x", "name": "Bash", "input": {"command": "curl example.com"}}}),
+    );
+    assert_eq!(bench.typed("y\n", false), [], "the question is not open yet");
+    assert_eq!(bench.typed("qs", true), [], "no keys while a question is open");
+    insta::assert_snapshot!(bench.shown());
+    assert_eq!(bench.typed("\n", true), [], "neither yes nor no");
+    assert_eq!(bench.typed("yes\n", true), [Action::Answer(true)]);
+    assert_eq!(bench.typed("\n", true), [Action::Answer(false)]);
+    bench.typed("ye", true);
+    bench.takes(json!({"type": "approval_answered", "agent": "developer", "callId": "x", "digest": "d", "answer": "expired"}));
+    bench.after(1);
+    assert_eq!(bench.typed("s", false), [Action::Steer(Steering::Skip)], "keys are keys again");
+}
+
+#[test]
+fn a_pause_and_the_verification_are_shown() {
+    let mut bench = Bench::at_work();
+    bench.takes(json!({"type": "run_paused"}));
+    let paused = bench.after(5_000).shown();
+    assert_eq!(bench.typed("p", false), [Action::Steer(Steering::Go)]);
+    bench.takes(json!({"type": "run_unpaused", "afterMs": 5_000}));
+    assert_eq!(bench.typed("p", false), [Action::Steer(Steering::Pause)]);
+    bench.takes(json!({"type": "state_changed", "from": "executing", "to": "evaluating", "iteration": 2}));
+    let judging = bench.after(1_000).shown();
+    bench.takes(json!({"type": "verification_started", "commands": ["cargo test", "npm\u{1b}[2J test"]}));
+    insta::assert_snapshot!(format!("{paused}\n{judging}\n{}", bench.after(12_000).shown()));
+}
+
+#[test]
+fn every_key_has_its_lines() {
+    let mut bench = Bench::at_work();
+    assert_eq!(bench.typed("?", false), []);
+    let help = bench.shown();
+    assert_eq!(bench.typed("?f\x1b[B", false), []);
+    let choosing = bench.shown();
+    assert_eq!(bench.typed("\n", false), [Action::Steer(Steering::Force("planner".to_owned()))]);
+    assert_eq!(bench.typed("f3", false), [Action::Steer(Steering::Force("reviewer".to_owned()))]);
+    assert_eq!(bench.typed("f9fx", false), []);
+    let said = bench.typed("msay q\x7f it\n", false);
+    assert_eq!(said, [Action::Steer(Steering::Say("say  it".to_owned()))]);
+    assert_eq!(bench.typed("\n \n", false), [], "nothing was said");
+    bench.typed("\nthe last leap second was in 2016, see https://example.com/leap-seconds", false);
+    let typing = bench.shown();
+    bench.control.key(&Key::Escape, &bench.model, false, bench.now);
+    assert_eq!(bench.typed("x", false), []);
+    insta::assert_snapshot!(format!("{help}\n{choosing}\n{typing}\n{}", bench.shown()));
+    let told = bench.after(10_000).shown();
+    assert!(!told.contains("no meaning"), "{told}");
+}
+
+#[test]
+fn a_paste_is_never_taken_for_keys() {
+    let mut bench = Bench::at_work();
+    assert_eq!(bench.typed("\x1b[200~q\nsrq\x1b[201~", false), []);
+    assert_eq!(bench.typed("\n", false), [Action::Steer(Steering::Say("q srq".to_owned()))]);
+}
+
+#[test]
+fn a_view_is_never_higher_or_wider_than_its_terminal() {
+    let mut bench = Bench::at_work();
+    for typed in ["", "?", "?f", "xmsomething to say that is long enough for more than a line or two"] {
+        bench.typed(typed, false);
+        for columns in 1..130 {
+            for rows in 2..50 {
+                let frame = bench.frame(columns, rows);
+                assert!(frame.lines.len() < rows, "{} lines in {columns} by {rows}", frame.lines.len());
+                assert!(frame.lines.iter().all(|line| line.width() < columns.max(2)), "{frame:?}");
+                assert!(frame.cursor.is_none_or(|(row, _)| row < frame.lines.len()), "{frame:?}");
+            }
+        }
+    }
+}
+
+/// What a terminal of 60 columns shows when all of these events have come, with what has scrolled away.
+fn on_a_terminal(events: &[RunEvent], verbosity: Verbosity) -> String {
+    let mut out = Vec::new();
+    let size = Box::new(|| Size { columns: 60, rows: 24 });
+    let keyboard = Keyboard::default();
+    let mut view = View::new(&mut out, Paint::new(true), verbosity, clock(), size, keyboard, None);
+    for event in events {
+        view.event(event).unwrap();
+        view.tick().unwrap();
+    }
+    view.close().unwrap();
+    drop(view);
+    let mut terminal = area::terminal(500, 60, 0);
+    terminal.process(&out);
+    assert!(!terminal.screen().hide_cursor());
+    terminal.screen().contents()
+}
+
+#[test]
+fn what_stays_on_a_terminal() {
+    for verbosity in [Verbosity::Normal, Verbosity::Verbose] {
+        let shown = on_a_terminal(&events(), verbosity);
+        // Our own sequences were understood; nothing of anybody else's was left.
+        assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown:?}");
+        insta::assert_snapshot!(format!("terminal_{verbosity:?}"), shown);
+    }
+}
+
+#[test]
+fn nothing_is_drawn_while_nothing_changes() {
+    let mut out = Vec::new();
+    let size = Box::new(|| Size { columns: 80, rows: 24 });
+    let keyboard = Keyboard::default();
+    let mut view = View::new(&mut out, Paint::new(true), Verbosity::Normal, clock(), size, keyboard, None);
+    let started =
+        events().into_iter().take_while(|event| !matches!(event, RunEvent::Note(Note::ToolCalled { .. })));
+    for event in started {
+        view.event(&event).unwrap();
+    }
+    view.tick().unwrap();
+    // Frames are between the marks of synchronized output.
+    let frames = |out: &[u8]| String::from_utf8_lossy(out).matches("?2026h").count();
+    let drawn = frames(view.area.written());
+    for _ in 0..50 {
+        view.tick().unwrap();
+    }
+    assert_eq!(frames(view.area.written()), drawn);
+}
+
+#[test]
+fn a_resized_window_is_drawn_anew() {
+    let columns = Arc::new(Mutex::new(80));
+    let measured = Arc::clone(&columns);
+    let mut out = Vec::new();
+    let size = Box::new(move || Size { columns: *measured.lock().unwrap(), rows: 24 });
+    let keyboard = Keyboard::default();
+    let mut view = View::new(&mut out, Paint::new(false), Verbosity::Normal, clock(), size, keyboard, None);
+    for event in events().into_iter().take(7) {
+        view.event(&event).unwrap();
+    }
+    view.tick().unwrap();
+    let before = view.area.written().len();
+    *columns.lock().unwrap() = 40;
+    view.tick().unwrap();
+    assert!(view.area.written().len() > before);
+}
+
+#[test]
+fn a_panic_leaves_a_clean_terminal() {
+    let mut out = Vec::new();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let size = Box::new(|| Size { columns: 60, rows: 24 });
+        let keyboard = Keyboard::default();
+        let mut view =
+            View::new(&mut out, Paint::new(true), Verbosity::Normal, clock(), size, keyboard, None);
+        for event in events().into_iter().take(9) {
+            view.event(&event).unwrap();
+        }
+        view.tick().unwrap();
+        assert!(String::from_utf8_lossy(view.area.written()).contains("iteration"));
+        panic!("on purpose");
+    }));
+    assert!(panicked.is_err());
+    let mut terminal = area::terminal(24, 60, 0);
+    terminal.process(&out);
+    let shown = terminal.screen().contents();
+    assert!(shown.contains("fix the bug") && !shown.contains("iteration"), "{shown}");
+    assert!(!terminal.screen().hide_cursor());
+}
+
+#[test]
+fn fifty_turns_leave_a_handful_of_lines() {
+    let mut bench = Bench::at_work();
+    for turn in 0..50 {
+        let usage =
+            json!({"inputTokens": 10, "outputTokens": 1, "cacheReadTokens": 0, "cacheWriteTokens": 0});
+        bench.takes(json!({"type": "tokens_used", "effect": turn, "agent": "developer", "usage": usage,
+            "total": {"inputTokens": 50_000, "outputTokens": 1, "cacheReadTokens": 0, "cacheWriteTokens": 0}, "costUsd": 0.5}));
+        bench.takes(
+            json!({"type": "tool_called", "agent": "developer", "allowed": turn % 10 > 0, "rule": "r",
+            "call": {"id": turn.to_string(), "name": "Bash", "input": {"command": "true"}}}),
+        );
+        bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": turn.to_string(), "tool": "Bash",
+            "outcome": {"content": "x", "exitCode": turn % 2, "filesModified": [format!("f{turn}")], "durationMs": 1}}));
+    }
+    let summary = "It **works**.\n\n- one\n- two\n- three\n- four";
+    bench.takes(json!({"type": "tool_called", "agent": "developer", "allowed": true, "rule": "r",
+        "call": {"id": "r", "name": "Report", "input": {"outcome": "success", "summary": summary}}}));
+    let left = bench
+        .takes(json!({"type": "state_changed", "from": "executing", "to": "evaluating", "iteration": 2}));
+    let shown: Vec<String> = left.iter().map(Line::text).collect();
+    insta::assert_snapshot!(shown.join("\n"));
+}
