@@ -137,7 +137,7 @@ impl Redactor {
                 }
                 Content::RedactedThinking { data: _ } | Content::Image(_) => {}
                 Content::Hosted(block) => {
-                    changed |= self.hosted(block, &format!("withheld-{effect}-{number}"))
+                    changed |= self.hosted(block, &format!("withheld-{effect}-{number}"));
                 }
                 Content::ToolUse(call) => changed |= self.call(call, &format!("withheld-{effect}-{number}")),
                 Content::ToolResult { content, tool_use_id: _, is_error: _, images: _ } => {
