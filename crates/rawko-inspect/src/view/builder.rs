@@ -6,9 +6,7 @@ use std::collections::HashMap;
 use rawko::journal::{JournalHeader, Record};
 use rawko_core::cost::PriceTable;
 use rawko_core::machine::State;
-use rawko_core::session::{
-    Effect, EffectId, Event, Outcome, Override, Session, Stamped, TimerPurpose as Timer,
-};
+use rawko_core::session::{Effect, EffectId, Event, Outcome, Session, Stamped, TimerPurpose as Timer};
 use rawko_core::setup::Setup;
 use rawko_core::{Timestamp, Usage};
 
@@ -204,8 +202,8 @@ impl ViewBuilder {
             Event::SessionResumed { .. } => self.begin(Beginning::Resumed, None),
             Event::CancelRequested { reason } => self.notice(false, &format!("asked to stop: {reason}")),
             Event::AgentsReloaded { .. } => self.notice(false, "the configuration was read again"),
-            Event::RanBeside { session, .. } => {
-                self.notice(true, &format!("session {session} ran in the same folder"));
+            Event::RanBeside { sessions } => {
+                self.notice(true, &format!("ran beside {} in the same folder", sessions.join(", ")));
             }
             // A note tells of the command.
             Event::FinalTreeInspected { .. } | Event::OverrideRequested { .. } => {}

@@ -5,7 +5,7 @@ use rawko_core::approval::Approval;
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::machine::{Decision, Plan};
 use rawko_core::message::{Content, Message, StopReason, ToolCall};
-use rawko_core::session::{Compaction, DecisionRecord, EffectAnswer, EffectId, KeptMemory, Note};
+use rawko_core::session::{Compaction, DecisionRecord, EffectAnswer, EffectId, KeptMemory, Note, Override};
 use rawko_core::tool::ToolOutcome;
 use serde_json::Value;
 
