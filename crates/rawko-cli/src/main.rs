@@ -3,10 +3,13 @@
 
 mod approval_prompt;
 mod arguments;
+mod build_facts;
 mod commands;
 mod config_args;
 mod console;
 mod demo;
+#[cfg(test)]
+mod documentation;
 mod environment;
 mod exit;
 mod failure;
@@ -34,7 +37,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::arguments::{Cli, Command};
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
-    explain, fork, init, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
+    explain, fork, init, machine, man, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
     tools, trust, usage,
 };
 use crate::console::{ColorChoice, Console};
@@ -64,6 +67,10 @@ fn main() -> ExitCode {
 }
 
 fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Console) -> Result<Exit, Failure> {
+    if arguments::asks_for_build(&arguments) {
+        console.write(&build_facts::page(environment))?;
+        return Ok(Exit::Success);
+    }
     let cli = match Cli::try_parse_from(arguments::with_command(arguments)?) {
         Ok(cli) => cli,
         Err(error) => return of_clap(&error, console),
@@ -96,6 +103,7 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Command::Arbiter(action) => arbiter::run(&workspace, &action),
         Command::Machine(action) => machine::run(&workspace, &action),
         Command::Completions(arguments) => completions::run(&workspace, &arguments),
+        Command::Man(arguments) => man::run(&workspace, &arguments),
     }
 }
 

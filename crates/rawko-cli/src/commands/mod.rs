@@ -15,6 +15,7 @@ pub(crate) mod fork;
 pub(crate) mod init;
 mod kept;
 pub(crate) mod machine;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod providers;
