@@ -16,11 +16,11 @@ use crate::arguments::{Cli, asks_for_build, with_command};
 
 /// Programs that the documentation may name. A new one is added here once somebody has checked that it is the right one.
 const PROGRAMS: &[&str] = &[
-    "cargo", "copilot", "gh", "git", "head", "jq", "just", "mdbook", "mkdir", "npm", "sha256sum", "sudo",
+    "cargo", "copilot", "gh", "git", "head", "jq", "just", "mdbook", "npm", "sha256sum", "sudo",
 ];
 
-/// What bash is given first: no folder is changed, and nothing is found but the programs of the test.
-const PRELUDE: &str = "PATH=$STUBS; cd() { :; }; set -u\n";
+/// What bash is given first: nothing is found but the programs of the test and mkdir, and the folder stays the test's.
+const PRELUDE: &str = "real=$(type -P mkdir); PATH=$STUBS; cd() { :; }; mkdir() { \"$real\" \"$@\"; }; set -u\n";
 
 /// Runs a script of the documentation without its effects: the arguments of each `rawko` in it, or why it is none.
 fn calls(script: &str, paths: &BTreeSet<String>) -> Result<Vec<Vec<OsString>>, String> {
