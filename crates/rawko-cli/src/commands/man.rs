@@ -1,4 +1,4 @@
-//! `rawko man`: the manual pages, one for each command, as packages install them.
+//! The hidden command `man`: the manual pages, one for each command, as packages install them.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
-/// Options of `rawko man`.
+/// Options of the command `man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// The folder; it is made where there is none

@@ -73,15 +73,18 @@ fn complaint(file: &Shown) -> Option<String> {
             place.write(path, &file.text);
             is_wrong(&["memory", "check"])
         }
-        path if path.starts_with("~/") => {
-            place.write(&format!("../home/{}", path.trim_start_matches("~/")), &file.text);
-            is_wrong(&["config", "check"])
-        }
         path => {
-            place.write(path, &file.text);
-            is_wrong(&["config", "check"])
+            let of_user = path.strip_prefix("~/").map(|path| format!("../home/{path}"));
+            place.write(of_user.as_deref().unwrap_or(path), &file.text);
+            is_wrong(&["config", "check"]).or_else(|| warnings(&place))
         }
     }
+}
+
+fn warnings(place: &Place) -> Option<String> {
+    let told = place.rawko(&["config", "check", "--json"]).ends(0).json();
+    let warnings = told["warnings"].as_array().expect("warnings");
+    (!warnings.is_empty()).then(|| format!("{warnings:?}"))
 }
 
 /// Files that other tests run: programs, and workflows, whose steps go through the parser of the command line.
