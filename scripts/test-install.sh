@@ -121,7 +121,7 @@ fi
 
 if has cargo-deb && has dpkg-deb; then
   step "the Debian package"
-  RAWKO_BINARY=$binary scripts/package-deb.sh "$work/debian" >"$work/deb.log" 2>&1 || { cat "$work/deb.log"; fail "cargo deb"; }
+  RAWKO_DEB_FAST=1 RAWKO_BINARY=$binary scripts/package-deb.sh "$work/debian" >"$work/deb.log" 2>&1 || { cat "$work/deb.log"; fail "cargo deb"; }
   package=$(echo "$work"/debian/*.deb)
   dpkg-deb --field "$package" Package Version Depends
   mkdir "$work/root"

@@ -88,8 +88,5 @@ fn escaped(text: &str) -> String {
 fn a_row_tells_values_and_defaults() {
     let arg = Arg::new("how").long("how").short('w').value_name("HOW").help("How it | goes");
     let arg = arg.value_parser(["well", "badly"]).default_value("well");
-    assert_eq!(
-        row(&arg),
-        "| `--how HOW`, `-w` | How it \\| goes: `well`, `badly` (default: `well`) |\n"
-    );
+    assert_eq!(row(&arg), "| `--how HOW`, `-w` | How it \\| goes: `well`, `badly` (default: `well`) |\n");
 }

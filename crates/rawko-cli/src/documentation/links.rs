@@ -73,7 +73,9 @@ fn broken(page: &Page, link: &str, read: &dyn Fn(&Path) -> Option<String>) -> Op
     }
     let (path, fragment) = link.split_once('#').map_or((link, None), |(path, id)| (path, Some(id)));
     let folder = Path::new(&page.name).parent().unwrap_or(Path::new(""));
-    let Some(target) = resolved(&folder.join(path)) else { return Some("it leaves the repository".to_owned()) };
+    let Some(target) = resolved(&folder.join(path)) else {
+        return Some("it leaves the repository".to_owned());
+    };
     let text = if path.is_empty() { Some(page.text.clone()) } else { read(&target) };
     let Some(text) = text else { return Some("there is no such file".to_owned()) };
     let id = fragment?;
@@ -90,7 +92,9 @@ fn every_link_leads_somewhere() {
     for page in pages() {
         for (line, link) in links(&page.text) {
             checked += 1;
-            wrong.extend(broken(&page, &link, &read).map(|why| format!("{}:{line}: {link}: {why}", page.name)));
+            wrong.extend(
+                broken(&page, &link, &read).map(|why| format!("{}:{line}: {link}: {why}", page.name)),
+            );
         }
     }
     assert_eq!(wrong, Vec::<String>::new());
@@ -99,7 +103,9 @@ fn every_link_leads_somewhere() {
 
 #[test]
 fn a_broken_link_would_be_noticed() {
-    let read = |path: &Path| (path == Path::new("docs/b.md")).then(|| "# One `two`\n\n## Three\n\n## Three".to_owned());
+    let read = |path: &Path| {
+        (path == Path::new("docs/b.md")).then(|| "# One `two`\n\n## Three\n\n## Three".to_owned())
+    };
     let page = Page { name: "docs/a.md".to_owned(), text: "# Here".to_owned() };
     let check = |link: &str| broken(&page, link, &read);
     assert_eq!(check("b.md"), None);
@@ -111,7 +117,10 @@ fn a_broken_link_would_be_noticed() {
     assert_eq!(check("#there").unwrap(), "no heading makes the anchor there");
     assert_eq!(check("c.md").unwrap(), "there is no such file");
     assert_eq!(check("../../x.md").unwrap(), "it leaves the repository");
-    assert_eq!(links("a [b](c.md)\n![d](e.svg) `[f](g.md)`"), [(1, "c.md".to_owned()), (2, "e.svg".to_owned())]);
+    assert_eq!(
+        links("a [b](c.md)\n![d](e.svg) `[f](g.md)`"),
+        [(1, "c.md".to_owned()), (2, "e.svg".to_owned())]
+    );
 }
 
 #[test]
@@ -126,7 +135,8 @@ fn the_book_has_every_page_and_every_decision() {
         current.push_str(&format!("- [{title}]({name})\n"));
     }
     check_generated(SUMMARY, &current);
-    let listed: BTreeSet<String> = links(&current).into_iter().map(|(_, link)| format!("docs/{link}")).collect();
+    let listed: BTreeSet<String> =
+        links(&current).into_iter().map(|(_, link)| format!("docs/{link}")).collect();
     let missing: Vec<&String> = pages
         .iter()
         .map(|page| &page.name)

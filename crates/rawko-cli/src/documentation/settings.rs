@@ -17,8 +17,12 @@ Every key of `config.yaml` and of an agent, generated from the types that read t
 ";
 
 /// Types that are written in one of several ways, and what they mean.
-const NAMED: [(&str, &str); 4] =
-    [("TimeSpan", "duration"), ("TimeLimit", "duration or 0"), ("Patience", "duration or 0"), ("MemoryLimit", "amount")];
+const NAMED: [(&str, &str); 4] = [
+    ("TimeSpan", "duration"),
+    ("TimeLimit", "duration or 0"),
+    ("Patience", "duration or 0"),
+    ("MemoryLimit", "amount"),
+];
 
 #[test]
 fn the_page_shows_the_keys_as_they_are() {

@@ -15,12 +15,12 @@ use super::{Block, ROOT, blocks, pages};
 use crate::arguments::{Cli, asks_for_build, with_command};
 
 /// Programs that the documentation may name. A new one is added here once somebody has checked that it is the right one.
-const PROGRAMS: &[&str] = &[
-    "cargo", "copilot", "gh", "git", "head", "jq", "just", "mdbook", "npm", "sha256sum", "sudo",
-];
+const PROGRAMS: &[&str] =
+    &["cargo", "copilot", "gh", "git", "head", "jq", "just", "mdbook", "npm", "sha256sum", "sudo"];
 
 /// What bash is given first: nothing is found but the programs of the test and mkdir, and the folder stays the test's.
-const PRELUDE: &str = "real=$(type -P mkdir); PATH=$STUBS; cd() { :; }; mkdir() { \"$real\" \"$@\"; }; set -u\n";
+const PRELUDE: &str =
+    "real=$(type -P mkdir); PATH=$STUBS; cd() { :; }; mkdir() { \"$real\" \"$@\"; }; set -u\n";
 
 /// Runs a script of the documentation without its effects: the arguments of each `rawko` in it, or why it is none.
 fn calls(script: &str, paths: &BTreeSet<String>) -> Result<Vec<Vec<OsString>>, String> {
@@ -104,7 +104,8 @@ fn steps(block: &Block) -> Vec<String> {
     }
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(file.path(), &block.text).expect("a file");
-    let workflow = rawko::config::read_data_file(file.path()).unwrap_or_else(|error| panic!("{}: {error}", block.place));
+    let workflow =
+        rawko::config::read_data_file(file.path()).unwrap_or_else(|error| panic!("{}: {error}", block.place));
     assert!(workflow["on"].is_object() && workflow["permissions"].is_object(), "{}", block.place);
     let jobs = workflow["jobs"].as_object().unwrap_or_else(|| panic!("{}: no jobs", block.place));
     let mut scripts = Vec::new();
@@ -115,7 +116,11 @@ fn steps(block: &Block) -> Vec<String> {
         let run = step["run"].as_str().map(without_expressions);
         scripts.extend(run.map(|run| format!("{variables}{run}")));
     }
-    assert!(jobs.values().all(|job| job["runs-on"].is_string() && job["steps"].is_array()), "{}", block.place);
+    assert!(
+        jobs.values().all(|job| job["runs-on"].is_string() && job["steps"].is_array()),
+        "{}",
+        block.place
+    );
     scripts
 }
 
@@ -133,7 +138,8 @@ fn without_expressions(run: &str) -> String {
 
 /// Scripts of the repository that a text names, to be played too. Whether they are there is checked.
 fn named_scripts(script: &str) -> BTreeSet<String> {
-    let words = script.split(|c: char| c.is_whitespace() || c == ';').map(|word| word.trim_start_matches("./"));
+    let words =
+        script.split(|c: char| c.is_whitespace() || c == ';').map(|word| word.trim_start_matches("./"));
     let named = words.filter(|word| word.starts_with("scripts/") || *word == "test.sh" || *word == ".ci/run");
     named.filter(|word| Path::new(ROOT).join(word).is_file()).map(str::to_owned).collect()
 }
@@ -167,9 +173,14 @@ fn every_command_line_is_one_that_rawko_takes() {
 #[test]
 fn a_wrong_command_line_would_be_noticed() {
     let none = BTreeSet::new();
-    let check = |script: &str| calls(script, &none).map(|calls| calls.into_iter().filter_map(refusal).collect::<Vec<_>>());
+    let check = |script: &str| {
+        calls(script, &none).map(|calls| calls.into_iter().filter_map(refusal).collect::<Vec<_>>())
+    };
     assert_eq!(check("rawko doctor | jq . && rawko -c 'now the docs' # as above"), Ok(vec![]));
-    assert_eq!(check("rawko --output json - < task.md; case $? in 0) ;; *) rawko resume ;; esac"), Ok(vec![]));
+    assert_eq!(
+        check("rawko --output json - < task.md; case $? in 0) ;; *) rawko resume ;; esac"),
+        Ok(vec![])
+    );
     assert!(check("rawko doctor --quickly").unwrap()[0].contains("--quickly"));
     assert!(check("if true; then rawko docter; fi").unwrap()[0].contains("rawko doctor"));
     assert!(check("unheard-of rawko").unwrap_err().contains("unheard-of"));

@@ -14,7 +14,10 @@ fn commands() -> String {
     let mut lines = PAGE.lines();
     while lines.by_ref().any(|line| line == "```sh") {
         for line in lines.by_ref().take_while(|line| *line != "```") {
-            script.push_str(&format!("echo '#' {}\n{line}\n", line.split(" #").next().unwrap_or_default().replace('"', "")));
+            script.push_str(&format!(
+                "echo '#' {}\n{line}\n",
+                line.split(" #").next().unwrap_or_default().replace('"', "")
+            ));
         }
     }
     script
@@ -31,8 +34,15 @@ fn script() -> serde_json::Value {
     let report = call("Report", json!({"outcome": "success", "summary": "did it"}));
     let read = call("Read", json!({"file_path": "greeting.txt"}));
     json!([
-        select, read, edit("hello", "hello!"), report, complete,
-        select, edit("hello!", "hello, world!"), report, complete,
+        select,
+        read,
+        edit("hello", "hello!"),
+        report,
+        complete,
+        select,
+        edit("hello!", "hello, world!"),
+        report,
+        complete,
     ])
 }
 
@@ -59,7 +69,14 @@ fn the_five_minutes_work_as_they_are_written() {
         .env("TMPDIR", place.tmp())
         .stdin(Stdio::null());
     let done = Done::of(bash.output().unwrap()).ends(0);
-    for told in ["# rawko demo", "# rawko doctor", "# rawko diff", "+hello!", "# rawko explain", "# rawko rewind last --to 1"] {
+    for told in [
+        "# rawko demo",
+        "# rawko doctor",
+        "# rawko diff",
+        "+hello!",
+        "# rawko explain",
+        "# rawko rewind last --to 1",
+    ] {
         assert!(done.out.contains(told), "{told:?} is missing in\n{}\n{}", done.out, done.err);
     }
     assert_eq!(std::fs::read_to_string(place.project().join("greeting.txt")).unwrap(), "hello\n");
