@@ -35,7 +35,7 @@ fn write_command(page: &mut String, command: &mut Command, is_root: bool) {
     write!(page, "\n## {name}\n\n{}.\n\n```text\n{usage}\n```\n", escaped(&about)).expect("text");
     let shown = |arg: &&Arg| {
         let is_global = arg.get_help_heading() == Some(GLOBAL);
-        !arg.is_hide_set() && is_global == is_root && !(arg.get_id() == "help" && !is_root)
+        !arg.is_hide_set() && is_global == is_root && (is_root || arg.get_id() != "help")
     };
     let rows: Vec<String> = command.get_arguments().filter(shown).map(row).collect();
     if !rows.is_empty() {
