@@ -24,6 +24,11 @@ bench *args:
 fuzz-filter lines="100000" seed=`date +%s`:
     RAWKO_FILTER_LINES={{lines}} RAWKO_FILTER_SEED={{seed}} cargo test --locked -p rawko-tools --test filter_and_bash -- --nocapture
 
+# Writes the generated pages: references, the machine, the phases, the list of decisions
+update-docs:
+    RAWKO_UPDATE_DOCS=1 cargo test --quiet -p rawko-cli --bin rawko documentation
+    RAWKO_UPDATE_DOCS=1 cargo test --quiet -p rawko-core --test machine_export --test phases
+
 # What runs before a change lands
 ci:
     bash .ci/run

@@ -10,8 +10,8 @@ use rawko_core::text::truncate;
 
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork,
-    init, inspect, machine, mcp, memory, providers, replay, resume, rewind, run, sessions, skills, steer,
-    tools, trust, usage, watch,
+    init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
+    steer, tools, trust, usage, watch,
 };
 use crate::console::ColorChoice;
 use crate::failure::Failure;
@@ -143,6 +143,9 @@ pub(crate) enum Command {
     Machine(machine::MachineCommand),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
+    /// Write the manual pages into a folder, for packages
+    #[command(hide = true)]
+    Man(man::ManArgs),
 }
 
 /// The arguments, with `run` inserted where it was left out.
@@ -172,6 +175,20 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>
     }
     arguments.insert(1.min(arguments.len()), OsString::from("run"));
     Ok(arguments)
+}
+
+/// Whether the version is asked for with all that is known of this build: `--version --verbose`, `-vV`.
+pub(crate) fn asks_for_build(arguments: &[OsString]) -> bool {
+    let (mut version, mut verbose) = (false, false);
+    for argument in arguments.iter().skip(1) {
+        match argument.to_str() {
+            Some("--version" | "-V") => version = true,
+            Some("--verbose" | "-v") => verbose = true,
+            Some("-vV" | "-Vv") => (version, verbose) = (true, true),
+            _ => return false,
+        }
+    }
+    version && verbose
 }
 
 /// Where `-c` stands for the command `continue`: among the options, before or after the words of a task.
@@ -395,6 +412,23 @@ mod tests {
         check(&["memry", "list"], Err("did you mean `rawko memory list`?"));
         check(&["fork", "last"], Ok(&["fork", "last"]));
         check(&["explain the bug"], Ok(&["run", "explain the bug"]));
+    }
+
+    #[test]
+    fn the_build_is_told_on_request_only() {
+        #[track_caller]
+        fn check(line: &[&str], expected: bool) {
+            let arguments: Vec<OsString> = ["rawko"].iter().chain(line).map(OsString::from).collect();
+            assert_eq!(asks_for_build(&arguments), expected, "{line:?}");
+        }
+        check(&["--version", "--verbose"], true);
+        check(&["-v", "-V"], true);
+        check(&["-vV"], true);
+        check(&["-Vv"], true);
+        check(&["--version"], false);
+        check(&["--verbose"], false);
+        check(&["--version", "--verbose", "fix it"], false);
+        check(&["run", "--verbose", "--version"], false);
     }
 
     #[test]

@@ -53,7 +53,11 @@ fn offered(arg: Arg, path: &str) -> Arg {
 
 fn workspace() -> Option<Workspace> {
     let environment = *ENVIRONMENT.get()?;
-    Some(Workspace::new(environment, Console::new(ColorChoice::Never, false, |_| None), GlobalArgs::default()))
+    Some(Workspace::new(
+        environment,
+        Console::new(ColorChoice::Never, false, |_| None),
+        GlobalArgs::default(),
+    ))
 }
 
 fn candidate(name: impl Into<String>, help: &str) -> CompletionCandidate {

@@ -3,12 +3,15 @@
 
 mod approval_prompt;
 mod arguments;
+mod build_facts;
 mod busy;
 mod commands;
 mod completion;
 mod config_args;
 mod console;
 mod demo;
+#[cfg(test)]
+mod documentation;
 mod editor;
 mod environment;
 mod exit;
@@ -42,8 +45,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::arguments::{Cli, Command};
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
-    explain, fork, init, inspect, machine, mcp, memory, providers, replay, resume, rewind, run, sessions,
-    skills, steer, tools, trust, usage, watch as watch_command,
+    explain, fork, init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run,
+    sessions, skills, steer, tools, trust, usage, watch as watch_command,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
@@ -73,6 +76,10 @@ fn main() -> ExitCode {
 }
 
 fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Console) -> Result<Exit, Failure> {
+    if arguments::asks_for_build(&arguments) {
+        console.write(&build_facts::page(environment))?;
+        return Ok(Exit::Success);
+    }
     let cli = match Cli::try_parse_from(arguments::with_command(arguments)?) {
         Ok(cli) => cli,
         Err(error) => return of_clap(&error, console),
@@ -109,6 +116,7 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Command::Arbiter(action) => arbiter::run(&workspace, &action),
         Command::Machine(action) => machine::run(&workspace, &action),
         Command::Completions(arguments) => completions::run(&workspace, &arguments),
+        Command::Man(arguments) => man::run(&workspace, &arguments),
     }
 }
 

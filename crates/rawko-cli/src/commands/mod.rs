@@ -16,6 +16,7 @@ pub(crate) mod init;
 pub(crate) mod inspect;
 mod kept;
 pub(crate) mod machine;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod providers;

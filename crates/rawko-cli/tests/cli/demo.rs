@@ -78,3 +78,42 @@ fn without_git_it_says_what_it_needs() {
     Done::of(output).ends(2).complains(&["cannot start git", "install it"]);
     assert_eq!(names(&place.tmp()), Vec::<String>::new());
 }
+
+/// The words of a recording or of a run that do not differ from run to run, sorted: readers of two files answer in any order.
+fn lasting_words(text: &str) -> Vec<String> {
+    let text = text.split_once("state: idle").expect("the beginning of the run").1;
+    let differs = |word: &str| {
+        word.chars().any(|c| c.is_ascii_digit() || c == '/')
+            || matches!(word, "ms" | "s" | "m" | "ms," | "ms:")
+    };
+    let mut words: Vec<String> =
+        text.split_whitespace().filter(|word| !differs(word)).map(str::to_owned).collect();
+    words.sort();
+    words
+}
+
+#[test]
+fn the_recording_shows_what_the_demo_prints() {
+    let place = Place::new();
+    // As it was recorded: both outputs in their order.
+    let program = env!("CARGO_BIN_EXE_rawko");
+    let mut bash = std::process::Command::new("bash");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    bash.args(["-c", &format!("'{program}' demo 2>&1")]).current_dir(place.project()).env_clear();
+    bash.env("PATH", path).env("HOME", place.tmp()).env("TMPDIR", place.tmp());
+    let printed = Done::of(bash.output().unwrap()).ends(0).out;
+    let recording = include_str!("../../../../docs/demo.svg");
+    let rows =
+        recording.split("<text ").skip(1).filter_map(|row| row.split_once('>')?.1.split_once("</text>"));
+    let mut recorded = String::new();
+    for (row, _) in rows {
+        let parts = row.split('<').enumerate().map(|(n, part)| match n {
+            0 => part,
+            _ => part.split_once('>').map_or("", |(_, text)| text),
+        });
+        recorded.extend(parts);
+        recorded.push('\n');
+    }
+    let recorded = recorded.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    assert_eq!(lasting_words(&recorded), lasting_words(&printed), "record it again: scripts/record-demo.sh");
+}

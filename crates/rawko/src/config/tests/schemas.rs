@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::project::TestProject;
 use crate::config::{Config, agent_schema, config_schema, environment_variables};
 
 const DOCUMENTATION: &str = include_str!("../../../../../docs/configuration.md");
@@ -37,32 +36,6 @@ fn the_documentation_tells_every_key_and_variable() {
     check_every_key_in(DOCUMENTATION, &agent_schema(), "`");
     for variable in environment_variables() {
         assert!(DOCUMENTATION.contains(&format!("`{variable}`")), "{variable}");
-    }
-}
-
-/// The examples of a document: the text of each fence that has a `title`, by that title.
-fn examples(document: &str) -> Vec<(&str, String)> {
-    let mut examples = Vec::new();
-    let mut lines = document.lines();
-    while let Some(line) = lines.next() {
-        if let Some((_, title)) = line.strip_prefix("```").and_then(|info| info.split_once("title=")) {
-            let text: String =
-                lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect();
-            examples.push((title.trim_matches('"'), text));
-        }
-    }
-    examples
-}
-
-#[test]
-fn the_examples_of_the_documents_load() {
-    let migrating = include_str!("../../../../../docs/migrating.md");
-    for (document, count) in [(DOCUMENTATION, 3), (migrating, 1)] {
-        let examples = examples(document);
-        assert_eq!(examples.len(), count);
-        let files: Vec<(&str, &str)> = examples.iter().map(|(title, text)| (*title, text.as_str())).collect();
-        let loaded = TestProject::new(&files).loaded();
-        assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     }
 }
 

@@ -1,0 +1,146 @@
+//! Links of the documentation: each leads to a file of the repository and to a heading in it, every page of `docs` is in the
+//! book, and the book lists all decisions.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use pulldown_cmark::{Event, Tag, TagEnd};
+
+use super::{Page, ROOT, check_generated, line_of, pages, parsed};
+
+const SUMMARY: &str = "docs/SUMMARY.md";
+/// The last part of the summary is generated: decisions are added by several people at once.
+const DECISIONS: &str = "\n# Decisions\n\n";
+
+/// The anchors of a page, as GitHub and mdBook make them of its headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    let mut heading: Option<String> = None;
+    for (event, _) in parsed(text) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(part) | Event::Code(part) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&part);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let id = anchor(&heading.take().unwrap_or_default());
+                let more = (1..).map(|n| format!("{id}-{n}"));
+                let free = std::iter::once(id.clone()).chain(more).find(|id| !anchors.contains(id));
+                anchors.extend(free);
+            }
+            _ => {}
+        }
+    }
+    anchors
+}
+
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// Where links of a page lead: line and destination.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let found = parsed(text).filter_map(|(event, offset)| match event {
+        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+            Some((line_of(text, offset), dest_url.to_string()))
+        }
+        _ => None,
+    });
+    found.collect()
+}
+
+/// A path without `.` and `..`; `None` if it leaves the repository.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => clean.pop().then_some(())?,
+            Component::Normal(name) => clean.push(name),
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(clean)
+}
+
+/// Why a link of the page leads nowhere.
+fn broken(page: &Page, link: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<String> {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let (path, fragment) = link.split_once('#').map_or((link, None), |(path, id)| (path, Some(id)));
+    let folder = Path::new(&page.name).parent().unwrap_or(Path::new(""));
+    let Some(target) = resolved(&folder.join(path)) else {
+        return Some("it leaves the repository".to_owned());
+    };
+    let text = if path.is_empty() { Some(page.text.clone()) } else { read(&target) };
+    let Some(text) = text else { return Some("there is no such file".to_owned()) };
+    let id = fragment?;
+    (!anchors(&text).contains(id)).then(|| format!("no heading makes the anchor {id}"))
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let read = |path: &Path| {
+        let path = Path::new(ROOT).join(path);
+        if path.is_dir() { Some(String::new()) } else { std::fs::read_to_string(path).ok() }
+    };
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for page in pages() {
+        for (line, link) in links(&page.text) {
+            checked += 1;
+            wrong.extend(
+                broken(&page, &link, &read).map(|why| format!("{}:{line}: {link}: {why}", page.name)),
+            );
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(checked > 300, "{checked}");
+}
+
+#[test]
+fn a_broken_link_would_be_noticed() {
+    let read = |path: &Path| {
+        (path == Path::new("docs/b.md")).then(|| "# One `two`\n\n## Three\n\n## Three".to_owned())
+    };
+    let page = Page { name: "docs/a.md".to_owned(), text: "# Here".to_owned() };
+    let check = |link: &str| broken(&page, link, &read);
+    assert_eq!(check("b.md"), None);
+    assert_eq!(check("../docs/b.md#one-two"), None);
+    assert_eq!(check("b.md#three-1"), None);
+    assert_eq!(check("#here"), None);
+    assert_eq!(check("https://example.com/#x"), None);
+    assert_eq!(check("b.md#three-2").unwrap(), "no heading makes the anchor three-2");
+    assert_eq!(check("#there").unwrap(), "no heading makes the anchor there");
+    assert_eq!(check("c.md").unwrap(), "there is no such file");
+    assert_eq!(check("../../x.md").unwrap(), "it leaves the repository");
+    assert_eq!(
+        links("a [b](c.md)\n![d](e.svg) `[f](g.md)`"),
+        [(1, "c.md".to_owned()), (2, "e.svg".to_owned())]
+    );
+}
+
+#[test]
+fn the_book_has_every_page_and_every_decision() {
+    let pages = pages();
+    let summary = &pages.iter().find(|page| page.name == SUMMARY).expect(SUMMARY).text;
+    let (guide, _) = summary.split_once(DECISIONS).expect("the decisions");
+    let mut current = format!("{guide}{DECISIONS}");
+    for page in pages.iter().filter(|page| page.name.starts_with("docs/adr/")) {
+        let title = page.text.lines().next().unwrap_or_default().trim_start_matches("# ");
+        let name = page.name.trim_start_matches("docs/");
+        current.push_str(&format!("- [{title}]({name})\n"));
+    }
+    check_generated(SUMMARY, &current);
+    let listed: BTreeSet<String> =
+        links(&current).into_iter().map(|(_, link)| format!("docs/{link}")).collect();
+    let missing: Vec<&String> = pages
+        .iter()
+        .map(|page| &page.name)
+        .filter(|name| name.starts_with("docs/") && *name != SUMMARY && !listed.contains(*name))
+        .collect();
+    assert_eq!(missing, Vec::<&String>::new(), "add them to {SUMMARY}");
+}
