@@ -95,6 +95,7 @@ mod tests {
             temperature: None,
             extra: serde_json::Map::new(),
             is_repeat: false,
+            search: None,
         }
     }
 
