@@ -196,6 +196,7 @@ fn the_message_names_the_file_that_agents_follow_and_skills_that_count() {
     place.write("CLAUDE.md", "Be brief.\n");
     place.write("part/code.txt", "x\n");
     let part = place.project().join("part");
+    std::fs::create_dir(part.join(".rawko")).unwrap();
     let folder = part.to_str().unwrap();
     place.rawko(&["--cwd", folder, "trust"]).ends(0).says(&["agents follow ../CLAUDE.md"]);
 

@@ -292,6 +292,8 @@ fn a_project_in_a_folder_of_a_repository() {
         .file(".env", "KEY=CANARY\n")
         .file("secrets/a", "CANARY")
         .file("code", "one");
+    // Without it the repository would be the project.
+    std::fs::create_dir(trial.project().join(".rawko")).unwrap();
     let top = trial.outside().to_owned();
     git_in(&top, &["init", "-q"]);
     git_in(&top, &["add", "project"]);

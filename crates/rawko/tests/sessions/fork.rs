@@ -57,7 +57,8 @@ async fn every_beginning_can_be_gone_on_from_or_says_why_not() {
     for (n, session) in forks {
         let (trial, answers) = (Arc::clone(&trial), answers_of_models(&old));
         runs.push(async move {
-            let (outcome, _) = finish(trial.rawko().resume(Some(&session)).unwrap()).await;
+            let rawko = trial.builder().beside_others(true).build().unwrap();
+            let (outcome, _) = finish(rawko.resume(Some(&session)).unwrap()).await;
             assert_eq!(outcome.status, Status::Claimed, "at {n}");
             let ended = trial.journal_of(&session);
             check_replay(&ended);

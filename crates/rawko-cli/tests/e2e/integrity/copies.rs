@@ -7,7 +7,7 @@ use super::python::{FIX_PYTHON, PYTHON, UNIT};
 use crate::answers::{bash, developer};
 use crate::trial::Trial;
 
-/// The project is a folder of a repository; its tests read what lies beside it, and ask git.
+/// The project is a folder of a repository, because it has settings of its own; its tests read what lies beside it, and ask git.
 #[test]
 fn a_part_of_a_repository_is_checked_in_its_place() {
     let test = "import json, subprocess, unittest\nfrom app import add\n\n\nclass Add(unittest.TestCase):\n    def test_add(self):\n        \
@@ -21,6 +21,7 @@ fn a_part_of_a_repository_is_checked_in_its_place() {
     trial = trial.file("part/tests/test_app.py", test).file("shared/data.json", "3\n");
     trial.git(&["add", "--all"]);
     trial.git(&["commit", "--quiet", "-m", "first"]);
+    std::fs::create_dir(trial.project().join("part/.rawko")).unwrap();
     trial = trial.user_config("/verify", json!(["python3 -m unittest discover"]));
     let ended = trial.args(&["--cwd", "part"]).start("Fix it.").end_unchecked();
     let finish = ended.finish();
