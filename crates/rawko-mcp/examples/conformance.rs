@@ -19,6 +19,8 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 /// How often the client logs in before it gives up.
 const MOST_LOGINS: usize = 3;
+/// The tool of the scenario `json-schema-2020-12-preservation`.
+const SCHEMA_ECHO: &str = "json_schema_echo";
 
 #[derive(Default)]
 struct Memory(Mutex<Option<String>>);
@@ -135,12 +137,24 @@ impl Client {
             };
             return wanted.iter().filter_map(call).collect();
         }
-        tools.iter().map(|tool| (tool.name.clone(), arguments(&tool.input_schema))).collect()
+        let call = |tool: &ListedTool| (tool.name.clone(), arguments(tools, tool));
+        tools.iter().map(call).collect()
     }
 }
 
+/// What a tool is called with: a value for each required field. One that echoes a schema gets that of another tool, as it
+/// was received.
+fn arguments(tools: &[ListedTool], tool: &ListedTool) -> Map<String, Value> {
+    let mut values = required(&tool.input_schema);
+    if tool.name == SCHEMA_ECHO {
+        let other = tools.iter().find(|other| other.name != tool.name);
+        values.extend(other.map(|other| ("schema".to_owned(), other.input_schema.clone())));
+    }
+    values
+}
+
 /// A value for each required field.
-fn arguments(schema: &Value) -> Map<String, Value> {
+fn required(schema: &Value) -> Map<String, Value> {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let value = |name: &str| match schema.pointer(&format!("/properties/{name}/type")).and_then(Value::as_str)
     {
@@ -154,7 +168,7 @@ fn arguments(schema: &Value) -> Map<String, Value> {
 
 /// What the schema proposes, and something for the rest.
 fn values(question: &Question) -> Map<String, Value> {
-    let mut values = question.schema.as_ref().map(arguments).unwrap_or_default();
+    let mut values = question.schema.as_ref().map(required).unwrap_or_default();
     values.extend(question.defaults());
     values
 }
