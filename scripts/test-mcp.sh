@@ -34,6 +34,14 @@ for revision in 2025-11-25 2026-07-28; do
     --command "$client" --requirements "$revision" --timeout 60000 >"$log" 2>&1 || true
   counted=$(sed -n '/=== SUITE SUMMARY ===/,$p' "$log" | grep -E '^✗' | grep -vE 'client-credentials|enterprise-managed|auth/dpop|wif-jwt' || true)
   passed=$(sed -n '/=== SUITE SUMMARY ===/,$p' "$log" | grep -cE '^✓' || true)
+  # The suite begins all scenarios at once, and its servers drop what they ask before a client listens. On a busy machine one may
+  # fail for that alone, so what failed has a second try without the others.
+  for scenario in $(sed -nE 's/^✗ ([^:]+):.*/\1/p' <<<"$counted"); do
+    "$node" "$cache/node_modules/@modelcontextprotocol/conformance/dist/index.js" client --command "$client" \
+      --scenario "$scenario" --spec-version "$revision" --timeout 60000 >>"$log" 2>&1 || continue
+    counted=$(grep -vF "✗ $scenario:" <<<"$counted" || true)
+    passed=$((passed + 1))
+  done
   if [ -n "$counted" ] || [ "$passed" -lt 17 ]; then
     echo "conformance $revision: $passed passed, and these did not (see $log):"
     echo "$counted"
