@@ -60,6 +60,13 @@ fn workspace() -> Option<Workspace> {
     ))
 }
 
+/// Whether a shell takes the name as one word that does nothing. Names come from the folder, which may be anybody's, and
+/// shells insert candidates as they are.
+fn is_plain(name: &str) -> bool {
+    name.starts_with(char::is_alphanumeric)
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))
+}
+
 fn candidate(name: impl Into<String>, help: &str) -> CompletionCandidate {
     let help = truncate(&clean_line(help), HELP_CHARS);
     CompletionCandidate::new(name.into()).help((!help.is_empty()).then(|| StyledStr::from(help)))
@@ -67,7 +74,7 @@ fn candidate(name: impl Into<String>, help: &str) -> CompletionCandidate {
 
 fn sessions() -> Vec<CompletionCandidate> {
     let listed = workspace().and_then(|workspace| workspace.sessions().ok()?.list().ok()).unwrap_or_default();
-    let newest = listed.iter().rev().take(MOST_SESSIONS);
+    let newest = listed.iter().rev().filter(|session| is_plain(&session.id)).take(MOST_SESSIONS);
     let last = candidate("last", "the newest session").display_order(Some(0));
     let named = newest.zip(1..).map(|(session, n)| {
         let task = session.task.as_str();
@@ -79,7 +86,8 @@ fn sessions() -> Vec<CompletionCandidate> {
 fn agents() -> Vec<CompletionCandidate> {
     let rawko = workspace().and_then(|workspace| workspace.builder().trusted(true).build().ok());
     let agents = rawko.iter().flat_map(|rawko| rawko.config().agents.values());
-    agents.map(|agent| candidate(agent.config.name.clone(), "")).collect()
+    let names = agents.map(|agent| agent.config.name.clone()).filter(|name| is_plain(name));
+    names.map(|name| candidate(name, "")).collect()
 }
 
 fn providers() -> Vec<CompletionCandidate> {
@@ -88,5 +96,6 @@ fn providers() -> Vec<CompletionCandidate> {
         rawko.iter().flat_map(|rawko| rawko.config().config.provider.named.keys().cloned()).collect();
     let presets = rawko::provider::preset::PRESETS.iter().map(|preset| preset.name.to_owned());
     let presets: Vec<String> = presets.filter(|name| !configured.contains(name)).collect();
-    configured.into_iter().chain(presets).map(|name| candidate(name, "")).collect()
+    let names = configured.into_iter().chain(presets).filter(|name| is_plain(name));
+    names.map(|name| candidate(name, "")).collect()
 }

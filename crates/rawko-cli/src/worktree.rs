@@ -1,5 +1,6 @@
 //! `--worktree`: a run in a work tree of git of its own, beside the project.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,6 +24,26 @@ pub(crate) struct Worktree {
     /// The project's folder in it.
     pub(crate) tree: PathBuf,
     branch: String,
+}
+
+/// Git in the work tree at `main`, whatever repository the environment names.
+fn git_in(git: &Path, main: &Path) -> Command {
+    let mut command = Command::new(git);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
+        command.env_remove(name);
+    }
+    command.arg("-C").arg(main);
+    command
+}
+
+/// The filters that the repository's own settings name. Those of the user are the user's.
+fn own_filters(git: &Path, main: &Path) -> std::io::Result<BTreeSet<String>> {
+    let mut config = git_in(git, main);
+    config.args(["config", "--local", "--includes", "--null", "--name-only", "--get-regexp", r"^filter\."]);
+    let listed = config.output()?.stdout;
+    let listed = String::from_utf8_lossy(&listed);
+    let names = listed.split_terminator('\0').filter_map(|key| key.strip_prefix("filter.")?.rsplit_once('.'));
+    Ok(names.map(|(filter, _)| filter.to_owned()).collect())
 }
 
 impl Worktree {
@@ -54,16 +75,24 @@ impl Worktree {
         }
         let git = workspace.environment.program_outside("git", &project);
         let git = git.ok_or_else(|| Failure::new(Exit::Failed, "git is not installed"))?;
-        let output = Command::new(git)
-            .arg("-C")
-            .arg(&main)
-            // Nothing of the repository is run.
-            .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
-            .args(["worktree", "add", "--quiet", "-b", &made.branch])
-            .arg(&made.root)
-            .arg("HEAD")
-            .output()
-            .map_err(|error| Failure::new(Exit::Failed, format!("cannot start git: {error}")))?;
+        let no_git = |error| Failure::new(Exit::Failed, format!("cannot start git: {error}"));
+        let filters = own_filters(&git, &main).map_err(no_git)?;
+        let mut add = git_in(&git, &main);
+        // Nothing of the repository is run, and nothing is fetched.
+        let off = ["core.hooksPath=/dev/null", "core.fsmonitor=false"];
+        add.args(off.into_iter().flat_map(|setting| ["-c", setting])).env("GIT_NO_LAZY_FETCH", "1");
+        let settings = filters.iter().flat_map(|filter| {
+            [("smudge", ""), ("process", ""), ("required", "false")]
+                .map(|(key, value)| (format!("filter.{filter}.{key}"), value))
+        });
+        let mut count = 0;
+        for (key, value) in settings {
+            add.env(format!("GIT_CONFIG_KEY_{count}"), key).env(format!("GIT_CONFIG_VALUE_{count}"), value);
+            count += 1;
+        }
+        add.env("GIT_CONFIG_COUNT", count.to_string());
+        add.args(["worktree", "add", "--quiet", "-b", &made.branch]).arg(&made.root).arg("HEAD");
+        let output = add.output().map_err(no_git)?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(no_tree(format!("git cannot make the work tree {}: {why}", made.root.display())));

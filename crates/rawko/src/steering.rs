@@ -92,13 +92,17 @@ impl Mailbox {
         }
     }
 
-    /// The user's commands, oldest first. Each is given once; whatever lies there is removed.
+    /// The user's commands, oldest first. Each is given once; what has the name of a command is removed.
     fn take(&mut self) -> Vec<LeftCommand> {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().take(MOST_FILES);
-        // A file with a dot is being written.
-        let names =
-            entries.map(|entry| entry.file_name()).filter(|name| !name.to_string_lossy().starts_with('.'));
-        let mut names: Vec<_> = names.collect();
+        // A link would lead to a folder of somebody else.
+        if !self.folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return Vec::new();
+        }
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        // Any other file is none of a sender's, or is being written.
+        let names = entries.map(|entry| entry.file_name());
+        let is_request = |name: &std::ffi::OsString| name.to_str().is_some_and(session_id::is_id);
+        let mut names: Vec<_> = names.filter(is_request).take(MOST_FILES).collect();
         names.sort();
         let mut commands = Vec::new();
         for name in names {
@@ -314,19 +318,23 @@ mod tests {
         }
     }
 
+    fn id(number: u32) -> String {
+        format!("20261124-033054-322-8egm{}", char::from_digit(number + 10, 36).unwrap())
+    }
+
     #[test]
     fn the_users_commands_count_once_and_in_order() {
         let place = Place::new();
         let mut mailbox = place.mailbox();
         assert_eq!(mailbox.take(), []);
-        let second = place.leave(&place.sealer(), "s", "/p", "2", 100);
-        let first = place.leave(&place.sealer(), "s", "/p", "1", 101);
+        let second = place.leave(&place.sealer(), "s", "/p", &id(2), 100);
+        let first = place.leave(&place.sealer(), "s", "/p", &id(1), 101);
         assert_eq!(mailbox.take(), [first.clone(), second]);
         assert_eq!(std::fs::read_dir(place.commands()).unwrap().count(), 0);
         // Somebody has kept a copy.
         leave(&place.commands(), &first).unwrap();
         assert_eq!(mailbox.take(), []);
-        leave(&place.commands(), &LeftCommand { request: "3".into(), ..first }).unwrap();
+        leave(&place.commands(), &LeftCommand { request: id(3), ..first }).unwrap();
         assert_eq!(mailbox.take(), [], "under another name");
         drop(mailbox);
         assert!(!place.commands().exists());
@@ -336,18 +344,33 @@ mod tests {
     fn commands_of_others_do_not_count() {
         let (place, theirs) = (Place::new(), Place::new());
         let mut mailbox = place.mailbox();
-        place.leave(&theirs.sealer(), "s", "/p", "1", 100);
-        place.leave(&place.sealer(), "t", "/p", "2", 100);
-        place.leave(&place.sealer(), "s", "/q", "3", 100);
+        place.leave(&theirs.sealer(), "s", "/p", &id(1), 100);
+        place.leave(&place.sealer(), "t", "/p", &id(2), 100);
+        place.leave(&place.sealer(), "s", "/q", &id(3), 100);
         // For the process before.
-        place.leave(&place.sealer(), "s", "/p", "4", 99);
-        let mut other = place.leave(&place.sealer(), "s", "/p", "5", 100);
+        place.leave(&place.sealer(), "s", "/p", &id(4), 99);
+        let mut other = place.leave(&place.sealer(), "s", "/p", &id(5), 100);
         other.command = Override::Retry;
-        std::fs::write(place.commands().join("5"), serde_json::to_vec(&other).unwrap()).unwrap();
-        std::fs::write(place.commands().join("6"), "go").unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", place.commands().join("7")).unwrap();
+        std::fs::write(place.commands().join(id(5)), serde_json::to_vec(&other).unwrap()).unwrap();
+        std::fs::write(place.commands().join(id(6)), "go").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", place.commands().join(id(7))).unwrap();
         assert_eq!(mailbox.take(), []);
         assert_eq!(std::fs::read_dir(place.commands()).unwrap().count(), 0, "they are removed");
         assert!(Path::new("/etc/passwd").exists());
+    }
+
+    #[test]
+    fn what_is_no_command_stays_and_a_link_leads_nowhere() {
+        let (place, theirs) = (Place::new(), tempfile::tempdir().unwrap());
+        let mut mailbox = place.mailbox();
+        std::fs::write(theirs.path().join(id(1)), "theirs").unwrap();
+        std::os::unix::fs::symlink(theirs.path(), place.commands()).unwrap();
+        assert_eq!(mailbox.take(), []);
+        assert!(theirs.path().join(id(1)).exists());
+        std::fs::remove_file(place.commands()).unwrap();
+        place.leave(&place.sealer(), "s", "/p", &id(2), 100);
+        std::fs::write(place.commands().join("notes.txt"), "mine").unwrap();
+        assert_eq!(mailbox.take().len(), 1);
+        assert!(place.commands().join("notes.txt").exists());
     }
 }

@@ -85,6 +85,12 @@ fn bash_completes_commands_sessions_agents_and_providers() {
         assert!(offered.contains(&session), "{command:?}: {offered:?}");
     }
     assert_eq!(offered(&place, &["fork", &session[..10]]), [session.as_str()]);
+    // Bash would insert it as it is, and run what stands behind the semicolon.
+    let sessions = place.project().join(".rawko/sessions");
+    let hostile = sessions.join(format!("{session};touch x"));
+    std::fs::create_dir(&hostile).unwrap();
+    std::fs::copy(sessions.join(&session).join("journal.jsonl"), hostile.join("journal.jsonl")).unwrap();
+    assert_eq!(offered(&place, &["fork", &session[..10]]), [session.as_str()]);
     assert_eq!(offered(&place, &["run", "--agent", "plan"]), ["planner"]);
     assert!(offered(&place, &["run", "--provider", "olla"]).contains(&"ollama".to_owned()));
 }

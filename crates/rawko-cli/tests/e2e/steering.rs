@@ -225,10 +225,11 @@ fn a_command_that_nobody_sealed_is_not_carried_out() {
     let session = std::fs::read_dir(running.trial.project().join(".rawko/sessions")).unwrap().flatten();
     let folder = session.map(|entry| entry.path()).find(|path| path.is_dir()).unwrap().join("steering");
     std::fs::create_dir_all(&folder).unwrap();
+    let name = "20261124-033054-322-8egmb";
     let forged =
-        json!({"request": "x", "command": {"type": "retry"}, "at": u64::MAX, "seal": "0".repeat(64)});
-    std::fs::write(folder.join("x"), forged.to_string()).unwrap();
-    running.wait_until("its removal", || !folder.join("x").exists());
+        json!({"request": name, "command": {"type": "retry"}, "at": u64::MAX, "seal": "0".repeat(64)});
+    std::fs::write(folder.join(name), forged.to_string()).unwrap();
+    running.wait_until("its removal", || !folder.join(name).exists());
     // A sealed one that comes later is the first that the journal has.
     taken(&running.trial, &["say", "hi"]);
     let_it_end(&running.trial);

@@ -138,3 +138,40 @@ fn what_cannot_be_a_tree_is_refused_before_anything_runs() {
     assert_eq!(code, Some(2), "{err}");
     assert!(trial.server.asked().is_empty());
 }
+
+#[test]
+fn nothing_of_the_repository_runs_for_a_tree() {
+    let trial = committed(developer([write("new.txt")])).file(".gitattributes", "* filter=x=y\n");
+    let runs = |name: &str| format!("touch {}; cat", trial.outside().join(name).display());
+    std::fs::write(
+        trial.project().join(".git/more"),
+        format!("[filter \"x=y\"]\n\tprocess = {}\n", runs("process")),
+    )
+    .unwrap();
+    trial.git(&["add", ".gitattributes"]);
+    trial.git(&["commit", "--quiet", "-m", "attributes"]);
+    trial.git(&["config", "filter.x=y.smudge", &runs("smudge")]);
+    trial.git(&["config", "filter.x=y.required", "true"]);
+    trial.git(&["config", "include.path", "more"]);
+    let (code, out, err) = trial.ask(&["--worktree=two", "do it"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    for name in ["smudge", "process"] {
+        assert!(!trial.outside().join(name).exists(), "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(tree(&trial, "two").join("a.txt")).unwrap(), "a\n");
+}
+
+#[test]
+fn a_variable_does_not_lead_to_another_repository() {
+    let trial = committed(developer([write("new.txt")]));
+    let other = committed(developer([]));
+    let output = trial
+        .asker()
+        .env("GIT_DIR", other.project().join(".git"))
+        .args(["--worktree=three", "do it"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(trial.project().join(".git/worktrees/three").exists());
+    assert!(!other.project().join(".git/worktrees").exists());
+}

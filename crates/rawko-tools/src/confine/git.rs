@@ -14,8 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest file that names a folder.
 const LONGEST_NAME: u64 = 64 * 1024;
 
-/// Files and folders of a repository that name programs: read-only for every command.
-pub(super) const DECIDING: [&str; 5] = ["commondir", "config", "config.worktree", "hooks", "info/attributes"];
+/// Files and folders of a repository that name programs, or other places: read-only for every command.
+pub(super) const DECIDING: [&str; 6] =
+    ["commondir", "config", "config.worktree", "gitdir", "hooks", "info/attributes"];
 
 /// The repository that a project belongs to, as it was before the first command: a command can make another.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -33,7 +33,7 @@ pub(in crate::session) struct Learning {
 #[derive(Debug, Clone, PartialEq)]
 enum Stage {
     /// The extractor is asked what was learned.
-    Asking { model: ModelChoice, conversation: ConversationLog },
+    Asking { model: Box<ModelChoice>, conversation: ConversationLog },
     /// The extractor's draft is kept as a memory.
     Keeping(Draft),
 }
@@ -60,7 +60,7 @@ impl Learning {
         let id = ledger.new_conversation();
         let mut conversation = ConversationLog::new(id, extract.prompt, [remember_tool()].into());
         conversation.push(Message::user(text));
-        let stage = Stage::Asking { model: extract.model, conversation };
+        let stage = Stage::Asking { model: Box::new(extract.model), conversation };
         Box::new(Self { execution, result, agent, stage }).ask(ledger, reaction)
     }
 
