@@ -23,6 +23,10 @@ pub struct Preset {
     pub default_model: Option<&'static str>,
     /// Whether it runs on the user's own machine.
     pub local: bool,
+    /// Whether it forces a tool by its name ([`ProviderSettings::forces_by_name`]).
+    ///
+    /// [`ProviderSettings::forces_by_name`]: crate::settings::ProviderSettings::forces_by_name
+    pub forces_by_name: bool,
 }
 
 /// The preset called `name`.
@@ -37,11 +41,32 @@ const fn hosted(
     key_env: &'static str,
     default_model: Option<&'static str>,
 ) -> Preset {
-    Preset { name, kind: ProviderKind::OpenAi, base_url, key_env: Some(key_env), default_model, local: false }
+    Preset {
+        name,
+        kind: ProviderKind::OpenAi,
+        base_url,
+        key_env: Some(key_env),
+        default_model,
+        local: false,
+        forces_by_name: true,
+    }
 }
 
 const fn local(name: &'static str, base_url: &'static str) -> Preset {
-    Preset { name, kind: ProviderKind::OpenAi, base_url, key_env: None, default_model: None, local: true }
+    Preset {
+        name,
+        kind: ProviderKind::OpenAi,
+        base_url,
+        key_env: None,
+        default_model: None,
+        local: true,
+        forces_by_name: true,
+    }
+}
+
+/// llama.cpp ignores a tool choice that is not a word, and LM Studio refuses it.
+const fn local_with_words(name: &'static str, base_url: &'static str) -> Preset {
+    Preset { forces_by_name: false, ..local(name, base_url) }
 }
 
 /// All presets.
@@ -53,6 +78,7 @@ pub const PRESETS: &[Preset] = &[
         key_env: Some("ANTHROPIC_API_KEY"),
         default_model: Some(CLAUDE_DEFAULT_MODEL),
         local: false,
+        forces_by_name: true,
     },
     hosted("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", Some(OPENAI_DEFAULT_MODEL)),
     Preset {
@@ -62,6 +88,7 @@ pub const PRESETS: &[Preset] = &[
         key_env: Some("OPENAI_API_KEY"),
         default_model: Some(OPENAI_DEFAULT_MODEL),
         local: false,
+        forces_by_name: true,
     },
     hosted("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", Some("openrouter/auto")),
     hosted("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", None),
@@ -73,9 +100,9 @@ pub const PRESETS: &[Preset] = &[
     hosted("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", None),
     hosted("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", None),
     local("ollama", "http://localhost:11434/v1"),
-    local("llamacpp", "http://localhost:8080/v1"),
+    local_with_words("llamacpp", "http://localhost:8080/v1"),
     local("vllm", "http://localhost:8000/v1"),
-    local("lmstudio", "http://localhost:1234/v1"),
+    local_with_words("lmstudio", "http://localhost:1234/v1"),
 ];
 
 #[cfg(test)]

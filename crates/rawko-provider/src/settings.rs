@@ -69,6 +69,9 @@ pub struct ProviderSettings {
     pub retry: RetryPolicy,
     /// How long a call may take.
     pub timeouts: Timeouts,
+    /// Whether a server of Chat Completions forces a tool by its name. Most do; for the others the only tool of a request is
+    /// forced by the word `required`.
+    pub forces_by_name: bool,
 }
 
 impl ProviderSettings {
@@ -83,6 +86,7 @@ impl ProviderSettings {
             default_model: String::new(),
             retry: RetryPolicy::default(),
             timeouts: Timeouts::default(),
+            forces_by_name: true,
         }
     }
 
@@ -98,6 +102,7 @@ impl ProviderSettings {
         Self {
             default_model: preset.default_model.unwrap_or_default().to_owned(),
             timeouts: if preset.local { Timeouts::local() } else { Timeouts::default() },
+            forces_by_name: preset.forces_by_name,
             ..Self::new(preset.name, preset.kind, preset.base_url)
         }
     }
@@ -145,6 +150,7 @@ impl fmt::Debug for ProviderSettings {
             .field("default_model", &self.default_model)
             .field("retry", &self.retry)
             .field("timeouts", &self.timeouts)
+            .field("forces_by_name", &self.forces_by_name)
             .finish()
     }
 }

@@ -72,7 +72,11 @@ pub(super) fn head(
     }
     if let ToolChoice::Tool { name } = &request.tool_choice {
         if !without.has(Concession::NoForcedTool) {
-            head.field("tool_choice", &json!({"type": "function", "function": {"name": name}}))?;
+            let choice = match dialect {
+                Dialect::Words if request.tools.len() == 1 => json!("required"),
+                _ => json!({"type": "function", "function": {"name": name}}),
+            };
+            head.field("tool_choice", &choice)?;
         }
         if dialect == Dialect::OpenAi {
             head.field("parallel_tool_calls", &false)?;
@@ -289,6 +293,7 @@ fn picture(image: &Image) -> OpenAiPart<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{ProviderKind, ProviderSettings};
 
     fn call(id: &str) -> Content {
         Content::ToolUse(ToolCall {
@@ -367,7 +372,8 @@ mod tests {
             ("https://api.openai.com.example.org/v1", Dialect::Plain),
             ("nonsense", Dialect::Plain),
         ] {
-            assert_eq!(Dialect::of(url), dialect, "{url}");
+            let settings = ProviderSettings::new("any", ProviderKind::OpenAi, url);
+            assert_eq!(Dialect::of(&settings), dialect, "{url}");
         }
     }
 }

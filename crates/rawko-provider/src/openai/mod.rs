@@ -29,19 +29,22 @@ pub(crate) enum Dialect {
     Gemini,
     /// Refuses `user` directly after `tool`, and tool call ids that do not have nine characters.
     Mistral,
+    /// Knows a tool choice only as one of the words `auto`, `none` and `required`.
+    Words,
     /// Any other server: gets only what all of them understand.
     Plain,
 }
 
 impl Dialect {
-    fn of(base_url: &str) -> Self {
-        let url = Url::parse(base_url).ok();
+    fn of(settings: &ProviderSettings) -> Self {
+        let url = Url::parse(&settings.base_url).ok();
         match url.as_ref().and_then(Url::host_str) {
             Some("api.openai.com") => Self::OpenAi,
             Some("api.deepseek.com") => Self::DeepSeek,
             Some("generativelanguage.googleapis.com") => Self::Gemini,
             Some("api.mistral.ai" | "codestral.mistral.ai") => Self::Mistral,
-            _ => Self::Plain,
+            _ if settings.forces_by_name => Self::Plain,
+            _ => Self::Words,
         }
     }
 }
@@ -55,7 +58,7 @@ impl WireFormat for OpenAiWire {
     type Decoder = decode::OpenAiDecoder;
 
     fn new(settings: &ProviderSettings) -> Self {
-        Self { dialect: Dialect::of(&settings.base_url) }
+        Self { dialect: Dialect::of(settings) }
     }
 
     fn messages_path(&self) -> &'static str {

@@ -73,3 +73,27 @@ fn mistrals_models_are_known_by_name_whoever_serves_them() {
         assert!(!is_mistral(model), "{model}");
     }
 }
+
+/// Checks how the preset called `name` forces the only tool of a request.
+#[track_caller]
+fn check_forced(name: &str, expected: Value) {
+    let request = ModelRequest {
+        tool_choice: ToolChoice::Tool { name: "decide".into() },
+        ..request("any", Purpose::Select, json!({}))
+    };
+    let settings = ProviderSettings::preset(name).expect("a preset");
+    let (mut bytes, _) =
+        encode::head(Dialect::of(&settings), &request, Concessions::default()).expect("JSON");
+    bytes.extend_from_slice(b"]}");
+    let sent: Value = serde_json::from_slice(&bytes).expect("JSON");
+    assert_eq!(sent["tool_choice"], expected, "{name}");
+}
+
+#[test]
+fn the_only_tool_is_forced_in_words_where_names_are_not_understood() {
+    let by_name = json!({"type": "function", "function": {"name": "decide"}});
+    check_forced("llamacpp", json!("required"));
+    check_forced("lmstudio", json!("required"));
+    check_forced("openai", by_name.clone());
+    check_forced("ollama", by_name);
+}
