@@ -5,6 +5,7 @@
 mod access;
 mod background;
 mod bash;
+mod bounded;
 mod builtin;
 pub mod call;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_sandbox.rs")]
@@ -34,6 +35,7 @@ mod walk;
 mod write;
 
 pub use access::{AccessError, FileAccess, OpenedFile, protected_name};
+pub use bounded::{BoundedOutput, output_within};
 pub use builtin::builtin_tools;
 pub use confine::{Offer, Sandbox, Shortage, denied_and_tracked};
 pub use confinement::Confinement;

@@ -6,16 +6,15 @@
 //! submodules (`add`, `status`, `diff-files`) is ever used. It knows nothing of what is kept.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{Seek as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rawko_tools::output_within;
 
 use super::error::CheckpointError;
 
@@ -57,8 +56,6 @@ const ENVIRONMENT: [(&str, &str); 15] = [
 
 /// Most bytes of an answer.
 const MAX_ANSWER: usize = 512 * 1024 * 1024;
-/// Most bytes of what git complains about.
-const MAX_COMPLAINT: usize = 16 * 1024;
 /// What git may take for a question about its repository alone.
 pub(super) const BRIEF: Duration = Duration::from_secs(10);
 /// What git may take for one that reads no files' contents.
@@ -191,24 +188,20 @@ impl Ask {
         // A file, not a pipe: no thread has to write while another reads.
         let input = input_file(&self.input).map_err(|error| failed(error.to_string()))?;
         self.command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.command.spawn().map_err(|error| {
-            failed(format!("{} could not be started: {error}", self.command.get_program().display()))
-        })?;
-        let output = read_output(&mut child, Instant::now() + self.deadline);
-        if !matches!(output, Ok(Some(_))) {
-            let _ = child.kill();
-        }
-        let status = child.wait().map_err(|error| failed(error.to_string()))?;
-        match output.map_err(|error| failed(error.to_string()))? {
+        let program = self.command.get_program().to_owned();
+        let output = output_within(&mut self.command, self.deadline, MAX_ANSWER)
+            .map_err(|error| failed(format!("{} could not be run: {error}", program.display())))?;
+        match output {
             None => {
                 let seconds = self.deadline.as_secs();
                 let _ = self.unanswered.set((doing, seconds));
                 Err(CheckpointError::TooSlow { doing, seconds })
             }
-            Some(output) if status.success() => Ok(output.answer),
+            Some(output) if output.status.success() => Ok(output.answer),
             Some(output) => {
                 let complaint = String::from_utf8_lossy(&output.complaint);
                 let complaint = complaint.trim();
+                let status = output.status;
                 Err(failed(if complaint.is_empty() { status.to_string() } else { complaint.to_owned() }))
             }
         }
@@ -235,65 +228,6 @@ fn input_file(bytes: &[u8]) -> std::io::Result<Stdio> {
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file.into())
-}
-
-#[derive(Default)]
-struct GitOutput {
-    answer: Vec<u8>,
-    complaint: Vec<u8>,
-}
-
-/// Reads both outputs until they end; `None` when time is up.
-fn read_output(child: &mut Child, until: Instant) -> std::io::Result<Option<GitOutput>> {
-    let mut output = GitOutput::default();
-    let mut answer = child.stdout.take().map(|out| File::from(std::os::fd::OwnedFd::from(out)));
-    let mut complaint = child.stderr.take().map(|err| File::from(std::os::fd::OwnedFd::from(err)));
-    while answer.is_some() || complaint.is_some() {
-        let left = until.saturating_duration_since(Instant::now());
-        let timeout = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        let (answer_ready, complaint_ready) = {
-            let ends = [answer.as_ref(), complaint.as_ref()];
-            let mut fds: Vec<PollFd<'_>> =
-                ends.iter().flatten().map(|file| PollFd::new(*file, PollFlags::IN)).collect();
-            match poll(&mut fds, Some(&timeout)) {
-                Ok(0) => return Ok(None),
-                Ok(_) => {}
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(errno) => return Err(errno.into()),
-            }
-            let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
-            (ends[0].is_some() && ready.next() == Some(true), ends[1].is_some() && ready.next() == Some(true))
-        };
-        if answer_ready && take_piece(&mut answer, &mut output.answer)? && output.answer.len() > MAX_ANSWER {
-            return Err(std::io::Error::other("the answer is longer than 512 MB"));
-        }
-        if complaint_ready {
-            take_piece(&mut complaint, &mut output.complaint)?;
-            output.complaint.truncate(MAX_COMPLAINT);
-        }
-    }
-    Ok(Some(output))
-}
-
-/// Takes what is there. At the end, the file is closed and `false` given.
-fn take_piece(from: &mut Option<File>, into: &mut Vec<u8>) -> std::io::Result<bool> {
-    let Some(file) = from else { return Ok(false) };
-    let mut piece = [0_u8; 64 * 1024];
-    match file.read(&mut piece) {
-        Ok(0) => {
-            *from = None;
-            Ok(false)
-        }
-        Ok(read) => {
-            into.extend_from_slice(piece.get(..read).unwrap_or_default());
-            Ok(true)
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(true),
-        Err(error) => Err(error),
-    }
 }
 
 /// A path as git reads it from a list that colons separate.

@@ -1,0 +1,123 @@
+//! Who works with a mirror or a tree: a lock on an empty file.
+//!
+//! It is a `flock`, which belongs to the open file, and git is given that file as its standard input. So when a worker is
+//! killed, the lock is held until the git that it started has ended too: nobody finds a repository that a process of
+//! nobody's still writes. (A session's lock is of another kind, for the opposite reason: see `journal/lock.rs` in `rawko`.)
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+use super::error::TreeError;
+
+/// The longest pause between two tries.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lock {
+    /// Takes the lock; `None` if others hold it for longer than `patience`.
+    pub(super) fn acquire(path: &Path, patience: Duration) -> Result<Option<Self>, TreeError> {
+        let cannot = |error| TreeError::io("lock", path, error);
+        let until = Instant::now() + patience;
+        let mut pause = Duration::from_millis(2);
+        loop {
+            let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+            let options = &mut OpenOptions::new();
+            let file = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let file = file.custom_flags(flags).open(path).map_err(cannot)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                // Who forgets a task removes the file while it is locked: then it is not the one that others will lock.
+                Ok(()) if is_at(&file, path) => return Ok(Some(Self { file, path: path.to_owned() })),
+                Ok(()) => continue,
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+                Err(error) => return Err(cannot(error.into())),
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LOOK_AGAIN);
+        }
+    }
+
+    /// The lock as the empty standard input of a process, which then holds it too.
+    pub(super) fn as_input(&self) -> Result<Stdio, TreeError> {
+        Ok(self.file.try_clone().map_err(|error| TreeError::io("share the lock", &self.path, error))?.into())
+    }
+
+    /// Removes the file, and with it the lock.
+    pub(super) fn remove(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Every git of ours has ended. Another thread's new child may have a copy of the file until it runs its program.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let id = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (file.metadata(), path.symlink_metadata()) {
+        (Ok(locked), Ok(found)) => id(locked) == id(found),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn one_at_a_time_even_when_the_file_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..8_u32 {
+                let (path, inside, most) = (&path, &inside, &most);
+                scope.spawn(move || {
+                    for round in 0..50_u32 {
+                        let lock = Lock::acquire(path, Duration::from_secs(60)).unwrap().unwrap();
+                        most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        if (thread + round) % 3 == 0 {
+                            lock.remove();
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(most.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_process_that_was_given_it_holds_it_until_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let mut lock = Lock::acquire(&path, Duration::ZERO).unwrap().unwrap();
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("600").stdin(lock.as_input().unwrap()).spawn().unwrap();
+        // As when this process is killed: its own copy goes, without being unlocked.
+        drop(std::mem::replace(&mut lock.file, File::open("/dev/null").unwrap()));
+        assert!(Lock::acquire(&path, Duration::from_millis(1)).unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(Lock::acquire(&path, Duration::from_secs(60)).unwrap().is_some());
+    }
+}

@@ -1,0 +1,179 @@
+//! A worker's folder: `mirrors/`, `trees/` and the `locks/` of both.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::error::TreeError;
+use super::files::{is_folder, make_folder, remove};
+use super::git;
+use super::lock::Lock;
+use super::names::check_name;
+
+/// What git may take with the network.
+const NETWORK: Duration = Duration::from_secs(30 * 60);
+/// How long a tree is waited for: a process that was just killed may not have ended yet.
+const PATIENCE: Duration = Duration::from_millis(400);
+/// How many trees a task may have on one worker.
+const MOST_TREES: usize = 8;
+
+/// Ends the name of a mirror or tree that is being made. `~` is in no other name but those of a task's further trees.
+const UNFINISHED: &str = "~new";
+
+/// Where a mirror or tree is made before it takes its place.
+pub(super) fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED);
+    name.into()
+}
+
+/// Where a worker keeps mirrors and trees. Several workers of a machine may share one.
+#[derive(Debug, Clone)]
+pub struct WorkPlace {
+    folder: PathBuf,
+    pub(super) git: PathBuf,
+    pub(super) author: (String, String),
+    pub(super) network: Duration,
+}
+
+impl WorkPlace {
+    /// The work place in this folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made, or there is no git program.
+    pub fn new(folder: &Path) -> Result<Self, TreeError> {
+        for name in ["mirrors", "trees", "locks"] {
+            make_folder(&folder.join(name))?;
+        }
+        let folder = folder.canonicalize().map_err(|error| TreeError::io("find", folder, error))?;
+        // It is named in a file that has one path a line.
+        if folder.as_os_str().as_encoded_bytes().contains(&b'\n') {
+            let why = "it contains a line break";
+            return Err(TreeError::Name { what: "work place", given: format!("{folder:?}"), why });
+        }
+        let git = git::find(std::env::var_os("PATH").as_deref(), &folder).ok_or(TreeError::NoGit)?;
+        let author = ("rawko".to_owned(), "rawko@localhost".to_owned());
+        Ok(Self { folder, git, author, network: NETWORK })
+    }
+
+    /// Commits are by this author.
+    ///
+    /// # Errors
+    /// If git could not write the name or the address.
+    pub fn with_author(mut self, name: &str, email: &str) -> Result<Self, TreeError> {
+        for (what, given) in [("name of an author", name), ("address of an author", email)] {
+            let is_plain = |c: char| !c.is_control() && !matches!(c, '<' | '>');
+            if !given.chars().any(char::is_alphanumeric) || !given.chars().all(is_plain) {
+                let why = "it needs a letter or digit, and no `<`, `>` or control character";
+                return Err(TreeError::Name { what, given: given.escape_debug().to_string(), why });
+            }
+        }
+        self.author = (name.to_owned(), email.to_owned());
+        Ok(self)
+    }
+
+    /// A clone, fetch or push may take so long, and as long a mirror is waited for that others fetch into.
+    #[must_use]
+    pub fn with_network_time(mut self, time: Duration) -> Self {
+        self.network = time;
+        self
+    }
+
+    pub(super) fn mirror(&self, name: &str) -> PathBuf {
+        self.folder.join("mirrors").join(name)
+    }
+
+    pub(super) fn lock_mirror(&self, name: &str) -> Result<Lock, TreeError> {
+        let path = self.folder.join("locks").join(format!("mirror-{name}"));
+        Lock::acquire(&path, self.network)?.ok_or_else(|| TreeError::Busy {
+            path,
+            seconds: self.network.as_secs(),
+            hint: "it clones or fetches a large repository, or hangs; give the work place more time, or end it",
+        })
+    }
+
+    /// A tree for the task that nobody works in, locked. The first, as a rule. Where another process has that, which may
+    /// be one that stands still and was given up, the next.
+    pub(super) fn take_tree(&self, task: &str) -> Result<(Lock, PathBuf), TreeError> {
+        let mut patience = PATIENCE;
+        for number in 0..MOST_TREES {
+            let (lock, tree) = self.tree(task, number);
+            if let Some(lock) = Lock::acquire(&lock, patience)? {
+                return Ok((lock, tree));
+            }
+            patience = Duration::ZERO;
+        }
+        let hint =
+            "and so are all other trees of the task on this machine: end the processes that work on it";
+        Err(TreeError::Busy { path: self.tree(task, 0).0, seconds: 0, hint })
+    }
+
+    /// The lock and the folder of one of a task's trees. `~` is in no task's name.
+    fn tree(&self, task: &str, number: usize) -> (PathBuf, PathBuf) {
+        let name = if number == 0 { task.to_owned() } else { format!("{task}~{number}") };
+        (self.folder.join("locks").join(format!("tree-{name}")), self.folder.join("trees").join(name))
+    }
+}
+
+/// Removes the trees of a task that has ended, with all that is in them.
+///
+/// # Errors
+/// [`TreeError::Busy`] if a process still works in one.
+pub fn forget(place: &WorkPlace, task: &str) -> Result<(), TreeError> {
+    check_name("name of a task", task)?;
+    let mut busy = None;
+    for number in 0..MOST_TREES {
+        let (lock, tree) = place.tree(task, number);
+        if !is_folder(&tree) && lock.symlink_metadata().is_err() {
+            continue;
+        }
+        match Lock::acquire(&lock, PATIENCE)? {
+            Some(held) => {
+                remove(&tree)?;
+                remove(&unfinished(&tree))?;
+                held.remove();
+            }
+            None => busy = Some(lock),
+        }
+    }
+    let hint = "the task still runs on this machine: try again when it has ended";
+    busy.map_or(Ok(()), |path| Err(TreeError::Busy { path, seconds: 0, hint }))
+}
+
+/// Removes the mirrors that no tree borrows from and into which nothing was fetched for so long. Gives how many.
+///
+/// # Errors
+/// If the work place cannot be read, or a mirror not be removed.
+pub fn forget_unused_mirrors(place: &WorkPlace, unused_for: Duration) -> Result<usize, TreeError> {
+    let mirrors = place.folder.join("mirrors");
+    let mut removed = 0;
+    for mirror in entries(&mirrors)? {
+        let Some(name) = mirror.file_name().and_then(|name| name.to_str()) else { continue };
+        // Half of one, which only its lock's holder makes.
+        let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
+        let lock = place.folder.join("locks").join(format!("mirror-{name}"));
+        let Some(lock) = Lock::acquire(&lock, Duration::ZERO)? else { continue };
+        let used = mirror.symlink_metadata().and_then(|found| found.modified());
+        let age = used.ok().and_then(|used| SystemTime::now().duration_since(used).ok()).unwrap_or_default();
+        if age < unused_for || is_borrowed(place, &mirror)? {
+            continue;
+        }
+        remove(&mirror)?;
+        lock.remove();
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+fn is_borrowed(place: &WorkPlace, mirror: &Path) -> Result<bool, TreeError> {
+    let borrows = |tree: &PathBuf| {
+        let named = std::fs::read_to_string(tree.join(".git/objects/info/alternates")).unwrap_or_default();
+        named.lines().any(|line| Path::new(line).starts_with(mirror))
+    };
+    Ok(entries(&place.folder.join("trees"))?.iter().any(borrows))
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, TreeError> {
+    let cannot = |error| TreeError::io("list", folder, error);
+    let entries = std::fs::read_dir(folder).map_err(cannot)?;
+    entries.map(|entry| entry.map(|entry| entry.path()).map_err(cannot)).collect()
+}
