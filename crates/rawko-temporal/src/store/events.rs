@@ -42,7 +42,7 @@ pub struct EventLog {
 
 /// The key of a segment, and the events that it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Segment {
+pub(super) struct Segment {
     key: String,
     first: u64,
     last: u64,
@@ -62,14 +62,17 @@ impl EventLog {
     /// reads.
     pub async fn append(&self, first: u64, lines: &[Bytes]) -> Result<(), StoreError> {
         let refuse = |event, why| Err(StoreError::Event { task: self.task.clone(), event, why });
-        if let Some((at, _)) = (first..).zip(lines).find(|(_, line)| line.contains(&b'\n')) {
-            return refuse(at, "it contains a line break");
-        }
         if first.checked_add(lines.len() as u64).is_none_or(|end| end > MAX_EVENT) {
             return refuse(first, "its number has more than ten digits");
         }
-        let kept =
-            stream::iter(lines).map(|line| self.kept(line)).buffered(AT_ONCE).try_collect::<Vec<_>>().await?;
+        if let Some((at, _)) = (first..).zip(lines).find(|(_, line)| line.contains(&b'\n')) {
+            return refuse(at, "it contains a line break");
+        }
+        let kept = stream::iter(lines.to_vec())
+            .map(|line| self.kept(line))
+            .buffered(AT_ONCE)
+            .try_collect::<Vec<_>>()
+            .await?;
         let mut rest: &[Bytes] = &kept;
         let mut first = first;
         // In order: who is killed in between leaves no gap.
@@ -153,7 +156,7 @@ impl EventLog {
     }
 
     /// The segments that may hold events from `from` on, by their beginnings.
-    async fn segments(&self, from: u64) -> Result<Vec<Segment>, StoreError> {
+    pub(super) async fn segments(&self, from: u64) -> Result<Vec<Segment>, StoreError> {
         // It sorts before every segment that begins with this event.
         let after = (from >= RUN).then(|| format!("{:0DIGITS$}", from - from % RUN));
         let after = after.map(|event| self.folder.clone().join(event));
@@ -193,11 +196,11 @@ impl EventLog {
     }
 
     /// A line as a segment holds it.
-    async fn kept(&self, line: &Bytes) -> Result<Bytes, StoreError> {
+    async fn kept(&self, line: Bytes) -> Result<Bytes, StoreError> {
         if line.len() <= MAX_INLINE && line.first() != Some(&REFERENCE) {
-            return Ok(line.clone());
+            return Ok(line);
         }
-        let hash = self.store.put_blob(line.clone()).await?;
+        let hash = self.store.put_blob(line).await?;
         Ok(format!("{}{hash}", char::from(REFERENCE)).into())
     }
 

@@ -111,8 +111,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let mut lock = Lock::acquire(&path, Duration::ZERO).unwrap().unwrap();
-        let mut child = std::process::Command::new("sleep");
-        let mut child = child.arg("600").stdin(lock.as_input().unwrap()).spawn().unwrap();
+        let input = lock.as_input().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("600").stdin(input).spawn().unwrap();
         // As when this process is killed: its own copy goes, without being unlocked.
         drop(std::mem::replace(&mut lock.file, File::open("/dev/null").unwrap()));
         assert!(Lock::acquire(&path, Duration::from_millis(1)).unwrap().is_none());

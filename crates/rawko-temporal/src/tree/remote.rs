@@ -64,7 +64,6 @@ impl TaskTree {
         expected: Option<&CommitId>,
         refs: &[PushRef],
     ) -> Result<PushOutcome, TreeError> {
-        self.mend(&self.head())?;
         let branch = format!("refs/heads/{}", self.branch);
         let lease = format!("--force-with-lease={branch}:{}", expected.map_or("", CommitId::as_str));
         let ask = self.ask_remote("push to")?.args(["push", "--quiet", "--atomic", "--no-verify", &lease]);
@@ -105,6 +104,7 @@ impl TaskTree {
     /// If git cannot list them.
     pub fn session_refs(&self, session: &str) -> Result<Vec<PushRef>, TreeError> {
         check_name("name of a session", session)?;
+        self.mend(&self.head())?;
         let list = ["for-each-ref", "--format=%(refname)", &format!("refs/rawko/{session}/")];
         let names = self.ask("list the checkpoints of")?.args(list).text()?;
         let push = |name: &str| PushRef { local: name.to_owned(), remote: name.to_owned() };

@@ -226,7 +226,9 @@ impl TaskTree {
         Ok(Ask::local(&self.place, &self.lock, doing, &self.git_folder())?.in_tree(&self.folder))
     }
 
+    /// To the remote, from a clone that obeys nobody else: an agent may have worked in it since.
     pub(super) fn ask_remote(&self, doing: &'static str) -> Result<Ask<'_>, TreeError> {
+        self.mend(&self.head())?;
         Ask::remote(&self.place, Some(&self.lock), doing, Some(&self.git_folder()), &self.repository)
     }
 

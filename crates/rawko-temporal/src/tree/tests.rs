@@ -280,7 +280,7 @@ fn a_commit_holds_the_work_and_nothing_else() {
     fs::set_permissions(at("a"), fs::Permissions::from_mode(0o755)).unwrap();
     // The agent has staged, committed and left for another branch.
     bench.git_in(tree.path(), &["checkout", "--quiet", "-b", "mine"]);
-    bench.git_in(tree.path(), &["add", ".rawko/sessions/1/journal", "-x"]);
+    bench.git_in(tree.path(), &["add", "--", ".rawko/sessions/1/journal", "-x"]);
     bench.git_in(tree.path(), &["commit", "--quiet", "--message", "My own"]);
     let commit = tree.commit(1, 1, "Work").unwrap().unwrap();
     assert_eq!(tree.push(&commit, None, &[]).unwrap(), PushOutcome::Pushed);
@@ -376,6 +376,7 @@ fn nothing_of_a_hostile_repository_runs() {
         fs::write(dot_git.join("info/attributes"), "* filter=evil\n").unwrap();
         fs::write(dot_git.join("commondir"), "/nowhere\n").unwrap();
         // A populated module with settings of its own.
+        fs::create_dir_all(tree.path().join("m")).unwrap();
         bench.git_in(&tree.path().join("m"), &["init", "--quiet"]);
         settings(&tree.path().join("m/.git/config"));
         fs::write(tree.path().join("m/.gitattributes"), "* filter=evil\n").unwrap();
