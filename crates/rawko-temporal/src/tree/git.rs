@@ -44,6 +44,18 @@ const SETTINGS: [&str; 17] = [
     "http.lowSpeedTime=120",
 ];
 
+/// The same for the other end, where it is a process of this machine. A shell reads them.
+const OTHER_END: [&str; 7] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    // The one program of its settings that receiving runs. `:` does nothing, and says nothing of alternates.
+    "core.alternateRefsCommand=:",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "receive.autogc=false",
+    "receive.denyCurrentBranch=refuse",
+];
+
 const ENVIRONMENT: [(&str, &str); 10] = [
     ("LC_ALL", "C"),
     ("GIT_ASKPASS", "/bin/false"),
@@ -173,8 +185,8 @@ impl<'a> Ask<'a> {
     pub(super) fn other_end(mut self, option: &str, command: &str) -> Self {
         if self.remote.is_some_and(Repository::is_path) {
             let git = self.command.get_program().to_string_lossy().replace('\'', r"'\''");
-            let settings = "-c core.hooksPath=/dev/null -c core.fsmonitor=false -c gc.auto=0 -c maintenance.auto=false -c receive.autogc=false -c receive.denyCurrentBranch=refuse";
-            self.command.arg(format!("{option}='{git}' {settings} {command}"));
+            let settings = OTHER_END.map(|setting| format!("-c {setting} ")).concat();
+            self.command.arg(format!("{option}='{git}' {settings}{command}"));
         }
         self
     }

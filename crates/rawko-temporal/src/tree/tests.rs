@@ -300,7 +300,8 @@ fn a_commit_holds_the_work_and_nothing_else() {
 fn nothing_of_a_hostile_repository_runs() {
     let bench = Bench::new();
     let ran = bench.path("ran");
-    let touch = format!("touch {}", ran.display());
+    // Says who ran it.
+    let touch = format!("echo \"$0 $*\" >> {}", ran.display());
     let program = bench.path("program");
     fs::write(&program, format!("#!/bin/sh\n{touch}\ncat\n")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -326,7 +327,6 @@ fn nothing_of_a_hostile_repository_runs() {
             fs::copy(program, folder.join("hooks").join(hook)).unwrap();
         }
     };
-    hooks(&bench.remote());
     let settings = |config: &Path| {
         for (name, value) in [
             ("core.fsmonitor", program),
@@ -353,7 +353,6 @@ fn nothing_of_a_hostile_repository_runs() {
             bench.git(&["config", "--file", config.to_str().unwrap(), name, value]);
         }
     };
-    settings(&bench.remote().join("config"));
     let files = [
         (".gitattributes", "[attr]lfs filter=evil diff=evil merge=evil\n* filter=evil\n*.bin lfs\nx ident\n"),
         ("x.bin", "version https://git-lfs.github.com/spec/v1\n"),
@@ -365,6 +364,8 @@ fn nothing_of_a_hostile_repository_runs() {
     symlink(program, seed.join("git")).unwrap();
     bench.git_in(&seed, &["update-index", "--add", "--cacheinfo", &format!("160000,{},m", bench.base())]);
     bench.seed(&files, "Evil");
+    hooks(&bench.remote());
+    settings(&bench.remote().join("config"));
     let base = bench.base();
     let tree = bench.open("w1", "fix", &base);
     assert_eq!(content(&tree, "x.bin"), files[1].1);
@@ -398,7 +399,7 @@ fn nothing_of_a_hostile_repository_runs() {
     let again = bench.open("w2", "fix", &commit);
     assert_eq!(content(&again, "y.bin"), "new\n");
     assert!(!again.path().join("m/file").exists());
-    assert!(!ran.exists(), "a program of the repository ran");
+    assert_eq!(fs::read_to_string(&ran).unwrap_or_default(), "", "a program of the repository ran");
     // The trap itself works: git without our care runs it.
     let mut careless = Command::new("git");
     careless.args(["-c", &format!("core.fsmonitor={program}"), "status"]);
