@@ -102,7 +102,7 @@ impl EventLog {
             for (event, line) in (segment.first..).zip(lines).filter(|(event, _)| *event >= from) {
                 let there = events.entry(event).or_insert_with(|| line.clone());
                 if *there != line {
-                    let (task, key) = (self.task.clone(), segment.key.clone());
+                    let (task, key) = (self.task.clone(), segment.key);
                     return Err(StoreError::Conflict { task, event, key });
                 }
             }

@@ -84,7 +84,7 @@ impl WorkPlace {
 
     pub(super) fn lock_mirror(&self, name: &str) -> Result<Lock, TreeError> {
         let path = self.folder.join("locks").join(format!("mirror-{name}"));
-        Lock::acquire(&path, self.network)?.ok_or_else(|| TreeError::Busy {
+        Lock::acquire(&path, self.network)?.ok_or(TreeError::Busy {
             path,
             seconds: self.network.as_secs(),
             hint: "it clones or fetches a large repository, or hangs; give the work place more time, or end it",
