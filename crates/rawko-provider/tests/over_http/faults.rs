@@ -79,9 +79,9 @@ async fn wherever_it_is_cut_a_part_is_never_taken_for_the_whole() {
             let trial = ask(&mut *provider.open(), question()).await;
             match trial.end.as_ref().expect("an end") {
                 Ok((message, _, stop)) => {
-                    let calls: Vec<_> = message.tool_calls().map(|call| &call.input).collect();
+                    let calls: Vec<_> = message.tool_calls().map(|call| call.input.clone()).collect();
                     let found = (message.text(), calls, *stop);
-                    let whole = ("naïve 日".to_owned(), vec![&json!({"path": "ü"})], StopReason::ToolUse);
+                    let whole = ("naïve 日".to_owned(), vec![json!({"path": "ü"})], StopReason::ToolUse);
                     assert_eq!(found, whole, "{wire:?} cut after {length} bytes");
                     ended += 1;
                 }
