@@ -204,8 +204,9 @@ fn http_server(arguments: &[&str]) -> (Background, String) {
     use std::io::BufRead as _;
     let mut python = std::process::Command::new("python3");
     let source = include_str!("mcp_http_server.py");
+    python.args(["-c", source]).args(arguments);
     let child =
-        python.args(["-c", source]).args(arguments).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        python.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let mut server = Background(child);
     let mut port = String::new();
     std::io::BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
