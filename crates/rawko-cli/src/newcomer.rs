@@ -26,29 +26,54 @@ pub(crate) struct FoundProvider {
     pub(crate) model: Option<String>,
 }
 
-/// The first provider on this machine that a run can use, where none is configured; says which. `None` where one is
-/// configured.
+/// The first provider on this machine that a run can use, where none is configured; says which, and what else there is.
+/// `None` where one is configured, or has its key in the environment. `is_quiet` leaves out what a run can do without: that a
+/// key is used, which its owner put there.
 ///
 /// # Errors
 /// If none is configured and none was found.
-pub(crate) fn choose(workspace: &Workspace, rawko: &Rawko) -> Result<Option<FoundProvider>, Failure> {
+pub(crate) fn choose(
+    workspace: &Workspace,
+    rawko: &Rawko,
+    is_quiet: bool,
+) -> Result<Option<FoundProvider>, Failure> {
+    let console = &workspace.console;
+    if let (Some((provider, variable)), false) = (rawko.provider_by_key(), is_quiet) {
+        let resolved = rawko.config().config.provider(provider);
+        console.write_error(&using(provider, variable, resolved.as_ref().and_then(|known| known.model())))?;
+    }
     if !rawko.has_no_provider() {
         return Ok(None);
     }
     let places = look(workspace, rawko)?;
-    let usable = places.iter().find(|place| place.is_usable);
-    let Some((place, provider)) = usable.and_then(|place| Some((place, place.provider.clone()?))) else {
+    let usable = places.iter().position(|place| place.is_usable);
+    let first = usable.and_then(|at| Some((at, places.get(at)?)));
+    let Some((at, place, provider)) =
+        first.and_then(|(at, place)| Some((at, place, place.provider.clone()?)))
+    else {
         return Err(nothing(&places));
     };
-    let with = place.model.as_ref().map(|model| format!(" with the model {}", clean_line(model)));
-    let line = format!(
-        "no provider is configured; using {} ({}){}; to choose: --provider NAME --model MODEL\n",
-        clean_line(&provider),
-        clean_line(&place.place),
-        with.unwrap_or_default(),
-    );
-    workspace.console.write_error(&line)?;
+    let line = using(&provider, &place.place, place.model.as_deref());
+    let others = places.iter().enumerate().filter(|(other, _)| *other != at);
+    let others: String = others.filter_map(|(_, place)| also_found(place)).collect();
+    console.write_error(&format!("{line}{others}"))?;
     Ok(Some(FoundProvider { provider, model: place.model.clone() }))
+}
+
+/// The line that says what a run uses that nobody has chosen.
+fn using(provider: &str, place: &str, model: Option<&str>) -> String {
+    let with = model.map(|model| format!(" with the model {}", clean_line(model))).unwrap_or_default();
+    let (provider, place) = (clean_line(provider), clean_line(place));
+    format!(
+        "no provider is configured; using {provider} ({place}){with}; to choose: --provider NAME --model MODEL\n"
+    )
+}
+
+/// The line about a place that is not used, if there is something.
+fn also_found(place: &ModelPlace) -> Option<String> {
+    let found = clean_line(place.found.as_ref()?);
+    let (name, at) = (clean_line(name(place)), clean_line(&place.place));
+    Some(format!("  found too: {name}: {found} ({at}); next: {}\n", next(place)))
 }
 
 /// The provider that runs use if none is named: the configured one, else the first that was found on this machine.
@@ -71,17 +96,10 @@ pub(crate) fn look(workspace: &Workspace, rawko: &Rawko) -> Result<Vec<ModelPlac
 }
 
 fn nothing(places: &[ModelPlace]) -> Failure {
-    let found: Vec<String> = places
-        .iter()
-        .filter_map(|place| {
-            let found = place.found.as_ref()?;
-            let (name, at) = (clean_line(name(place)), clean_line(&place.place));
-            Some(format!("{name}: {} ({at}); next: {}\n", clean_line(found), next(place)))
-        })
-        .collect();
+    let found: String = places.iter().filter_map(also_found).collect();
     let message = "no provider is configured: ANTHROPIC_API_KEY is not set, nor is the key of any other known service, \
                    and no model server answers on this machine";
-    Failure::new(Exit::Provider, message).with_hint(format!("{}{WAYS}", found.concat()))
+    Failure::new(Exit::Provider, message).with_hint(format!("{found}{WAYS}"))
 }
 
 /// What a place is called.
@@ -94,7 +112,6 @@ pub(crate) fn table(places: &[ModelPlace]) -> Table {
     let mut table = Table::new(&["MODELS", "FOUND", "NEXT"]);
     for place in places {
         let found = match &place.found {
-            Some(found) if place.kind == PlaceKind::Key => format!("{} is set", clean_line(&place.place)),
             Some(found) => clean_line(found),
             None => "not found".to_owned(),
         };

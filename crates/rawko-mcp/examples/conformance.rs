@@ -100,7 +100,7 @@ impl Client {
     }
 
     async fn connect(&mut self) -> Result<Connection, Failure> {
-        let server = HttpServer { url: self.url.clone(), headers: Vec::new() };
+        let server = HttpServer { url: self.url.clone(), headers: Vec::new(), client: self.registered() };
         loop {
             let store: Arc<dyn StoreCredentials> = self.store.clone();
             match Connection::over_http(&server, Some(store), self.options.clone()).await {
@@ -115,16 +115,21 @@ impl Client {
         if self.logins > MOST_LOGINS {
             return Err("the server wants one login after the other".into());
         }
-        let text = |name: &str| self.context.get(name).and_then(Value::as_str).map(str::to_owned);
         let wanted = Login {
             url: self.url.clone(),
             challenge: Some(challenge),
             redirect: "http://localhost:3000/callback".to_owned(),
-            client: text("client_id").map(|id| (id, text("client_secret"))),
+            client: self.registered(),
             document: Some("https://conformance-test.local/client-metadata.json".to_owned()),
         };
         login(wanted, self.store.clone(), visit).await?;
         Ok(())
+    }
+
+    /// The client that the suite registered.
+    fn registered(&self) -> Option<rawko_mcp::Client> {
+        let text = |name: &str| self.context.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(rawko_mcp::Client { id: text("client_id")?, secret: text("client_secret") })
     }
 
     /// The calls that the suite wants, or each tool once.

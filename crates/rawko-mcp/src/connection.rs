@@ -167,9 +167,9 @@ impl Connection {
         credentials: Option<Arc<dyn StoreCredentials>>,
         options: Options,
     ) -> Result<Self, McpError> {
-        let (client, config) = (server.client()?, server.config(options.most_bytes)?);
+        let (client, config) = (server.http_client()?, server.config(options.most_bytes)?);
         let manager = match credentials {
-            Some(store) => within("the login", options.start, authorized(&server.url, store)).await?,
+            Some(store) => within("the login", options.start, authorized(server, store)).await?,
             None => None,
         };
         match manager {

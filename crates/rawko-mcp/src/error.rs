@@ -42,6 +42,9 @@ pub enum McpError {
     /// The login did not work.
     #[error("the login failed: {0}")]
     Login(String),
+    /// The authorization server registers no client.
+    #[error("the login failed: the server registers no client: {0}")]
+    NotRegistered(String),
     /// It does not follow the protocol.
     #[error("{0}")]
     Protocol(String),
@@ -101,7 +104,7 @@ fn seconds(time: Duration) -> String {
 
 /// An error and its causes in one line, without repetitions, and without the names of types that the client's library puts in.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    without_types(&whole_chain(error))
+    without_types(&rawko_provider::http::chain(error))
 }
 
 /// `text` without parts like `[rmcp::transport::Worker<…>]`.
@@ -123,20 +126,6 @@ fn without_types(text: &str) -> String {
         rest = after.get(at + 1..).unwrap_or_default();
     }
     kept + rest
-}
-
-fn whole_chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// The beginning of a text of the server.

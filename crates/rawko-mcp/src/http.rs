@@ -3,16 +3,11 @@
 //! The client follows no redirect: what a header holds goes to the configured host alone.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Url};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rustls::client::ClientConfig;
-use rustls::crypto::ring;
-use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use crate::error::McpError;
 
@@ -26,6 +21,23 @@ pub struct HttpServer {
     pub url: String,
     /// What is sent with every request. May hold a key.
     pub headers: Vec<(String, String)>,
+    /// The client that logs in, where one was registered by hand.
+    pub client: Option<Client>,
+}
+
+/// A client that was registered with an authorization server.
+#[derive(Clone)]
+pub struct Client {
+    /// Its id.
+    pub id: String,
+    /// Its secret, if it has one.
+    pub secret: Option<String>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for HttpServer {
@@ -52,45 +64,9 @@ impl HttpServer {
         Ok(config)
     }
 
-    pub(crate) fn client(&self) -> Result<Client, McpError> {
+    pub(crate) fn http_client(&self) -> Result<reqwest::Client, McpError> {
         let url =
             Url::parse(&self.url).map_err(|error| McpError::Address(format!("{}: {error}", self.url)))?;
-        client(&url, Policy::none())
+        rawko_provider::http::client(&url, CONNECT).map_err(McpError::Address)
     }
-}
-
-/// A client for requests to `url`. A proxy cannot reach this machine's loopback.
-pub(crate) fn client(url: &Url, redirects: Policy) -> Result<Client, McpError> {
-    let mut builder = Client::builder();
-    if is_loopback(url) {
-        builder = builder.no_proxy();
-    }
-    builder
-        .tls_backend_preconfigured(tls()?)
-        .redirect(redirects)
-        .tcp_nodelay(true)
-        .connect_timeout(CONNECT)
-        .user_agent(concat!("rawko/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| McpError::Address(crate::error::chain(&error)))
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else { return false };
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}
-
-/// Created once, because reading the certificates takes milliseconds.
-fn tls() -> Result<ClientConfig, McpError> {
-    static TLS: OnceLock<Result<ClientConfig, String>> = OnceLock::new();
-    TLS.get_or_init(|| {
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_platform_verifier())
-            .map_err(|error| format!("the system's root certificates cannot be used: {error}"))?;
-        Ok(config.with_no_client_auth())
-    })
-    .clone()
-    .map_err(McpError::Address)
 }

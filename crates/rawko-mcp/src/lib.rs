@@ -18,6 +18,6 @@ mod person;
 pub use answer::{Answer, Picture};
 pub use connection::{Connection, ListedTool, Options, PromptInfo, ResourceInfo, Version};
 pub use error::McpError;
-pub use http::HttpServer;
+pub use http::{Client, HttpServer};
 pub use oauth::{Credentials, Login, StoreCredentials, login};
 pub use person::{AskPerson, Question, Reply};

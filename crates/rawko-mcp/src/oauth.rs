@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rmcp::transport::auth::{
-    AuthError, AuthorizationManager, AuthorizationRequest, CredentialStore, OAuthState, StoredCredentials,
+    AuthError, AuthorizationManager, AuthorizationRequest, CredentialStore, OAuthClientConfig, OAuthState,
+    StoredCredentials,
 };
 
 use crate::error::{McpError, chain};
+use crate::http::{Client, HttpServer};
 
 /// What a login gave, as text. Holds tokens.
 pub type Credentials = String;
@@ -62,8 +64,8 @@ pub struct Login {
     pub challenge: Option<String>,
     /// Where the authorization server sends the person back to: an address of this machine's loopback.
     pub redirect: String,
-    /// The client's id and secret, where it was registered by hand.
-    pub client: Option<(String, Option<String>)>,
+    /// The client, where it was registered by hand.
+    pub client: Option<Client>,
     /// The address of a document about this client, for servers that know clients by such documents.
     pub document: Option<String>,
 }
@@ -78,13 +80,16 @@ where
     F: FnOnce(String) -> V,
     V: Future<Output = Result<String, String>>,
 {
-    let failed = |error: AuthError| McpError::Login(chain(&error));
+    let failed = |error: AuthError| match &error {
+        AuthError::RegistrationFailed(why) => McpError::NotRegistered(why.clone()),
+        error => McpError::Login(chain(error)),
+    };
     let scopes = more_scopes(&*store, login.challenge.as_deref());
     let mut manager = manager(&login.url).await.map_err(failed)?;
     manager.set_credential_store(Store(store));
     let mut state = OAuthState::Unauthorized(manager);
     let mut request = AuthorizationRequest::new(login.redirect).with_client_name("rawko");
-    if let Some((id, secret)) = login.client {
+    if let Some(Client { id, secret }) = login.client {
         request = request.with_preregistered_client(id);
         if let Some(secret) = secret {
             request = request.with_client_secret(secret);
@@ -123,16 +128,24 @@ fn more_scopes(store: &dyn StoreCredentials, challenge: Option<&str>) -> Vec<Str
 
 /// What adds the tokens of `store` to requests; `None` where there are none.
 pub(crate) async fn authorized(
-    url: &str,
+    server: &HttpServer,
     store: Arc<dyn StoreCredentials>,
 ) -> Result<Option<AuthorizationManager>, McpError> {
     if store.load().map_err(McpError::Login)?.is_none() {
         return Ok(None);
     }
     let failed = |error: AuthError| McpError::Login(chain(&error));
-    let mut manager = manager(url).await.map_err(failed)?;
+    let mut manager = manager(&server.url).await.map_err(failed)?;
     manager.set_credential_store(Store(store));
-    Ok(manager.initialize_from_store().await.map_err(failed)?.then_some(manager))
+    if !manager.initialize_from_store().await.map_err(failed)? {
+        return Ok(None);
+    }
+    // The store has no secret, and a token is not refreshed without it. No redirect belongs to that.
+    if let Some(Client { id, secret: Some(secret) }) = &server.client {
+        let config = OAuthClientConfig::new(id, &server.url).with_client_secret(secret);
+        manager.configure_client(config).map_err(failed)?;
+    }
+    Ok(Some(manager))
 }
 
 /// The library makes clients of its own here, which refuse addresses of private networks that a server names. They take

@@ -104,10 +104,21 @@ fn verifying_tls() -> Result<ClientConfig, String> {
         let config = ClientConfig::builder_with_provider(crypto())
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_platform_verifier())
-            .map_err(|e| format!("the system's root certificates cannot be used: {e}"))?;
+            .map_err(|e| without_roots(&e, |name| std::env::var(name).ok()))?;
         Ok(config.with_no_client_auth())
     })
     .clone()
+}
+
+/// Why there are no root certificates. The variables that name others are the usual cause.
+fn without_roots(error: &rustls::Error, env: impl Fn(&str) -> Option<String>) -> String {
+    let set = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().find_map(|name| Some((name, env(name)?)));
+    let hint = match set {
+        Some((name, value)) => format!("{name} is `{value}`: name certificates in the form PEM, or unset it"),
+        None => "install the system's certificates (`ca-certificates`), or name others by SSL_CERT_FILE"
+            .to_owned(),
+    };
+    format!("the root certificates cannot be used: {error}; {hint}")
 }
 
 /// A TLS configuration that trusts no server, for clients that use plain HTTP only.
@@ -157,6 +168,16 @@ mod tests {
         check_loopback("https://api.example.com/", false);
         check_loopback("http://localhost.example.com/", false);
         check_loopback("http://192.168.0.2/", false);
+    }
+
+    #[test]
+    fn what_names_no_certificates_is_named() {
+        let error = rustls::Error::General("none loaded".to_owned());
+        let of = |name: &'static str| move |asked: &str| (asked == name).then(|| "/x.pem".to_owned());
+        let said = without_roots(&error, of("SSL_CERT_FILE"));
+        assert!(said.contains("none loaded; SSL_CERT_FILE is `/x.pem`: name"), "{said}");
+        assert!(without_roots(&error, of("SSL_CERT_DIR")).contains("SSL_CERT_DIR is `/x.pem`"));
+        assert!(without_roots(&error, |_| None).contains("ca-certificates"));
     }
 
     #[test]

@@ -69,7 +69,7 @@ const fn local_with_words(name: &'static str, base_url: &'static str) -> Preset 
     Preset { forces_by_name: false, ..local(name, base_url) }
 }
 
-/// All presets.
+/// All presets. Where nobody has chosen, the first that can be used is: keys in this order, then local servers.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "claude",
@@ -101,8 +101,8 @@ pub const PRESETS: &[Preset] = &[
     hosted("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", None),
     local("ollama", "http://localhost:11434/v1"),
     local_with_words("llamacpp", "http://localhost:8080/v1"),
-    local("vllm", "http://localhost:8000/v1"),
     local_with_words("lmstudio", "http://localhost:1234/v1"),
+    local("vllm", "http://localhost:8000/v1"),
 ];
 
 #[cfg(test)]

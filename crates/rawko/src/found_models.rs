@@ -73,6 +73,17 @@ impl Rawko {
         is_unsaid && key.is_some_and(|variable| !self.has_variable(&variable))
     }
 
+    /// The provider that runs use because its key is in the environment and nobody has said which to use; and the key's
+    /// variable.
+    #[must_use]
+    pub fn provider_by_key(&self) -> Option<(&str, &str)> {
+        let config = self.config();
+        let Origin::Environment { name } = config.provenance.origin("/provider/default") else { return None };
+        let provider = config.config.default_provider();
+        let is_key = |preset: &Preset| preset.name == provider && preset.key_env == Some(name.as_str());
+        PRESETS.iter().any(is_key).then_some((provider, name.as_str()))
+    }
+
     /// Looks for models on this machine: keys, then Copilot, then servers, each kind in the order in which it would be
     /// used. `copilot_home` is the folder of the Copilot CLI.
     pub async fn look_for_models(&self, copilot_home: Option<&Path>) -> Vec<ModelPlace> {
@@ -96,7 +107,7 @@ impl Rawko {
                 kind: PlaceKind::Key,
                 provider: Some(preset.name.to_owned()),
                 place: variable.to_owned(),
-                found: Some("it is set".to_owned()),
+                found: Some(format!("{variable} is set")),
                 is_usable: model.is_some(),
                 model: None,
             })
@@ -110,12 +121,12 @@ impl Rawko {
     }
 
     fn copilot(&self, home: Option<&Path>) -> ModelPlace {
-        let is_built_in = self.config().config.provider(COPILOT).is_some();
+        let is_built_in = cfg!(feature = "copilot");
         let token = COPILOT_TOKENS.iter().find(|name| self.has_variable(name));
         let login = home.map(|home| home.join("config.json")).filter(|file| is_logged_in(file));
         let (place, found) = match (token, login) {
-            (Some(token), _) => ((*token).to_owned(), Some("it is set")),
-            (None, Some(file)) => (file.display().to_string(), Some("somebody is logged in")),
+            (Some(token), _) => ((*token).to_owned(), Some(format!("{token} is set"))),
+            (None, Some(file)) => (file.display().to_string(), Some("somebody is logged in".to_owned())),
             (None, None) => (format!("{}, a login of the Copilot CLI", COPILOT_TOKENS.join(", ")), None),
         };
         let missing = if is_built_in { "" } else { ", but this build of rawko has no Copilot in it" };

@@ -132,6 +132,8 @@ fn a_provider_of_ones_own_conforms() {
 #[test]
 fn custom_provider_answers() {
     check_without_a_key("custom_provider", &["claimed: planned"]);
+    let lines = include_str!("../../../examples/custom_provider.rs").lines().count();
+    assert!(lines < 60, "a provider takes {lines} lines");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failur
             shared.build(workspace, builder)
         };
         let mut rawko = build(config.clone())?;
-        if let Some(found) = newcomer::choose(workspace, &rawko)? {
+        if let Some(found) = newcomer::choose(workspace, &rawko, is_quiet || !is_first)? {
             rawko = build(config.clone().with_provider(found))?;
         }
         if is_first && !is_quiet {

@@ -330,8 +330,10 @@ fn call(workspace: &Workspace, arguments: &McpCallArgs) -> Result<Exit, Failure>
 fn login(workspace: &Workspace, name: &str) -> Result<Exit, Failure> {
     let rawko = workspace.open_quietly()?;
     let server = find(workspace, &rawko, name)?;
-    let listener = callback::Listener::new().map_err(|error| {
-        Failure::new(Exit::Failed, format!("cannot listen on this machine's loopback: {error}"))
+    let port = server.callback_port();
+    let listener = callback::Listener::new(port).map_err(|error| {
+        let at = port.map(|port| format!(" at the port {port}")).unwrap_or_default();
+        Failure::new(Exit::Failed, format!("cannot listen on this machine's loopback{at}: {error}"))
     })?;
     let console = &workspace.console;
     let logged_in = until_stopped(server.login(listener.address(), async |address| {

@@ -84,7 +84,7 @@ fn prepare(workspace: &Workspace, arguments: RunArgs, made: &OnceCell<Worktree>)
             let _ = made.set(tree);
             rawko = build(config.clone())?;
         }
-        if let Some(found) = newcomer::choose(workspace, &rawko)? {
+        if let Some(found) = newcomer::choose(workspace, &rawko, is_quiet || !is_first)? {
             rawko = build(config.clone().with_provider(found))?;
         }
         if is_first && !is_quiet {

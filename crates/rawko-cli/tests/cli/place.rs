@@ -45,7 +45,7 @@ impl Place {
 
     /// A user for whom no model server listens on this machine, whatever runs there.
     pub(crate) fn without_servers(&self) {
-        let names = ["ollama", "llamacpp", "vllm", "lmstudio"];
+        let names = ["ollama", "llamacpp", "lmstudio", "vllm"];
         let providers: String =
             names.map(|name| format!("  {name}: {{ baseUrl: \"http://127.0.0.1:1/v1\" }}\n")).concat();
         let folder = self.root.path().join("home/.config/rawko");

@@ -8,7 +8,7 @@ use testkit::{Asked, ModelServer, Who};
 
 use crate::answers::{bash, call, complete, developer, report, select};
 use crate::signals::nothing_is_left;
-use crate::trial::Trial;
+use crate::trial::{Trial, files_below};
 
 const SERVER: &str = include_str!("mcp_server.py");
 
@@ -145,7 +145,7 @@ fn a_flood_silence_and_an_end_fail_the_call_and_not_the_run() {
         call("mcp__s__silent", &json!({})),
     ];
     let begun = Instant::now();
-    let trial = with_server(developer(turns), "good").user_config("/mcp/servers/s/timeout", json!("2s"));
+    let trial = with_server(developer(turns), "good").user_config("/mcp/servers/s/timeout", json!("6s"));
     accept(&trial);
     let ended = trial.run("Call.");
     ended.exits(0);
@@ -156,7 +156,7 @@ fn a_flood_silence_and_an_end_fail_the_call_and_not_the_run() {
     let (death, _) = result("mcp__s__die");
     assert!(death.contains("exit code 7") && death.contains("out of cheese"), "{death}");
     let (silence, _) = result("mcp__s__silent");
-    assert!(silence.contains("no answer to the call of `silent` within 2 s; "), "{silence}");
+    assert!(silence.contains("no answer to the call of `silent` within 6 s; "), "{silence}");
     assert!(begun.elapsed() < Duration::from_secs(50));
     assert!(nothing_is_left(&ended.trial));
 }
@@ -199,17 +199,24 @@ impl Drop for Background {
     }
 }
 
-#[test]
-fn a_server_behind_an_address_is_called_and_its_question_is_declined() {
+/// The server behind an address, and the address.
+fn http_server(arguments: &[&str]) -> (Background, String) {
     use std::io::BufRead as _;
     let mut python = std::process::Command::new("python3");
     let source = include_str!("mcp_http_server.py");
-    let child = python.args(["-c", source]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    python.args(["-c", source]).args(arguments);
+    let child =
+        python.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let mut server = Background(child);
     let mut port = String::new();
     std::io::BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    (server, format!("http://127.0.0.1:{}/mcp", port.trim()))
+}
+
+#[test]
+fn a_server_behind_an_address_is_called_and_its_question_is_declined() {
+    let (_server, url) = http_server(&[]);
     let turns = [call("mcp__s__echo", &json!({"text": "hi"})), call("mcp__s__ask", &json!({}))];
-    let url = format!("http://127.0.0.1:{}/mcp", port.trim());
     let trial = Trial::new(developer(turns)).user_config("/mcp/servers/s", json!({"url": url}));
     let shown = accept(&trial);
     assert!(shown.contains("s (http-server 1): 2 tools, protocol 2025-11-25, approved now"), "{shown}");
@@ -219,6 +226,135 @@ fn a_server_behind_an_address_is_called_and_its_question_is_declined() {
     assert_eq!(ended.results("mcp__s__ask"), [("the person: decline".to_owned(), false)]);
     let (code, stdout, stderr) = ended.trial.ask(&["mcp", "call", "s", "ask"]);
     assert_eq!((code, stdout.trim()), (Some(0), "the person: decline"), "{stderr}");
+}
+
+#[test]
+fn a_client_that_was_registered_by_hand_logs_in() {
+    let (_server, url) = http_server(&["registered"]);
+    let trial = Trial::new(developer([])).user_config("/mcp/servers/s", json!({"url": url}));
+    let (code, _, _) = trial.ask(&["mcp", "check", "s"]);
+    assert_eq!(code, Some(1));
+    let (code, _, stderr) = trial.rawko(&["mcp", "login", "s"]);
+    assert!(code == Some(1) && stderr.contains("mcp.servers.s.oauth.clientId"), "{stderr}");
+
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let client = json!({"clientId": "my-client", "clientSecret": "${MY_SECRET}", "callbackPort": port});
+    let trial = trial.user_config("/mcp/servers/s/oauth", client);
+    let (_, _, stderr) = trial.ask(&["mcp", "login", "s"]);
+    assert!(stderr.contains("the variable MY_SECRET of its definition is not set"), "{stderr}");
+    let trial = trial.env("MY_SECRET", "secret-canary");
+    let (code, said) = log_in(&trial, |address| {
+        assert!(address.contains(&format!("127.0.0.1%3A{port}%2Fcallback")), "{address}");
+        sent_back(address)
+    });
+    assert!(code == Some(0) && !said.contains("canary"), "{said}");
+    let (code, stdout, stderr) = trial.ask(&["mcp", "call", "s", "echo", "--input", r#"{"text": "hi"}"#]);
+    assert_eq!((code, stdout.trim()), (Some(0), "echo says hi"), "{stderr}");
+}
+
+#[test]
+fn a_hostile_server_behind_an_address_fails_its_calls_and_not_the_run() {
+    let cases = [
+        ("flood", "exceeded the maximum size of 16777216 bytes"),
+        ("stream", "the connection ended"),
+        ("babble", "could not parse"),
+        ("elsewhere", "307 Temporary Redirect"),
+        ("hang", "no answer to the call of `hang` within "),
+    ];
+    let (mut server, url) = http_server(&["hostile"]);
+    let calls = cases.iter().map(|(tool, _)| call(&format!("mcp__s__{tool}"), &json!({})));
+    let turns: Vec<_> = calls.chain([call("mcp__s__echo", &json!({"text": "after it all"}))]).collect();
+    let trial =
+        Trial::new(developer(turns)).user_config("/mcp/servers/s", json!({"url": url, "timeout": "6s"}));
+    accept(&trial);
+    let ended = trial.run("Call.");
+    ended.exits(0);
+    for (tool, words) in cases {
+        let (said, is_error) = ended.results(&format!("mcp__s__{tool}")).remove(0);
+        assert!(is_error && said.contains(words) && said.len() < 5_000, "{tool}: {said}");
+    }
+    assert_eq!(ended.results("mcp__s__echo")[0].0, "echo says after it all");
+    server.0.kill().unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut server.0.stderr.take().unwrap(), &mut said).unwrap();
+    assert!(!said.contains("followed"), "the redirect was followed: {said}");
+}
+
+/// What a browser does at `address` (`http://127.0.0.1:…`): the answer's head.
+fn visit(address: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Logs in at `s`, where the browser goes where `follow` says: exit status, and all that was said.
+fn log_in(trial: &Trial, follow: impl FnOnce(&str) -> String) -> (Option<i32>, String) {
+    use std::io::{BufRead as _, Read as _};
+    let mut login = trial.asked_by_nobody();
+    let mut login = login
+        .args(["mcp", "login", "s"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = std::io::BufReader::new(login.stdout.take().unwrap());
+    let mut lines = String::new();
+    while !lines.contains("/authorize?") {
+        assert!(said.read_line(&mut lines).unwrap() > 0, "{lines}{:?}", login.wait_with_output());
+    }
+    let address = lines.lines().find(|line| line.contains("/authorize?")).unwrap();
+    visit(&follow(address));
+    said.read_to_string(&mut lines).unwrap();
+    let output = login.wait_with_output().unwrap();
+    (output.status.code(), lines + &String::from_utf8_lossy(&output.stderr))
+}
+
+/// Where the authorization server sends the browser that opens `address`.
+fn sent_back(address: &str) -> String {
+    let answer = visit(address);
+    let head = answer.lines().find_map(|line| line.strip_prefix("Location: "));
+    head.unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+#[test]
+fn a_server_that_wants_a_login_gets_one_and_its_tokens_stay_hidden() {
+    let (_server, url) = http_server(&["login"]);
+    let turns = [call("mcp__s__echo", &json!({"text": "hi"}))];
+    let trial = Trial::new(developer(turns)).user_config("/mcp/servers/s", json!({"url": url}));
+    let (code, stdout, stderr) = trial.ask(&["mcp", "check", "s"]);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("the server wants a login; log in: rawko mcp login s"), "{stdout}");
+
+    // Somebody else's answer is none.
+    let (code, said) = log_in(&trial, |address| {
+        let back = sent_back(address);
+        back.split_once("state=").unwrap().0.to_owned() + "state=forged"
+    });
+    assert!(code == Some(1) && said.contains("the login failed"), "{said}");
+    assert_eq!(trial.ask(&["mcp", "check", "s"]).0, Some(1));
+
+    let (code, said) = log_in(&trial, sent_back);
+    assert!(code == Some(0) && said.contains("Logged in at `s`."), "{said}");
+    accept(&trial);
+    let ended = trial.run("Echo.");
+    ended.exits(0);
+    assert_eq!(ended.results("mcp__s__echo"), [("echo says hi".to_owned(), false)]);
+
+    let state = ended.trial.outside().join("home/state/rawko/mcp/logins");
+    let kept: Vec<_> = files_below(&state).into_iter().collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&kept[0]).unwrap().permissions());
+    assert_eq!(mode & 0o077, 0, "only the user reads it");
+    assert!(std::fs::read_to_string(&kept[0]).unwrap().contains("token-canary"));
+    for journal in files_below(&ended.trial.project().join(".rawko")) {
+        let text = String::from_utf8_lossy(&std::fs::read(&journal).unwrap()).into_owned();
+        assert!(!text.contains("token-canary") && !text.contains("refresh-canary"), "{}", journal.display());
+    }
+    assert!(!ended.stdout.contains("canary") && !said.contains("canary"), "{said}");
 }
 
 #[test]
@@ -240,12 +376,12 @@ fn what_is_wrong_with_a_call_is_said_before_it_is_made() {
 
 #[test]
 fn a_server_that_does_not_speak_the_protocol_is_explained() {
-    for (mode, parts) in [
-        ("garbage", &["exit code 3", "I do not speak MCP"][..]),
-        ("silence", &["no answer to the first request within 1 s"]),
+    for (mode, patience, parts) in [
+        ("garbage", "30s", &["exit code 3", "I do not speak MCP"][..]),
+        ("silence", "1s", &["no answer to the first request within 1 s"]),
     ] {
         let server = developer([]);
-        let trial = with_server(server, mode).user_config("/mcp/servers/s/startTimeout", json!("1s"));
+        let trial = with_server(server, mode).user_config("/mcp/servers/s/startTimeout", json!(patience));
         let (code, stdout, stderr) = trial.ask(&["mcp", "check"]);
         assert_eq!(code, Some(1), "{mode}: {stdout}{stderr}");
         for part in parts {

@@ -117,7 +117,13 @@ fn a_short_name_is_the_services_model_in_requests_prices_and_journal() {
         "claude-opus-5-5",
     );
     check_alias(Wire::Claude, ("/provider/claude/model", json!("haiku")), &[], "claude-haiku-5-5");
-    check_alias(Wire::OpenAi, ("/provider/openai/retry", retry), &["--model", "gpt"], "gpt-5.6-terra");
+    check_alias(
+        Wire::OpenAi,
+        ("/provider/openai/retry", retry.clone()),
+        &["--model", "gpt"],
+        "gpt-5.6-terra",
+    );
+    check_alias(Wire::Responses, ("/provider/responses/retry", retry), &["--model", "gpt"], "gpt-5.6-terra");
     // A server with an address of its own may have a model of that name.
     let mine = |url: String| json!({"type": "openai", "baseUrl": url, "model": "gpt"});
     let trial = Trial::new(server()).file("a.txt", "a\n");

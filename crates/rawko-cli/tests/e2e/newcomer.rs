@@ -7,6 +7,9 @@ use testkit::{Asked, ModelServer, Who};
 use crate::answers::{complete, report, select};
 use crate::trial::Trial;
 
+/// The servers of this machine, in the order in which they are used.
+const LOCAL: [&str; 4] = ["ollama", "llamacpp", "lmstudio", "vllm"];
+
 /// Nothing listens there.
 const NOBODY: &str = "http://127.0.0.1:1/v1";
 
@@ -22,7 +25,7 @@ fn server() -> ModelServer {
 fn newcomer(addresses: &[(&str, String)]) -> Trial {
     let trial = Trial::new(ModelServer::sequence([]));
     let mut provider = json!({"retry": {"patience": 0}});
-    for name in ["ollama", "llamacpp", "vllm", "lmstudio"] {
+    for name in LOCAL {
         let url = addresses.iter().find(|(at, _)| *at == name).map_or(NOBODY, |(_, url)| url);
         provider[name] = json!({"baseUrl": url, "retry": {"maxAttempts": 1}});
     }
@@ -68,6 +71,63 @@ fn the_first_server_that_answers_is_used_after_it_was_said() {
     // The next task of the session finds it too.
     let (code, out, err) = trial.rawko(&["-c", "And", "more."]);
     assert_eq!(code, Some(0), "{out}{err}");
+}
+
+/// Each server in its turn: it is used where those before it are not there, and those after it are named with the command that
+/// uses them.
+#[test]
+fn servers_are_used_in_their_order_and_the_others_are_named() {
+    for (at, first) in LOCAL.iter().enumerate() {
+        let servers: Vec<_> = LOCAL[at..].iter().map(|name| (*name, server())).collect();
+        let addresses: Vec<_> = servers.iter().map(|(name, server)| (*name, server.openai_url())).collect();
+        let (code, out, err) = newcomer(&addresses).rawko(&["Do it."]);
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(err.contains(&format!("using {first} ({})", addresses[0].1)), "{err}");
+        let others: Vec<&str> = err.lines().filter(|line| line.contains("found too")).collect();
+        let expected = addresses[1..].iter().map(|(name, url)| {
+            format!(
+                "  found too: {name}: a server with 2 models ({url}); next: rawko --provider {name} --model test-large \"…\""
+            )
+        });
+        assert_eq!(others, expected.collect::<Vec<_>>());
+    }
+}
+
+/// Many machines have such a token for other purposes.
+#[test]
+#[cfg(not(feature = "copilot"))]
+fn a_token_for_copilot_does_not_stop_a_build_without_it() {
+    let found = server();
+    let trial = newcomer(&[("ollama", found.openai_url())]).env("GH_TOKEN", "ghp_of_nobody_7c1f93e2");
+    let mut run = trial.asked_by_nobody();
+    let output = run.arg("Do it.").output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert!(err.contains("using ollama"), "{err}");
+    for words in
+        ["GH_TOKEN is set, but this build of rawko has no Copilot in it", "with the feature `copilot`"]
+    {
+        assert!(err.contains(words), "{words} is missing in {err}");
+    }
+}
+
+#[test]
+fn a_key_in_the_environment_is_used_after_it_was_said() {
+    let (keyed, local) = (server(), server());
+    let trial = newcomer(&[("ollama", local.openai_url())]).env("OPENAI_API_KEY", "sk-of-nobody-7c1f93e2");
+    let trial = trial.env("OPENAI_BASE_URL", keyed.openai_url());
+    let line = "no provider is configured; using openai (OPENAI_API_KEY) with the model gpt-5.6-terra; \
+                to choose: --provider NAME --model MODEL\n";
+    for (arguments, is_said) in [(&["Do it."][..], true), (&["--quiet", "Do it."], false)] {
+        let output = trial.asked_by_nobody().args(arguments).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{err}");
+        assert_eq!(err.matches(line).count(), usize::from(is_said), "{err}");
+    }
+    // A choice needs no word, and what has a key looks for nothing.
+    let output = trial.asked_by_nobody().args(["--provider", "openai", "Do it."]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("no provider is configured"));
+    assert!(local.asked().is_empty());
 }
 
 #[test]

@@ -116,9 +116,9 @@ fn requests(wire: Wire) -> Vec<Asked> {
 struct Raw<'a> {
     #[serde(borrow)]
     tools: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "instructions")]
     system: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "input")]
     messages: Vec<&'a RawValue>,
 }
 
@@ -136,8 +136,16 @@ const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 fn check_prefixes(asked: &[Asked]) {
     for pair in asked.windows(2) {
         let (before, after) = (&pair[0], &pair[1]);
-        for field in ["model", "tool_choice", "thinking", "output_config", "reasoning_effort", "temperature"]
-        {
+        for field in [
+            "model",
+            "tool_choice",
+            "thinking",
+            "output_config",
+            "reasoning_effort",
+            "reasoning",
+            "temperature",
+            "prompt_cache_key",
+        ] {
             assert_eq!(before.json[field], after.json[field], "{field} of request {}", after.number);
         }
         let (old, new) = (in_cache_order(before), in_cache_order(after));
@@ -211,6 +219,11 @@ fn over_the_messages_api_the_cache_has_all_of_the_last_request() {
 #[test]
 fn over_chat_completions_each_request_begins_with_the_last_one() {
     check_prefixes(&requests(Wire::OpenAi));
+}
+
+#[test]
+fn over_responses_each_request_begins_with_the_last_one() {
+    check_prefixes(&requests(Wire::Responses));
 }
 
 /// What changes the beginning of requests for a reason: the notes that say so, in order.

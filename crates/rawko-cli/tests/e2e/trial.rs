@@ -216,6 +216,13 @@ impl Trial {
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
+    /// The binary with this trial's variables, not told of any server.
+    pub(crate) fn asked_by_nobody(&self) -> Command {
+        let mut command = self.command(&rawko());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
     /// Starts another command of rawko beside the run.
     pub(crate) fn begin(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(&rawko());

@@ -33,7 +33,8 @@ fn the_table_can_be_read_and_says_where_it_comes_from() {
 fn aliases_lead_to_models_whose_limits_are_known() {
     let services: Vec<&str> =
         TABLE.iter().flat_map(|group| group.aliases.keys().map(String::as_str)).collect();
-    assert_eq!(services, ["claude", "openai", "gemini", "openrouter"]);
+    assert_eq!(services, ["claude", "openai", "responses", "gemini", "openrouter"]);
+    assert!(aliases("openai").eq(aliases("responses")), "one service behind two wires");
     for service in services {
         for (short, full) in aliases(service) {
             assert!(find(full).context_window.or(find(full).max_output).is_some(), "{short} is {full}");

@@ -28,6 +28,11 @@ const BAD_KEY: &[&str] = &[
     "api key not valid",
     "incorrect api key",
     "invalid api key",
+    // Gemini's, with 400 (<https://github.com/continuedev/continue/issues/11336>).
+    "api key expired",
+    "key has expired",
+    "token has expired",
+    "expired_api_key",
 ];
 
 /// Phrases about money. Waiting does not help, but another provider does: hence the error code of a key without rights.
@@ -39,6 +44,12 @@ const NO_MONEY: &[&str] = &[
     "insufficient balance",
     "insufficient credits",
     "insufficient funds",
+    // xAI's, with 429 and with 403 (<https://github.com/continuedev/continue/issues/10373>).
+    "used all available credits",
+    "run out of credits",
+    "spending limit",
+    // The limit that an organization sets itself at Anthropic's (<https://github.com/anthropics/claude-code/issues/38035>).
+    "specified api usage limits",
 ];
 
 /// Phrases for a model that does not exist.

@@ -133,6 +133,28 @@ fn statuses_and_bodies_become_codes() {
         false,
         "not valid",
     );
+    check(
+        400,
+        "[{\"error\":{\"code\":400,\"message\":\"API key expired. Please renew the API key.\",\"status\":\"INVALID_ARGUMENT\"}}]",
+        E::AuthenticationFailed,
+        false,
+        "expired",
+    );
+    check(401, &openai("", "Your API key has expired"), E::AuthenticationFailed, false, "expired");
+    check(
+        429,
+        "\"Your team x has either used all available credits or reached its monthly spending limit.\"",
+        E::AuthenticationFailed,
+        false,
+        "the account's credit is used up: \"Your team",
+    );
+    check(
+        400,
+        &anthropic("invalid_request_error", "You have reached your specified API usage limits."),
+        E::AuthenticationFailed,
+        false,
+        "the account's credit is used up: You have",
+    );
     check(422, "{\"detail\":[{\"msg\":\"field required\"}]}", E::InvalidRequest, false, "field required");
     check(
         502,

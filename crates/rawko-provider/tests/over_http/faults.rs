@@ -3,10 +3,13 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
+use futures_util::future::join_all;
 use rawko_core::error::ErrorCode;
+use rawko_core::message::StopReason;
 use rawko_core::retry::RetryPolicy;
 use rawko_core::usage::Usage;
 use rawko_provider::{ProviderEvent, ProviderSettings, Timeouts, connect};
+use serde_json::json;
 use testkit::{Answer, Chunking, Cut, Delivery, Framing, ModelServer, Say, Wire};
 
 use super::trial::{ALL, LONG, ask, provider, question, settings, try_answers, try_with};
@@ -68,24 +71,33 @@ async fn wherever_it_is_cut_a_part_is_never_taken_for_the_whole() {
         let server = ModelServer::start(|asked| {
             let cut = Some(Cut::Bytes(asked.number));
             let delivery = Delivery { cut, framing: Framing::UntilClose, ..Delivery::default() };
-            Answer::text("naïve 日").delivered(delivery)
+            let say = Say { text: "naïve 日".into(), ..Say::default() };
+            Answer::from(say.with_call("Write", &json!({"path": "ü"}))).delivered(delivery)
         });
         let provider = connect(once(settings(&server, wire)));
-        let mut ended = 0;
-        for length in 0.. {
-            let trial = ask(&mut *provider.open(), question()).await;
-            match trial.end.as_ref().expect("an end") {
-                Ok((message, _, _)) => {
-                    assert_eq!(message.text(), "naïve 日", "{wire:?} cut after {length} bytes");
-                    ended += 1;
+        let asked = || async { ask(&mut *provider.open(), question()).await };
+        let mut cuts = 0;
+        loop {
+            let trials = join_all((0..64).map(|_| asked())).await;
+            let mut whole = 0;
+            for trial in &trials {
+                match trial.end.as_ref().expect("an end") {
+                    Ok((message, _, stop)) => {
+                        let calls: Vec<_> = message.tool_calls().map(|call| call.input.clone()).collect();
+                        let all = ("naïve 日".to_owned(), vec![json!({"path": "ü"})], StopReason::ToolUse);
+                        assert_eq!((message.text(), calls, *stop), all, "{wire:?}");
+                        whole += 1;
+                    }
+                    Err(error) => assert_eq!(error.code, ErrorCode::NetworkError, "{wire:?}: {error:?}"),
                 }
-                Err(error) => assert_eq!(error.code, ErrorCode::NetworkError, "{wire:?} {length}: {error:?}"),
             }
-            if ended == 3 {
+            cuts += trials.len() - whole;
+            if whole == trials.len() {
                 break;
             }
-            assert!(length < 10_000, "never whole");
+            assert!(cuts < 10_000, "never whole");
         }
+        assert!(cuts > 300, "{wire:?} is cut {cuts} times: the answer is shorter than it says");
     }
 }
 

@@ -44,7 +44,7 @@ pub struct McpServer {
     #[schemars(length(min = 1))]
     pub command: Option<String>,
     /// Its arguments. `${VARIABLE}` stands for a variable of your environment, `${VARIABLE:-text}` for that or the text,
-    /// here and in `env`, `url` and `headers`.
+    /// here and in `env`, `url`, `headers` and `oauth`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Variables that it gets besides those of every command.
@@ -60,6 +60,9 @@ pub struct McpServer {
     /// What is sent with every request. They go to the host of `url` alone.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// The client that logs in, where you registered one with the server. Without it rawko registers itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<McpClient>,
     /// Longest time of one call (default 2m).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeSpan>,
@@ -78,6 +81,22 @@ pub struct McpServer {
     /// Whether it is left out.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
+}
+
+/// `oauth:` of a server behind an address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct McpClient {
+    /// The id that the registration gave.
+    #[schemars(length(min = 1))]
+    pub client_id: String,
+    /// Its secret, if it has one; name a variable: `${MY_SECRET}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// The port of the registered redirect address, `http://127.0.0.1:PORT/callback`. Default: a free one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub callback_port: Option<u16>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -183,6 +202,9 @@ fn fault(name: &str, server: &McpServer) -> Option<(&'static str, String, &'stat
         }
         (Some(_), None) if !server.headers.is_empty() => {
             Some(("/headers", "only a server with `url` has headers".to_owned(), "remove them"))
+        }
+        (Some(_), None) if server.oauth.is_some() => {
+            Some(("/oauth", "only a server with `url` has a login".to_owned(), "remove it"))
         }
         (None, Some(_)) if !server.args.is_empty() || !server.env.is_empty() || server.cwd.is_some() => {
             Some(("/url", "`args`, `env` and `cwd` are for servers with `command`".to_owned(), "remove them"))
@@ -312,7 +334,9 @@ pub(super) fn variables(server: &McpServer) -> Vec<String> {
     let texts =
         server.args.iter().chain(server.env.values()).chain(&server.url).chain(server.headers.values());
     let mut names = std::cell::RefCell::new(Vec::new());
-    for text in texts.chain(&server.command) {
+    let client =
+        server.oauth.iter().flat_map(|client| [Some(&client.client_id), client.client_secret.as_ref()]);
+    for text in texts.chain(&server.command).chain(client.flatten()) {
         let note = |name: &str| {
             names.borrow_mut().push(name.to_owned());
             Some("x".to_owned())

@@ -16,7 +16,7 @@ pub(super) fn key(kind: FileKind, pointer: &str) -> Option<&'static str> {
             | "/permissions/sandbox"
             | "/permissions/askTimeout",
         ) => Some("write it into `config.yaml`: it holds for all agents"),
-        (FileKind::Agent, "/mcp" | "/mcpServers" | "/hooks" | "/skills") => Some(NOT_YET),
+        (FileKind::Agent, "/mcp" | "/mcpServers" | "/hooks") => Some(NOT_YET),
         _ => None,
     }
 }
@@ -34,7 +34,7 @@ pub(super) fn value(kind: FileKind, pointer: &str, given: &str) -> Option<&'stat
 pub(super) fn provider(name: &str) -> Option<&'static str> {
     match name {
         "local" => Some(
-            "rawko runs no model inside its own process: start a server for it and use its preset, `ollama`, `llamacpp`, `vllm` or `lmstudio`",
+            "rawko runs no model inside its own process: start a server for it and use its preset, `ollama`, `llamacpp`, `lmstudio` or `vllm`",
         ),
         "replay" => Some("`replay` is a command (`rawko replay ID`), not a provider to configure"),
         _ => None,

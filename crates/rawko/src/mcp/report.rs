@@ -218,8 +218,23 @@ impl McpHandle {
             }
             Err(error) => return Err(self.0.explained(&error).await),
         };
-        let wanted = Login { url: server.url, challenge, redirect, client: None, document: None };
-        login(wanted, store, visit).await.map_err(|error| error.to_string())
+        let wanted = Login { url: server.url, challenge, redirect, client: server.client, document: None };
+        let is_registered = wanted.client.is_some();
+        login(wanted, store, visit).await.map_err(|error| match error {
+            McpError::NotRegistered(_) if !is_registered => {
+                format!(
+                    "{error}; register a client there, and name it in mcp.servers.{}.oauth.clientId",
+                    self.name()
+                )
+            }
+            error => error.to_string(),
+        })
+    }
+
+    /// The port to which the authorization server sends a browser back, where the registration names one.
+    #[must_use]
+    pub fn callback_port(&self) -> Option<u16> {
+        self.loaded().config.oauth.as_ref()?.callback_port
     }
 
     /// Ends it, without waiting.

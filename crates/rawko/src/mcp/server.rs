@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rawko_core::agent::Permissions;
-use rawko_mcp::{AskPerson, HttpServer, Options};
+use rawko_mcp::{AskPerson, Client, HttpServer, Options};
 use rawko_tools::ServerProgram;
 use serde_json::json;
 
@@ -158,7 +158,12 @@ fn target(
             }))
         }
         (None, Some(url)) => {
-            Ok(Target::Http(HttpServer { url: filled(url)?, headers: pairs(&config.headers)? }))
+            let client = config.oauth.as_ref().map(|client| {
+                let secret = client.client_secret.as_deref().map(filled).transpose()?;
+                Ok::<_, String>(Client { id: filled(&client.client_id)?, secret })
+            });
+            let client = client.transpose()?;
+            Ok(Target::Http(HttpServer { url: filled(url)?, headers: pairs(&config.headers)?, client }))
         }
         (None, None) => Err("it has neither `command` nor `url`".to_owned()),
     }
@@ -182,6 +187,7 @@ impl McpHandle {
         let mut secrets = Vec::new();
         match &self.0.target {
             Ok(Target::Http(server)) => {
+                secrets.extend(server.client.iter().filter_map(|client| client.secret.clone()));
                 let is_key = |name: &str| {
                     ["authorization", "cookie"].contains(&name.to_ascii_lowercase().as_str())
                         || rawko_tools::looks_like_secret(name)

@@ -7,7 +7,7 @@ use crate::agent::prompt;
 use crate::agent::verdict::VerdictReport;
 use crate::error::ErrorCode;
 use crate::machine::Plan;
-use crate::message::ToolCall;
+use crate::message::{StopReason, ToolCall};
 use crate::note::Note;
 use crate::policy::{MCP_CALL, is_control_tool, resolve_mcp_call};
 use crate::setup::Edition;
@@ -46,6 +46,7 @@ impl Execution {
     pub(super) fn slot(
         &mut self,
         call: ToolCall,
+        stop_reason: StopReason,
         plan: Option<&Plan>,
         judge: &mut impl FnMut(&ToolCall) -> Judgement,
         notes: &mut Vec<Note>,
@@ -55,7 +56,8 @@ impl Execution {
         let (rule, verdict) = if let Some(fault) = fault {
             ("input".to_owned(), Err(ToolOutcome::error(ErrorCode::ValidationError, fault)))
         } else if let Some(raw) = &call.invalid_input {
-            ("input".to_owned(), Err(invalid_input(raw)))
+            let is_cut = stop_reason == StopReason::MaxTokens && self.edition >= Edition::Sixth;
+            ("input".to_owned(), Err(invalid_input(raw, is_cut)))
         } else if is_control_tool(&call.name) {
             ("control".to_owned(), Err(self.control(&call, plan, notes)))
         } else {
@@ -241,10 +243,18 @@ pub(super) fn answered(agent: &str, call: &ToolCall, outcome: &ToolOutcome) -> N
     }
 }
 
-fn invalid_input(raw: &str) -> ToolOutcome {
-    let message = format!(
-        "The arguments were not valid JSON, so the tool was not run. Call it again with valid JSON. What arrived: {}",
-        truncate(raw, 300)
-    );
+/// The answer to a call whose arguments cannot be read. Where the answer was cut off within them, the same call would be cut
+/// off again.
+fn invalid_input(raw: &str, is_cut: bool) -> ToolOutcome {
+    let (fault, advice) = if is_cut {
+        (
+            "Your answer was cut off at the response limit, within the arguments of this call",
+            "Do it in smaller pieces: several calls, or less text in each",
+        )
+    } else {
+        ("The arguments were not valid JSON", "Call it again with valid JSON")
+    };
+    let raw = truncate(raw, 300);
+    let message = format!("{fault}, so the tool was not run. {advice}. What arrived: {raw}");
     ToolOutcome::error(ErrorCode::ValidationError, message)
 }

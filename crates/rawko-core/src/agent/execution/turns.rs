@@ -49,7 +49,8 @@ impl Execution {
             return self.turn_without_calls(stop_reason);
         }
         self.was_silent = false;
-        self.calls = calls.into_iter().map(|call| self.slot(call, plan, &mut judge, notes)).collect();
+        self.calls =
+            calls.into_iter().map(|call| self.slot(call, stop_reason, plan, &mut judge, notes)).collect();
         self.advance(notes)
     }
 

@@ -29,3 +29,28 @@ fn agents_on_copilot_and_an_arbiter_on_claude() {
     let judge = config.provider(config.arbiter.provider.as_deref().unwrap()).unwrap();
     assert_eq!((judge.kind, config.arbiter.model.as_deref()), (ProviderType::Claude, Some("claude-haiku-4")));
 }
+
+#[test]
+fn an_agent_with_a_tool_of_the_projects_own() {
+    let tool = "tools:\n  - {name: DatabaseQuery, description: Asks the database., inputSchema: {type: object}, command: [./query]}\n";
+    let agent = include_str!("seeds/spec-0001-custom-agent.yaml");
+    let loaded =
+        TestProject::new(&[(".rawko/agents/custom.yaml", agent), (".rawko/config.yaml", tool)]).loaded();
+    let custom = &loaded.agents["custom"].config;
+    assert_eq!(custom.display_name.as_deref(), Some("Custom Agent"));
+    assert_eq!(custom.system_prompt.trim(), "You are a specialized agent...");
+    assert_eq!(custom.transitions.on_success.as_deref(), Some("developer"));
+    // Without the tool, the error names it.
+    let report = TestProject::new(&[(".rawko/agents/custom.yaml", agent)]).report();
+    assert!(report.contains("DatabaseQuery") && report.contains("custom.yaml:6"), "{report}");
+}
+
+#[test]
+fn an_agent_that_says_which_memories_it_wants() {
+    let front = include_str!("seeds/spec-0007-memory-of-an-agent.yaml");
+    let agent = format!("---\n{front}---\nYou develop.\n");
+    let loaded = TestProject::new(&[(".rawko/agents/developer.md", &agent)]).loaded();
+    let memory = &loaded.agents["developer"].config.memory;
+    assert_eq!((memory.max_injected, memory.score_bonus), (Some(5), Some(10.0)));
+    assert_eq!(serde_json::to_value(memory).unwrap()["minImportance"], "medium");
+}
