@@ -87,7 +87,7 @@ if [ "$is_release" ]; then
       fi
       rm -r "$work/root"
       # The list of crates that `cargo auditable` leaves in the program.
-      objcopy --dump-section ".dep-v0=$work/crates" "$binary" /dev/null
+      objcopy --dump-section ".dep-v0=$work/crates" "$binary" "$work/copy"
       python3 - "$work/crates" <<'PYTHON'
 import json, sys, zlib
 crates = {crate["name"] for crate in json.loads(zlib.decompress(open(sys.argv[1], "rb").read()))["packages"]}
