@@ -24,6 +24,10 @@ bench *args:
 fuzz-filter lines="100000" seed=`date +%s`:
     RAWKO_FILTER_LINES={{lines}} RAWKO_FILTER_SEED={{seed}} cargo test --locked -p rawko-tools --test filter_and_bash -- --nocapture
 
+# The public items of the crate `rawko` against an earlier commit, by the rules of semantic versioning. Needs cargo-semver-checks
+semver baseline="HEAD^":
+    cargo semver-checks --package rawko --baseline-rev {{baseline}}
+
 # Writes the generated pages: references, the machine, the phases, the list of decisions
 update-docs:
     RAWKO_UPDATE_DOCS=1 cargo test --quiet -p rawko-cli --bin rawko documentation

@@ -26,5 +26,5 @@ if [ ! -e "$stamp" ]; then
   fi
   touch "$stamp"
 fi
-cargo build --quiet --locked -p rawko-cli --bin rawko
+cargo build --quiet --locked --bin rawko
 RAWKO="${CARGO_TARGET_DIR:-$PWD/target}/debug/rawko" BROWSER="$browser" PACKAGES="$cache" node scripts/test-inspector.mjs

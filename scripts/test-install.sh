@@ -3,13 +3,19 @@
 # installed. Everything comes from loopback and goes into a temporary folder.
 #
 #   RAWKO_BINARY=target/debug/rawko scripts/test-install.sh
+#   scripts/test-install.sh --release
 #
 # The binary stands for that of a release: archives, installers and packages are made of it, and nothing is compiled but the
-# wheel. A way whose tool is missing (dist, npm, cargo-deb, maturin) is skipped, and the last line says so.
+# wheel. With `--release` the archive is the real one: `dist` builds it (with cargo-auditable and cargo-cyclonedx, and on Linux for
+# musl, with musl-gcc), and what it is made of is looked at. A way whose tool is missing (dist, npm, cargo-deb, maturin) is skipped,
+# and the last line says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-binary=$(realpath "${RAWKO_BINARY:-target/debug/rawko}")
-version=$("$binary" --version | cut -d ' ' -f 2)
+case "$*" in
+  "") is_release= ;;
+  --release) is_release=1 ;;
+  *) echo "usage: $0 [--release]" >&2; exit 2 ;;
+esac
 case "$(uname -s)-$(uname -m)" in
   Linux-x86_64) target=x86_64-unknown-linux-musl ;;
   Linux-aarch64) target=aarch64-unknown-linux-musl ;;
@@ -42,18 +48,57 @@ works() {
 }
 mkdir -p "$work/home" "$work/tmp"
 
-step "the archive"
 stage=$work/rawko-cli-$target
-mkdir "$stage" "$work/served"
-# Without what a debugger needs, as a release: a debug build has ten times more of it than of anything else.
-strip -o "$stage/rawko" "$binary"
+mkdir "$work/served"
+if [ "$is_release" ]; then
+  step "the archive, by dist"
+  rm -rf target/distrib
+  dist build --artifacts=local --target "$target" --output-format=json >"$work/manifest.json"
+  cp "target/distrib/$archive" "target/distrib/$archive.sha256" "$work/served"
+else
+  step "the archive"
+  binary=$(realpath "${RAWKO_BINARY:-target/debug/rawko}")
+  mkdir "$stage"
+  # Without what a debugger needs, as a release: a debug build has ten times more of it than of anything else.
+  strip -o "$stage/rawko" "$binary"
+  cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$stage"
+  XZ_OPT=-1 tar -C "$work" -cJf "$work/served/$archive" "rawko-cli-$target"
+  rm -r "$stage"
+  (cd "$work/served" && sha256sum "$archive" >"$archive.sha256")
+fi
+(cd "$work/served" && sha256sum --check --quiet "$archive.sha256")
+tar -C "$work" -xJf "$work/served/$archive"
 binary=$stage/rawko
-cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$stage"
-XZ_OPT=-1 tar -C "$work" -cJf "$work/served/$archive" "rawko-cli-$target"
-(cd "$work/served" && sha256sum "$archive" >"$archive.sha256" && sha256sum --check --quiet "$archive.sha256")
-mkdir "$work/unpacked"
-tar -C "$work/unpacked" -xJf "$work/served/$archive"
-works "$work/unpacked/rawko-cli-$target/rawko"
+version=$("$binary" --version | cut -d ' ' -f 2)
+works "$binary"
+
+if [ "$is_release" ]; then
+  step "what the program is made of"
+  "$binary" --version --verbose
+  case $target in
+    *-musl)
+      # Nothing else is in this root: no library, no loader.
+      mkdir "$work/root"
+      cp "$binary" "$work/root"
+      if unshare --map-root-user true 2>/dev/null; then
+        unshare --map-root-user chroot "$work/root" /rawko --version
+      else
+        chroot "$work/root" /rawko --version
+      fi
+      rm -r "$work/root"
+      # The list of crates that `cargo auditable` leaves in the program.
+      objcopy --dump-section ".dep-v0=$work/crates" "$binary" "$work/copy"
+      python3 - "$work/crates" <<'PYTHON'
+import json, sys, zlib
+crates = {crate["name"] for crate in json.loads(zlib.decompress(open(sys.argv[1], "rb").read()))["packages"]}
+missing = {"rawko-core", "rawko-copilot", "tokio", "github-copilot-sdk"} - crates
+if missing:
+    sys.exit(f"not in the program's own list: {missing}")
+print(f"the program lists the {len(crates)} crates that it is made of")
+PYTHON
+      ;;
+  esac
+fi
 
 if has dist; then
   step "the plan of a release"
@@ -63,7 +108,7 @@ if has dist; then
   rm -rf target/distrib
   mkdir -p target/distrib
   # What the job that builds the archive would hand to the one that makes the installers: its checksum.
-  dist manifest --artifacts=local --target "$target" --output-format=json >"$work/manifest.json" 2>/dev/null
+  [ "$is_release" ] || dist manifest --artifacts=local --target "$target" --output-format=json >"$work/manifest.json" 2>/dev/null
   python3 - "$work/manifest.json" "$archive" "$(cut -d ' ' -f 1 "$work/served/$archive.sha256")" <<'PYTHON' >"target/distrib/$target-dist-manifest.json"
 import json, sys
 manifest = json.load(open(sys.argv[1]))
@@ -72,8 +117,9 @@ json.dump(manifest, sys.stdout)
 PYTHON
   dist build --artifacts=global >"$work/global" 2>&1 || { cat "$work/global"; fail "dist build"; }
   cp target/distrib/rawko-cli-installer.sh target/distrib/rawko-cli-npm-package.tar.gz target/distrib/rawko.rb "$work/served"
-  rm -rf target/distrib
   grep -q "$(cut -d ' ' -f 1 "$work/served/$archive.sha256")" "$work/served/rawko.rb" || fail "the formula has no checksum"
+  if has ruby; then ruby -c "$work/served/rawko.rb"; else skip "ruby is not installed: the formula was not parsed"; fi
+  rm -rf target/distrib
 
   python3 -u - "$work/served" >"$work/port" <<'PYTHON' 2>/dev/null &
 import functools, http.server, sys
@@ -118,6 +164,22 @@ PYTHON
   fi
 else
   skip "dist is not installed: no installers"
+fi
+
+if has cargo-cyclonedx; then
+  step "the list of components"
+  scripts/package-sbom.sh "$work/rawko-cli.cdx.xml" "$target"
+  python3 - "$work/rawko-cli.cdx.xml" <<'PYTHON'
+import pathlib, sys, xml.etree.ElementTree
+text = pathlib.Path(sys.argv[1]).read_text()
+names = {name.text for name in xml.etree.ElementTree.fromstring(text).iterfind(".//{*}components/{*}component/{*}name")}
+missing = {"rawko-core", "rawko-copilot", "tokio", "github-copilot-sdk"} - names
+if missing:
+    sys.exit(f"not in the list of components: {missing}")
+print(f"CycloneDX lists {len(names)} components")
+PYTHON
+else
+  skip "cargo-cyclonedx is not installed: no list of components"
 fi
 
 if has cargo-deb && has dpkg-deb; then

@@ -25,7 +25,8 @@ if [ ! -e "$stamp" ]; then
 fi
 node="$cache/node_modules/node/bin/node"
 
-cargo build --quiet --locked -p rawko-mcp --example conformance
+# All members are selected, here and below, as by `./test.sh`: with `-p`, dependencies would be compiled again with other features.
+cargo build --quiet --locked --examples
 client="${CARGO_TARGET_DIR:-$PWD/target}/debug/examples/conformance"
 # What a revision requires; extensions are listed in docs/mcp.md and run beside it without being counted.
 for revision in 2025-11-25 2026-07-28; do
@@ -51,4 +52,4 @@ for revision in 2025-11-25 2026-07-28; do
 done
 
 RAWKO_MCP_EVERYTHING="$cache/node_modules/@modelcontextprotocol/server-everything/dist/index.js" RAWKO_MCP_NODE="$node" \
-  cargo nextest run --locked -p rawko-cli --test e2e --run-ignored ignored-only -E 'test(the_reference_server)'
+  cargo nextest run --locked --run-ignored ignored-only -E 'package(rawko-cli) and binary(e2e) and test(the_reference_server)'

@@ -194,6 +194,7 @@ pub(crate) fn loopback_up() -> io::Result<()> {
             *to = *from as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(1);
-        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request).into()).map(drop)
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw const request).into())
+            .map(drop)
     }
 }

@@ -144,3 +144,30 @@ fn the_book_has_every_page_and_every_decision() {
         .collect();
     assert_eq!(missing, Vec::<&String>::new(), "add them to {SUMMARY}");
 }
+
+/// The files of the repository that contain a text. What git does not keep is passed over.
+fn files_with(text: &str, folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let (path, kind) = (entry.path(), entry.file_type().expect("a kind"));
+        let name = entry.file_name();
+        if kind.is_dir() && !["target", "node_modules", ".git"].iter().any(|left_out| name == *left_out) {
+            files_with(text, &path, found);
+        } else if kind.is_file()
+            && memchr::memmem::find(&std::fs::read(&path).unwrap_or_default(), text.as_bytes()).is_some()
+        {
+            found.push(path.strip_prefix(ROOT).expect("below the root").to_owned());
+        }
+    }
+}
+
+/// It is the manifest's: who moves the repository changes one line.
+#[test]
+fn the_address_of_the_repository_stands_in_one_file() {
+    let address = env!("CARGO_PKG_REPOSITORY");
+    let (_, name) = address.split_once("://").expect("an address");
+    let mut found = Vec::new();
+    files_with(name, Path::new(ROOT), &mut found);
+    assert_eq!(found, [Path::new("Cargo.toml")], "{address}: link relatively, or take it from Cargo.toml");
+    let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).expect("the manifest");
+    assert_eq!(manifest.matches(name).count(), 1, "{address}");
+}

@@ -228,6 +228,7 @@ fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
     }
     // Typing into a terminal.
     let equals = |value: u64| SeccompRule::new(vec![Condition::new(1, Length::Dword, Is::Eq, value)?]);
-    rules.insert(libc::SYS_ioctl, vec![equals(libc::TIOCSTI)?, equals(libc::TIOCLINUX)?]);
+    // Their type is that of the C library: musl's is signed.
+    rules.insert(libc::SYS_ioctl, vec![equals(libc::TIOCSTI as _)?, equals(libc::TIOCLINUX as _)?]);
     Ok(rules)
 }
