@@ -83,10 +83,37 @@ impl Drop for Open {
     }
 }
 
+/// Shows this at the terminal, and reads a line; `None` at the end of the input.
+pub(crate) async fn line_of_terminal(console: Console, prompt: String) -> Option<String> {
+    // Dropped with this future: when the question is over.
+    let open = Open(Arc::new(AtomicBool::new(true)));
+    let flag = Arc::clone(&open.0);
+    let read = tokio::task::spawn_blocking(move || {
+        let stdin = io::stdin();
+        let _ = tcflush(&stdin, QueueSelector::IFlush);
+        let _ = console.write_error(&prompt);
+        line(stdin.as_fd(), &flag)
+    });
+    let line = read.await.ok().flatten();
+    drop(open);
+    line
+}
+
 /// Reads lines until one is an answer; an empty one is a no. `None` at the end of the input, or once the question is closed.
 fn answer(input: BorrowedFd<'_>, open: &AtomicBool, prompt: &mut dyn FnMut()) -> Option<bool> {
+    loop {
+        prompt();
+        match line(input, open)?.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Some(true),
+            "" | "n" | "no" => return Some(false),
+            _ => {}
+        }
+    }
+}
+
+/// A line; `None` at the end of the input, or once nobody waits for it any more.
+fn line(input: BorrowedFd<'_>, open: &AtomicBool) -> Option<String> {
     let mut line = Vec::new();
-    prompt();
     while open.load(Ordering::Relaxed) {
         let mut ready = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
         match poll(&mut ready, Some(&LOOK)) {
@@ -102,11 +129,7 @@ fn answer(input: BorrowedFd<'_>, open: &AtomicBool, prompt: &mut dyn FnMut()) ->
             line.extend(Some(byte[0]).filter(|_| line.len() < LONGEST));
             continue;
         }
-        match String::from_utf8_lossy(&std::mem::take(&mut line)).trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => return Some(true),
-            "" | "n" | "no" => return Some(false),
-            _ => prompt(),
-        }
+        return Some(String::from_utf8_lossy(&line).into_owned());
     }
     None
 }

@@ -4,12 +4,13 @@
 use std::sync::OnceLock;
 
 use clap::builder::StyledStr;
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, ArgAction, Command, CommandFactory as _, ValueHint};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use rawko_core::text::truncate;
 
 use crate::arguments::{Cli, GlobalArgs};
+use crate::commands::steer::{COMMANDS, is_command};
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
 use crate::output::clean_line;
@@ -27,8 +28,21 @@ static ENVIRONMENT: OnceLock<ProcessEnv> = OnceLock::new();
 /// Answers a shell that asks for completions, and ends the process then.
 pub(crate) fn complete_if_asked(environment: ProcessEnv) {
     if environment.var(VARIABLE).is_some() && ENVIRONMENT.set(environment).is_ok() {
-        CompleteEnv::with_factory(|| with_candidates(Cli::command(), "")).var(VARIABLE).complete();
+        CompleteEnv::with_factory(|| with_candidates(command_line(), "")).var(VARIABLE).complete();
     }
+}
+
+/// The command line as a shell completes it: where no command is given, the options are those of `run`.
+fn command_line() -> Command {
+    let cli = Cli::command();
+    let of_run = cli.find_subcommand("run").into_iter().flat_map(Command::get_arguments);
+    let of_run: Vec<Arg> = of_run
+        .filter(|arg| !arg.is_global_set())
+        // The words of a task are nobody's to know.
+        .map(|arg| if arg.is_positional() { arg.clone().value_hint(ValueHint::Other) } else { arg.clone() })
+        .collect();
+    let next = Arg::new("continue").short('c').long("continue").action(ArgAction::SetTrue);
+    cli.args(of_run).arg(next.help("The task is the next one of the newest session"))
 }
 
 /// The command line, with what rawko knows as candidates for its values. `within` is the command's parent.
@@ -42,6 +56,7 @@ fn offered(arg: Arg, path: &str) -> Arg {
     let candidates: fn() -> Vec<CompletionCandidate> = match arg.get_id().as_str() {
         "id" | "ids" => sessions,
         "words" if path.ends_with(" continue") => sessions,
+        "words" if path.ends_with(" steer") => words_to_steer,
         "agent" => agents,
         "name" if path.contains(" agents ") => agents,
         "provider" => providers,
@@ -81,6 +96,32 @@ fn sessions() -> Vec<CompletionCandidate> {
         candidate(session.id.clone(), task).display_order(Some(n))
     });
     std::iter::once(last).chain(named).collect()
+}
+
+/// What may come next behind `rawko steer`: a session or a command, or the agent that is forced.
+fn words_to_steer() -> Vec<CompletionCandidate> {
+    let before = words_before();
+    let before = before.iter().position(|word| word == "steer").map_or(&[][..], |at| &before[at + 1..]);
+    let before: Vec<&str> = before.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    let commands = COMMANDS.iter().zip(0..);
+    let commands = || commands.clone().map(|((word, help), n)| candidate(*word, help).display_order(Some(n)));
+    match before.as_slice() {
+        [] => commands().chain(sessions()).collect(),
+        [.., "force"] => agents(),
+        [session] if !is_command(session) => commands().collect(),
+        [..] => Vec::new(),
+    }
+}
+
+/// The words of the command line before the one that is completed.
+fn words_before() -> Vec<String> {
+    // Behind `--`, with the place of the word in a variable, or else the last one.
+    let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let place =
+        ENVIRONMENT.get().and_then(|environment| environment.var("_CLAP_COMPLETE_INDEX")?.parse().ok());
+    let place = place.unwrap_or(words.len().saturating_sub(1)).min(words.len());
+    words.into_iter().take(place).collect()
 }
 
 fn agents() -> Vec<CompletionCandidate> {

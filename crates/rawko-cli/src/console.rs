@@ -83,6 +83,13 @@ impl Console {
     }
 }
 
+/// How wide the terminal is that standard output goes to; `None` where it does not go to one.
+pub(crate) fn output_columns() -> Option<usize> {
+    let out = io::stdout();
+    let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out).ok()).flatten()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// Whether a terminal can show a view, and its user can use one: a screen reader reads lines that stay.
 fn can_have_a_view(env: &impl Fn(&str) -> Option<String>) -> bool {
     let is_set = |name: &str| env(name).is_some_and(|value| !matches!(value.trim(), "" | "0" | "false"));

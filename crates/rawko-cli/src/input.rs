@@ -6,13 +6,15 @@
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use rawko::{Attachment, attachment};
 use rawko_core::text::truncate;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, OFlags, fstat};
 
 use crate::editor;
 use crate::failure::Failure;
@@ -27,6 +29,8 @@ const LONGEST_FILE: u64 = 16 * 1024 * 1024;
 const MOST_FILES: usize = 20;
 /// How long the first byte of a pipe is waited for, in seconds.
 const PATIENCE: i64 = 3;
+/// How often a pipe is looked at that nobody has opened for writing.
+const LOOK: Duration = Duration::from_millis(50);
 /// What piped input is called.
 const PIPED: &str = "standard input";
 
@@ -216,12 +220,70 @@ fn file(workspace: &Workspace, path: &Path) -> Result<Attachment, Failure> {
         Failure::usage(format!("cannot read {name}: {why}"))
             .with_hint("name a file of text, or a picture, with --file")
     };
-    let is_folder = std::fs::metadata(&real).is_ok_and(|found| found.is_dir());
-    if is_folder {
+    if let Some(target) = leads_out(workspace.project().ok().as_deref(), &real) {
+        let target = target.display();
+        return Err(Failure::usage(format!("{name} is a link out of the project, to {target}"))
+            .with_hint(format!("if you mean that file, name it: --file {target}")));
+    }
+    let found = std::fs::metadata(&real).map_err(|error| cannot(error.to_string()))?;
+    if found.is_dir() {
         return Err(cannot("it is a folder".to_owned()));
     }
-    let bytes = File::open(&real).and_then(|file| bounded(file, LONGEST_FILE));
+    let bytes = if found.file_type().is_fifo() {
+        of_pipe(workspace, &name, &real)
+    } else {
+        File::open(&real).and_then(|file| bounded(file, LONGEST_FILE))
+    };
     made(&name, bytes.map_err(|error| cannot(error.to_string()))?)
+}
+
+/// Where a path in the project really is, if a link leads out of it: a repository may bring such a link along.
+fn leads_out(project: Option<&Path>, path: &Path) -> Option<PathBuf> {
+    let project = project?.canonicalize().ok()?;
+    let folder = path.parent()?.canonicalize().ok()?;
+    let is_within = folder.starts_with(&project) || path.starts_with(&project);
+    path.canonicalize().ok().filter(|real| is_within && !real.starts_with(&project))
+}
+
+/// What comes from a pipe, such as one that the shell makes of `<(command)`. One that nobody opens for writing is not waited
+/// for.
+fn of_pipe(workspace: &Workspace, name: &str, path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut pipe = File::options().read(true).custom_flags(flags).open(path)?;
+    let patience = Duration::from_secs(PATIENCE.unsigned_abs());
+    let deadline = Instant::now() + patience;
+    let (mut bytes, mut buffer, mut is_told) = (Vec::new(), vec![0; 64 * 1024], false);
+    loop {
+        match pipe.read(&mut buffer) {
+            // Nobody has opened it yet.
+            Ok(0) if bytes.is_empty() && !is_told && Instant::now() < deadline => {
+                std::thread::sleep(LOOK);
+            }
+            Ok(0) if bytes.is_empty() && !is_told => {
+                let why = format!("it is a pipe to which nobody has written within {PATIENCE} seconds");
+                return Err(std::io::Error::other(why));
+            }
+            Ok(0) => return Ok(Some(bytes)),
+            Ok(length) => {
+                bytes.extend_from_slice(&buffer[..length]);
+                if bytes.len() as u64 > LONGEST_FILE {
+                    return Ok(None);
+                }
+            }
+            // Somebody has, and may take long.
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                let ready = [PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)];
+                let wait = Timespec { tv_sec: PATIENCE, tv_nsec: 0 };
+                if matches!(poll(&mut { ready }, Some(&wait)), Ok(0))
+                    && !std::mem::replace(&mut is_told, true)
+                {
+                    let _ = workspace.console.write_error(&format!("waiting for {}\n", clean_line(name)));
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn made(name: &str, bytes: Option<Vec<u8>>) -> Result<Attachment, Failure> {
@@ -230,8 +292,7 @@ fn made(name: &str, bytes: Option<Vec<u8>>) -> Result<Attachment, Failure> {
             .with_hint("put it into the project, and name it in the task: agents can read a part of it"));
     };
     attachment(name, bytes).map_err(|error| {
-        Failure::usage(format!("agents cannot be shown {error}"))
-            .with_hint("give text, or a PNG, JPEG, GIF or WebP picture")
+        Failure::usage(error.to_string()).with_hint("give text, or a PNG, JPEG, GIF or WebP picture")
     })
 }
 

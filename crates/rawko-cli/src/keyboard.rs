@@ -33,6 +33,17 @@ struct Shared {
     found: Option<Termios>,
     /// Where the answer to the open question goes.
     question: Option<oneshot::Sender<bool>>,
+    /// What a server wants to know.
+    line: Option<LineQuestion>,
+}
+
+/// A question that is answered with a line.
+#[derive(Debug)]
+struct LineQuestion {
+    /// What is shown above the view, once.
+    above: Vec<String>,
+    prompt: String,
+    answer: oneshot::Sender<Option<String>>,
 }
 
 /// Closes the keyboard when it is dropped, also by a panic.
@@ -92,7 +103,9 @@ impl Keyboard {
 
     /// Gives the terminal back.
     pub(crate) fn close(&self) {
-        restore(self.shared().found.take().as_ref());
+        let mut shared = self.shared();
+        shared.line = None;
+        restore(shared.found.take().as_ref());
     }
 
     /// Something that closes it when dropped.
@@ -116,6 +129,28 @@ impl Keyboard {
     pub(crate) fn give(&self, answer: bool) {
         if let Some(question) = self.shared().question.take() {
             let _ = question.send(answer);
+        }
+    }
+
+    /// The line that somebody types in the view behind `prompt`, with `above` above the view. `None` if they decline, or the
+    /// view ends.
+    pub(crate) async fn line(&self, above: Vec<String>, prompt: &str) -> Option<String> {
+        let (answer, given) = oneshot::channel();
+        self.shared().line = Some(LineQuestion { above, prompt: prompt.to_owned(), answer });
+        given.await.ok().flatten()
+    }
+
+    /// The prompt of the line that somebody waits for, and what is to be shown above the view and was not yet.
+    pub(crate) fn asks_line(&self) -> Option<(Vec<String>, String)> {
+        let mut shared = self.shared();
+        let question = shared.line.as_mut().filter(|question| !question.answer.is_closed())?;
+        Some((std::mem::take(&mut question.above), question.prompt.clone()))
+    }
+
+    /// Gives the line, or says that there is none.
+    pub(crate) fn give_line(&self, line: Option<String>) {
+        if let Some(question) = self.shared().line.take() {
+            let _ = question.answer.send(line);
         }
     }
 

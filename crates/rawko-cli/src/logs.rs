@@ -3,10 +3,12 @@
 //! Only what rawko's own crates say is logged, which is names, numbers and codes. Libraries log what they send and receive, and with
 //! it keys and content: a filter that names them has no effect.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::sync::Mutex;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -40,9 +42,8 @@ pub(crate) fn start(environment: ProcessEnv) -> Result<(), Failure> {
     let writer = match &file {
         None => BoxMakeWriter::new(std::io::stderr),
         Some(path) => {
-            let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-            let file = opened.map_err(|error| {
-                Failure::usage(format!("cannot write logs to {path}: {error}"))
+            let file = opened(path).map_err(|why| {
+                Failure::usage(format!("cannot write logs to {path}: {why}"))
                     .with_hint("set RAWKO_LOG_FILE to a file that you may write")
             })?;
             BoxMakeWriter::new(Mutex::new(file))
@@ -54,4 +55,49 @@ pub(crate) fn start(environment: ProcessEnv) -> Result<(), Failure> {
     // Only the first of a process counts, and there is one.
     let _ = tracing_subscriber::registry().with(layer.with_filter(filter.and(own))).try_init();
     Ok(())
+}
+
+/// The file for the logs. Whoever may write its folder cannot have another file written instead: a link is not followed, and
+/// a named pipe is not waited for.
+fn opened(path: &str) -> Result<File, String> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::LOOP) => "it is a link, which is not followed".to_owned(),
+        Some(Errno::NXIO) => "it is no file".to_owned(),
+        _ => error.to_string(),
+    })?;
+    match file.metadata() {
+        Ok(found) if found.is_file() || found.file_type().is_char_device() => Ok(file),
+        Ok(_) => Err("it is no file".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn only_a_file_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        opened(&path("log")).unwrap().write_all(b"one\n").unwrap();
+        opened(&path("log")).unwrap().write_all(b"two\n").unwrap();
+        assert_eq!(std::fs::read_to_string(path("log")).unwrap(), "one\ntwo\n");
+        std::os::unix::fs::symlink(path("log"), path("link")).unwrap();
+        assert!(opened(&path("link")).unwrap_err().contains("a link"));
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        assert!(opened(&path("pipe")).unwrap_err().contains("no file"));
+        assert!(opened(&path("")).is_err(), "a folder");
+    }
 }

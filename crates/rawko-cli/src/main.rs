@@ -28,6 +28,7 @@ mod recorded;
 mod reporters;
 mod run_args;
 mod running_totals;
+mod server_question;
 mod signals;
 mod trust_question;
 mod trust_shown;

@@ -3,10 +3,37 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rawko::journal::JournalHeader;
+use rawko::journal::{JournalHeader, JournalTail, Record};
+use rawko::worktree::project_of;
 use rawko::{InstructionsRead, RunEvent};
-use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Session, Stamped};
+use rawko_core::Timestamp;
+use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Session, SoFar, Stamped};
 use rawko_core::setup::Setup;
+
+use crate::reporters::Reporter;
+
+/// Tells a reporter what the session at `path` has done, before it is carried on. What cannot be read is left out: resuming has
+/// read it before.
+pub(crate) fn recall(path: &Path, reporter: &mut dyn Reporter) {
+    let Ok(mut tail) = JournalTail::open(path) else { return };
+    let mut run = RecordedRun::new(tail.header().clone(), path);
+    let mut last: Option<(u64, Timestamp, Vec<RunEvent>)> = None;
+    while let Ok(Some(record)) = tail.next_record() {
+        if let Some((gap, at, events)) = last.take() {
+            reporter.gap(gap);
+            reporter.recalled(&events, at);
+        }
+        if let Record::Event(stamped) = record {
+            last = Some((run.gap_before(&stamped), stamped.at, run.take(&stamped)));
+        }
+    }
+    if let Some((gap, at, mut events)) = last {
+        // What the last event led to was not recorded, so the process that goes on tells it.
+        events.retain(|event| !matches!(event, RunEvent::Note(_) | RunEvent::ToolBegun { .. }));
+        reporter.gap(gap);
+        reporter.recalled(&events, at);
+    }
+}
 
 /// A session that is folded event by event.
 pub(crate) struct RecordedRun {
@@ -15,12 +42,14 @@ pub(crate) struct RecordedRun {
     session: Session,
     /// Who asked each model call.
     speakers: BTreeMap<EffectId, String>,
+    /// When the last event happened.
+    last: Option<Timestamp>,
 }
 
 impl RecordedRun {
     /// The session with this header, whose journal is at `path`.
     pub(crate) fn new(header: JournalHeader, path: &Path) -> Self {
-        Self { header, path: path.to_owned(), session: Session::new(), speakers: BTreeMap::new() }
+        Self { header, path: path.to_owned(), session: Session::new(), speakers: BTreeMap::new(), last: None }
     }
 
     /// The session after all events so far.
@@ -28,10 +57,37 @@ impl RecordedRun {
         &self.session
     }
 
+    /// The work tree in which it works, where that is not the project's folder.
+    pub(crate) fn tree(&self) -> Option<PathBuf> {
+        // PROJECT/.rawko/sessions/ID/journal.jsonl
+        let project = self.path.ancestors().nth(4)?.canonicalize().ok()?;
+        let tree = PathBuf::from(&self.session.setup()?.place.directory);
+        let is_of_project =
+            || project_of(&tree).and_then(|main| main.canonicalize().ok()) == Some(project.clone());
+        (tree != project && is_of_project()).then_some(tree)
+    }
+
+    /// For how long no process carried the session before this event, in milliseconds.
+    pub(crate) fn gap_before(&self, stamped: &Stamped) -> u64 {
+        match &stamped.event {
+            Event::SessionResumed { .. } | Event::TaskTakenUp { .. } => {
+                self.last.map_or(0, |last| stamped.at.since(last))
+            }
+            _ => 0,
+        }
+    }
+
     /// Folds an event, and gives the live events for it. An end comes again when it is known what was changed, after
     /// [`Event::FinalTreeInspected`].
     pub(crate) fn take(&mut self, stamped: &Stamped) -> Vec<RunEvent> {
         let mut events: Vec<RunEvent> = self.reported(stamped).into_iter().collect();
+        let ended = match &stamped.event {
+            Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } } => {
+                self.session.open_call(*effect)
+            }
+            _ => None,
+        };
+        self.last = Some(stamped.at);
         let reaction = self.session.apply(stamped);
         events.extend(reaction.notes.iter().cloned().map(RunEvent::Note));
         for effect in &reaction.effects {
@@ -40,9 +96,11 @@ impl RecordedRun {
                 self.speakers.insert(*id, purpose.to_string());
             }
             if let Some(outcome) = effect.outcome() {
-                events.push(RunEvent::finished(&self.header.session, outcome.clone()));
+                let finished = RunEvent::finished(&self.header.session, outcome.clone());
+                events.push(finished.answered_by(&self.session));
             }
         }
+        events.extend(RunEvent::of_untold_end(&stamped.event, ended, &reaction));
         events
     }
 
@@ -60,6 +118,11 @@ impl RecordedRun {
             forked_from: header.forked_from.clone(),
             dry_run: false,
             limits: Some(setup.limits),
+            so_far: continued.then(|| SoFar {
+                earlier_iterations: self.session.executions(),
+                cost_usd: Some(0.0),
+                ..SoFar::default()
+            }),
             degraded: header.degraded.clone(),
             confined: header.confined.clone(),
             instructions: InstructionsRead::of(&setup.place),

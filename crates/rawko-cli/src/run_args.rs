@@ -1,6 +1,8 @@
 //! The options that `run`, `resume` and `fork` share, and the way from a prepared run to its output and exit status.
 //! How the run is prepared is up to the command.
 
+use std::path::Path;
+
 use clap::Args;
 use rawko::{Notifications, Rawko, RawkoBuilder, Run, RunControl, RunEvent};
 use rawko_core::facts::Verification;
@@ -12,7 +14,9 @@ use crate::approval_prompt::at_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
+use crate::recorded::recall;
 use crate::reporters::{OutputFormat, Steer, Steering, Summary, Verbosity, reporter};
+use crate::server_question;
 use crate::verify_args::VerifyArgs;
 use crate::watch::{Ended, block_on, watch};
 use crate::workspace::Workspace;
@@ -61,9 +65,17 @@ impl SharedRunArgs {
     pub(crate) fn apply(&self, workspace: &Workspace, builder: RawkoBuilder) -> RawkoBuilder {
         let builder = self.verify.apply(builder);
         let is_text = self.format(workspace).is_ok_and(|format| format == OutputFormat::Text);
-        let builder = builder.beside_others(self.anyway);
+        let builder = builder.beside_others(self.anyway).unattended(self.print);
         let asks = is_text && !self.quiet && !self.print;
-        if asks { at_terminal(builder, workspace.console, workspace.keyboard.clone()) } else { builder }
+        if !asks {
+            return builder;
+        }
+        let (console, keyboard) = (workspace.console, &workspace.keyboard);
+        server_question::at_terminal(
+            at_terminal(builder, console, keyboard.clone()),
+            console,
+            keyboard.clone(),
+        )
     }
 
     /// Builds it. Whoever wants nothing but the answer is not asked for trust.
@@ -108,11 +120,12 @@ impl SharedRunArgs {
     ) -> Result<Exit, Failure> {
         let notifications = run.take_notifications();
         let journal = run.journal_path().display().to_string();
-        let mut ended = follow(workspace, run, format, self.verbosity())?;
+        let tree = run.tree().map(Path::to_owned);
+        let mut ended = follow(workspace, run, format, self.verbosity(), !self.print)?;
         if format == OutputFormat::Text
             && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
         {
-            let summary = Summary { not_kept: self.verify.as_options(), ..summary };
+            let summary = Summary { not_kept: self.verify.as_options(), tree, ..summary };
             let text = if self.print && !dry_run {
                 summary.answer()
             } else {
@@ -156,17 +169,22 @@ impl SharedRunArgs {
     }
 }
 
-/// Carries out a prepared run and reports it.
+/// Carries out a prepared run and reports it. `asks` says that somebody may be asked for something.
 pub(crate) fn follow(
     workspace: &Workspace,
     run: Run,
     format: OutputFormat,
     verbosity: Verbosity,
+    asks: bool,
 ) -> Result<Ended, Failure> {
     // Whatever happens, the terminal is given back.
     let _closes = workspace.keyboard.closes();
     let steer = steering(run.control());
-    let reporter = reporter(workspace.console, format, verbosity, &workspace.keyboard, Some(steer));
+    let mut reporter =
+        reporter(workspace.console, format, (verbosity, asks), &workspace.keyboard, Some(steer));
+    if reporter.is_animated() {
+        recall(run.journal_path(), reporter.as_mut());
+    }
     block_on(watch(run, reporter, format == OutputFormat::StreamJson))
 }
 

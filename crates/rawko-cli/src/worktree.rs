@@ -24,6 +24,17 @@ pub(crate) struct Worktree {
     /// The project's folder in it.
     pub(crate) tree: PathBuf,
     branch: String,
+    /// The repository's own work tree.
+    main: PathBuf,
+}
+
+/// What there is to take over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Changes {
+    /// Something is not committed.
+    uncommitted: bool,
+    /// The branch has commits that the project's does not have.
+    commits: bool,
 }
 
 /// Git in the work tree at `main`, whatever repository the environment names.
@@ -33,6 +44,9 @@ fn git_in(git: &Path, main: &Path) -> Command {
         command.env_remove(name);
     }
     command.arg("-C").arg(main);
+    // Nothing of the repository is run, and nothing is fetched.
+    let off = ["core.hooksPath=/dev/null", "core.fsmonitor=false"];
+    command.args(off.into_iter().flat_map(|setting| ["-c", setting])).env("GIT_NO_LAZY_FETCH", "1");
     command
 }
 
@@ -44,6 +58,20 @@ fn own_filters(git: &Path, main: &Path) -> std::io::Result<BTreeSet<String>> {
     let listed = String::from_utf8_lossy(&listed);
     let names = listed.split_terminator('\0').filter_map(|key| key.strip_prefix("filter.")?.rsplit_once('.'));
     Ok(names.map(|(filter, _)| filter.to_owned()).collect())
+}
+
+/// Has git run none of these filters.
+fn without_filters(command: &mut Command, filters: &BTreeSet<String>) {
+    let settings = filters.iter().flat_map(|filter| {
+        [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")]
+            .map(|(key, value)| (format!("filter.{filter}.{key}"), value))
+    });
+    let mut count = 0;
+    for (key, value) in settings {
+        command.env(format!("GIT_CONFIG_KEY_{count}"), key).env(format!("GIT_CONFIG_VALUE_{count}"), value);
+        count += 1;
+    }
+    command.env("GIT_CONFIG_COUNT", count.to_string());
 }
 
 impl Worktree {
@@ -69,7 +97,8 @@ impl Worktree {
             return Err(no_tree(format!("there is no folder beside {}", main.display())));
         };
         let root = parent.join(format!("{}{WORKTREES}", own.to_string_lossy())).join(&name);
-        let made = Self { tree: root.join(within), branch: format!("{BRANCHES}{name}"), root };
+        let made =
+            Self { tree: root.join(within), branch: format!("{BRANCHES}{name}"), root, main: main.clone() };
         if made.root.symlink_metadata().is_ok() {
             return made.existing(&project);
         }
@@ -78,19 +107,7 @@ impl Worktree {
         let no_git = |error| Failure::new(Exit::Failed, format!("cannot start git: {error}"));
         let filters = own_filters(&git, &main).map_err(no_git)?;
         let mut add = git_in(&git, &main);
-        // Nothing of the repository is run, and nothing is fetched.
-        let off = ["core.hooksPath=/dev/null", "core.fsmonitor=false"];
-        add.args(off.into_iter().flat_map(|setting| ["-c", setting])).env("GIT_NO_LAZY_FETCH", "1");
-        let settings = filters.iter().flat_map(|filter| {
-            [("smudge", ""), ("process", ""), ("required", "false")]
-                .map(|(key, value)| (format!("filter.{filter}.{key}"), value))
-        });
-        let mut count = 0;
-        for (key, value) in settings {
-            add.env(format!("GIT_CONFIG_KEY_{count}"), key).env(format!("GIT_CONFIG_VALUE_{count}"), value);
-            count += 1;
-        }
-        add.env("GIT_CONFIG_COUNT", count.to_string());
+        without_filters(&mut add, &filters);
         add.args(["worktree", "add", "--quiet", "-b", &made.branch]).arg(&made.root).arg("HEAD");
         let output = add.output().map_err(no_git)?;
         if !output.status.success() {
@@ -121,16 +138,43 @@ impl Worktree {
     }
 
     /// How to take its changes over, for its end.
-    pub(crate) fn end(&self) -> String {
+    pub(crate) fn end(&self, workspace: &Workspace) -> String {
         let root = quoted(&self.root.to_string_lossy());
         let branch = quoted(&self.branch);
-        format!(
-            "the changes are in the work tree {root}, on the branch {branch}\n\
-             look at them:   git -C {root} status\n\
-             commit them:    git -C {root} add -A && git -C {root} commit\n\
-             take them over: git merge {branch}\n\
-             remove it then: git worktree remove {root} && git branch -d {branch}\n"
-        )
+        let remove = format!("git worktree remove {root} && git branch -d {branch}");
+        let changes = self.changes(workspace).unwrap_or(Changes { uncommitted: true, commits: true });
+        if !changes.uncommitted && !changes.commits {
+            return format!(
+                "nothing was changed in the work tree {root}, on the branch {branch}\nremove it: {remove}\n"
+            );
+        }
+        let mut text = format!("the changes are in the work tree {root}, on the branch {branch}\n");
+        if changes.uncommitted {
+            text.push_str(&format!(
+                "look at them:   git -C {root} status\n\
+                 commit them:    git -C {root} add -A && git -C {root} commit\n"
+            ));
+        } else {
+            text.push_str(&format!("look at them:   git log -p HEAD..{branch}\n"));
+        }
+        text.push_str(&format!("take them over: git merge {branch}\nremove it then: {remove}\n"));
+        text
+    }
+
+    /// What there is to take over; `None` where git does not say.
+    fn changes(&self, workspace: &Workspace) -> Option<Changes> {
+        let git = workspace.environment.program_outside("git", &workspace.project().ok()?)?;
+        let filters = own_filters(&git, &self.main).ok()?;
+        let said = |mut command: Command, arguments: &[&str]| {
+            without_filters(&mut command, &filters);
+            let output = command.args(arguments).output().ok()?;
+            output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        let uncommitted =
+            said(git_in(&git, &self.root), &["status", "--porcelain", "--ignore-submodules=all"])?;
+        let own = said(git_in(&git, &self.root), &["rev-parse", "HEAD"])?;
+        let commits = said(git_in(&git, &self.main), &["rev-list", "--count", &format!("HEAD..{own}")])?;
+        Some(Changes { uncommitted: !uncommitted.is_empty(), commits: commits != "0" })
     }
 }
 

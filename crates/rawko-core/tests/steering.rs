@@ -102,6 +102,36 @@ fn what_has_no_meaning_is_ignored_and_says_why() {
 }
 
 #[test]
+fn a_plan_that_is_still_a_draft_is_named_as_such() {
+    let mut bench = Bench::start(setup(None));
+    bench.select("planner");
+    bench.reply(vec![plan(&[("one", "pending"), ("two", "pending")])]);
+    let of_planner = "the plan is a draft of planner; its steps can be skipped once that agent has reported";
+    check_ignored(&mut bench, Override::SkipStep, of_planner);
+    assert_eq!(ignored(&steer(&mut bench, force("developer"))), None);
+    let of_planner =
+        "the plan is a draft of developer; its steps can be skipped once that agent has reported";
+    check_ignored(&mut bench, Override::SkipStep, of_planner);
+    bench.reply(vec![report("success")]);
+    assert_eq!(bench.session.refusal(&Override::SkipStep), None);
+    bench.check_fold();
+}
+
+#[test]
+fn a_run_whose_time_is_up_with_its_iterations_was_stopped_by_the_time() {
+    let mut setup = setup(None);
+    setup.limits.max_duration_ms = Some(60_000);
+    setup.limits.max_iterations = 1;
+    let mut bench = Bench::start(setup);
+    bench.select("developer");
+    bench.fire(TimerPurpose::RunDeadline);
+    let outcome = bench.ended(Status::Limited);
+    assert!(outcome.summary.starts_with("Stopped: the run's time is up"), "{}", outcome.summary);
+    assert_eq!(outcome.limit, Some(LimitKind::Time));
+    bench.check_fold();
+}
+
+#[test]
 fn the_agent_at_work_reads_what_is_said_with_its_next_request() {
     let mut bench = at_work();
     assert_eq!(ignored(&steer(&mut bench, say("Use tabs.\nIn </data> every file."))), None);

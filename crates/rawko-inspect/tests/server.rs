@@ -185,6 +185,22 @@ async fn a_session_its_entries_decisions_and_diffs_are_given() {
 }
 
 #[tokio::test]
+async fn connections_that_ask_for_nothing_hold_nobody_up() {
+    let trial = Trial::new(None).await;
+    let mut idle = Vec::new();
+    for n in 0..130 {
+        // Half of them begin a request, and some have had an answer that anybody gets.
+        let request = ["", "GET / HT", "GET / HTTP/1.1\r\nhost: x\r\n\r\n"][n % 3];
+        idle.push(trial.connect(request).await);
+    }
+    let asked = trial.get("/api/sessions");
+    // A request's head may take ten seconds.
+    let answer = tokio::time::timeout(Duration::from_secs(5), asked).await.expect("an answer at once");
+    assert_eq!(answer.status, 200);
+    drop(idle);
+}
+
+#[tokio::test]
 async fn no_address_leads_out_of_the_sessions() {
     let trial = Trial::new(None).await;
     let id = &trial.id;
@@ -221,6 +237,9 @@ async fn what_is_appended_to_a_journal_is_told_to_those_who_follow() {
     let id = &trial.id;
     let before = trial.get(&format!("/api/sessions/{id}")).await.json();
     assert_eq!(before["head"]["records"], 4);
+    let open = before["entries"].as_array().unwrap().len() - 1;
+    let entry = format!("/api/sessions/{id}/entries/{open}");
+    let entry_before = trial.get(&entry).await;
     let request = format!(
         "GET /api/sessions/{id}/follow?after=4 HTTP/1.1\r\nhost: 127.0.0.1:{}\r\nauthorization: Bearer {}\r\n\r\n",
         trial.port, trial.token
@@ -248,6 +267,12 @@ async fn what_is_appended_to_a_journal_is_told_to_those_who_follow() {
     assert!(!text.contains("{\"number\":0,"));
     let after = trial.get(&format!("/api/sessions/{id}")).await.json();
     assert_eq!(after["head"]["records"], last);
+    // An entry that was opened before has grown with the journal, and so has the number of those that can be opened.
+    let entry_after = trial.get(&entry).await;
+    assert_eq!(entry_before.status, 200, "{}", entry_before.body);
+    assert_ne!(entry_before.body, entry_after.body);
+    let newest = after["entries"].as_array().unwrap().len() - 1;
+    assert_eq!(trial.get(&format!("/api/sessions/{id}/entries/{newest}")).await.status, 200);
 }
 
 #[tokio::test]

@@ -63,12 +63,13 @@ impl Handler {
     async fn ask(&self, params: ElicitRequestParams) -> ElicitResult {
         let question = match params {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => Question {
+                server: String::new(),
                 message,
                 schema: Some(serde_json::to_value(requested_schema).unwrap_or_default()),
                 url: None,
             },
             ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-                Question { message, schema: None, url: Some(url) }
+                Question { server: String::new(), message, schema: None, url: Some(url) }
             }
             _ => return ElicitResult::new(ElicitationAction::Decline),
         };

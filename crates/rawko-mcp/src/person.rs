@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 /// What a server wants to know from a person while it works on a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
+    /// The name of the server, as the user has configured it; empty where there is none.
+    pub server: String,
     /// The server's words. They may say anything: show them as what they are.
     pub message: String,
     /// JSON Schema of the answer: an object of plain values. `None` where the server asks the person to visit `url`.

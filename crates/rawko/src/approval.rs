@@ -44,17 +44,19 @@ pub(crate) struct Asker {
     pub(crate) sealer: Option<Sealer>,
     /// Who answers in this process, and what they are called.
     pub(crate) person: Option<(String, AskPerson)>,
+    /// Whether nobody is there: then nobody is waited for.
+    pub(crate) unattended: bool,
 }
 
 impl Asker {
     /// Waits for the first answer, until the question's time is up.
     pub(crate) async fn ask(&self, question: ApprovalQuestion) -> Approval {
-        if self.sealer.is_none() && self.person.is_none() {
-            return Approval::Unattended;
-        }
         // While nobody ran the session, somebody may have answered.
         if let Some(approval) = self.answer_left(&question) {
             return approval;
+        }
+        if self.unattended || (self.sealer.is_none() && self.person.is_none()) {
+            return Approval::Unattended;
         }
         let left = Duration::from_millis(question.until.since(now()));
         let another_process = async {
@@ -246,6 +248,7 @@ mod tests {
                 folder: self.folder.path().to_owned(),
                 sealer: Some(self.sealer()),
                 person: None,
+                unattended: false,
             }
         }
 
@@ -315,8 +318,11 @@ mod tests {
         assert_eq!(broken.ask(soon()).await, Approval::Expired);
         let nobody = Asker { sealer: None, ..place.asker() };
         assert_eq!(nobody.ask(soon()).await, Approval::Unattended);
+        let unattended = Asker { unattended: true, ..place.asker() };
+        assert_eq!(unattended.ask(question(u64::MAX)).await, Approval::Unattended);
         // Of an answer that was left before, nobody is asked.
         place.leave(&place.sealer(), "s", "/p", "d1", 5);
         assert_eq!(with(Some(false)).ask(soon()).await, approval(true, BY_COMMAND));
+        assert_eq!(unattended.ask(soon()).await, approval(true, BY_COMMAND));
     }
 }

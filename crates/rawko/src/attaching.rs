@@ -10,7 +10,7 @@ pub const MAX_ATTACHED_TEXT: usize = 128 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum NotAttached {
     /// Neither text nor a picture.
-    #[error("`{name}` is {what}, neither UTF-8 text nor a PNG, JPEG, GIF or WebP picture")]
+    #[error("`{name}` is {what}, and neither UTF-8 text nor a PNG, JPEG, GIF or WebP picture")]
     Kind {
         /// The attachment.
         name: String,

@@ -48,6 +48,7 @@ pub struct RawkoBuilder {
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) person: Option<(String, AskPerson)>,
+    pub(crate) unattended: bool,
     pub(crate) asked_by_servers: Option<rawko_mcp::AskPerson>,
     pub(crate) secrets: Vec<String>,
     pub(crate) secret_variables: Vec<(OsString, OsString)>,
@@ -74,6 +75,7 @@ impl Default for RawkoBuilder {
             providers: BTreeMap::new(),
             tools: Vec::new(),
             person: None,
+            unattended: false,
             asked_by_servers: None,
             secrets: Vec::new(),
             secret_variables: Vec::new(),
@@ -234,6 +236,14 @@ impl RawkoBuilder {
         Answer: Future<Output = Option<bool>> + Send + 'static,
     {
         self.person = Some((by.into(), Arc::new(move |question| Box::pin(ask(question)))));
+        self
+    }
+
+    /// Says that nobody is there to answer: a call that would have to be asked for is refused at once, and nobody is waited
+    /// for.
+    #[must_use]
+    pub fn unattended(mut self, unattended: bool) -> Self {
+        self.unattended = unattended;
         self
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{
-    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Override, Reaction, Session, Stamped,
+    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Override, Reaction, Session, SoFar, Stamped,
 };
 use rawko_core::setup::{Edition, RunLimits, VerifySetup};
 use rawko_core::{ErrorCode, ErrorInfo};
@@ -112,6 +112,26 @@ impl Start {
         match self {
             Self::New(_) => None,
             Self::Continued { folded, .. } | Self::Resumed { folded, .. } => Some(folded),
+        }
+    }
+
+    /// The limits, where the caller has set others than the session's.
+    pub(crate) fn limits(&self) -> Option<RunLimits> {
+        match self {
+            Self::Resumed { limits, .. } => *limits,
+            Self::New(_) | Self::Continued { .. } => None,
+        }
+    }
+
+    /// What counts towards them already.
+    pub(crate) fn so_far(&self) -> Option<SoFar> {
+        match self {
+            Self::New(_) => None,
+            Self::Continued { folded, event: Event::TaskContinued { .. }, .. } => {
+                let earlier_iterations = folded.session.executions();
+                Some(SoFar { earlier_iterations, cost_usd: Some(0.0), ..SoFar::default() })
+            }
+            Self::Continued { folded, .. } | Self::Resumed { folded, .. } => folded.session.so_far(),
         }
     }
 
@@ -226,6 +246,7 @@ impl Driver {
                 RunEvent::finished(&self.id, self.session.broken_off(now(), error))
             }
         };
+        let finished = finished.answered_by(&self.session);
         // A dry run's journal is deleted, so its last event contains the decisions and their inputs.
         let finished = match &self.scratch {
             Some(_) => {
@@ -343,7 +364,14 @@ impl Driver {
         let stamped = Stamped { at: now(), event };
         let record = self.journal.next_seq();
         self.journal.event(&stamped)?;
+        let ended = match &stamped.event {
+            Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } } => {
+                self.session.open_call(*effect)
+            }
+            _ => None,
+        };
         let reaction = self.session.apply(&stamped);
+        let untold = RunEvent::of_untold_end(&stamped.event, ended, &reaction);
         self.telemetry.step(&stamped, &reaction, &self.session);
         tracing::debug!(record, event = stamped.event.name(), state = self.session.state().as_str(), "event");
         // A call that is made again is reported as a wait.
@@ -355,7 +383,11 @@ impl Driver {
         if begins_execution(&reaction) {
             self.execution_begun = Some(record);
         }
-        self.settle(reaction)
+        let outcome = self.settle(reaction)?;
+        if let Some(event) = untold {
+            self.hub.send(&event);
+        }
+        Ok(outcome)
     }
 
     /// Journals what an event led to, syncs the journal, reports it, and only then performs the effects.

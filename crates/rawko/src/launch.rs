@@ -70,7 +70,8 @@ impl Rawko {
             continued: matches!(start, Start::Continued { event: Event::TaskContinued { .. }, .. }),
             forked_from,
             dry_run: self.builder.dry_run,
-            limits: Some(setup.limits),
+            limits: Some(start.limits().unwrap_or(setup.limits)),
+            so_far: start.so_far(),
             confined: confinement.walls(),
             degraded: self.missing(&confinement),
             instructions: InstructionsRead::of(&setup.place),
@@ -122,6 +123,7 @@ impl Rawko {
             folder: directory.to_owned(),
             sealer: self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok()),
             person: self.builder.person.clone(),
+            unattended: self.builder.unattended,
         })
         .with_cache(self.decision_cache(setup))
         .with_seen(start.verified());
@@ -148,6 +150,7 @@ impl Rawko {
         Ok(Run {
             id,
             journal: journal_path,
+            tree: self.builder.tree.clone(),
             signals,
             hub,
             notifications,

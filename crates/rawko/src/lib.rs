@@ -114,7 +114,7 @@ pub use rawko_core::attachment::Attachment;
 pub use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 pub use rawko_core::note::Note;
 pub use rawko_core::request::{ModelRequest, Purpose, ToolChoice};
-pub use rawko_core::session::{Outcome, Override, Status};
+pub use rawko_core::session::{Outcome, Override, SoFar, Status};
 pub use rawko_core::tool::{Refusal, ToolAccess, ToolOutcome, ToolSpec};
 pub use rawko_core::{ErrorCode, ErrorInfo, TimeSpan, Timestamp, Usage};
 pub use rawko_mcp as mcp_client;

@@ -24,6 +24,7 @@ use crate::telemetry::TelemetryEnd;
 pub struct Run {
     pub(crate) id: String,
     pub(crate) journal: PathBuf,
+    pub(crate) tree: Option<PathBuf>,
     pub(crate) signals: Signals,
     pub(crate) hub: Hub,
     pub(crate) start: Start,
@@ -53,6 +54,12 @@ impl Run {
     #[must_use]
     pub fn journal_path(&self) -> &Path {
         &self.journal
+    }
+
+    /// The work tree that the run works in, where that is not the project's folder.
+    #[must_use]
+    pub fn tree(&self) -> Option<&Path> {
+        self.tree.as_deref()
     }
 
     /// The events of the run. Every call gives a new watcher; all of them see everything from the start.

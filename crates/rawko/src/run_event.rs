@@ -1,8 +1,10 @@
 //! The live events of a run: the notes of the core, and around them what only a live session has. The SDK's stream,
 //! `stream-json` and the terminal all use them (`docs/spec/cli.md`). They are projections: nothing is decided by them.
 
-use rawko_core::session::{Note, Outcome};
+use rawko_core::message::ToolCall;
+use rawko_core::session::{EffectAnswer, Event, Note, Outcome, Reaction, Session, SoFar};
 use rawko_core::setup::{ProjectContext, RunLimits};
+use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +43,9 @@ pub enum RunEvent {
         /// What it stops at, of those that are configured by default too. Absent from records of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<RunLimits>,
+        /// What counts towards them already; absent where this begins with nothing, and from records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        so_far: Option<SoFar>,
         /// What this run does without: what the operating system does not enforce, and git where it is not installed.
         degraded: Vec<String>,
         /// By what the operating system confines commands; absent where it does not.
@@ -52,6 +57,26 @@ pub enum RunEvent {
         /// Names of the skills that agents are offered.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         skills: Vec<String>,
+    },
+    /// A tool call begins. The calls of a turn are reported together, and some wait for others.
+    ToolBegun {
+        /// The agent.
+        agent: String,
+        /// The provider's id of the call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+    },
+    /// A tool call has ended, and its result is reported later: the run is paused, or a person has to be asked first.
+    ToolEnded {
+        /// The agent.
+        agent: String,
+        /// The provider's id of the call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// What came of it.
+        outcome: ToolOutcome,
     },
     /// A piece of a model's text. A slow consumer loses some; the journal has the whole text.
     TextDelta {
@@ -90,6 +115,9 @@ pub enum RunEvent {
         outcome: Box<Outcome>,
         /// The session's id.
         session: String,
+        /// What the agent that worked last said at its end; absent where none has ended its work.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
         /// Whether it was a dry run: then nothing was changed, whatever the status.
         #[serde(default, skip_serializing_if = "is_false")]
         dry_run: bool,
@@ -134,7 +162,33 @@ impl RunEvent {
     #[must_use]
     pub fn finished(session: &str, outcome: Outcome) -> Self {
         let (session, outcome) = (session.to_owned(), Box::new(outcome));
-        Self::SessionFinished { session, outcome, dry_run: false, decisions: Vec::new() }
+        Self::SessionFinished { session, outcome, answer: None, dry_run: false, decisions: Vec::new() }
+    }
+
+    /// The same with what the agent that worked last has said.
+    #[must_use]
+    pub fn answered_by(mut self, folded: &Session) -> Self {
+        if let Self::SessionFinished { answer, .. } = &mut self {
+            *answer = folded.last_words().map(str::to_owned);
+        }
+        self
+    }
+
+    /// What is to be told of a tool call that `event` ends, if its result is not told yet. `call` is the call that was open
+    /// before the event.
+    #[must_use]
+    pub fn of_untold_end(
+        event: &Event,
+        call: Option<(String, ToolCall)>,
+        reaction: &Reaction,
+    ) -> Option<Self> {
+        let Event::Answered { answer: EffectAnswer::ToolFinished { outcome }, .. } = event else {
+            return None;
+        };
+        let is_told = reaction.notes.iter().any(|note| matches!(note, Note::ToolFinished { .. }));
+        let (agent, ToolCall { id: call_id, name: tool, .. }) =
+            call.filter(|_| !is_told && !reaction.ignored)?;
+        Some(Self::ToolEnded { agent, call_id, tool, outcome: outcome.without_pictures() })
     }
 
     /// How the run ended, if this is its last event.
@@ -143,6 +197,8 @@ impl RunEvent {
         match self {
             Self::SessionFinished { outcome, .. } => Some(outcome),
             Self::SessionStarted { .. }
+            | Self::ToolBegun { .. }
+            | Self::ToolEnded { .. }
             | Self::TextDelta { .. }
             | Self::Waiting { .. }
             | Self::Error { .. }

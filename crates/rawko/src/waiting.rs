@@ -30,7 +30,7 @@ impl RunEvent {
         })
     }
 
-    /// The event for an effect that begins at `now`, if it has one: only a pause after an error does.
+    /// The event for an effect that begins at `now`, if it has one: a tool call and a pause after an error do.
     #[must_use]
     pub fn of_effect(effect: &Effect, session: &Session, now: Timestamp) -> Option<Self> {
         match effect {
@@ -44,8 +44,12 @@ impl RunEvent {
                     None
                 }
             },
+            Effect::RunTool { agent, call, .. } => Some(Self::ToolBegun {
+                agent: agent.clone(),
+                call_id: call.id.clone(),
+                tool: call.name.clone(),
+            }),
             Effect::CallModel { .. }
-            | Effect::RunTool { .. }
             | Effect::AskUser { .. }
             | Effect::TakeCheckpoint { .. }
             | Effect::Recall { .. }

@@ -64,7 +64,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DemoArgs) -> Result<Exit, F
         .build()?;
     let run = rawko.run(TASK)?;
     let journal = run.journal_path().display().to_string();
-    let mut ended = follow(workspace, run, OutputFormat::Text, verbosity)?;
+    let mut ended = follow(workspace, run, OutputFormat::Text, verbosity, true)?;
     let after = project.test()?;
     let diff = project.diff()?;
     let exit = match exit_of(&ended.finished, false) {

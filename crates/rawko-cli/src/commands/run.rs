@@ -51,7 +51,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: RunArgs) -> Result<Exit, Fai
     let exit = shared.carry(workspace, arguments.dry_run, || prepare(workspace, arguments, &made));
     if let Some(worktree) = made.get() {
         let label = workspace.console.error_paint().hint("worktree:");
-        let text = worktree.end().trim_end().replace('\n', "\n  ");
+        let text = worktree.end(workspace).trim_end().replace('\n', "\n  ");
         let _ = workspace.console.write_error(&format!("{label} {text}\n"));
     }
     exit

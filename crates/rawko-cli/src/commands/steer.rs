@@ -150,10 +150,19 @@ fn parse(words: &[String]) -> Result<(Option<&str>, Wanted), Failure> {
     Ok((id, wanted))
 }
 
-const COMMANDS: [&str; 7] = ["pause", "go", "say", "force", "skip", "retry", "cancel"];
+/// The commands, each with what it does.
+pub(crate) const COMMANDS: [(&str, &str); 7] = [
+    ("pause", "let what is under way end, and begin nothing new"),
+    ("go", "end the pause"),
+    ("say", "tell the agent that works, or the next one"),
+    ("force", "make this agent work now"),
+    ("skip", "skip the current step of the plan"),
+    ("retry", "let the agent try again, in a new conversation"),
+    ("cancel", "stop the session"),
+];
 
-fn is_command(word: &str) -> bool {
-    COMMANDS.contains(&word)
+pub(crate) fn is_command(word: &str) -> bool {
+    COMMANDS.iter().any(|(command, _)| *command == word)
 }
 
 fn shown(text: &str) -> String {
@@ -162,7 +171,7 @@ fn shown(text: &str) -> String {
 
 fn unknown(word: &str) -> Failure {
     Failure::usage(format!("`{}` is no command to a session", shown(word)))
-        .with_hint(format!("the commands are: {}", COMMANDS.join(", ")))
+        .with_hint(format!("the commands are: {}", COMMANDS.map(|(command, _)| command).join(", ")))
 }
 
 /// The one session that runs.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use rawko::RunEvent;
 use rawko::journal::{JournalTail, Record, SessionStatus, SessionStore};
+use rawko_core::Timestamp;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -42,7 +43,11 @@ pub(crate) struct WatchArgs {
 /// How watching ended.
 enum Ended {
     /// The session ended, with this event.
-    Finished(Box<RunEvent>),
+    Finished {
+        event: Box<RunEvent>,
+        /// The work tree of the session, where that is not the project's folder.
+        tree: Option<PathBuf>,
+    },
     /// No process carries the session, and it has no end.
     Interrupted,
     /// The user does not want to see more.
@@ -60,10 +65,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
     let verbosity = if arguments.verbose { Verbosity::Verbose } else { Verbosity::Normal };
     let watched = Watched::open(&path)?;
     let name = clean_line(&watched.tail.header().session);
-    let mut reporter = reporter(*console, format, verbosity, &workspace.keyboard, None);
+    let mut reporter = reporter(*console, format, (verbosity, true), &workspace.keyboard, None);
     match block_on(watched.follow(reporter.as_mut()))? {
-        Ended::Finished(finished) => {
+        Ended::Finished { event: finished, tree } => {
             let summary = Summary::of(&finished, Some(path.display().to_string()), false);
+            let summary = summary.map(|summary| Summary { tree, ..summary });
             if let Some(summary) = summary.filter(|_| format == OutputFormat::Text) {
                 console.write(&summary.text(console.paint()))?;
             }
@@ -104,7 +110,15 @@ struct Watched {
     tail: JournalTail,
     run: RecordedRun,
     /// Its end, where it has one.
-    finished: Option<RunEvent>,
+    finished: Option<(RunEvent, Timestamp)>,
+}
+
+/// What a journal tells.
+enum News {
+    /// An event, and when it happened.
+    Event(RunEvent, Timestamp),
+    /// No process carried the session for so long, in milliseconds.
+    Gap(u64),
 }
 
 impl Watched {
@@ -115,15 +129,17 @@ impl Watched {
     }
 
     /// What has been written since the last look.
-    fn news(&mut self) -> Result<Vec<RunEvent>, Failure> {
+    fn news(&mut self) -> Result<Vec<News>, Failure> {
         let mut news = Vec::new();
         while let Some(record) = self.tail.next_record().map_err(rawko::Error::from)? {
             let Record::Event(stamped) = record else { continue };
+            let gap = self.run.gap_before(&stamped);
+            news.extend((gap > 0).then_some(News::Gap(gap)));
             for event in self.run.take(&stamped) {
                 match event.outcome() {
                     // It comes again if more becomes known of it.
-                    Some(_) => self.finished = Some(event),
-                    None => news.push(event),
+                    Some(_) => self.finished = Some((event, stamped.at)),
+                    None => news.push(News::Event(event, stamped.at)),
                 }
             }
             if !self.run.session().state().is_final() {
@@ -149,16 +165,19 @@ impl Watched {
             let is_written = self.tail.is_written();
             let mut news = self.news()?;
             if std::mem::take(&mut is_first) {
-                let begins = |event: &RunEvent| matches!(event, RunEvent::SessionStarted { .. });
+                let begins = |news: &News| matches!(news, News::Event(RunEvent::SessionStarted { .. }, _));
                 news.drain(..news.iter().rposition(begins).unwrap_or(0));
             }
-            for event in &news {
-                reporter.event(event)?;
+            for news in &news {
+                match news {
+                    News::Event(event, at) => reporter.recorded(event, *at)?,
+                    News::Gap(ms) => reporter.gap(*ms),
+                }
             }
             let is_whole = !is_written || self.run.session().unseen_tree().is_none();
-            if let Some(finished) = self.finished.take_if(|_| is_whole) {
-                reporter.event(&finished)?;
-                break Ended::Finished(Box::new(finished));
+            if let Some((finished, at)) = self.finished.take_if(|_| is_whole) {
+                reporter.recorded(&finished, at)?;
+                break Ended::Finished { event: Box::new(finished), tree: self.run.tree() };
             }
             if !is_written {
                 break Ended::Interrupted;

@@ -3,6 +3,7 @@
 use std::io;
 
 use rawko::RunEvent;
+use rawko_core::Timestamp;
 
 use super::Reporter;
 use crate::console::Console;
@@ -35,6 +36,26 @@ impl Reporter for Json {
         match event {
             RunEvent::SessionFinished { .. } => self.console.json_line(event),
             _ => Ok(()),
+        }
+    }
+
+    fn recorded(&mut self, event: &RunEvent, at: Timestamp) -> io::Result<()> {
+        self.tell(|progress| progress.recorded(event, at));
+        match event {
+            RunEvent::SessionFinished { .. } => self.console.json_line(event),
+            _ => Ok(()),
+        }
+    }
+
+    fn recalled(&mut self, events: &[RunEvent], at: Timestamp) {
+        if let Some(progress) = &mut self.progress {
+            progress.recalled(events, at);
+        }
+    }
+
+    fn gap(&mut self, ms: u64) {
+        if let Some(progress) = &mut self.progress {
+            progress.gap(ms);
         }
     }
 

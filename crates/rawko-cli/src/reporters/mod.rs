@@ -15,6 +15,7 @@ mod recorded_tests;
 use std::io;
 
 use rawko::RunEvent;
+use rawko_core::Timestamp;
 
 use crate::console::Console;
 use crate::keyboard::Keyboard;
@@ -32,6 +33,17 @@ pub(crate) use view::{Steer, Steering, View};
 pub(crate) trait Reporter {
     /// Reports one event. An error means that the output cannot be written.
     fn event(&mut self, event: &RunEvent) -> io::Result<()>;
+
+    /// Reports an event that was recorded at this time.
+    fn recorded(&mut self, event: &RunEvent, _at: Timestamp) -> io::Result<()> {
+        self.event(event)
+    }
+
+    /// Takes note of what was recorded at this time before, and reports it no more.
+    fn recalled(&mut self, _events: &[RunEvent], _at: Timestamp) {}
+
+    /// No process carried the run for so long.
+    fn gap(&mut self, _ms: u64) {}
 
     /// Reports something that is not an event of the run, such as that it is being stopped.
     fn notice(&mut self, _text: &str) -> io::Result<()> {
@@ -82,11 +94,12 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
-/// The reporter for this format, verbosity and console. A view on a terminal takes keys, if there is a run to `steer`.
+/// The reporter for this format, verbosity and console. `asks` says that somebody may be asked for
+/// something. A view on a terminal takes keys, if there is a run to `steer`.
 pub(crate) fn reporter(
     console: Console,
     format: OutputFormat,
-    verbosity: Verbosity,
+    (verbosity, asks): (Verbosity, bool),
     keyboard: &Keyboard,
     steer: Option<Steer>,
 ) -> Box<dyn Reporter + Send> {
@@ -96,7 +109,7 @@ pub(crate) fn reporter(
             Box::new(Json::new(console, Some(progress(console, verbosity, keyboard, steer))))
         }
         (OutputFormat::StreamJson, _) => Box::new(StreamJson::new(console)),
-        (OutputFormat::Text, Verbosity::Quiet) => Box::new(Quiet::new(console)),
+        (OutputFormat::Text, Verbosity::Quiet) => Box::new(Quiet::new(console, asks)),
         (OutputFormat::Text, _) => progress(console, verbosity, keyboard, steer),
     }
 }

@@ -113,6 +113,7 @@ impl<W: Write> Plain<W> {
                 instructions,
                 skills,
                 dry_run: _,
+                so_far: _,
             } => {
                 let session = phrase::session(session, *resumed, *continued, forked_from.as_ref());
                 self.line(&format!("session {session}: {}", clean_line(task)))?;

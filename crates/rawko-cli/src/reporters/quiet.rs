@@ -12,12 +12,14 @@ use crate::output::{Clock, clean};
 /// Writes the error that the run ends with.
 pub(crate) struct Quiet {
     console: Console,
+    /// Whether somebody may be asked for something.
+    asks: bool,
 }
 
 impl Quiet {
     /// To standard error.
-    pub(crate) fn new(console: Console) -> Self {
-        Self { console }
+    pub(crate) fn new(console: Console, asks: bool) -> Self {
+        Self { console, asks }
     }
 }
 
@@ -32,7 +34,7 @@ impl Reporter for Quiet {
                 None => Ok(()),
             },
             // Somebody has to answer.
-            RunEvent::Note(Note::ApprovalRequested(question)) => {
+            RunEvent::Note(Note::ApprovalRequested(question)) if self.asks => {
                 let label = self.console.error_paint().warning("approval needed:");
                 self.console.write_error(&format!("{label} {}\n", phrase::question(question, Clock::local())))
             }

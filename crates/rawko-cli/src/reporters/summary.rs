@@ -1,5 +1,7 @@
 //! The summary at the end of a run: how it ended, its figures, and what to do next.
 
+use std::path::PathBuf;
+
 use rawko::Explanation;
 use rawko::{Outcome, RunEvent};
 use rawko_core::facts::Verification;
@@ -9,7 +11,14 @@ use rawko_core::{ErrorCode, ErrorInfo, Usage};
 
 use super::phrase;
 use crate::commands::explain;
-use crate::output::{Paint, about, clean, clean_line, cost, duration, indent, tokens};
+use crate::console::output_columns;
+use crate::output::{Paint, about, clean, clean_line, cost, duration, indent, quoted, tokens, wrap};
+
+/// Longer lines of a summary are hard to read.
+const WIDEST: usize = 100;
+
+/// Columns before a line, at most.
+const INDENT: usize = 6;
 
 /// The parts of a summary.
 #[derive(Debug, Clone)]
@@ -20,38 +29,63 @@ pub(crate) struct Summary {
     pub(crate) journal: Option<String>,
     /// How the run ended.
     pub(crate) outcome: Outcome,
+    /// What the agent that worked last has said.
+    pub(crate) answer: Option<String>,
     /// Whether it was a dry run.
     pub(crate) dry_run: bool,
     /// The decisions of a dry run, with the exact input and prompt.
     pub(crate) decisions: Vec<Explanation>,
     /// Options of this run that a command which goes on has to repeat, each with a space before it.
     pub(crate) not_kept: String,
+    /// The work tree that the session works in, where that is not the project's folder.
+    pub(crate) tree: Option<PathBuf>,
+    /// How wide the terminal is, if the summary goes to one.
+    pub(crate) columns: Option<usize>,
 }
 
 impl Summary {
     /// The summary for a run's last event; `None` for any other event.
     pub(crate) fn of(event: &RunEvent, journal: Option<String>, dry_run: bool) -> Option<Self> {
-        let RunEvent::SessionFinished { session, outcome, decisions, .. } = event.clone() else {
+        let RunEvent::SessionFinished { session, outcome, answer, decisions, .. } = event.clone() else {
             return None;
         };
         let journal = journal.filter(|_| !dry_run);
-        Some(Self { session, journal, outcome: *outcome, dry_run, decisions, not_kept: String::new() })
+        Some(Self {
+            session,
+            journal,
+            outcome: *outcome,
+            answer,
+            dry_run,
+            decisions,
+            not_kept: String::new(),
+            tree: None,
+            columns: output_columns(),
+        })
     }
 
     /// As text for people.
     pub(crate) fn text(&self, paint: Paint) -> String {
-        let next = self.next().replace('\n', "\n      ");
+        let next: Vec<String> = self.next().lines().map(|line| self.wrapped(line)).collect();
+        let next = next.join("\n").replace('\n', "\n      ");
         let of = self.decisions.len();
         let first = self.decisions.first().map(|one| format!("{}\n", explain::details(one, of, paint)));
         let first = first.unwrap_or_default();
         format!("{first}{}\n\n{}\n{} {next}\n", self.title(paint), self.facts(paint), paint.hint("next:"))
     }
 
-    /// What the agents say, and nothing else; empty where the run failed or was cancelled, which an error reports.
+    /// What the agent that worked last has said, and nothing else; empty where the run failed or was cancelled, which an error
+    /// reports. Of a run that a limit stopped it is the summary, which says so and has the last report.
     pub(crate) fn answer(&self) -> String {
-        let is_answer = !matches!(self.outcome.status, Status::Failed | Status::Cancelled);
-        let text = clean(self.outcome.summary.trim());
-        if is_answer && !text.is_empty() { format!("{text}\n") } else { String::new() }
+        let summary = self.outcome.summary.as_str();
+        let text = match self.outcome.status {
+            Status::Verified | Status::Claimed => {
+                self.answer.as_deref().filter(|answer| !answer.trim().is_empty()).unwrap_or(summary)
+            }
+            Status::Limited => summary,
+            Status::Failed | Status::Cancelled => "",
+        };
+        let text = clean(text.trim());
+        if text.is_empty() { String::new() } else { format!("{text}\n") }
     }
 
     /// The agents' summary, and the figures.
@@ -59,8 +93,10 @@ impl Summary {
         let outcome = &self.outcome;
         let mut text = String::new();
         let summary = clean(outcome.summary.trim());
-        if !summary.is_empty() {
-            text.push_str(&format!("{}\n\n", indent(&summary, 2)));
+        // The title has said it already.
+        let is_told = outcome.status == Status::Cancelled && summary == "Cancelled.";
+        if !summary.is_empty() && !is_told {
+            text.push_str(&format!("{}\n\n", indent(&self.wrapped(&summary), 2)));
         }
         let mut rows = vec![("Files changed:", clean_line(&outcome.changed_files()))];
         rows.extend(outcome.verification.iter().flat_map(checks));
@@ -88,6 +124,16 @@ impl Summary {
             text.push_str(&format!("{} {value}\n", paint.faint(&format!("{name:<14}"))));
         }
         text
+    }
+
+    /// Words in lines that fit the terminal, indented. A command that is to be copied stays in one line.
+    fn wrapped(&self, text: &str) -> String {
+        match self.columns.filter(|_| !text.contains(": rawko ")) {
+            Some(columns) => {
+                wrap(text, columns.saturating_sub(INDENT + 1).clamp(20, WIDEST)).trim_end().to_owned()
+            }
+            None => text.to_owned(),
+        }
     }
 
     fn title(&self, paint: Paint) -> String {
@@ -135,7 +181,7 @@ impl Summary {
         }
         match status {
             Status::Verified => {
-                format!("review the change (`git diff`) and commit it\n{}", self.to_continue())
+                format!("review the change (`{}`) and commit it\n{}", self.git("diff"), self.to_continue())
             }
             Status::Claimed if doubt == Some(DoubtReason::TreeChanged) => {
                 format!(
@@ -145,15 +191,17 @@ impl Summary {
             }
             Status::Claimed if doubt == Some(DoubtReason::ChecksChanged) => {
                 format!(
-                    "read the change of the checks (`git diff`). If the task is about them, give \
+                    "read the change of the checks (`{}`). If the task is about them, give \
                      --allow-changed-checks to the command below\n{}",
+                    self.git("diff"),
                     self.to_continue()
                 )
             }
             Status::Claimed if wrote => {
                 format!(
-                    "review the change (`git diff`) and run your checks: the agents say it is done, but no command \
+                    "review the change (`{}`) and run your checks: the agents say it is done, but no command \
                      verified it (use --verify CMD)\n{}",
+                    self.git("diff"),
                     self.to_continue()
                 )
             }
@@ -161,19 +209,26 @@ impl Summary {
                 format!("no file was changed: read the summary\n{}", self.to_continue())
             }
             Status::Limited => {
-                let kept = if wrote { "the changes so far are in the folder\n" } else { "" };
+                let kept = if wrote {
+                    format!("the changes so far are in {}\n", self.place())
+                } else {
+                    String::new()
+                };
                 format!("{kept}{}", self.after_a_limit())
             }
             Status::Cancelled if wrote => {
                 format!(
-                    "the changes so far are in the folder: review them with `git diff`\n{}",
+                    "the changes so far are in {}: review them with `{}`\n{}",
+                    self.place(),
+                    self.git("diff"),
                     self.to_go_on()
                 )
             }
             Status::Cancelled => {
                 format!(
-                    "no file was written with Write or Edit; check with `git status` whether a command changed \
+                    "no file was written with Write or Edit; check with `{}` whether a command changed \
                      something\n{}",
+                    self.git("status"),
                     self.to_go_on()
                 )
             }
@@ -188,6 +243,19 @@ impl Summary {
                 format!("{advice}\n{on}\nto see what was tried: rawko sessions show {session}")
             }
         }
+    }
+
+    /// A command of git where the session works.
+    fn git(&self, command: &str) -> String {
+        match &self.tree {
+            Some(tree) => clean_line(&format!("git -C {} {command}", quoted(&tree.to_string_lossy()))),
+            None => format!("git {command}"),
+        }
+    }
+
+    /// Where the session works.
+    fn place(&self) -> &'static str {
+        if self.tree.is_some() { "the work tree" } else { "the folder" }
     }
 
     /// The command that goes on with a run that was cut off: a session without an end is resumed.
@@ -267,7 +335,7 @@ fn iterations(outcome: &Outcome) -> String {
 fn spent(outcome: &Outcome) -> String {
     match outcome.usage.total_tokens() {
         0 => "none".to_owned(),
-        _ if outcome.cost_usd.is_none() => cost(None),
+        _ if outcome.cost_usd.is_none() => "unknown".to_owned(),
         _ => format!("{}{}", about(&outcome.usage), cost(outcome.cost_usd)),
     }
 }

@@ -93,6 +93,17 @@ fn bash_completes_commands_sessions_agents_and_providers() {
     assert_eq!(offered(&place, &["fork", &session[..10]]), [session.as_str()]);
     assert_eq!(offered(&place, &["run", "--agent", "plan"]), ["planner"]);
     assert!(offered(&place, &["run", "--provider", "olla"]).contains(&"ollama".to_owned()));
+    // Without the word `run`, before and behind the words of a task.
+    for words in [&["--max-it"][..], &["fix", "it", "--max-it"], &["run", "--max-it"]] {
+        assert_eq!(offered(&place, words), ["--max-iterations"], "{words:?}");
+    }
+    assert_eq!(offered(&place, &["fix it", "--agent", "plan"]), ["planner"]);
+    assert_eq!(offered(&place, &["--conti"]), ["--continue"]);
+    assert_eq!(offered(&place, &["steer", "fo"]), ["force"]);
+    assert!(offered(&place, &["steer", ""]).contains(&session));
+    assert_eq!(offered(&place, &["steer", &session, "pau"]), ["pause"]);
+    assert_eq!(offered(&place, &["steer", "force", "plan"]), ["planner"]);
+    assert_eq!(offered(&place, &["steer", &session, "force", "plan"]), ["planner"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn a_run_is_listed_and_told_again() {
     let place = place();
     place.rawko(&["sessions", "list"]).ends(0).says(&["no sessions yet"]);
     assert_eq!(place.rawko(&["sessions", "list", "--json"]).ends(0).json(), json!([]));
-    place.rawko(&["sessions", "show"]).ends(2).complains(&["there is no session `last`"]);
+    place.rawko(&["sessions", "show"]).ends(2).complains(&["there are no sessions in", "rawko \"a task\""]);
 
     let live = place.rawko(&["--yes", "--output", "stream-json", "write it"]).ends(0).json_lines();
     let id = live[0]["session"].as_str().unwrap();

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::{Answer, ModelServer, Wire, png};
 
-use crate::answers::{complete, developer, report, select};
+use crate::answers::{bash, complete, developer, report, select};
 use crate::journal;
 use crate::trial::{CANARY, Trial};
 
@@ -70,6 +70,35 @@ fn a_pipe_that_nobody_writes_to_holds_nothing_up() {
 }
 
 #[test]
+fn a_named_pipe_is_not_waited_for_and_no_link_leads_out_of_the_project() {
+    let trial = trial();
+    let pipe = trial.project().join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let (_, err) = ended(with_input(trial.asker(), &["--file", "pipe", "review it"], b""), 2);
+    assert!(err.contains("cannot read pipe: it is a pipe to which nobody has written"), "{err}");
+    let secret = trial.outside().join("id_rsa");
+    std::fs::write(&secret, "-----BEGIN\n").unwrap();
+    std::os::unix::fs::symlink(&secret, trial.project().join("notes.txt")).unwrap();
+    let (_, err) = ended(with_input(trial.asker(), &["--file", "notes.txt", "review it"], b""), 2);
+    assert!(err.contains("notes.txt is a link out of the project, to"), "{err}");
+    assert!(trial.server.asked().is_empty());
+    // What is written to a pipe is read, as that of the shell's <(command).
+    let writer = std::thread::spawn(move || std::fs::write(pipe, "from the pipe\n"));
+    ended(with_input(trial.asker(), &["--file", "pipe", "review it"], b""), 0);
+    writer.join().unwrap().unwrap();
+    assert!(trial.server.asked()[1].last_text().contains("| from the pipe"));
+}
+
+#[test]
+fn what_agents_cannot_be_shown_is_named() {
+    let trial = trial().file("data.bin", "a\0b");
+    let (_, err) = ended(with_input(trial.asker(), &["--file", "data.bin", "review it"], b""), 2);
+    let words = "`data.bin` is binary data, and neither UTF-8 text nor a PNG, JPEG, GIF or WebP picture";
+    assert!(err.contains(words), "{err}");
+}
+
+#[test]
 fn an_empty_pipe_gives_nothing() {
     let trial = trial();
     let (_, err) = ended(with_input(trial.asker(), &["do it"], b" \n"), 0);
@@ -80,14 +109,28 @@ fn an_empty_pipe_gives_nothing() {
 fn only_the_answer_is_printed() {
     let trial = trial();
     let (out, err) = ended(with_input(trial.asker(), &["-p", "what is this"], b""), 0);
-    assert_eq!((out.as_str(), err.as_str()), ("all done\n", ""));
+    // The agent's words, not those of the arbiter.
+    assert_eq!((out.as_str(), err.as_str()), ("did it\n", ""));
+}
+
+#[test]
+fn where_only_the_answer_is_printed_nobody_is_asked() {
+    let trial = Trial::new(developer([bash("echo made >> made")]))
+        .user_config("/permissions/ask", json!(["commands"]))
+        .user_config("/permissions/run", json!(["cat"]));
+    // The question would be open for ten minutes.
+    let (out, err) = ended(with_input(trial.asker(), &["-p", "make it"], b""), 0);
+    assert_eq!((out.as_str(), err.as_str()), ("did it\n", ""));
+    assert!(!trial.project().join("made").exists());
+    let asked = trial.server.asked()[2].last_text();
+    assert!(asked.contains("There was nobody to ask for it"), "{asked}");
 }
 
 #[test]
 fn without_words_the_printed_task_comes_from_standard_input() {
     let trial = trial();
     let (out, _) = ended(with_input(trial.asker(), &["-p"], b"explain the parser\n"), 0);
-    assert_eq!(out, "all done\n");
+    assert_eq!(out, "did it\n");
     let asked = trial.server.asked()[1].last_text();
     assert!(asked.contains("# Task\nexplain the parser") && !asked.contains("Given with"), "{asked}");
 }

@@ -20,7 +20,7 @@ fn with_server(server: ModelServer, mode: &str) -> Trial {
 }
 
 /// The same, with its tools approved.
-fn approved(server: ModelServer, mode: &str) -> Trial {
+pub(crate) fn approved(server: ModelServer, mode: &str) -> Trial {
     let trial = with_server(server, mode);
     accept(&trial);
     trial
@@ -40,6 +40,14 @@ fn offered(asked: &Asked) -> Vec<String> {
 
 fn agents_turns(trial: &Trial) -> Vec<Asked> {
     trial.server.asked().into_iter().filter(|asked| asked.who() == Who::Agent).collect()
+}
+
+#[test]
+fn a_question_of_a_server_is_declined_where_nobody_is_there() {
+    let ended = approved(developer([call("mcp__s__ask", &json!({}))]), "asks").run("Ask.");
+    ended.exits(0);
+    let said = ended.results("mcp__s__ask").remove(0).0;
+    assert!(said.contains("decline") || said.contains("error"), "{said}");
 }
 
 #[test]

@@ -56,6 +56,23 @@ fn the_changes_stay_in_the_tree_and_the_session_in_the_project() {
 }
 
 #[test]
+fn the_end_names_the_tree_and_says_where_there_is_nothing_to_take_over() {
+    let trial = committed(developer([write("new.txt")]));
+    let (code, out, err) = trial.ask(&["--worktree=one", "do it"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let diff = format!("`git -C {} diff`", tree(&trial, "one").canonicalize().unwrap().display());
+    assert!(out.contains(&diff) && !out.contains("`git diff`"), "{out}");
+    assert!(err.contains("commit them:"), "{err}");
+    let (_, shown, _) = trial.rawko(&["sessions", "show", "last"]);
+    assert!(shown.contains(&diff), "{shown}");
+    let trial = committed(developer([]));
+    let (code, out, err) = trial.ask(&["--worktree=two", "look at it"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(err.contains("nothing was changed in the work tree") && err.contains("remove it: git"), "{err}");
+    assert!(!err.contains("commit them"), "{err}");
+}
+
+#[test]
 fn the_next_task_of_its_session_goes_on_in_the_tree() {
     let trial = committed(developer([write("one.txt")]));
     let (code, out, err) = trial.ask(&["--worktree=t", "do it"]);

@@ -43,7 +43,7 @@ pub use guard::GUARD_RULE;
 pub use lost::{Lost, LostJob, LostWork};
 pub use outcome::{EndedTask, LimitKind, Outcome, Status};
 pub use phase::{PhaseKind, phase_diagram};
-pub use shared::Shared;
+pub use shared::{Shared, SoFar};
 pub use steering::Override;
 
 pub use crate::conversation::{ConversationId, ConversationLog};
@@ -165,6 +165,19 @@ impl Session {
     #[must_use]
     pub fn shared(&self) -> Option<Shared> {
         self.run.as_ref()?.ledger.shared_part()
+    }
+
+    /// What counts for the present task until the last event, once a task has begun.
+    #[must_use]
+    pub fn so_far(&self) -> Option<SoFar> {
+        self.run.as_ref().map(|run| run.ledger.so_far())
+    }
+
+    /// What the agent that worked last has said at its end, once one has.
+    #[must_use]
+    pub fn last_words(&self) -> Option<&str> {
+        let history = &self.run.as_ref()?.ledger.machine.context().history;
+        history.iter().rev().find_map(|entry| entry.output.as_deref())
     }
 
     /// What is left of the run's budgets, once a task has begun.

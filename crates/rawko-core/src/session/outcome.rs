@@ -324,10 +324,11 @@ impl Ledger {
             more_files_modified: self.more_files(),
             files_modified_partial: self.files_may_be_missing(),
             duration_ms: self.own_duration(self.now),
-            limit: if context.limited {
-                Some(LimitKind::Iterations)
-            } else {
-                self.limit.filter(|_| status == Status::Limited)
+            limit: match self.limit.filter(|_| status == Status::Limited) {
+                // The error that ended the run names it, though the iterations are used up as well.
+                Some(limit) if out_of_budget && self.setup.edition >= Edition::Sixth => Some(limit),
+                _ if context.limited => Some(LimitKind::Iterations),
+                limit => limit,
             },
             doubt: (status == Status::Claimed && self.setup.edition >= Edition::Second).then(|| self.doubt()),
             verification: self.tree.fresh().cloned(),

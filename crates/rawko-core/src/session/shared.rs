@@ -25,6 +25,26 @@ pub struct Shared {
     pub cost_usd: Option<f64>,
 }
 
+/// What counts for the present task already, before its session is carried on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SoFar {
+    /// Executions of earlier tasks: those of the present one have higher numbers.
+    pub earlier_iterations: u32,
+    /// Executions that the task has begun, those that a fork shares included.
+    pub iterations: u32,
+    /// Tokens of the task's own model calls.
+    pub usage: Usage,
+    /// Cost of these calls in US dollars; absent where a model's price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// What a fork shares, which counts towards the limits too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Shared>,
+    /// How long processes have carried the task, in milliseconds.
+    pub elapsed_ms: u64,
+}
+
 /// The part of a run that is shared, and when the session's own part begins.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct SharedPart {
@@ -92,6 +112,19 @@ impl Ledger {
         };
         let shared = Shared { iterations, usage: used.usage, cost_usd: used.cost_usd() };
         (shared.iterations > 0 || shared.usage != Usage::default()).then_some(shared)
+    }
+
+    /// What counts for the present task until now.
+    pub(super) fn so_far(&self) -> SoFar {
+        let own = self.own_calls();
+        SoFar {
+            earlier_iterations: self.carried.iterations,
+            iterations: self.own_iterations(),
+            usage: own.usage,
+            cost_usd: own.cost_usd(),
+            shared: self.shared_part(),
+            elapsed_ms: self.elapsed_ms(),
+        }
     }
 
     /// No process carried the run for so long: no part of its time. A session's own part that begins only now has not been

@@ -157,9 +157,7 @@ impl Run {
                 let agents = machine.limits().agents.join(", ");
                 Some(format!("there is no agent `{agent}` (there are: {agents})"))
             }
-            Override::SkipStep if machine.context().plan.is_none() => {
-                Some("there is no plan yet, and so no step to skip".to_owned())
-            }
+            Override::SkipStep if machine.context().plan.is_none() => Some(self.no_plan()),
             Override::Retry if machine.context().current_mode.is_empty() => {
                 Some("no agent has worked yet".to_owned())
             }
@@ -172,6 +170,22 @@ impl Run {
             | Override::Pause
             | Override::Go
             | Override::Say { .. } => None,
+        }
+    }
+
+    /// Why no step can be skipped. The plan that an agent has drafted is shown before it is the machine's.
+    fn no_plan(&self) -> String {
+        let drafts = |execution: &&Execution| self.ledger.plan_with(execution).is_some();
+        match self.phase.execution().filter(drafts) {
+            Some(execution) => format!(
+                "the plan is a draft of {}; its steps can be skipped once that agent has reported",
+                execution.agent()
+            ),
+            None if self.ledger.drafted_plan.is_some() => {
+                "the plan is the draft of an agent that broke off; its steps can be skipped once an agent has reported"
+                    .to_owned()
+            }
+            None => "there is no plan yet, and so no step to skip".to_owned(),
         }
     }
 

@@ -58,7 +58,7 @@ impl Guard {
         if !headers.get_all(ORIGIN).iter().all(is_own) {
             return refused(StatusCode::FORBIDDEN, "another origin asks");
         }
-        if !request.uri().path().starts_with(DATA) {
+        if !is_for_data(request) {
             return Ok(());
         }
         let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
@@ -72,6 +72,11 @@ impl Guard {
         }
         Ok(())
     }
+}
+
+/// Whether a request is for what only the token gives.
+pub(super) fn is_for_data<B>(request: &Request<B>) -> bool {
+    request.uri().path().starts_with(DATA)
 }
 
 /// What every answer says, refusals included.

@@ -11,11 +11,13 @@ use rawko_core::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::text::bounded;
+use crate::text::{bounded, plain};
 use crate::view::{Entry, FORMAT, SessionHead, SessionView, ViewBuilder, ViewLimits};
 
 /// How many sessions are kept.
 const KEPT: usize = 6;
+/// Bytes of a journal up to which its texts are kept whole, once an entry of it was opened.
+const WHOLE: u64 = 64 * 1024 * 1024;
 /// Bytes of one text of a decision.
 const DECISION_TEXT: usize = 4 * 1024 * 1024;
 
@@ -63,10 +65,15 @@ struct SessionAnswer<'a> {
 
 /// A session that is being looked at.
 struct Live {
-    tail: JournalTail,
-    builder: ViewBuilder,
+    view: Growing,
     /// Its decisions, and up to which record they are known.
     decisions: Option<(u64, Vec<Explanation>)>,
+}
+
+/// A view that grows with its journal.
+struct Growing {
+    tail: JournalTail,
+    builder: ViewBuilder,
 }
 
 /// A kept session, by its id.
@@ -77,11 +84,13 @@ pub(super) struct Sessions {
     store: SessionStore,
     /// The one that was used last is the last.
     kept: Mutex<VecDeque<Kept>>,
+    /// The session of which an entry was opened last, with its texts whole.
+    whole: Mutex<Option<(String, Growing)>>,
 }
 
 impl Sessions {
     pub(super) fn of_project(project: &Path) -> Self {
-        Self { store: SessionStore::of_project(project), kept: Mutex::default() }
+        Self { store: SessionStore::of_project(project), kept: Mutex::default(), whole: Mutex::default() }
     }
 
     /// All sessions, the newest first.
@@ -92,8 +101,18 @@ impl Sessions {
             // What is long is shown with the session itself.
             if let Some(outcome) = &mut session.outcome {
                 outcome.verification = None;
+                outcome.summary = plain(&outcome.summary);
+                for text in outcome.files_modified.iter_mut().chain(outcome.beside.iter_mut()) {
+                    *text = plain(text);
+                }
+                for task in &mut outcome.earlier_tasks {
+                    task.task = plain(&task.task);
+                }
+                if let Some(error) = &mut outcome.error {
+                    error.message = plain(&error.message);
+                }
             }
-            session.task = crate::text::plain(&session.task);
+            session.task = plain(&session.task);
         }
         Ok(sessions)
     }
@@ -123,8 +142,8 @@ impl Sessions {
         let standing = self.standing(id, true)?;
         let live = self.live(id)?;
         let mut live = lock(&live);
-        live.refresh();
-        let builder = &live.builder;
+        live.view.refresh();
+        let builder = &live.view.builder;
         let entries = builder.entries().iter().collect();
         Ok(json(&SessionAnswer { format: FORMAT, standing: &standing, head: builder.head(), entries }))
     }
@@ -144,8 +163,8 @@ impl Sessions {
         }
         let live = self.live(id)?;
         let mut live = lock(&live);
-        live.refresh();
-        let builder = &live.builder;
+        live.view.refresh();
+        let builder = &live.view.builder;
         let head = builder.head();
         if head.records <= record && known == Some(&standing) {
             return Ok(None);
@@ -157,18 +176,29 @@ impl Sessions {
 
     /// One entry with its texts whole.
     pub(super) fn entry(&self, id: &str, number: usize) -> Result<String, Missing> {
-        let journal = read(&self.path(id)?)?;
-        let limits = ViewLimits { whole: Some(number), ..ViewLimits::default() };
-        let view = SessionView::of(&journal, limits);
-        view.entries.get(number).map(json).ok_or(Missing::Unknown)
+        let path = self.path(id)?;
+        if std::fs::metadata(&path).is_ok_and(|journal| journal.len() > WHOLE) {
+            let limits = ViewLimits { whole: Some(number), ..ViewLimits::default() };
+            let view = SessionView::of(&read(&path)?, limits);
+            return view.entries.get(number).map(json).ok_or(Missing::Unknown);
+        }
+        // Read once: each further entry costs no more than what the journal has gained.
+        let mut kept = lock(&self.whole);
+        if kept.as_ref().is_none_or(|(known, _)| known != id) {
+            *kept =
+                Some((id.to_owned(), Growing::open(&path, ViewLimits { text: usize::MAX, whole: None })?));
+        }
+        let Some((_, view)) = kept.as_mut() else { return Err(Missing::Unknown) };
+        view.refresh();
+        view.builder.entries().get(number).map(json).ok_or(Missing::Unknown)
     }
 
     /// A decision with its input, its answers and its alternatives.
     pub(super) fn decision(&self, id: &str, number: usize) -> Result<String, Missing> {
         let live = self.live(id)?;
         let mut live = lock(&live);
-        live.refresh();
-        let records = live.builder.head().records;
+        live.view.refresh();
+        let records = live.view.builder.head().records;
         if live.decisions.as_ref().is_none_or(|(known, _)| *known != records) {
             live.decisions = Some((records, explain(&read(&self.path(id)?)?)));
         }
@@ -188,9 +218,8 @@ impl Sessions {
             kept.push_back(found);
             return Ok(live);
         }
-        let tail = JournalTail::open(&self.path(id)?)?;
-        let builder = ViewBuilder::new(tail.header(), ViewLimits::default());
-        let live = Arc::new(Mutex::new(Live { tail, builder, decisions: None }));
+        let view = Growing::open(&self.path(id)?, ViewLimits::default())?;
+        let live = Arc::new(Mutex::new(Live { view, decisions: None }));
         kept.push_back((id.to_owned(), live.clone()));
         if kept.len() > KEPT {
             kept.pop_front();
@@ -199,7 +228,13 @@ impl Sessions {
     }
 }
 
-impl Live {
+impl Growing {
+    fn open(path: &Path, limits: ViewLimits) -> Result<Self, Missing> {
+        let tail = JournalTail::open(path)?;
+        let builder = ViewBuilder::new(tail.header(), limits);
+        Ok(Self { tail, builder })
+    }
+
     fn refresh(&mut self) {
         let builder = &mut self.builder;
         if builder.head().damage.is_some() {

@@ -7,11 +7,13 @@ mod guard;
 mod live;
 mod routes;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,7 +24,7 @@ use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rawko_core::text::hex;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::diff::Mask;
 use guard::Guard;
@@ -106,7 +108,12 @@ impl Inspector {
     /// If no connection can be accepted any more.
     pub async fn serve(self) -> io::Result<()> {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut silent = SilentConnections::default();
         loop {
+            // One that has asked for nothing yet gives its place to the next.
+            if places.available_permits() == 0 {
+                silent.end_oldest();
+            }
             let Ok(place) = places.clone().acquire_owned().await else { return Ok(()) };
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
@@ -115,20 +122,61 @@ impl Inspector {
                 Err(error) => return Err(error),
             };
             let shared = self.shared.clone();
+            let connection = silent.add();
             tokio::spawn(async move {
-                let answer = service_fn(|request| answer(shared.clone(), request));
-                let mut connection = http1::Builder::new();
-                connection.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(64 * 1024);
-                // A connection that breaks is the client's affair.
-                let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
+                let answer = service_fn(|request| answer(shared.clone(), &connection, request));
+                let mut server = http1::Builder::new();
+                server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(64 * 1024);
+                tokio::select! {
+                    // A connection that breaks is the client's affair.
+                    _ = server.serve_connection(TokioIo::new(stream), answer) => {}
+                    () = connection.end.notified() => {}
+                }
+                connection.is_known.store(true, Ordering::Relaxed);
                 drop(place);
             });
         }
     }
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    let mut response = match shared.guard.check(&request) {
+/// A connection, as the server tells it from others.
+#[derive(Default)]
+struct Connection {
+    /// Whether it has asked for something that it may have, or is over.
+    is_known: AtomicBool,
+    end: Notify,
+}
+
+/// The connections that have asked for nothing yet, the oldest first.
+#[derive(Default)]
+struct SilentConnections(VecDeque<Arc<Connection>>);
+
+impl SilentConnections {
+    fn add(&mut self) -> Arc<Connection> {
+        self.0.retain(|connection| !connection.is_known.load(Ordering::Relaxed));
+        let connection = Arc::new(Connection::default());
+        self.0.push_back(connection.clone());
+        connection
+    }
+
+    fn end_oldest(&mut self) {
+        self.0.retain(|connection| !connection.is_known.load(Ordering::Relaxed));
+        if let Some(oldest) = self.0.pop_front() {
+            oldest.end.notify_one();
+        }
+    }
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    connection: &Connection,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let checked = shared.guard.check(&request);
+    if checked.is_ok() && guard::is_for_data(&request) {
+        connection.is_known.store(true, Ordering::Relaxed);
+    }
+    let mut response = match checked {
         Ok(()) => routes::answer(&shared, &request).await,
         Err(refused) => routes::refusal(refused),
     };

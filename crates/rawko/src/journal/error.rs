@@ -1,6 +1,6 @@
 //! What can be wrong with a journal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rawko_core::machine::State;
 
@@ -99,8 +99,16 @@ pub enum JournalError {
         /// What is wrong with it.
         what: String,
     },
+    /// Another process makes a session in the folder, and does not end.
+    #[error("another process has held the lock on {folder} for {seconds} s")]
+    Held {
+        /// The folder of sessions.
+        folder: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// There is no such session.
-    #[error("there is no session `{id}` in {folder}")]
+    #[error("{}", no_session(id, folder))]
     NotFound {
         /// What was asked for.
         id: String,
@@ -121,6 +129,16 @@ pub enum JournalError {
 pub const CHECK_ACCESS: &str =
     "check the disk and the permissions of .rawko/sessions; `rawko doctor` checks both";
 
+/// `last` is what many commands mean where no session is named.
+fn no_session(id: &str, folder: &Path) -> String {
+    let folder = folder.display();
+    if id == "last" {
+        format!("there are no sessions in {folder}")
+    } else {
+        format!("there is no session `{id}` in {folder}")
+    }
+}
+
 impl JournalError {
     /// What to try, for people; every command in it is whole.
     #[must_use]
@@ -128,7 +146,14 @@ impl JournalError {
         let lost = "nothing in it can be recovered; to remove it: rawko sessions rm";
         let (path, hint, option) = match self {
             Self::Io { .. } => return Some(CHECK_ACCESS.to_owned()),
+            Self::NotFound { id, .. } if id == "last" => {
+                return Some("to start one: rawko \"a task\"".to_owned());
+            }
             Self::NotFound { .. } => return Some("to see which there are: rawko sessions list".to_owned()),
+            Self::Held { folder, .. } => {
+                let folder = folder.display();
+                return Some(format!("try again; if it hangs, find the process and end it: lsof {folder}"));
+            }
             Self::Ambiguous { .. } => return Some("give more of the id".to_owned()),
             Self::Newer { .. } => return Some("install a newer rawko".to_owned()),
             Self::Locked { path, .. } => (path, "wait until it has ended, or stop it: rawko cancel", ""),

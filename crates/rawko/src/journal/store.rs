@@ -1,9 +1,10 @@
 //! The folder of sessions: new ones, finding one by the beginning of its id, listing them without reading them whole.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::error::JournalError;
 use super::file::{open_own, sync_directory};
@@ -17,6 +18,10 @@ use crate::session_id;
 
 /// What the folder of a session is called before its id while it is being made.
 const HALF_MADE: &str = ".half-made-";
+
+/// How long another process may take to make a session. It takes milliseconds, and a fork of a long one a few seconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The right to begin a session, until it is dropped or the process ends.
 #[derive(Debug)]
@@ -96,7 +101,19 @@ impl SessionStore {
             .map_err(|error| JournalError::io("cannot create", &self.folder, error))?;
         let folder =
             File::open(&self.folder).map_err(|error| JournalError::io("cannot open", &self.folder, error))?;
-        Ok(folder.lock().is_ok().then_some(folder))
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match folder.try_lock() {
+                Ok(()) => return Ok(Some(folder)),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+                Err(TryLockError::WouldBlock) => {
+                    let (folder, seconds) = (self.folder.clone(), PATIENCE.as_secs());
+                    return Err(JournalError::Held { folder, seconds });
+                }
+                // The file system has no such locks.
+                Err(TryLockError::Error(_)) => return Ok(None),
+            }
+        }
     }
 
     /// Removes what is left of sessions whose processes were killed while they made or removed them. Nobody else makes one

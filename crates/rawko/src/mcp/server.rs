@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rawko_core::agent::Permissions;
-use rawko_mcp::{AskPerson, Client, HttpServer, Options};
+use rawko_mcp::{AskPerson, Client, HttpServer, Options, Question};
 use rawko_tools::ServerProgram;
 use serde_json::json;
 
@@ -63,6 +63,12 @@ pub(crate) fn servers(loaded: &Loaded, place: &Place<'_>) -> Vec<McpHandle> {
     loaded.mcp.iter().map(server).collect()
 }
 
+/// Who is asked, and told which server asks.
+fn named(ask: AskPerson, name: &str) -> AskPerson {
+    let name = name.to_owned();
+    Arc::new(move |question| ask(Question { server: name.clone(), ..question }))
+}
+
 impl Server {
     fn new(name: &str, loaded: &LoadedServer, global: &Permissions, place: &Place<'_>) -> Self {
         let config = &loaded.config;
@@ -86,7 +92,7 @@ impl Server {
             call: time(config.timeout, defaults.call),
             known: approval.as_ref().map(|approval| approval.version.clone()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            person: place.person.clone(),
+            person: place.person.clone().map(|ask| named(ask, name)),
             ..defaults
         };
         let permissions = Arc::new(config.permissions.of_program(global));

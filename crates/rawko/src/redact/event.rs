@@ -304,6 +304,34 @@ mod tests {
     }
 
     #[test]
+    fn a_token_that_was_seen_is_a_secret_wherever_it_comes_again() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let redactor = redactor(&[]);
+        let redacted = |event: Value| {
+            let mut stamped = event;
+            stamped["at"] = json!(7);
+            let mut stamped: Stamped = serde_json::from_value(stamped).unwrap();
+            redactor.event(&mut stamped.event);
+            serde_json::to_string(&stamped).unwrap()
+        };
+        let said = json!([{"type": "text", "text": format!("it is x{token}")},
+            {"type": "tool_use", "id": "call_1", "name": "Bash", "input": {"command": format!("curl {token}")}}]);
+        assert!(
+            redacted(reply(said.clone())).contains(&token),
+            "a token of the task is the user's own affair"
+        );
+        redacted(
+            json!({"type": "ToolFinished", "effect": 3, "outcome": {"content": format!("T={token}\n"), "durationMs": 1}}),
+        );
+        let again = redacted(reply(said));
+        assert!(!again.contains(&token) && again.contains("it is x[redacted:github-token:"), "{again}");
+        assert!(again.contains("`command` holds a token that this run has seen before"), "{again}");
+        let error = json!({"code": "unknown", "message": format!("bad {token}")});
+        let failed = redacted(json!({"type": "ModelFailed", "effect": 3, "durationMs": 1, "error": error}));
+        assert!(failed.contains("bad [redacted:github-token:"), "{failed}");
+    }
+
+    #[test]
     fn a_call_with_a_secret_is_marked_and_its_id_stays() {
         let command = format!("curl -H 'x-api-key: {CANARY}'");
         let content = check_said(json!([

@@ -121,9 +121,25 @@ impl Redactor {
         }
     }
 
-    /// The known secrets in `text`, in order. None overlaps another.
+    /// The known secrets in `text` and the tokens that the run has seen, in order. None overlaps another.
     pub(super) fn known_in(&self, text: &str) -> Vec<Found> {
-        in_order(self.known_places(&Views::of(text)))
+        let mut found = self.known_places(&Views::of(text));
+        found.extend(self.seen_in(text));
+        in_order(found)
+    }
+
+    /// The tokens in `text` that the run has seen.
+    pub(super) fn seen_in(&self, text: &str) -> Vec<Found> {
+        if self.shows_tokens {
+            return Vec::new();
+        }
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).places(&Views::of(text))
+    }
+
+    /// The tokens that the run has seen.
+    pub(super) fn seen_tokens(&self) -> Vec<String> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.placeholders.keys().cloned().collect()
     }
 
     fn known_places(&self, views: &Views<'_>) -> Vec<Found> {

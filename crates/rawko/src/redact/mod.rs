@@ -11,7 +11,8 @@
 //! its requests are the same bytes.
 //!
 //! It looks for the texts themselves, for their forms in JSON, addresses and HTML, for long parts of them (`forms`), and
-//! in what tools, commands and files say also for tokens that are known by their shape (`shapes`); in the text itself and
+//! in what tools, commands and files say also for tokens that are known by their shape (`shapes`), which are secrets everywhere
+//! from then on; in the text itself and
 //! in what people see of it (`plain`). What an agent writes back gets its secrets back (`put_back`). A model that spells
 //! a secret backwards or in base64 is not caught; `rawko-provider` and the bare environment of child processes keep secrets away from models.
 
@@ -111,10 +112,16 @@ impl Redactor {
     /// The description of the secret in `text`, if there is one.
     fn found_in(&self, text: &str) -> Option<String> {
         let known = self.secrets.iter().find(|secret| text.contains(secret.text.as_str()));
-        known.map(|secret| secret.what.clone()).or_else(|| {
-            let holder = self.providers.iter().find(|provider| !provider.secrets_in(text).is_empty());
-            holder.map(|provider| format!("the key of the provider `{}`", provider.name()))
-        })
+        known
+            .map(|secret| secret.what.clone())
+            .or_else(|| {
+                let holder = self.providers.iter().find(|provider| !provider.secrets_in(text).is_empty());
+                holder.map(|provider| format!("the key of the provider `{}`", provider.name()))
+            })
+            .or_else(|| {
+                let is_seen = !self.seen_in(text).is_empty();
+                is_seen.then(|| "a token that this run has seen before".to_owned())
+            })
     }
 
     /// Where in `value` a secret stands, names of fields included, and which one it is.

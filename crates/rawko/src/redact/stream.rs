@@ -5,12 +5,15 @@ use super::Redactor;
 /// The pieces of one stream. What may be the beginning of a secret is held back until it is known what follows.
 pub(crate) struct RedactedStream<'a> {
     redactor: &'a Redactor,
+    /// What the run had seen when the stream began: a model says nothing between its request and its answer that would add
+    /// to it.
+    tokens: Vec<String>,
     held: String,
 }
 
 impl<'a> RedactedStream<'a> {
     pub(crate) fn new(redactor: &'a Redactor) -> Self {
-        Self { redactor, held: String::new() }
+        Self { redactor, tokens: redactor.seen_tokens(), held: String::new() }
     }
 
     /// Takes a piece, and gives what may be shown now.
@@ -30,12 +33,9 @@ impl<'a> RedactedStream<'a> {
     fn known(&self) -> usize {
         let begins = |at: usize| {
             let end = self.held.get(at..).unwrap_or_default();
-            self.redactor
-                .secrets
-                .iter()
-                .any(|secret| secret.text.len() > end.len() && secret.text.starts_with(end))
+            self.texts().any(|secret| secret.len() > end.len() && secret.starts_with(end))
         };
-        let longest = self.redactor.secrets.first().map_or(0, |secret| secret.text.len());
+        let longest = self.texts().map(str::len).max().unwrap_or(0);
         let from = self.held.len().saturating_sub(longest);
         let ends = self.held.char_indices().map(|(at, _)| at).filter(|at| *at >= from);
         let mut cut = ends.into_iter().find(|at| begins(*at)).unwrap_or(self.held.len());
@@ -47,11 +47,17 @@ impl<'a> RedactedStream<'a> {
 
     /// Where the whole secret begins that `cut` would divide.
     fn secret_around(&self, cut: usize) -> Option<usize> {
-        let starts = self.redactor.secrets.iter().flat_map(|secret| {
-            let matches = self.held.match_indices(secret.text.as_str()).map(|(at, _)| at);
-            matches.filter(move |at| *at < cut && cut < at + secret.text.len())
+        let starts = self.texts().flat_map(|secret| {
+            let matches = self.held.match_indices(secret).map(|(at, _)| at);
+            matches.filter(move |at| *at < cut && cut < at + secret.len())
         });
         starts.min()
+    }
+
+    /// What must not be divided.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let secrets = self.redactor.secrets.iter().map(|secret| secret.text.as_str());
+        secrets.chain(self.tokens.iter().map(String::as_str))
     }
 }
 
@@ -83,6 +89,18 @@ mod tests {
         assert_eq!(stream.push("rtzrtzrt-rtzrtzrt"), "");
         assert_eq!(stream.push("!"), "[redacted]!");
         assert_eq!(stream.finish(), "");
+    }
+
+    #[test]
+    fn a_token_that_was_seen_is_held_back_like_a_secret() {
+        let redactor = secrets();
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        assert_ne!(redactor.masked(&format!("T={token}\n")).shown, format!("T={token}\n"));
+        let mut stream = RedactedStream::new(&redactor);
+        let (one, two) = token.split_at(11);
+        assert_eq!(stream.push(&format!("it is x{one}")), "it is x");
+        let shown = stream.push(two) + &stream.push(".") + &stream.finish();
+        assert!(shown.starts_with("[redacted:github-token:") && shown.ends_with("]."), "{shown}");
     }
 
     proptest! {

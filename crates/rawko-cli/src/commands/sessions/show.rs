@@ -1,7 +1,7 @@
 //! `rawko sessions show`: the events of a session, derived from its journal.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rawko::RunEvent;
 use rawko::journal::{Journal, Record, SessionStore, read, session_cost, tasks};
@@ -59,7 +59,8 @@ pub(super) fn show(
         history.events.last().and_then(|event| Summary::of(event, Some(path.display().to_string()), false));
     match summary {
         Some(summary) => {
-            let summary = Summary { not_kept: not_kept(workspace, &history.verify), ..summary };
+            let not_kept = not_kept(workspace, &history.verify);
+            let summary = Summary { not_kept, tree: history.tree, ..summary };
             console.write(&format!("\n{}", summary.text(console.paint())))?;
         }
         None => {
@@ -92,6 +93,8 @@ struct History {
     is_waiting: bool,
     /// Whether the user has paused it.
     is_paused: bool,
+    /// The work tree in which it works, where that is not the project's folder.
+    tree: Option<PathBuf>,
 }
 
 impl History {
@@ -103,6 +106,7 @@ impl History {
             outcome: None,
             is_waiting: false,
             is_paused: false,
+            tree: None,
         };
         let mut run = RecordedRun::new(journal.header.clone(), path);
         for record in &journal.records {
@@ -123,6 +127,7 @@ impl History {
         let session = run.session();
         history.is_paused = session.paused_since().is_some();
         history.is_waiting = session.open_question().is_some();
+        history.tree = run.tree();
         let verify = session.setup().and_then(|setup| setup.verify.as_ref());
         history.verify = verify.map(|verify| verify.commands.clone()).unwrap_or_default();
         history

@@ -37,6 +37,8 @@ pub(super) enum Action {
     Steer(Steering),
     /// The open question is answered.
     Answer(bool),
+    /// The line that a server wants, or none.
+    Line(Option<String>),
 }
 
 /// The state of the keyboard.
@@ -47,6 +49,8 @@ pub(super) struct Control {
     mode: Mode,
     /// What was typed as the answer to the open question.
     answer: Input,
+    /// What a server wants to know, and what is typed for it.
+    line: Option<(String, Input)>,
     notice: Option<(String, Timestamp)>,
 }
 
@@ -84,6 +88,11 @@ const KEYS: [(&str, &str, &str); 7] = [
 impl Control {
     /// Takes a key. `asked` says that somebody waits for the answer to the question that is shown.
     pub(super) fn key(&mut self, key: &Key, model: &Model, asked: bool, now: Timestamp) -> Option<Action> {
+        if let Some((_, input)) = &mut self.line {
+            let line = if *key == Key::Escape { None } else { Some(input.key(key)?) };
+            self.line = None;
+            return Some(Action::Line(line));
+        }
         match &mut self.mode {
             Mode::Saying(_) if *key == Key::Escape => {
                 self.mode = Mode::Keys;
@@ -162,6 +171,14 @@ impl Control {
         }
     }
 
+    /// A line is wanted behind this prompt, or none is any more.
+    pub(super) fn ask_for_line(&mut self, prompt: Option<String>) {
+        let is_known = matches!((&self.line, &prompt), (Some((known, _)), Some(prompt)) if known == prompt);
+        if !is_known {
+            self.line = prompt.map(|prompt| (prompt, Input::default()));
+        }
+    }
+
     fn choose(&mut self, key: &Key, at: usize, model: &Model) -> Option<Action> {
         let last = model.agents.len().saturating_sub(1);
         let chosen = match key {
@@ -204,6 +221,13 @@ impl Control {
                 lines.extend(Line::of(Tone::Faint, hint).hanging(2).folded(columns));
             }
             return (lines, None);
+        }
+        if let Some((prompt, input)) = &self.line {
+            let (line, column) = input.line(&format!("  {prompt}"), columns);
+            let row = lines.len();
+            lines.push(line);
+            lines.push(Line::of(Tone::Faint, "  Enter sends it to the server, Esc declines"));
+            return (lines, Some((row, column)));
         }
         match &self.mode {
             Mode::Saying(input) => {

@@ -56,8 +56,11 @@ pub(super) struct Call {
     /// The tool and its main argument.
     pub(super) tool: String,
     pub(super) argument: String,
-    pub(super) begun: Timestamp,
+    /// Since when it runs; `None` while it waits for the calls before it.
+    pub(super) begun: Option<Timestamp>,
     pub(super) end: Option<CallEnd>,
+    /// Whether its result has been told.
+    is_told: bool,
 }
 
 /// How a call ended.
@@ -65,6 +68,12 @@ pub(super) struct Call {
 pub(super) enum CallEnd {
     Denied,
     Done { failed: bool, result: String },
+}
+
+impl CallEnd {
+    fn of(outcome: &ToolOutcome) -> Self {
+        Self::Done { failed: phrase::failed(outcome), result: phrase::result(outcome) }
+    }
 }
 
 /// A model's text as it streams.
@@ -132,7 +141,36 @@ impl Execution {
         self.calls.iter().any(|call| call.end.is_none())
     }
 
-    pub(super) fn called(&mut self, call: &ToolCall, allowed: bool, now: Timestamp) {
+    /// No process carried the run for so long.
+    pub(super) fn shift(&mut self, ms: u64) {
+        let begun = self.calls.iter_mut().filter_map(|call| call.begun.as_mut());
+        for at in begun.chain([&mut self.begun, &mut self.asked]) {
+            at.0 = at.0.saturating_add(ms);
+        }
+    }
+
+    /// A call begins to run.
+    pub(super) fn begins(&mut self, call_id: &str, now: Timestamp) {
+        // A call for which a person was asked begins a second time.
+        if let Some(call) = self.untold(call_id) {
+            (call.begun, call.end) = (Some(now), None);
+        }
+    }
+
+    /// A call has ended whose result is told later.
+    pub(super) fn ended(&mut self, call_id: &str, outcome: &ToolOutcome) {
+        if let Some(call) = self.untold(call_id) {
+            call.end = Some(CallEnd::of(outcome));
+        }
+    }
+
+    /// The call whose result has not been told.
+    fn untold(&mut self, call_id: &str) -> Option<&mut Call> {
+        let is_denied = |call: &Call| matches!(call.end, Some(CallEnd::Denied));
+        self.calls.iter_mut().find(|call| call.id == call_id && !call.is_told && !is_denied(call))
+    }
+
+    pub(super) fn called(&mut self, call: &ToolCall, allowed: bool) {
         if allowed && call.name == REPORT {
             self.report = reported(&call.input);
         }
@@ -143,7 +181,7 @@ impl Execution {
         self.totals.calls += 1;
         self.totals.denied += u64::from(!allowed);
         let end = (!allowed).then_some(CallEnd::Denied);
-        self.calls.push(Call { id: call.id.clone(), tool, argument, begun: now, end });
+        self.calls.push(Call { id: call.id.clone(), tool, argument, begun: None, end, is_told: false });
     }
 
     pub(super) fn finished(&mut self, call_id: &str, outcome: &ToolOutcome, now: Timestamp) {
@@ -152,11 +190,10 @@ impl Execution {
                 self.totals.files.push(file.clone());
             }
         }
-        let open = self.calls.iter_mut().find(|call| call.id == call_id && call.end.is_none());
-        if let Some(call) = open {
-            let failed = phrase::failed(outcome);
-            self.totals.failed += u64::from(failed);
-            call.end = Some(CallEnd::Done { failed, result: phrase::result(outcome) });
+        if let Some(call) = self.untold(call_id) {
+            call.is_told = true;
+            call.end = Some(CallEnd::of(outcome));
+            self.totals.failed += u64::from(phrase::failed(outcome));
         }
         if !self.is_calling() {
             // The model is asked again.
@@ -259,7 +296,10 @@ impl Call {
     /// In exactly `columns`: a mark, the call, and on the right its duration or its result.
     fn line(&self, columns: usize, now: Timestamp) -> Line {
         let (mark, tone, right) = match &self.end {
-            None => ("▸", Tone::Name, whole_seconds(now.since(self.begun))),
+            None => match self.begun {
+                Some(begun) => ("▸", Tone::Name, whole_seconds(now.since(begun))),
+                None => ("·", Tone::Faint, "waits".to_owned()),
+            },
             Some(CallEnd::Denied) => ("✗", Tone::Bad, "denied".to_owned()),
             Some(CallEnd::Done { failed: true, result }) => ("✗", Tone::Bad, result.clone()),
             Some(CallEnd::Done { failed: false, result }) => ("✓", Tone::Good, result.clone()),

@@ -85,12 +85,14 @@ fn status(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
         (Some((commands, since)), _) => ("verifying", commands.clone(), *since),
         (None, Some(execution)) => {
             let open: Vec<_> = execution.calls.iter().filter(|call| call.end.is_none()).collect();
+            let running: Vec<_> = open.iter().filter_map(|call| Some((call, call.begun?))).collect();
             let agent = execution.agent.as_str();
-            match open.as_slice() {
+            match running.as_slice() {
+                [] if !open.is_empty() => (agent, "about to run a call".to_owned(), execution.asked),
                 [] if !execution.text.text().is_empty() => (agent, "writing".to_owned(), execution.asked),
                 [] => (agent, "asking the model".to_owned(), execution.asked),
-                [call] => (agent, format!("running {}", call.tool), call.begun),
-                [first, ..] => (agent, format!("running {} calls", open.len()), first.begun),
+                [(call, begun)] => (agent, format!("running {}", call.tool), *begun),
+                [(_, begun), ..] => (agent, format!("running {} calls", running.len()), *begun),
             }
         }
         (None, None) => match model.state {
@@ -199,21 +201,26 @@ fn figures(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
         time.map(|max| (duration(max), elapsed as f64 / max.max(1) as f64)),
     ));
     let used = model.used.total_tokens();
-    if used > 0 {
+    let (shared_tokens, shared_cost) = model.shared;
+    if used > 0 || shared_tokens > 0 {
+        // Where there is a limit, all that counts towards it is shown.
+        let spent = model.cost_usd.zip(shared_cost).map(|(own, shared)| own + shared);
         let money = limits.and_then(|limits| limits.max_cost_usd).filter(|max| *max > 0.0);
-        let money = money.zip(model.cost_usd).map(|(max, cost)| (format!("${max:.2}"), cost / max));
-        pieces.push(piece(cost(model.cost_usd), money));
+        let money = money.zip(spent).map(|(max, spent)| (format!("${max:.2}"), spent / max));
+        pieces.push(piece(cost(if money.is_some() { spent } else { model.cost_usd }), money));
         let most = limits.and_then(|limits| limits.max_tokens);
-        let share = most.map(|max| (tokens(max), used as f64 / max.max(1) as f64));
-        let count = format!("{}{}", about(&model.used), tokens(used));
+        let counted = used + shared_tokens;
+        let share = most.map(|max| (tokens(max), counted as f64 / max.max(1) as f64));
+        let count = format!("{}{}", about(&model.used), tokens(if share.is_some() { counted } else { used }));
         pieces.push(piece(
             if share.is_some() { count } else { format!("{count} tokens") },
             share.map(|(of, share)| (format!("{of} tokens"), share)),
         ));
     }
-    if model.iteration > 0 {
+    let iteration = model.iteration.saturating_sub(model.earlier);
+    if iteration > 0 {
         let of = limits.map(|limits| format!(" of {}", limits.max_iterations)).unwrap_or_default();
-        pieces.push(Line::of(Tone::Faint, format!("iteration {}{of}", model.iteration)));
+        pieces.push(Line::of(Tone::Faint, format!("iteration {iteration}{of}")));
     }
     flowing(pieces, columns)
 }

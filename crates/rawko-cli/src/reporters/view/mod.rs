@@ -22,6 +22,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::Receiver;
 
 use rawko::RunEvent;
+use rawko_core::Timestamp;
 use rawko_core::session::Note;
 
 use super::{Reporter, Verbosity, phrase};
@@ -126,6 +127,14 @@ impl<W: Write> View<W> {
         }
     }
 
+    /// A server wants to know something of the person.
+    fn ask_for_line(&mut self) {
+        let asked = self.keyboard.asks_line();
+        let (above, prompt) = asked.map(|(above, prompt)| (above, Some(prompt))).unwrap_or_default();
+        self.above.extend(above.into_iter().map(|line| Line::of(Tone::Warning, line).verbatim()));
+        self.control.ask_for_line(prompt);
+    }
+
     fn key(&mut self, key: &Key) {
         let now = self.clock.now();
         match self.control.key(key, &self.model, self.keyboard.is_asked(), now) {
@@ -135,6 +144,7 @@ impl<W: Write> View<W> {
                 }
             }
             Some(Action::Answer(answer)) => self.keyboard.give(answer),
+            Some(Action::Line(line)) => self.keyboard.give_line(line),
             None => {}
         }
     }
@@ -142,8 +152,22 @@ impl<W: Write> View<W> {
 
 impl<W: Write> Reporter for View<W> {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
-        let now = self.clock.now();
-        let folded = self.model.take(event, now);
+        self.recorded(event, self.clock.now())
+    }
+
+    fn recalled(&mut self, events: &[RunEvent], at: Timestamp) {
+        self.model.passes(at);
+        for event in events {
+            let _ = self.model.take(event, at);
+        }
+    }
+
+    fn gap(&mut self, ms: u64) {
+        self.model.gap(ms);
+    }
+
+    fn recorded(&mut self, event: &RunEvent, at: Timestamp) -> io::Result<()> {
+        let folded = self.model.take(event, at);
         let mut lines = self.transcript.take(event);
         if self.folds() {
             self.above.extend(folded);
@@ -151,7 +175,7 @@ impl<W: Write> Reporter for View<W> {
         self.above.append(&mut lines);
         match event {
             RunEvent::Note(Note::Steered { command, ignored: Some(why), .. }) => {
-                self.control.tell(&phrase::steered(command, Some(why)), now);
+                self.control.tell(&phrase::steered(command, Some(why)), self.clock.now());
                 Ok(())
             }
             RunEvent::SessionStarted { .. } => {
@@ -176,6 +200,7 @@ impl<W: Write> Reporter for View<W> {
 
     fn tick(&mut self) -> io::Result<()> {
         self.keyboard.reopen();
+        self.ask_for_line();
         self.take_keys();
         self.draw()
     }

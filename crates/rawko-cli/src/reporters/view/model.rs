@@ -3,7 +3,7 @@
 
 use rawko::RunEvent;
 use rawko_core::machine::{Plan, State};
-use rawko_core::session::Note;
+use rawko_core::session::{Note, SoFar};
 use rawko_core::setup::RunLimits;
 use rawko_core::text::truncate;
 use rawko_core::{Timestamp, Usage};
@@ -23,9 +23,16 @@ pub(super) struct Model {
     pub(super) running: bool,
     /// The agents that can be forced.
     pub(super) agents: Vec<String>,
-    /// What the run stops at; `None` where more counts towards it than this process has seen.
+    /// What the run stops at; `None` where more counts towards it than is known.
     pub(super) limits: Option<RunLimits>,
+    /// When the task began, as if processes had carried it since without a gap.
     pub(super) begun: Timestamp,
+    /// When the last event came.
+    last: Timestamp,
+    /// Executions of the session's earlier tasks.
+    pub(super) earlier: u32,
+    /// Tokens and cost that a fork shares: they count towards the limits.
+    pub(super) shared: (u64, Option<f64>),
     pub(super) state: State,
     /// Since when the machine is in its state.
     pub(super) since: Timestamp,
@@ -70,6 +77,9 @@ impl Model {
             agents: Vec::new(),
             limits: None,
             begun: now,
+            last: now,
+            earlier: 0,
+            shared: (0, Some(0.0)),
             state: State::Idle,
             since: now,
             iteration: 0,
@@ -87,12 +97,31 @@ impl Model {
 
     /// Takes an event that came now, and gives the lines that are left of an execution which it ends.
     pub(super) fn take(&mut self, event: &RunEvent, now: Timestamp) -> Vec<Line> {
+        let last = std::mem::replace(&mut self.last, now);
         match event {
-            RunEvent::SessionStarted { agents, limits, resumed, continued, forked_from, .. } => {
-                let is_whole = !resumed && !continued && forked_from.is_none();
+            RunEvent::SessionStarted { agents, limits, resumed, continued, forked_from, so_far, .. } => {
+                if *resumed && !continued {
+                    self.gap(now.since(last));
+                } else {
+                    *self = Self::new(self.clock, now);
+                }
+                let is_whole = so_far.is_some() || (!resumed && !continued && forked_from.is_none());
                 self.agents = agents.iter().map(|agent| clean_line(agent)).collect();
                 self.limits = limits.filter(|_| is_whole);
-                (self.running, self.begun, self.since) = (true, now, now);
+                self.running = true;
+                if let Some(so_far) = so_far {
+                    self.goes_on(so_far, now);
+                }
+            }
+            RunEvent::ToolBegun { call_id, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.begins(call_id, now);
+                }
+            }
+            RunEvent::ToolEnded { call_id, outcome, .. } => {
+                if let Some(execution) = &mut self.execution {
+                    execution.ended(call_id, outcome);
+                }
             }
             RunEvent::TextDelta { agent, text } => {
                 let speaks = self.execution.as_mut().filter(|execution| execution.agent == *agent);
@@ -117,6 +146,32 @@ impl Model {
             _ => {}
         }
         Vec::new()
+    }
+
+    /// Something happened at this time, of which nothing is shown.
+    pub(super) fn passes(&mut self, at: Timestamp) {
+        self.last = at;
+    }
+
+    /// No process carried the run for so long: nothing took longer by that.
+    pub(super) fn gap(&mut self, ms: u64) {
+        let later = |at: &mut Timestamp| at.0 = at.0.saturating_add(ms);
+        later(&mut self.begun);
+        later(&mut self.since);
+        if let Some(execution) = &mut self.execution {
+            execution.shift(ms);
+        }
+    }
+
+    /// What counts for the task from before.
+    fn goes_on(&mut self, so_far: &SoFar, now: Timestamp) {
+        self.begun = Timestamp(now.0.saturating_sub(so_far.elapsed_ms));
+        self.earlier = so_far.earlier_iterations;
+        self.iteration = so_far.earlier_iterations.saturating_add(so_far.iterations);
+        (self.used, self.cost_usd) = (so_far.usage, so_far.cost_usd);
+        if let Some(shared) = so_far.shared {
+            self.shared = (shared.usage.total_tokens(), shared.cost_usd);
+        }
     }
 
     fn note(&mut self, note: &Note, now: Timestamp) -> Vec<Line> {
@@ -145,7 +200,7 @@ impl Model {
             }
             Note::ToolCalled { call, allowed, .. } => {
                 if let Some(execution) = &mut self.execution {
-                    execution.called(call, *allowed, now);
+                    execution.called(call, *allowed);
                 }
             }
             Note::ToolFinished { call_id, outcome, .. } => {

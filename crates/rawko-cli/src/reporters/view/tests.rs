@@ -43,6 +43,10 @@ impl Bench {
         self.model.take(&event(value), self.now)
     }
 
+    fn begins(&mut self, id: &str) {
+        self.takes(json!({"type": "tool_begun", "agent": "developer", "callId": id, "tool": "t"}));
+    }
+
     fn after(&mut self, ms: u64) -> &mut Self {
         self.now = Timestamp(self.now.0 + ms);
         self.control.pass(&self.model, self.now);
@@ -90,6 +94,7 @@ impl Bench {
         ] {
             bench.takes(json!({"type": "tool_called", "agent": "developer", "allowed": true, "rule": "r",
                 "call": {"id": id, "name": name, "input": input}}));
+            bench.begins(id);
         }
         bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": "a", "tool": "Read",
             "outcome": {"content": "1\n2\n3", "durationMs": 3}}));
@@ -126,6 +131,107 @@ impl Bench {
 #[test]
 fn calls_of_a_turn_stand_side_by_side() {
     insta::assert_snapshot!(Bench::at_work().shown());
+}
+
+#[test]
+fn what_was_under_way_is_shown_after_a_resume_with_its_limits() {
+    let mut bench = Bench::at_work();
+    let before = bench.frame(80, 40);
+    // No process carried the run for an hour.
+    bench.after(3_600_000);
+    let usage =
+        json!({"inputTokens": 41_000, "outputTokens": 2_300, "cacheReadTokens": 0, "cacheWriteTokens": 0});
+    let left = bench.takes(json!({"type": "session_started", "session": "s", "task": "t", "at": bench.now, "journal": "/p/j",
+        "agents": ["developer", "planner", "reviewer"], "resumed": true, "degraded": [],
+        "limits": {"maxIterations": 50, "maxConsecutiveFailures": 3, "maxCostUsd": 10.0, "maxTokens": 500_000,
+            "maxDurationMs": 14_400_000},
+        "soFar": {"earlierIterations": 0, "iterations": 2, "usage": usage, "costUsd": 0.4213, "elapsedMs": 66_000}}));
+    assert!(left.is_empty(), "{left:?}");
+    let text = |frame: &Frame| frame.lines.iter().map(Line::text).collect::<Vec<_>>().join("\n");
+    assert_eq!(text(&bench.frame(80, 40)), text(&before));
+    assert!(text(&before).contains("1 m 06 s of 4 h"), "{}", text(&before));
+}
+
+#[test]
+fn the_next_task_begins_anew_and_its_executions_are_counted_alone() {
+    let mut bench = Bench::at_work();
+    bench.takes(
+        json!({"type": "session_started", "session": "s", "task": "t", "at": bench.now, "journal": "/p/j",
+        "agents": ["developer"], "resumed": true, "continued": true, "degraded": [],
+        "limits": {"maxIterations": 5, "maxConsecutiveFailures": 3}, "soFar":
+            {"earlierIterations": 2, "iterations": 0, "usage": {}, "costUsd": 0.0, "elapsedMs": 0}}),
+    );
+    bench.takes(json!({"type": "agent_started", "agent": "developer", "iteration": 3, "continued": false}));
+    let shown: Vec<String> = bench.frame(80, 40).lines.iter().map(Line::text).collect();
+    let shown = shown.join("\n");
+    assert!(shown.contains("iteration 1 of 5") && !shown.contains("plan"), "{shown}");
+}
+
+#[test]
+fn what_a_fork_shares_counts_towards_its_limits() {
+    let mut bench = Bench::new();
+    let usage =
+        json!({"inputTokens": 40_000, "outputTokens": 0, "cacheReadTokens": 0, "cacheWriteTokens": 0});
+    bench.takes(
+        json!({"type": "session_started", "session": "s", "task": "t", "at": bench.now, "journal": "/p/j",
+        "agents": ["developer"], "resumed": true, "degraded": [], "forkedFrom": {"session": "o", "record": 9},
+        "limits": {"maxIterations": 5, "maxConsecutiveFailures": 3, "maxTokens": 100_000, "maxCostUsd": 1.0},
+        "soFar": {"earlierIterations": 0, "iterations": 2, "usage": {}, "costUsd": 0.0, "elapsedMs": 60_000,
+            "shared": {"iterations": 1, "usage": usage, "costUsd": 0.5}}}),
+    );
+    let shown: Vec<String> = bench.frame(80, 40).lines.iter().map(Line::text).collect();
+    let shown = shown.join("\n");
+    for part in ["40.0k of 100.0k tokens", "$0.5000 of $1.00", "iteration 2 of 5", "1 m 00 s"] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
+}
+
+#[test]
+fn only_a_call_that_runs_counts_on() {
+    let mut bench = Bench::at_work();
+    let call = |id: &str| {
+        json!({"type": "tool_called", "agent": "developer", "allowed": true, "rule": "r",
+        "call": {"id": id, "name": "Write", "input": {"file_path": format!("{id}.txt")}}})
+    };
+    bench.takes(call("d"));
+    let line = |bench: &Bench, part: &str| {
+        let frame = bench.frame(80, 40);
+        let line = frame.lines.iter().map(Line::text).find(|line| line.contains(part));
+        line.unwrap_or_else(|| panic!("{part} is missing in {frame:?}"))
+    };
+    // It waits for the command before it.
+    assert!(line(&bench.after(5_000), "d.txt").trim_end().ends_with("waits"));
+    assert!(line(&bench, "●").contains("running Bash"));
+    bench.begins("d");
+    bench.after(2_000);
+    assert!(line(&bench, "d.txt").trim_end().ends_with("2 s"));
+    // It ends in a pause, and its result follows later.
+    bench.takes(json!({"type": "run_paused"}));
+    bench.takes(json!({"type": "tool_ended", "agent": "developer", "callId": "d", "tool": "Write",
+        "outcome": {"content": "ok", "durationMs": 2_000}}));
+    let ended = line(&bench, "d.txt");
+    assert!(ended.contains("✓ Write d.txt"), "{ended}");
+    assert_eq!(line(&bench.after(60_000), "d.txt"), ended);
+    bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": "d", "tool": "Write",
+        "outcome": {"content": "ok", "durationMs": 2_000}}));
+    assert_eq!(line(&bench, "d.txt"), ended);
+}
+
+#[test]
+fn a_server_asks_for_a_line() {
+    let mut bench = Bench::at_work();
+    bench.control.ask_for_line(Some("color: ".to_owned()));
+    assert_eq!(bench.typed("pq", false), [], "they are letters now");
+    bench.control.ask_for_line(Some("color: ".to_owned()));
+    let frame = bench.frame(80, 40);
+    let row = frame.cursor.unwrap().0;
+    assert_eq!(frame.lines[row].text(), "  color: pq");
+    assert_eq!(bench.typed("\n", false), [Action::Line(Some("pq".to_owned()))]);
+    bench.control.ask_for_line(Some("color: ".to_owned()));
+    let declined = bench.control.key(&Key::Escape, &bench.model, false, bench.now);
+    assert_eq!(declined, Some(Action::Line(None)));
+    bench.control.ask_for_line(None);
+    assert_eq!(bench.typed("p", false), [Action::Steer(Steering::Pause)]);
 }
 
 #[test]

@@ -76,6 +76,7 @@ impl Transcript {
                 instructions,
                 skills,
                 dry_run: _,
+                so_far: _,
                 at: _,
                 agents: _,
             } => {

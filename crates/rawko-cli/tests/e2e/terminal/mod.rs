@@ -5,10 +5,12 @@ mod pane;
 
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use serde_json::json;
 use testkit::{Answer, Delivery, ModelServer};
 
-use crate::answers::{bash, calls, developer, select};
+use crate::answers::{bash, call, calls, complete, developer, report, select};
 use crate::trial::Trial;
 use pane::Pane;
 
@@ -91,6 +93,39 @@ fn a_window_may_be_resized_in_the_run() {
         assert_eq!(all.matches(part).count(), 1, "{part} in:\n{all}");
     }
     assert!(!all.contains("q stop"), "{all}");
+}
+
+#[test]
+fn a_resumed_run_shows_who_was_at_work_the_plan_and_the_limits() {
+    let plan = json!({"steps": [{"description": "Look first", "status": "in_progress"}, {"description": "Then act"}]});
+    let answers = [select("developer"), calls(&[("UpdatePlan", plan)]), Answer::Silence, Answer::Silence];
+    let mut running =
+        Trial::new(ModelServer::sequence(answers)).args(&["--max-iterations", "7"]).start("Do it.");
+    running.wait_for_event("plan_updated");
+    running.wait_for_request(3);
+    let trial = running.end_after(Signal::KILL).trial;
+    let Some(pane) = Pane::start(trial, 80, 40, &["resume"]) else { return };
+    let screen = pane.wait_for("● developer · asking the model");
+    for part in ["why: developer is next (by the model)", "1. Look first", "2. Then act", "iteration 1 of 7"]
+    {
+        assert!(words(&screen).contains(part), "{part} is missing in:\n{screen}");
+    }
+    pane.types(&["C-c"]);
+    let all = pane.ends(130);
+    assert_eq!(all.matches("Cancelled").count(), 1, "{all}");
+}
+
+#[test]
+fn a_watcher_shows_times_as_they_were() {
+    let delivery = Delivery { delay: Duration::from_millis(2_300), ..Delivery::default() };
+    let slow = report("did it").delivered(delivery);
+    let trial = Trial::new(ModelServer::sequence([select("developer"), slow, complete("all done")]))
+        .run("Do it.")
+        .trial;
+    let Some(pane) = Pane::start(trial, 80, 40, &["watch"]) else { return };
+    let all = pane.ends(0);
+    let line = all.lines().find(|line| line.contains("1 turn")).unwrap_or_else(|| panic!("{all}"));
+    assert!(line.contains(" 2.") || line.contains(" 3."), "the execution took more than two seconds: {all}");
 }
 
 #[test]
@@ -185,6 +220,40 @@ fn a_no_at_the_terminal_denies_it() {
     let all = pane.ends(0);
     assert!(all.contains("approval: denied (terminal)"), "{all}");
     assert!(!pane.trial.project().join("made").exists());
+}
+
+#[test]
+fn a_server_asks_at_the_terminal() {
+    let asking = || crate::mcp::approved(developer([call("mcp__s__ask", &json!({}))]), "asks");
+    let Some(pane) = Pane::start(asking(), 80, 40, &["run", "Ask."]) else { return };
+    let screen = pane.wait_for("color [1 red, 2 blue]:");
+    assert!(
+        screen.contains("the MCP server `s` asks you:") && screen.contains("  | Which color?"),
+        "{screen}"
+    );
+    pane.types(&["-l", "green"]);
+    pane.wait_for("2 blue]: green");
+    pane.types(&["Enter"]);
+    pane.wait_for("that is none of them; type a number from 1 to 2");
+    pane.types(&["2"]);
+    pane.wait_for("2 blue]: 2");
+    pane.types(&["Enter"]);
+    pane.ends(0);
+    let told = pane.trial.server.asked()[2].json.to_string();
+    assert!(told.contains("accept") && told.contains("blue"), "{told}");
+
+    let Some(pane) = Pane::start(asking(), 80, 40, &["run", "--plain", "Ask."]) else { return };
+    pane.wait_for("color [1 red, 2 blue]:");
+    pane.types(&["red", "Enter"]);
+    pane.ends(0);
+    let told = pane.trial.server.asked()[2].json.to_string();
+    assert!(told.contains("accept") && told.contains("red"), "{told}");
+
+    let Some(pane) = Pane::start(asking(), 80, 40, &["run", "Ask."]) else { return };
+    pane.wait_for("color [1 red, 2 blue]:");
+    pane.types(&["Escape"]);
+    pane.ends(0);
+    assert!(pane.trial.server.asked()[2].json.to_string().contains("decline"));
 }
 
 #[test]
