@@ -78,23 +78,42 @@ pub(crate) enum Start {
     },
 }
 
-impl Start {
+/// What a session did before, as far as a performer has to know it.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
     /// The highest number of a background job that the session has had.
-    pub(crate) fn last_job(&self) -> u32 {
-        match self {
-            Self::New(_) => 0,
-            Self::Continued { folded, .. } | Self::Resumed { folded, .. } => folded.last_job,
+    pub(crate) last_job: u32,
+    /// The executions of the session's earlier tasks.
+    pub(crate) earlier_executions: u32,
+    /// Executions before the task whose beginning the checks are held against.
+    pub(crate) checks_since: u32,
+    /// Whether the verification commands passed, by the tree that they last ran on.
+    pub(crate) verified: BTreeMap<String, bool>,
+}
+
+impl Past {
+    /// The past of a session whose present task goes on.
+    pub(crate) fn of(folded: &Folded) -> Self {
+        Self {
+            last_job: folded.last_job,
+            earlier_executions: folded.session.earlier_executions(),
+            checks_since: folded.checks_since,
+            verified: folded.verified.clone(),
         }
     }
+}
 
-    /// The executions of the session's earlier tasks.
-    pub(crate) fn earlier_executions(&self) -> u32 {
+impl Start {
+    pub(crate) fn past(&self) -> Past {
         match self {
-            Self::New(_) => 0,
-            Self::Continued { folded, event: Event::TaskContinued { .. }, .. } => folded.session.executions(),
-            Self::Continued { folded, .. } | Self::Resumed { folded, .. } => {
-                folded.session.earlier_executions()
-            }
+            Self::New(_) => Past::default(),
+            // All that was done belongs to earlier tasks.
+            Self::Continued { folded, event: Event::TaskContinued { .. }, .. } => Past {
+                earlier_executions: folded.session.executions(),
+                checks_since: folded.checks_of_next_task(),
+                ..Past::of(folded)
+            },
+            Self::Continued { folded, .. } | Self::Resumed { folded, .. } => Past::of(folded),
         }
     }
 
@@ -108,13 +127,6 @@ impl Start {
 }
 
 impl Start {
-    fn folded(&self) -> Option<&Folded> {
-        match self {
-            Self::New(_) => None,
-            Self::Continued { folded, .. } | Self::Resumed { folded, .. } => Some(folded),
-        }
-    }
-
     /// The limits, where the caller has set others than the session's.
     pub(crate) fn limits(&self) -> Option<RunLimits> {
         match self {
@@ -133,21 +145,6 @@ impl Start {
             }
             Self::Continued { folded, .. } | Self::Resumed { folded, .. } => folded.session.so_far(),
         }
-    }
-
-    /// Executions before the task whose beginning the checks are held against.
-    pub(crate) fn checks_since(&self) -> u32 {
-        match self {
-            Self::Continued { folded, event: Event::TaskContinued { .. }, .. } => {
-                folded.checks_of_next_task()
-            }
-            _ => self.folded().map_or(0, |folded| folded.checks_since),
-        }
-    }
-
-    /// Whether the verification commands passed, by the tree that they last ran on.
-    pub(crate) fn verified(&self) -> BTreeMap<String, bool> {
-        self.folded().map(|folded| folded.verified.clone()).unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rawko_core::policy::effective_permissions;
 use rawko_core::session::Event;
 use rawko_core::setup::Setup;
-use rawko_tools::{CommandRunner, Confinement, FileTracker};
+use rawko_tools::{CommandRunner, Confinement, FileTracker, ToolRegistry};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -17,7 +17,7 @@ use crate::cancel::Unfinished;
 use crate::checkpoint::Checkpoints;
 use crate::config::{Origin, Scope, user_cache_dir, user_data_dir};
 use crate::decision_cache::DecisionCache;
-use crate::driver::{Driver, Signal, Start, now};
+use crate::driver::{Driver, Past, Signal, Start, now};
 use crate::error::Error;
 use crate::holder::{HolderMark, Work};
 use crate::hub::Hub;
@@ -50,13 +50,26 @@ pub(crate) struct Launch<'a> {
     pub(crate) beside: Vec<String>,
 }
 
+/// What a performer is made of.
+pub(crate) struct PerformerParts<'a> {
+    pub(crate) session: &'a str,
+    pub(crate) task: &'a str,
+    /// The session's folder.
+    pub(crate) directory: &'a Path,
+    pub(crate) setup: &'a Setup,
+    pub(crate) providers: Providers,
+    pub(crate) registry: ToolRegistry,
+    pub(crate) confinement: &'a Confinement,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) past: &'a Past,
+}
+
 impl Rawko {
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch, beside } =
             launch;
         let confinement = self.confinement_of(setup)?;
         let registry = self.registry(&tracker, &setup.place.skills)?;
-        registry.resumed(start.last_job());
         let redactor = Arc::new(self.redactor(&providers));
         let journal_path = journal.path().to_owned();
         let directory = journal_path.parent().unwrap_or(Path::new("."));
@@ -71,62 +84,28 @@ impl Rawko {
             forked_from,
             dry_run: self.builder.dry_run,
             limits: Some(start.limits().unwrap_or(setup.limits)),
-            so_far: start.so_far(),
+            so_far: start.so_far().map(Box::new),
             confined: confinement.walls(),
             degraded: self.missing(&confinement),
             instructions: InstructionsRead::of(&setup.place),
             skills: setup.place.skills.iter().map(|skill| skill.name.clone()).collect(),
         };
-        let checkpoints = Checkpoints::new(self.tree(), directory, &id)
-            .after(start.earlier_executions())
-            .holding_checks_since(start.checks_since());
-        if !matches!(start, Start::New(_)) {
-            // Else what somebody has changed meanwhile is taken for the session's.
-            let _ = checkpoints.resume(start.goes_on());
-        }
-        let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
-        let data = || user_data_dir(self.builder.environment.as_ref());
-        let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
-        let project = self.tree().to_owned();
-        let store = self.memories();
-        let memory = RunMemory::new(
-            (project, store),
-            id.clone(),
-            task.to_owned(),
-            defaults,
-            &setup.agents,
-            meaning,
-            self.builder.dry_run,
-        );
-        let terms = setup.verify.clone().map(Into::into);
-        let guard = IntegrityGuard::new(
-            checkpoints.clone(),
-            self.tree(),
+        let past = start.past();
+        let performer = self.performer_of(PerformerParts {
+            session: &id,
+            task,
             directory,
-            self.runner(&confinement),
-            terms,
-        )
-        .keeping(user_cache_dir(self.builder.environment.as_ref()).map(|cache| cache.join("baselines")));
-        let performer = Performer::new(
+            setup,
             providers,
             registry,
-            self.tree().to_owned(),
-            &setup.agents,
-            Kept { checkpoints, memory },
-            Arc::new(guard),
-            Arc::clone(&redactor),
-        )
-        .confined(confinement.clone())
-        .asking(Asker {
-            session: id.clone(),
-            project: self.project().to_owned(),
-            folder: directory.to_owned(),
-            sealer: self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok()),
-            person: self.builder.person.clone(),
-            unattended: self.builder.unattended,
-        })
-        .with_cache(self.decision_cache(setup))
-        .with_seen(start.verified());
+            confinement: &confinement,
+            redactor: Arc::clone(&redactor),
+            past: &past,
+        });
+        if !matches!(start, Start::New(_)) {
+            // Else what somebody has changed meanwhile is taken for the session's.
+            let _ = performer.checkpoints.resume(start.goes_on());
+        }
         let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
         let mailbox = sealer.map(|sealer| Mailbox::new(&id, self.project(), directory, sealer));
         let reloader = self.reloader(setup, Arc::clone(&redactor));
@@ -168,6 +147,63 @@ impl Rawko {
             }),
             unfinished,
         })
+    }
+
+    /// What performs the effects of one session.
+    pub(crate) fn performer_of(&self, parts: PerformerParts<'_>) -> Performer {
+        let PerformerParts {
+            session,
+            task,
+            directory,
+            setup,
+            providers,
+            registry,
+            confinement,
+            redactor,
+            past,
+        } = parts;
+        registry.resumed(past.last_job);
+        let checkpoints = Checkpoints::new(self.tree(), directory, session)
+            .after(past.earlier_executions)
+            .holding_checks_since(past.checks_since);
+        let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
+        let data = || user_data_dir(self.builder.environment.as_ref());
+        let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
+        let memory = RunMemory::new(
+            (self.tree().to_owned(), self.memories()),
+            session.to_owned(),
+            task.to_owned(),
+            defaults,
+            &setup.agents,
+            meaning,
+            self.builder.dry_run,
+        );
+        let terms = setup.verify.clone().map(Into::into);
+        let guard =
+            IntegrityGuard::new(checkpoints.clone(), self.tree(), directory, self.runner(confinement), terms)
+                .keeping(
+                    user_cache_dir(self.builder.environment.as_ref()).map(|cache| cache.join("baselines")),
+                );
+        Performer::new(
+            providers,
+            registry,
+            self.tree().to_owned(),
+            &setup.agents,
+            Kept { checkpoints, memory },
+            Arc::new(guard),
+            redactor,
+        )
+        .confined(confinement.clone())
+        .asking(Asker {
+            session: session.to_owned(),
+            project: self.project().to_owned(),
+            folder: directory.to_owned(),
+            sealer: self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok()),
+            person: self.builder.person.clone(),
+            unattended: self.builder.unattended,
+        })
+        .with_cache(self.decision_cache(setup))
+        .with_seen(past.verified.clone())
     }
 
     /// What runs the verification commands: with the variables that the project's agents may see.

@@ -36,6 +36,7 @@
 //! All decisions are made in `rawko-core`, which does no I/O. This crate journals and performs them. It does not use
 //! the terminal.
 
+mod adopting;
 mod approval;
 mod assemble;
 mod attaching;
@@ -49,6 +50,7 @@ mod continuing;
 mod control;
 mod decision_cache;
 mod driver;
+mod elsewhere;
 mod error;
 mod evaluate;
 mod explain;
@@ -95,6 +97,7 @@ pub use builder::RawkoBuilder;
 pub use cancel::{Cancelled, cancel};
 pub use control::{RunControl, SteerReply, Steered};
 pub use decision_cache::DecisionCache;
+pub use elsewhere::{EffectPerformer, HandOver, Opening, is_record_of_session};
 pub use error::Error;
 pub use evaluate::{
     Agreement, Evaluation, EvaluationMode, EvaluationOptions, EvaluationReport, FailedAnswer, Latency, Share,

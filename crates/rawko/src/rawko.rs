@@ -12,7 +12,7 @@ use rawko_provider::Provider;
 use rawko_tools::{FileTracker, Sandbox, Shortage, ToolContext, ToolRegistry};
 use sha2::{Digest as _, Sha256};
 
-use crate::assemble;
+use crate::assemble::{self, Providers};
 use crate::builder::RawkoBuilder;
 use crate::config::{Diagnostic, Loaded, has_memories};
 use crate::driver::{Start, now};
@@ -47,6 +47,13 @@ pub struct Rawko {
     pub(crate) builder: RawkoBuilder,
     pub(crate) loaded: Loaded,
     pub(crate) sandbox: OnceLock<Result<Sandbox, Shortage>>,
+}
+
+/// What a new session is made of.
+pub(crate) struct Prepared {
+    pub(crate) task: String,
+    pub(crate) setup: Setup,
+    pub(crate) providers: Providers,
 }
 
 impl Rawko {
@@ -186,32 +193,8 @@ impl Rawko {
     /// [`Error::EmptyTask`], [`Error::NoKey`], [`Error::Setup`], or [`Error::Journal`] where the project cannot be
     /// written.
     pub fn run(&self, task: &str) -> Result<Run, Error> {
-        let task = task.trim();
-        if task.is_empty() {
-            return Err(Error::EmptyTask);
-        }
-        // Before there is a session.
-        let confinement = self.confinement()?;
-        let builder = &self.builder;
-        let mut setup = self.setup_with_attachments()?;
-        let providers = self.providers(&setup)?;
-        let redactor = self.redactor(&providers);
-        let task = &redactor.text(task);
-        redactor.setup(&mut setup)?;
-        self.check_prices(&setup)?;
-        self.check_search()?;
-        if !confinement.runs_commands() {
-            setup.verify = None;
-        }
-        if builder.dry_run {
-            setup.limits.max_iterations = 1;
-            setup.tools.retain(|tool| tool.access == ToolAccess::ReadOnly);
-            setup.checkpoints = false;
-            setup.verify = None;
-            if let Some(memory) = &mut setup.memory {
-                memory.extract = None;
-            }
-        }
+        let Prepared { task, setup, providers } = self.prepare(task)?;
+        let (task, builder) = (task.as_str(), &self.builder);
         self.begin_memories(&setup);
         let beginning = self.begin_here(None)?;
         let id = session_id::new(now());
@@ -244,6 +227,36 @@ impl Rawko {
             scratch,
             beside: beginning.beside(),
         })
+    }
+
+    /// What a new session is made of, without secrets.
+    pub(crate) fn prepare(&self, task: &str) -> Result<Prepared, Error> {
+        let task = task.trim();
+        if task.is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        // Before there is a session.
+        let confinement = self.confinement()?;
+        let mut setup = self.setup_with_attachments()?;
+        let providers = self.providers(&setup)?;
+        let redactor = self.redactor(&providers);
+        let task = redactor.text(task);
+        redactor.setup(&mut setup)?;
+        self.check_prices(&setup)?;
+        self.check_search()?;
+        if !confinement.runs_commands() {
+            setup.verify = None;
+        }
+        if self.builder.dry_run {
+            setup.limits.max_iterations = 1;
+            setup.tools.retain(|tool| tool.access == ToolAccess::ReadOnly);
+            setup.checkpoints = false;
+            setup.verify = None;
+            if let Some(memory) = &mut setup.memory {
+                memory.extract = None;
+            }
+        }
+        Ok(Prepared { task, setup, providers })
     }
 
     /// Memories that begin with this run are the user's own, and not those of a clone.
@@ -280,9 +293,14 @@ impl Rawko {
             forked_from,
             traceparent: telemetry::caller(self),
         };
+        Ok(self.sealed(header))
+    }
+
+    /// The header with the user's seal, if there is a key.
+    pub(crate) fn sealed(&self, header: JournalHeader) -> JournalHeader {
         let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
         let seal = sealer.map(|sealer| sealer.seal(&header, self.project()));
-        Ok(JournalHeader { seal, ..header })
+        JournalHeader { seal, ..header }
     }
 
     /// The sessions of this project.

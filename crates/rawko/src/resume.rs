@@ -247,15 +247,20 @@ pub(crate) fn take_scripts_up(providers: &Providers, folded: &Folded) {
     }
 }
 
-/// Restores which files the agents have read, and returns those that have changed since.
-pub(crate) fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -> Vec<String> {
-    let mut latest: BTreeMap<&str, &str> = BTreeMap::new();
-    for SeenByAgent { agent, path, digest } in &folded.seen {
+/// Records what agents have seen of files.
+pub(crate) fn track(tracker: &FileTracker, seen: &[SeenByAgent]) {
+    for SeenByAgent { agent, path, digest } in seen {
         if let Some(digest) = Digest::from_hex(digest) {
             tracker.record(agent, path, digest);
         }
-        latest.insert(path, digest);
     }
+}
+
+/// Restores which files the agents have read, and returns those that have changed since.
+pub(crate) fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -> Vec<String> {
+    track(tracker, &folded.seen);
+    let latest: BTreeMap<&str, &str> =
+        folded.seen.iter().map(|seen| (seen.path.as_str(), seen.digest.as_str())).collect();
     // Read as the tools do: nothing outside the project, no FIFO, nothing of unlimited size.
     let access = FileAccess::new(project, &Permissions::default()).ok();
     let content = |path: &str| access.as_ref()?.open_file(path).ok()?.read_all(path).ok();
@@ -276,7 +281,7 @@ pub(crate) fn without_task(session: &str) -> Error {
     }
 }
 
-fn nothing_to_do(session: &str, why: &str) -> Error {
+pub(crate) fn nothing_to_do(session: &str, why: &str) -> Error {
     Error::Setup {
         message: format!("session {session} cannot be resumed: {why}"),
         hint: format!(

@@ -45,7 +45,7 @@ pub enum RunEvent {
         limits: Option<RunLimits>,
         /// What counts towards them already; absent where this begins with nothing, and from records of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        so_far: Option<SoFar>,
+        so_far: Option<Box<SoFar>>,
         /// What this run does without: what the operating system does not enforce, and git where it is not installed.
         degraded: Vec<String>,
         /// By what the operating system confines commands; absent where it does not.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rawko_core::session::{EffectId, Reaction, Session, Stamped};
 
+use crate::journal::JournalHeader;
 use crate::rawko::Rawko;
 
 /// The telemetry of one run, if it sends any.
@@ -15,6 +16,13 @@ use crate::rawko::Rawko;
 pub(crate) struct RunTelemetry {
     #[cfg(feature = "telemetry")]
     live: Option<rawko_telemetry::Live>,
+}
+
+/// Where the effects of a session are in its trace.
+#[derive(Default)]
+pub(crate) struct SessionTrace {
+    #[cfg(feature = "telemetry")]
+    projection: Option<rawko_telemetry::Projection>,
 }
 
 /// Waits until a run's telemetry is sent.
@@ -63,6 +71,32 @@ mod without {
         (RunTelemetry::default(), end)
     }
 
+    pub(crate) fn trace(_: &Rawko, _: &JournalHeader) -> SessionTrace {
+        SessionTrace::default()
+    }
+
+    impl SessionTrace {
+        #[allow(clippy::unused_self, reason = "the same as in a build with telemetry")]
+        pub(crate) fn traceparent(&self, _: EffectId) -> Option<String> {
+            None
+        }
+    }
+
+    impl Rawko {
+        /// Sends nothing: this build has no telemetry.
+        ///
+        /// # Errors
+        /// None.
+        pub fn send_events(
+            &self,
+            _: &JournalHeader,
+            _: &[Stamped],
+            _: Duration,
+        ) -> Result<Option<(u64, String)>, crate::error::Error> {
+            Ok(None)
+        }
+    }
+
     pub(crate) fn caller(_: &Rawko) -> Option<String> {
         None
     }
@@ -82,7 +116,7 @@ mod with {
     use crate::config::OtlpProtocol;
     use crate::driver::now;
     use crate::error::Error;
-    use crate::journal::{Journal, JournalHeader, Record, read};
+    use crate::journal::{Journal, Record, read};
 
     impl RunTelemetry {
         /// Reports an event that was journaled and applied. Never waits.
@@ -138,6 +172,19 @@ mod with {
         }
     }
 
+    /// Where the effects of a session are in its trace, if its telemetry is on.
+    pub(crate) fn trace(rawko: &Rawko, header: &JournalHeader) -> SessionTrace {
+        let settings = settings(rawko).ok().flatten();
+        SessionTrace { projection: settings.map(|settings| projection(header, settings.content)) }
+    }
+
+    impl SessionTrace {
+        /// The place of an effect in the trace, for the processes that perform it.
+        pub(crate) fn traceparent(&self, effect: EffectId) -> Option<String> {
+            Some(self.projection.as_ref()?.place_of(effect).to_string())
+        }
+    }
+
     fn start(mut settings: Settings, path: &Path) -> Result<(Live, rawko_telemetry::Flush), String> {
         let journal = read(path).map_err(|error| error.to_string())?;
         let (projection, _) = fold(&journal, settings.content);
@@ -154,13 +201,23 @@ mod with {
 
     /// The projection of what a journal holds, and the spans that have ended in it.
     fn fold(journal: &Journal, content: bool) -> (Projection, Vec<Span>) {
+        let events = journal.records.iter().filter_map(|record| match record {
+            Record::Event(stamped) => Some(stamped.as_ref()),
+            Record::Step(_) => None,
+        });
+        fold_events(&journal.header, events, content)
+    }
+
+    fn fold_events<'a>(
+        header: &JournalHeader,
+        events: impl Iterator<Item = &'a Stamped>,
+        content: bool,
+    ) -> (Projection, Vec<Span>) {
         let (mut session, mut spans) = (Session::new(), Vec::new());
-        let mut projection = projection(&journal.header, content);
-        for record in &journal.records {
-            if let Record::Event(stamped) = record {
-                let reaction = session.apply(stamped);
-                spans.extend(projection.step(stamped, &reaction, &session));
-            }
+        let mut projection = projection(header, content);
+        for stamped in events {
+            let reaction = session.apply(stamped);
+            spans.extend(projection.step(stamped, &reaction, &session));
         }
         (projection, spans)
     }
@@ -194,16 +251,47 @@ mod with {
                 ));
             };
             let (_, spans) = fold(journal, settings.content);
-            let failed = |problem: String| {
-                setup(format!("{to}: {problem}"), "is the collector running, and does it speak OTLP?")
-            };
-            let report = send_spans(settings, spans, longest).map_err(&failed)?;
-            if report.is_complete() { Ok((report.sent, to)) } else { Err(failed(report.to_string())) }
+            send(settings, spans, &to, longest)
         }
+
+        /// Sends the spans of a session that was driven elsewhere, with the ids and times of its events, if a collector is configured.
+        /// Gives how many there were and where they went. Blocks; not for use inside a runtime.
+        ///
+        /// # Errors
+        /// [`Error::Setup`] where the settings are wrong, or the collector did not take all of them within `longest`.
+        pub fn send_events(
+            &self,
+            header: &JournalHeader,
+            events: &[Stamped],
+            longest: Duration,
+        ) -> Result<Option<(u64, String)>, Error> {
+            let wrong = |error: SettingsError| Error::Setup {
+                message: error.to_string(),
+                hint: "correct it, or unset it".to_owned(),
+            };
+            let Some(settings) = settings(self).map_err(wrong)? else { return Ok(None) };
+            let Some(to) = settings.traces.as_ref().map(|target| target.shown()) else { return Ok(None) };
+            let (_, spans) = fold_events(header, events.iter(), settings.content);
+            send(settings, spans, &to, longest).map(Some)
+        }
+    }
+
+    fn send(
+        settings: Settings,
+        spans: Vec<Span>,
+        to: &str,
+        longest: Duration,
+    ) -> Result<(u64, String), Error> {
+        let failed = |problem: String| Error::Setup {
+            message: format!("{to}: {problem}"),
+            hint: "is the collector running, and does it speak OTLP?".to_owned(),
+        };
+        let report = send_spans(settings, spans, longest).map_err(failed)?;
+        if report.is_complete() { Ok((report.sent, to.to_owned())) } else { Err(failed(report.to_string())) }
     }
 }
 
 #[cfg(feature = "telemetry")]
-pub(crate) use with::{begin, caller, secrets};
+pub(crate) use with::{begin, caller, secrets, trace};
 #[cfg(not(feature = "telemetry"))]
-pub(crate) use without::{begin, caller, secrets};
+pub(crate) use without::{begin, caller, secrets, trace};

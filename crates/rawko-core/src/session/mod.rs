@@ -58,6 +58,7 @@ use crate::message::ToolCall;
 use crate::request::ModelRequest;
 use crate::setup::Setup;
 use crate::time::Timestamp;
+use crate::usage::Usage;
 use open_effects::OpenEffect;
 use run::Run;
 
@@ -184,6 +185,19 @@ impl Session {
     #[must_use]
     pub fn remaining(&self) -> Option<BudgetFacts> {
         self.run.as_ref().map(|run| run.ledger.remaining())
+    }
+
+    /// What an open `CallModel` may cost at most, in US dollars, as far as prices are known: for a budget that several sessions
+    /// share.
+    #[must_use]
+    pub fn reserved_cost(&self, effect: EffectId) -> Option<f64> {
+        self.run.as_ref()?.ledger.reserved_cost(effect)
+    }
+
+    /// What an open `CallModel` costs that used so much, in US dollars; 0 if its model's price is not known.
+    #[must_use]
+    pub fn call_cost(&self, effect: EffectId, usage: &Usage) -> Option<f64> {
+        self.run.as_ref()?.ledger.call_cost(effect, usage)
     }
 
     /// Whether the run has ended, and what its last work changed in the tree is not known: the execution before which the

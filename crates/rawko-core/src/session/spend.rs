@@ -217,6 +217,17 @@ impl Ledger {
         }
     }
 
+    /// What is reserved for an open call, in US dollars.
+    pub(super) fn reserved_cost(&self, effect: EffectId) -> Option<f64> {
+        Some(self.spend.reserved.get(&effect)?.cost_usd)
+    }
+
+    /// What an open call costs that used so much; 0 if the price is not known.
+    pub(super) fn call_cost(&self, effect: EffectId, usage: &Usage) -> Option<f64> {
+        let model = &self.spend.reserved.get(&effect)?.model;
+        Some(self.prices.price(model).map_or(0.0, |price| price.cost(usage)))
+    }
+
     /// Settles a call that was answered, and reports it.
     pub(super) fn settle(&mut self, effect: EffectId, usage: Usage, reaction: &mut Reaction) {
         let Some(Reservation { purpose, model, .. }) = self.spend.reserved.remove(&effect) else { return };

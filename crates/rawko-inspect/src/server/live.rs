@@ -97,23 +97,7 @@ impl Sessions {
     pub(super) fn list(&self) -> Result<Vec<SessionInfo>, Missing> {
         let mut sessions = self.store.list()?;
         sessions.reverse();
-        for session in &mut sessions {
-            // What is long is shown with the session itself.
-            if let Some(outcome) = &mut session.outcome {
-                outcome.verification = None;
-                outcome.summary = plain(&outcome.summary);
-                for text in outcome.files_modified.iter_mut().chain(outcome.beside.iter_mut()) {
-                    *text = plain(text);
-                }
-                for task in &mut outcome.earlier_tasks {
-                    task.task = plain(&task.task);
-                }
-                if let Some(error) = &mut outcome.error {
-                    error.message = plain(&error.message);
-                }
-            }
-            session.task = plain(&session.task);
-        }
+        sessions.iter_mut().for_each(make_plain);
         Ok(sessions)
     }
 
@@ -251,6 +235,23 @@ impl Growing {
     }
 }
 
+/// Leaves out of a session in the list what is shown with the session itself, and what acts on the text around it.
+fn make_plain(session: &mut SessionInfo) {
+    session.task = plain(&session.task);
+    let Some(outcome) = &mut session.outcome else { return };
+    outcome.verification = None;
+    outcome.summary = plain(&outcome.summary);
+    for text in outcome.files_modified.iter_mut().chain(outcome.beside.iter_mut()) {
+        *text = plain(text);
+    }
+    for task in &mut outcome.earlier_tasks {
+        task.task = plain(&task.task);
+    }
+    if let Some(error) = &mut outcome.error {
+        error.message = plain(&error.message);
+    }
+}
+
 /// A value that is not changed halfway: what panicked held no more than a read lock on it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -258,4 +259,36 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| Value::Null.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use rawko_core::session::Outcome;
+    use rawko_core::{ErrorCode, ErrorInfo};
+
+    use super::*;
+
+    #[test]
+    fn nothing_in_the_list_acts_on_the_text_around_it() {
+        let hostile = "red\u{1b}[31m \u{202e}back";
+        let mut outcome = Outcome::failed(ErrorInfo::new(ErrorCode::Unknown, hostile));
+        outcome.files_modified.push(hostile.to_owned());
+        let mut session = SessionInfo {
+            id: "s".to_owned(),
+            created_at: Timestamp(1),
+            task: hostile.to_owned(),
+            status: SessionStatus::Ended,
+            iterations: None,
+            approval_until: None,
+            paused: false,
+            forked_from: None,
+            cost_usd: None,
+            outcome: Some(outcome),
+            problem: None,
+        };
+        make_plain(&mut session);
+        let shown = json(&session);
+        assert!(!shown.contains("u001b") && !shown.contains('\u{202e}'), "{shown}");
+        assert_eq!(shown.matches("red").count(), 4, "{shown}");
+    }
 }

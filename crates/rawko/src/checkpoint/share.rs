@@ -8,6 +8,7 @@ use super::own::{self, create_folder};
 use super::place::ObjectFormat;
 use super::store::Store;
 use super::{Checkpoint, Checkpoints, END, number};
+use crate::elsewhere::is_record_of_session;
 use rawko_tools::temporary;
 
 impl Checkpoints {
@@ -60,9 +61,7 @@ impl Checkpoints {
         for entry in std::fs::read_dir(&self.directory)? {
             let entry = entry?;
             let name = entry.file_name();
-            let is_record =
-                name.to_str().is_some_and(|name| name.starts_with("checks") && name.ends_with(".json"));
-            if is_record && entry.file_type()?.is_file() {
+            if name.to_str().is_some_and(is_record_of_session) && entry.file_type()?.is_file() {
                 crate::private::write_new(&other.directory.join(&name), &std::fs::read(entry.path())?)?;
             }
         }

@@ -88,6 +88,7 @@ pub(super) fn of(
     claims.web(&config.web);
     claims.notify(&config.notify);
     claims.observability(&config.observability);
+    claims.fleet(&config.fleet);
     claims.verification(config);
     claims.permissions(config, project);
     claims.secrets(config);

@@ -89,7 +89,8 @@ impl Provenance {
     }
 
     /// Whether the project's file sets the value at `pointer`.
-    pub(crate) fn is_projects(&self, pointer: &str) -> bool {
+    #[must_use]
+    pub fn is_projects(&self, pointer: &str) -> bool {
         matches!(self.origin(pointer), Origin::File { scope: Scope::Project, .. })
     }
 

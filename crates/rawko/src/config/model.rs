@@ -21,6 +21,7 @@ use rawko_core::TimeSpan;
 use super::time_limit::TimeLimit;
 
 use super::api_key_env::ApiKeyEnv;
+use super::fleet::FleetConfig;
 use super::mcp::McpSection;
 use super::notify::NotifyConfig;
 use super::observability::ObservabilityConfig;
@@ -65,6 +66,9 @@ pub struct Config {
     /// Where telemetry goes. Nothing is sent without it or OpenTelemetry's environment variables.
     #[serde(skip_serializing_if = "is_default")]
     pub observability: ObservabilityConfig,
+    /// The fleet that tasks are submitted to.
+    #[serde(skip_serializing_if = "is_default")]
+    pub fleet: FleetConfig,
     /// The commands that verify that a task is done.
     #[serde(skip_serializing_if = "VerifyConfig::is_empty")]
     pub verify: VerifyConfig,

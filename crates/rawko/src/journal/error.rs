@@ -181,7 +181,7 @@ impl JournalError {
         Some(format!("{hint} {session}{option}"))
     }
 
-    pub(super) fn io(doing: &'static str, path: &std::path::Path, source: std::io::Error) -> Self {
+    pub(crate) fn io(doing: &'static str, path: &std::path::Path, source: std::io::Error) -> Self {
         Self::Io { doing, path: path.to_owned(), source }
     }
 }

@@ -75,24 +75,14 @@ pub struct FieldDifference {
 /// Folds all events, and compares each step with its record. Stops at the first divergence.
 #[must_use]
 pub fn fold(journal: &Journal) -> Folded {
-    let mut folded = Folded::default();
-    let mut calls = OpenCalls::default();
+    let mut folding = Folding::default();
     let mut records = (1_u64..).zip(&journal.records).peekable();
     while let Some((seq, record)) = records.next() {
         let Record::Event(stamped) = record else {
             let fields = vec![difference("step", &StepRecord::default(), record_of(record))];
-            folded.divergence = Some(Divergence { seq, fields });
-            return folded;
+            return folding.diverged(seq, fields);
         };
-        if matches!(stamped.event, Event::TaskContinued { .. }) {
-            folded.checks_since = folded.checks_of_next_task();
-        }
-        let reaction = folded.session.apply(stamped);
-        calls.note(stamped, &reaction, &mut folded);
-        if begins_execution(&reaction) {
-            folded.execution_begun = Some(seq);
-        }
-        let derived = StepRecord::of(&reaction.effects, &reaction.notes);
+        let Applied { reaction, step: derived, .. } = folding.apply(stamped);
         let recorded = match records.peek() {
             Some((_, Record::Step(step))) => Some(step),
             _ => None,
@@ -101,21 +91,74 @@ pub fn fold(journal: &Journal) -> Folded {
             Some(step) => {
                 let fields = differences(step, &derived);
                 if !fields.is_empty() {
-                    folded.divergence = Some(Divergence { seq: seq + 1, fields });
-                    return folded;
+                    return folding.diverged(seq + 1, fields);
                 }
                 records.next();
             }
             None if derived.is_empty() => {}
-            None if records.peek().is_none() => folded.unrecorded = Some(reaction),
+            None if records.peek().is_none() => folding.folded.unrecorded = Some(reaction),
             None => {
                 let fields = differences(&StepRecord::default(), &derived);
-                folded.divergence = Some(Divergence { seq: seq + 1, fields });
-                return folded;
+                return folding.diverged(seq + 1, fields);
             }
         }
     }
-    folded
+    folding.folded
+}
+
+/// Folds a session's events one after another.
+#[derive(Debug, Clone)]
+pub struct Folding {
+    folded: Folded,
+    calls: OpenCalls,
+    /// The record that the next event has in the journal.
+    next_seq: u64,
+}
+
+impl Default for Folding {
+    fn default() -> Self {
+        Self { folded: Folded::default(), calls: OpenCalls::default(), next_seq: 1 }
+    }
+}
+
+/// What one event led to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// Effects and notes.
+    pub reaction: Reaction,
+    /// What the journal records of them; empty if nothing.
+    pub step: StepRecord,
+    /// Sequence number of the event's own record. That of the step, if there is one, follows it.
+    pub seq: u64,
+}
+
+impl Folding {
+    /// Applies the next event.
+    pub fn apply(&mut self, stamped: &Stamped) -> Applied {
+        let Self { folded, calls, next_seq } = self;
+        let seq = *next_seq;
+        if matches!(stamped.event, Event::TaskContinued { .. }) {
+            folded.checks_since = folded.checks_of_next_task();
+        }
+        let reaction = folded.session.apply(stamped);
+        calls.note(stamped, &reaction, folded);
+        if begins_execution(&reaction) {
+            folded.execution_begun = Some(seq);
+        }
+        let step = StepRecord::of(&reaction.effects, &reaction.notes);
+        *next_seq += if step.is_empty() { 1 } else { 2 };
+        Applied { reaction, step, seq }
+    }
+
+    /// The state that the events lead to so far.
+    #[must_use]
+    pub fn folded(&self) -> &Folded {
+        &self.folded
+    }
+
+    fn diverged(self, seq: u64, fields: Vec<FieldDifference>) -> Folded {
+        Folded { divergence: Some(Divergence { seq, fields }), ..self.folded }
+    }
 }
 
 impl Folded {
@@ -140,7 +183,7 @@ pub(crate) fn begins_execution(reaction: &Reaction) -> bool {
 }
 
 /// Which call each answer belongs to.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 struct OpenCalls {
     models: BTreeMap<EffectId, (String, Purpose)>,
     tools: BTreeMap<EffectId, (String, ToolCall)>,

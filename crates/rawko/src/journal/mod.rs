@@ -41,7 +41,7 @@ mod writer;
 pub use error::{CHECK_ACCESS, JournalError};
 pub use export::{Trajectory, Transcript, TranscriptEntry, TranscriptEvent};
 pub(crate) use file::open_own;
-pub use fold::{Divergence, FieldDifference, Folded, SeenByAgent, differences, fold};
+pub use fold::{Applied, Divergence, FieldDifference, Folded, Folding, SeenByAgent, differences, fold};
 pub(crate) use fold::{begins_execution, compare};
 pub use info::{SessionInfo, SessionStatus};
 pub(crate) use lock::{SessionLock, is_held_by_any as is_held};

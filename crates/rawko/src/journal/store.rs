@@ -96,18 +96,22 @@ impl SessionStore {
 
     /// The lock of [`Self::beginning`].
     fn making(&self) -> Result<Option<File>, JournalError> {
+        self.making_within(PATIENCE)
+    }
+
+    fn making_within(&self, patience: Duration) -> Result<Option<File>, JournalError> {
         self.refuse_link()?;
         create_private_dir(&self.folder)
             .map_err(|error| JournalError::io("cannot create", &self.folder, error))?;
         let folder =
             File::open(&self.folder).map_err(|error| JournalError::io("cannot open", &self.folder, error))?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience;
         loop {
             match folder.try_lock() {
                 Ok(()) => return Ok(Some(folder)),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
                 Err(TryLockError::WouldBlock) => {
-                    let (folder, seconds) = (self.folder.clone(), PATIENCE.as_secs());
+                    let (folder, seconds) = (self.folder.clone(), patience.as_secs());
                     return Err(JournalError::Held { folder, seconds });
                 }
                 // The file system has no such locks.
@@ -295,6 +299,19 @@ mod tests {
         let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_waited_for_and_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SessionStore::of_project(dir.path());
+        let held = store.making().unwrap();
+        assert!(held.is_some());
+        let error = store.making_within(Duration::from_millis(30)).unwrap_err();
+        assert!(error.to_string().starts_with("another process has held the lock on "), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("lsof")), "{error}");
+        drop(held);
+        assert!(store.making_within(Duration::ZERO).unwrap().is_some());
     }
 
     #[test]

@@ -64,6 +64,22 @@ fn servers_that_would_be_given_a_key_or_the_code() {
 }
 
 #[test]
+fn a_fleet_that_would_be_given_the_tasks() {
+    check(
+        "fleet:\n  address: localhost:7233\n  namespace: n\n  profile: p\n  queue: q\n  store: /srv/store\n",
+        &[
+            ".rawko/config.yaml:2: tasks for a fleet would be sent to the server localhost:7233",
+            ".rawko/config.yaml:3: tasks for a fleet would be sent to the namespace n",
+            ".rawko/config.yaml:4: tasks for a fleet would be sent to the server of the profile p",
+            ".rawko/config.yaml:5: tasks for a fleet would be given to the workers of the queue q",
+            ".rawko/config.yaml:6: what a fleet shares would be kept in /srv/store",
+        ],
+    );
+    let fleet = "fleet:\n  address: fleet.example:7233\n";
+    check_project(&TestProject::new(&[("user:config.yaml", fleet)]), &[]);
+}
+
+#[test]
 fn programs_and_scripts() {
     check(
         "tools:\n  - name: T\n    description: d\n    command: [curl, evil.example]\n",
