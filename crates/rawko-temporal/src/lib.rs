@@ -1,4 +1,38 @@
-//! Fleets of rawko workers: what a worker needs to carry one step of a task, on whatever machine it runs.
+//! Fleets: the same session on many machines, on [Temporal](https://temporal.io) (`docs/fleets.md`).
+//!
+//! The engine brings the cluster, rawko the pure session. One workflow a task holds the session and the queue of its effects
+//! ([`workflow`]); activities perform the effects on workers ([`activities`], [`perform`]); what workers share is in a store
+//! ([`store`]); the work is a branch of the repository ([`tree`]). A journal is derived from the events, and is the same as
+//! that of a local session.
+//!
+//! This crate is the only place that knows the engine. It decides nothing about the work: the core does.
 
+mod activities;
+mod budget;
+mod codec;
+mod engine;
+mod error;
+mod failed;
+mod fleet;
+mod handover;
+mod merge_request;
+mod names;
+mod perform;
+mod records;
+mod replay;
 pub mod store;
+mod task;
 pub mod tree;
+mod worker;
+mod workflow;
+mod workspace;
+
+pub use codec::{INLINE_BYTES, MOST_BYTES};
+pub use engine::EngineAddress;
+pub use error::FleetError;
+pub use fleet::{EngineState, Fleet, FleetTask, Submitted};
+pub use names::DEFAULT_QUEUE;
+pub use replay::replay;
+pub use task::{ApprovalAnswer, Carriage, TaskOptions, TaskSpec, TaskStatus};
+pub use worker::{Slots, WorkerSettings, work};
+pub use workspace::MakeBuilder;

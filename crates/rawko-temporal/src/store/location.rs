@@ -10,9 +10,9 @@ use object_store::local::LocalFileSystem;
 
 use super::error::StoreError;
 
-pub(super) fn open(location: &str) -> Result<Arc<dyn ObjectStore>, StoreError> {
+pub(super) fn open(location: &str, secrets: &[(String, String)]) -> Result<Arc<dyn ObjectStore>, StoreError> {
     if let Some(rest) = location.strip_prefix("s3://") {
-        return bucket(location, rest);
+        return bucket(location, rest, secrets);
     }
     let path = match location.split_once("://") {
         None => location,
@@ -53,7 +53,11 @@ fn folder(location: &str, path: &std::path::Path) -> Result<Arc<dyn ObjectStore>
 }
 
 #[cfg(feature = "s3")]
-fn bucket(location: &str, rest: &str) -> Result<Arc<dyn ObjectStore>, StoreError> {
+fn bucket(
+    location: &str,
+    rest: &str,
+    secrets: &[(String, String)],
+) -> Result<Arc<dyn ObjectStore>, StoreError> {
     use object_store::aws::AmazonS3Builder;
     use object_store::prefix::PrefixStore;
 
@@ -65,7 +69,12 @@ fn bucket(location: &str, rest: &str) -> Result<Arc<dyn ObjectStore>, StoreError
     };
     // The same TLS as the rest of rawko. If the process has chosen one before, that is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+    let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+    for (name, value) in secrets.iter().filter(|(name, _)| name.starts_with("AWS_")) {
+        if let Ok(key) = name.to_ascii_lowercase().parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
     let bucket = builder.build().map_err(|error| {
         let hint = "it needs AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and AWS_ENDPOINT if it is not Amazon's";
         cannot(location, &format!("{error}; {hint}"))
@@ -77,7 +86,7 @@ fn bucket(location: &str, rest: &str) -> Result<Arc<dyn ObjectStore>, StoreError
 }
 
 #[cfg(not(feature = "s3"))]
-fn bucket(location: &str, _: &str) -> Result<Arc<dyn ObjectStore>, StoreError> {
+fn bucket(location: &str, _: &str, _: &[(String, String)]) -> Result<Arc<dyn ObjectStore>, StoreError> {
     Err(cannot(
         location,
         "this rawko was built without the feature `s3`: use a folder, or build it with the feature",

@@ -49,7 +49,15 @@ impl SharedStore {
     /// # Errors
     /// If the location cannot be used.
     pub fn open(location: &str) -> Result<Self, StoreError> {
-        Ok(Self { objects: location::open(location)?, location: location.into() })
+        Self::open_with(location, &[])
+    }
+
+    /// The same with variables that are no longer in the process's environment, but count as if they were: keys.
+    ///
+    /// # Errors
+    /// As [`SharedStore::open`].
+    pub fn open_with(location: &str, secrets: &[(String, String)]) -> Result<Self, StoreError> {
+        Ok(Self { objects: location::open(location, secrets)?, location: location.into() })
     }
 
     /// Where it is, as it was given.
@@ -147,6 +155,17 @@ impl SharedStore {
     pub async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         let prefix = if prefix.is_empty() { Path::default() } else { checked_key(prefix)? };
         self.list_from(&prefix, None).await
+    }
+
+    /// The last of the keys beside `key` that follow it in order, if there is one.
+    ///
+    /// # Errors
+    /// If the key cannot be used, or the store not be reached.
+    pub async fn last_after(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let key = checked_key(key)?;
+        let folder =
+            key.as_ref().rsplit_once('/').map_or_else(Path::default, |(folder, _)| Path::from(folder));
+        Ok(self.list_from(&folder, Some(&key)).await?.pop())
     }
 
     /// The keys below `prefix`, in order, of those the ones behind `after`.

@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use super::error::TreeError;
+use super::files::remove;
 use super::names::CommitId;
 use super::task::{SESSIONS, TaskTree};
 
@@ -64,6 +65,7 @@ impl TaskTree {
     pub fn commit(&self, effect: u64, attempt: u32, summary: &str) -> Result<Option<CommitId>, TreeError> {
         let head = self.head();
         self.mend(&head)?;
+        self.distrust_index()?;
         // The agent may have staged, committed or switched branches. The files stay as they are.
         self.ask("begin a commit in")?.args(["reset", "--quiet", "--mixed", head.as_str()]).answer()?;
         let changed = self.changed()?;
@@ -94,6 +96,17 @@ impl TaskTree {
         self.ask("move the branch of")?.args(["update-ref", &branch, commit.as_str()]).answer()?;
         *self.head.lock().unwrap_or_else(PoisonError::into_inner) = commit.clone();
         Ok(Some(commit))
+    }
+
+    /// An agent can mark entries of the index so that git looks at their files no more: what it does to them would stay out
+    /// of the commit, and a verification would still see it. Such an index is made anew.
+    pub(super) fn distrust_index(&self) -> Result<(), TreeError> {
+        let listed = self.ask("list the files of")?.args(["ls-files", "-v", "-z"]).answer();
+        let is_plain = |line: &[u8]| line.is_empty() || line.starts_with(b"H ");
+        if listed.is_ok_and(|listed| listed.split(|byte| *byte == 0).all(is_plain)) {
+            return Ok(());
+        }
+        remove(&self.git_folder().join("index"))
     }
 
     fn changed(&self) -> Result<Changed, TreeError> {

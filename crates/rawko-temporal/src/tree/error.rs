@@ -86,6 +86,12 @@ impl TreeError {
         Self::Io { doing, path: path.to_owned(), source }
     }
 
+    /// Whether another attempt would end the same way.
+    #[must_use]
+    pub fn is_for_good(&self) -> bool {
+        matches!(self, Self::Name { .. } | Self::NoGit | Self::Missing { .. })
+    }
+
     /// Whether a new clone could help.
     pub(super) fn is_local(&self) -> bool {
         matches!(self, Self::Git { .. } | Self::Io { .. })

@@ -88,6 +88,24 @@ impl TaskTree {
         Ok(PushOutcome::Moved(found))
     }
 
+    /// Pushes the checkpoints of a session, for other workers. What is on the remote already costs nothing.
+    ///
+    /// # Errors
+    /// If the repository cannot be reached.
+    pub fn push_session_refs(&self, session: &str) -> Result<(), TreeError> {
+        let refs = self.session_refs(session)?;
+        if refs.is_empty() {
+            return Ok(());
+        }
+        let ask =
+            self.ask_remote("push checkpoints to")?.args(["push", "--quiet", "--atomic", "--no-verify"]);
+        let mut ask = ask.other_end("--receive-pack", "receive-pack").args(["--", self.repository.url()]);
+        for PushRef { local, remote } in &refs {
+            ask = ask.args([format!("+{local}:{remote}")]);
+        }
+        ask.answer().map(drop)
+    }
+
     /// Fetches the checkpoints of a session, which another worker may have made.
     ///
     /// # Errors

@@ -102,6 +102,7 @@ impl TaskTree {
             self.make(head)?;
         }
         self.mend(head)?;
+        self.distrust_index()?;
         if self.is_at(head)? {
             return Ok(());
         }
@@ -232,7 +233,7 @@ impl TaskTree {
         Ask::remote(&self.place, Some(&self.lock), doing, Some(&self.git_folder()), &self.repository)
     }
 
-    fn git_folder(&self) -> PathBuf {
+    pub(super) fn git_folder(&self) -> PathBuf {
         self.folder.join(".git")
     }
 }

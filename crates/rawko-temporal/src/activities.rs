@@ -1,0 +1,207 @@
+//! The activities: what a worker does for a task. Each can be done by any worker, any number of times, with one result.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use rawko_core::session::{EffectId, Stamped};
+use temporalio_common::ActivityError;
+use temporalio_macros::activities;
+use temporalio_sdk::activities::ActivityContext;
+
+use crate::budget::{self, Reservation};
+use crate::codec::MOST_BYTES;
+use crate::failed::{for_good, once_more};
+use crate::perform::{self, Attempt};
+use crate::task::{Begun, Closed, Performed, Place, TaskSpec, ToClose, ToLoad, ToPerform};
+use crate::workspace::Workspaces;
+
+/// What one worker process needs for its activities.
+pub(crate) struct TaskActivities {
+    pub(crate) workspaces: Arc<Workspaces>,
+}
+
+#[activities]
+impl TaskActivities {
+    /// Begins a task: resolves the commit, reads the project's configuration there, makes the first event.
+    #[activity(name = "rawko.begin")]
+    pub(crate) async fn begin(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        spec: TaskSpec,
+    ) -> Result<Begun, ActivityError> {
+        let all = Arc::clone(&self.workspaces);
+        alive(ctx, async move { all.begin(&spec).await }.boxed()).await
+    }
+
+    /// Events of a session so far: as many as fit into one answer, at least one.
+    #[activity(name = "rawko.load")]
+    pub(crate) async fn load(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: ToLoad,
+    ) -> Result<Vec<Stamped>, ActivityError> {
+        let all = Arc::clone(&self.workspaces);
+        let load = async move {
+            let ToLoad { place, from } = input;
+            all.store_tail(&place).await?;
+            all.page(&place.spec.id, from, place.events()).await
+        };
+        alive(ctx, load.boxed()).await
+    }
+
+    /// Keeps the events that are not in the store yet, of a session that goes on elsewhere.
+    #[activity(name = "rawko.keep")]
+    pub(crate) async fn keep(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        place: Place,
+    ) -> Result<(), ActivityError> {
+        let (all, client) = (Arc::clone(&self.workspaces), ctx.client());
+        let keep = async move {
+            all.store_tail(&place).await?;
+            budget::leave(&client, &place.spec).await?;
+            all.close(&place.spec.id).await
+        };
+        alive(ctx, keep.boxed()).await
+    }
+
+    /// Asks a model.
+    #[activity(name = "rawko.model")]
+    pub(crate) async fn model(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: ToPerform,
+    ) -> Result<Performed, ActivityError> {
+        let reservation = Reservation::of(&ctx, &input.place.spec, EffectId(input.effect));
+        self.perform(ctx, input, reservation).await
+    }
+
+    /// Runs a tool, takes a checkpoint, recalls or keeps memories.
+    #[activity(name = "rawko.step")]
+    pub(crate) async fn step(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: ToPerform,
+    ) -> Result<Performed, ActivityError> {
+        self.perform(ctx, input, None).await
+    }
+
+    /// Runs the verification commands.
+    #[activity(name = "rawko.verify")]
+    pub(crate) async fn verify(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: ToPerform,
+    ) -> Result<Performed, ActivityError> {
+        self.perform(ctx, input, None).await
+    }
+
+    /// Ends a task: its journal is complete in the store, its branch on the remote.
+    #[activity(name = "rawko.close")]
+    pub(crate) async fn close(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: ToClose,
+    ) -> Result<Closed, ActivityError> {
+        let (all, client) = (Arc::clone(&self.workspaces), ctx.client());
+        let close = async move {
+            let ToClose { place, unseen_tree, outcome } = input;
+            let closed = perform::close(&all, &place, unseen_tree, &outcome).await?;
+            if closed.inspection.is_none() {
+                budget::leave(&client, &place.spec).await?;
+            }
+            Ok(closed)
+        };
+        alive(ctx, close.boxed()).await
+    }
+}
+
+impl TaskActivities {
+    async fn perform(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: ToPerform,
+        reservation: Option<Reservation>,
+    ) -> Result<Performed, ActivityError> {
+        let attempt = Attempt { effect: input.effect, number: ctx.info().attempt };
+        let all = Arc::clone(&self.workspaces);
+        let work = async move { perform::perform(&all, &input.place, attempt, reservation).await };
+        let performed = alive(ctx, work.boxed()).await?;
+        check_size(&performed, MOST_BYTES)?;
+        Ok(performed)
+    }
+}
+
+/// Refuses a result that is larger than `most` bytes: no other attempt would make it smaller.
+fn check_size(performed: &Performed, most: usize) -> Result<(), ActivityError> {
+    match serde_json::to_vec(performed) {
+        Ok(bytes) if bytes.len() > most => Err(for_good(format!(
+            "the result has {} bytes, and a fleet carries {most}: let the tool give less",
+            bytes.len()
+        ))),
+        Ok(_) => Ok(()),
+        Err(error) => Err(for_good(error)),
+    }
+}
+
+/// Does `work`, and tells the engine all the while that it is under way. When the engine cancels it, or this worker ends, it is
+/// dropped, and its child processes with it.
+async fn alive<T>(
+    ctx: ActivityContext,
+    mut work: BoxFuture<'static, Result<T, ActivityError>>,
+) -> Result<T, ActivityError> {
+    let every = ctx.info().heartbeat_timeout.map_or(Duration::from_secs(5), |timeout| timeout / 4);
+    let mut beat = tokio::time::interval(every.clamp(Duration::from_millis(50), Duration::from_secs(5)));
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = ctx.cancelled() => break,
+            _ = beat.tick() => {
+                let _ = ctx.record_heartbeat(()).await;
+            }
+        }
+    }
+    drop(work);
+    // The engine hears of the cancellation when the child processes are dead.
+    let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
+    Err(ActivityError::cancelled())
+}
+
+/// One event as the store keeps it.
+pub(crate) fn line(stamped: &Stamped) -> Result<Bytes, ActivityError> {
+    serde_json::to_vec(stamped).map(Bytes::from).map_err(for_good)
+}
+
+/// An event of the store.
+pub(crate) fn event(line: &Bytes) -> Result<Stamped, ActivityError> {
+    serde_json::from_slice(line).map_err(once_more)
+}
+
+#[cfg(test)]
+mod tests {
+    use rawko_core::session::EffectAnswer;
+    use rawko_core::tool::ToolOutcome;
+
+    use super::*;
+    use crate::failed::Failing;
+
+    #[test]
+    fn a_result_that_is_too_large_is_an_error_that_the_agent_is_told() {
+        let outcome = ToolOutcome { content: "x".repeat(2_000), ..ToolOutcome::default() };
+        let performed = Performed { answer: EffectAnswer::ToolFinished { outcome }, head: None };
+        assert!(check_size(&performed, 4_000).is_ok());
+        let Err(ActivityError::Application(failure)) = check_size(&performed, 1_000) else {
+            panic!("it is not refused")
+        };
+        assert!(failure.is_non_retryable());
+        let EffectAnswer::ToolFinished { outcome } = Failing::Tool.answer(&failure.to_string()) else {
+            panic!("no answer of a tool")
+        };
+        let told = format!("{:?}", outcome.content);
+        assert!(outcome.is_error && told.contains("bytes, and a fleet carries 1000"), "{told}");
+    }
+}

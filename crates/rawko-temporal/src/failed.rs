@@ -1,0 +1,87 @@
+//! What went wrong with the carriage itself, and not with the work.
+
+use rawko_core::facts::{CommandRun, Verification};
+use rawko_core::memory::{Recalled, UseRule};
+use rawko_core::session::{Effect, EffectAnswer, KeptMemory};
+use rawko_core::tool::ToolOutcome;
+use rawko_core::{ErrorCode, ErrorInfo};
+use temporalio_common::ActivityError;
+use temporalio_common::error::ApplicationFailure;
+
+/// The types of failures after which another attempt would end the same way.
+pub(crate) const FOR_GOOD: [&str; 1] = [REFUSED];
+/// The type of a failure whose cause is in the task or the worker's settings.
+const REFUSED: &str = "refused";
+
+/// Another attempt may succeed.
+pub(crate) fn once_more(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ActivityError {
+    ActivityError::Application(Box::new(ApplicationFailure::new(error)))
+}
+
+/// No attempt can succeed.
+pub(crate) fn for_good(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ActivityError {
+    let failure =
+        ApplicationFailure::builder(error).type_name(REFUSED.to_owned()).non_retryable(true).build();
+    ActivityError::Application(Box::new(failure))
+}
+
+/// How an effect is answered that no worker could perform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failing {
+    Model,
+    Tool,
+    Checkpoint,
+    Recall,
+    Remember,
+    Inspection,
+    Verification { command: String },
+}
+
+impl Failing {
+    /// That of `effect`; `None` for what no worker performs.
+    pub(crate) fn of(effect: &Effect) -> Option<Self> {
+        Some(match effect {
+            Effect::CallModel { .. } => Self::Model,
+            Effect::RunTool { .. } => Self::Tool,
+            Effect::TakeCheckpoint { .. } => Self::Checkpoint,
+            Effect::Recall { .. } => Self::Recall,
+            Effect::Remember { .. } => Self::Remember,
+            Effect::InspectTree { .. } => Self::Inspection,
+            Effect::Verify { commands, .. } => {
+                Self::Verification { command: commands.first().cloned().unwrap_or_default() }
+            }
+            Effect::AskUser { .. }
+            | Effect::StartTimer { .. }
+            | Effect::Abandon { .. }
+            | Effect::Finish { .. } => return None,
+        })
+    }
+
+    /// The answer.
+    pub(crate) fn answer(self, why: &str) -> EffectAnswer {
+        let message = format!("the fleet could not do it: {why}");
+        match self {
+            Self::Model => {
+                let error = ErrorInfo::new(ErrorCode::Unknown, message);
+                EffectAnswer::ModelFailed { error, duration_ms: 0, usage: None }
+            }
+            Self::Tool => {
+                EffectAnswer::ToolFinished { outcome: ToolOutcome::error(ErrorCode::ToolFailure, message) }
+            }
+            Self::Checkpoint => EffectAnswer::CheckpointFailed { message },
+            Self::Recall => {
+                let recalled =
+                    Recalled { problems: vec![message], use_rule: UseRule::Words, ..Recalled::default() };
+                EffectAnswer::MemoriesRecalled { recalled }
+            }
+            Self::Remember => EffectAnswer::MemoryKept { kept: KeptMemory::Refused { message } },
+            Self::Inspection => EffectAnswer::TreeInspectionFailed { message },
+            Self::Verification { command } => {
+                let run =
+                    CommandRun { command, exit_code: None, output: message, duration_ms: 0, counts: None };
+                let verification = Verification { runs: vec![run], ..Verification::default() };
+                EffectAnswer::VerificationFinished { verification }
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A session that was begun by a process of its own goes on in the fleet.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use bytes::Bytes;
+use rawko::{HandOver, Rawko};
+use rawko_core::session::Stamped;
+
+use crate::error::FleetError;
+use crate::fleet::{Fleet, Submitted};
+use crate::task::{Carried, TaskSpec};
+use crate::tree::CommitId;
+
+impl Fleet {
+    /// Submits a session of a local project, which has not ended or was ended by a limit. The files of the project as they are
+    /// become the first commit of the task's branch, on top of `HEAD`. The session stays here as it is; do not resume it here
+    /// before the task has ended or was released, or there are two that go on differently.
+    ///
+    /// # Errors
+    /// [`FleetError::Session`] if it cannot go on; [`FleetError::Git`] if the files cannot be pushed;
+    /// [`FleetError::OtherTask`] if the id is taken.
+    pub async fn submit_session(
+        &self,
+        rawko: &Rawko,
+        session: &str,
+        spec: TaskSpec,
+    ) -> Result<Submitted, FleetError> {
+        let branch = crate::tree::branch_of(&spec.id)?;
+        let HandOver { header, events, resumed, records } = rawko.hand_over(session)?;
+        let (base, head) = push_files(rawko.project(), spec.repository.url(), &branch, &header.session)?;
+        let folder = format!("tasks/{}", spec.id);
+        for (name, content) in records {
+            self.store().create(&format!("{folder}/records/{name}"), content.into()).await?;
+        }
+        let bytes =
+            serde_json::to_vec(&header).map_err(|error| FleetError::engine("keep the session", &error))?;
+        self.store().create(&format!("{folder}/header"), bytes.into()).await?;
+        let lines: Vec<Bytes> = events.iter().map(line).collect::<Result<_, _>>()?;
+        self.store().events(&spec.id)?.append(0, &lines).await?;
+        let carried = Carried {
+            session: header.session,
+            base,
+            head,
+            stored: lines.len() as u64,
+            tail: Vec::new(),
+            inbox: vec![resumed],
+            from_elsewhere: true,
+        };
+        self.start(spec, Some(carried)).await
+    }
+}
+
+fn line(stamped: &Stamped) -> Result<Bytes, FleetError> {
+    serde_json::to_vec(stamped)
+        .map(Bytes::from)
+        .map_err(|error| FleetError::engine("keep the session", &error))
+}
+
+/// Pushes the files of the project as a commit on `HEAD`, with the checkpoints of the session. The user's index, branch and
+/// stash are not touched. Gives `HEAD` and the commit.
+fn push_files(
+    project: &Path,
+    repository: &str,
+    branch: &str,
+    session: &str,
+) -> Result<(CommitId, CommitId), FleetError> {
+    let scratch = tempfile::tempdir().map_err(|source| FleetError::File {
+        doing: "make",
+        path: "a temporary folder".to_owned(),
+        source,
+    })?;
+    let index = scratch.path().join("index");
+    let git = |arguments: &[&str]| git(project, &index, arguments);
+    let base: CommitId = git(&["rev-parse", "--verify", "HEAD^{commit}"])?.parse()?;
+    git(&["read-tree", base.as_str()])?;
+    git(&["add", "--all", "--", ".", ":(exclude).rawko/sessions"])?;
+    let tree = git(&["write-tree"])?;
+    let message = format!("Files of session {session}\n\nRawko-Session: {session}");
+    let head: CommitId = git(&["commit-tree", &tree, "-p", base.as_str(), "-m", &message])?.parse()?;
+    let mut push = vec![
+        "push".to_owned(),
+        "--quiet".to_owned(),
+        "--no-verify".to_owned(),
+        // Only where there is no such branch yet, or it is this very commit.
+        format!("--force-with-lease=refs/heads/{branch}:"),
+        "--".to_owned(),
+        repository.to_owned(),
+        format!("{head}:refs/heads/{branch}"),
+    ];
+    let refs = format!("refs/rawko/{session}");
+    if !git(&["for-each-ref", "--format=%(refname)", &refs])?.is_empty() {
+        push.push(format!("+{refs}/*:{refs}/*"));
+    }
+    git(&push.iter().map(String::as_str).collect::<Vec<_>>())?;
+    Ok((base, head))
+}
+
+fn git(project: &Path, index: &Path, arguments: &[&str]) -> Result<String, FleetError> {
+    let failed = |message: String| FleetError::Git { arguments: arguments.join(" "), message };
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(project)
+        .env("GIT_INDEX_FILE", index)
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,336 @@
+//! One effect, performed once, whatever happens to the workers.
+//!
+//! An effect that does not change the tree has its result in the store, and the first one there counts. One that changes it is
+//! a commit on the task's branch: its result is in the store before the commit is pushed, and the push is the moment at which
+//! it is done. A push says which commit it follows; whoever is late finds the branch elsewhere and throws his work away.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rawko_core::session::{Effect, Outcome};
+use rawko_core::tool::ToolAccess;
+use temporalio_common::ActivityError;
+
+use crate::budget::Reservation;
+use crate::failed::{for_good, once_more};
+use crate::store::Creation;
+use crate::task::{Closed, Performed, Place};
+use crate::tree::{CommitId, PushOutcome, RemoteHead, TaskTree};
+use crate::workspace::{Inner, Issued, Workspaces, blocking};
+
+/// Attempts at a step whose commit the repository does not take: each of them does the step anew.
+const MOST_PUSHES: u32 = 5;
+/// Follows the numbers of all effects: what is pushed after the end is nobody's.
+const AFTER_ALL: u64 = 9_999_999_999;
+
+/// Which attempt at which effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    pub(crate) effect: u64,
+    pub(crate) number: u32,
+}
+
+impl Attempt {
+    /// The key of this attempt among all that change the task's tree; later ones sort after it.
+    fn fence(self, task: &str) -> String {
+        format!("tasks/{task}/fence/{:010}-{:06}", self.effect, self.number)
+    }
+
+    fn folder(self, task: &str) -> String {
+        format!("tasks/{task}/effects/{:010}", self.effect)
+    }
+}
+
+/// Performs the effect, or finds what an earlier attempt did.
+pub(crate) async fn perform(
+    all: &Workspaces,
+    place: &Place,
+    attempt: Attempt,
+    reservation: Option<Reservation>,
+) -> Result<Performed, ActivityError> {
+    all.store_tail(place).await?;
+    let task = &place.spec.id;
+    if let Some(done) = all.store.get(&format!("{}/result", attempt.folder(task))).await.map_err(once_more)? {
+        return parsed(&done);
+    }
+    let workspace = all.of(task);
+    let mut inner = workspace.inner.lock().await;
+    inner.catch_up(all, place).await?;
+    let (Issued { effect, records }, request) = inner.effect(attempt.effect)?;
+    if changes_the_tree(&effect) {
+        drop(inner);
+        let _gate = workspace.gate.write().await;
+        let mut inner = workspace.inner.lock().await;
+        return change(all, place, attempt, &mut inner, (effect, records)).await;
+    }
+    // The gate first, as above: in the other order, two would wait for each other.
+    drop(inner);
+    let _gate = workspace.gate.read().await;
+    let mut inner = workspace.inner.lock().await;
+    let marks_the_tree = marks_the_tree(&effect);
+    if !matches!(effect, Effect::CallModel { .. }) {
+        let tree = all.tree(&place.spec, &mut inner, &place.head).await?;
+        if marks_the_tree && inner.has_performer() {
+            // Another worker may have made some since.
+            all.fetch_marks(place, &tree).await?;
+        }
+    }
+    let performer = inner.performer(all, place).await?;
+    let session = reservation.is_some().then(|| inner.session().clone());
+    let tree = inner.tree.clone();
+    drop(inner);
+    if let (Some(reservation), Some(session)) = (&reservation, &session)
+        && let Some(refusal) = reservation.reserve(session).await?
+    {
+        return Ok(Performed { answer: refusal, head: None });
+    }
+    let answer = performer.perform(effect, request, records, |_| {}).await.ok_or_else(no_answer)?;
+    if let (Some(reservation), Some(session)) = (&reservation, &session) {
+        reservation.settle(session, &answer).await;
+    }
+    if let (true, Some(tree)) = (marks_the_tree, tree) {
+        share_marks(all, place, tree).await?;
+    }
+    keep(all, place, attempt, Performed { answer, head: None }).await
+}
+
+/// Performs what changes the tree.
+async fn change(
+    all: &Workspaces,
+    place: &Place,
+    attempt: Attempt,
+    inner: &mut Inner,
+    (effect, records): (Effect, Vec<u64>),
+) -> Result<Performed, ActivityError> {
+    let task = &place.spec.id;
+    let fence = attempt.fence(task);
+    all.store.create(&fence, Bytes::new()).await.map_err(once_more)?;
+    if attempt.number > 1 {
+        // What an attempt before this one left in the tree is not the branch's.
+        inner.at = None;
+    }
+    let tree = all.tree(&place.spec, inner, &place.head).await?;
+    if attempt.number > 1 {
+        let there = Arc::clone(&tree);
+        if let Some(done) =
+            done_before(all, place, attempt, blocking(move || there.remote_head()).await?).await?
+        {
+            return Ok(done);
+        }
+    }
+    if marks_the_tree(&effect) && inner.has_performer() {
+        all.fetch_marks(place, &tree).await?;
+    }
+    let performer = inner.performer(all, place).await?;
+    inner.at = None;
+    let (summary, marks_the_tree) = (summary(&effect), marks_the_tree(&effect));
+    let answer = performer.perform(effect, None, records, |_| {}).await.ok_or_else(no_answer)?;
+    // They would change the tree while others work on it.
+    performer.end_jobs().await;
+    if marks_the_tree {
+        share_marks(all, place, Arc::clone(&tree)).await?;
+    }
+    let there = Arc::clone(&tree);
+    let made = blocking(move || there.commit(attempt.effect, attempt.number, &summary)).await?;
+    let Some(commit) = made else {
+        inner.at = Some(place.head.clone());
+        return keep(all, place, attempt, Performed { answer, head: None }).await;
+    };
+    let performed = Performed { answer, head: Some(commit.clone()) };
+    let bytes = serde_json::to_vec(&performed).map_err(for_good)?;
+    let key = format!("{}/{commit}", attempt.folder(task));
+    all.store.create(&key, bytes.into()).await.map_err(once_more)?;
+    if let Some(later) = all.store.last_after(&fence).await.map_err(once_more)? {
+        return Err(once_more(format!(
+            "another attempt has begun ({later}): the work of this one is dropped"
+        )));
+    }
+    let pushed = match push(&tree, place, attempt, &commit).await {
+        Err(ActivityError::Application(failure)) if attempt.number >= MOST_PUSHES => {
+            return Err(for_good(format!("its commit was refused {MOST_PUSHES} times: {failure}")));
+        }
+        pushed => pushed?,
+    };
+    match pushed {
+        None => {
+            inner.at = Some(commit);
+            keep(all, place, attempt, performed).await
+        }
+        Some(there) => match done_before(all, place, attempt, Some(there.clone())).await? {
+            Some(done) => Ok(done),
+            None => Err(for_good(format!(
+                "the branch {} was moved to {} by somebody else: nothing of theirs is overwritten",
+                place.spec.branch(),
+                there.commit
+            ))),
+        },
+    }
+}
+
+/// Pushes the commit of an effect. Gives what is on the branch instead if that is not the place's head.
+async fn push(
+    tree: &Arc<TaskTree>,
+    place: &Place,
+    attempt: Attempt,
+    commit: &CommitId,
+) -> Result<Option<RemoteHead>, ActivityError> {
+    // Before the first commit there is no branch.
+    let mut expected = (place.head != place.base).then(|| place.head.clone());
+    for _ in 0..2 {
+        let (there, commit, from) = (Arc::clone(tree), commit.clone(), expected.clone());
+        match blocking(move || there.push(&commit, from.as_ref(), &[])).await? {
+            PushOutcome::Pushed => return Ok(None),
+            // The work of an effect that nobody waited for any more, pushed by a worker that came too late.
+            PushOutcome::Moved(Some(there)) if is_left_over(&there, place, attempt) => {
+                expected = Some(there.commit);
+            }
+            PushOutcome::Moved(Some(there)) => return Ok(Some(there)),
+            // Somebody removed the branch; what it was is in this clone.
+            PushOutcome::Moved(None) => expected = None,
+        }
+    }
+    Err(once_more("the branch moves all the time"))
+}
+
+/// Whether what is on the branch is of an earlier effect of this task whose result nobody took: those that were taken are
+/// part of the place's head.
+fn is_left_over(there: &RemoteHead, place: &Place, attempt: Attempt) -> bool {
+    made_by(there, place).is_some_and(|effect| effect < attempt.effect)
+}
+
+/// The effect of this task that made what is on the branch.
+fn made_by(there: &RemoteHead, place: &Place) -> Option<u64> {
+    let made_by = there.made_by.as_ref().filter(|made_by| made_by.task == place.spec.id)?;
+    Some(made_by.effect)
+}
+
+/// The result of an earlier attempt at the same effect, if its commit is on the branch.
+async fn done_before(
+    all: &Workspaces,
+    place: &Place,
+    attempt: Attempt,
+    there: Option<RemoteHead>,
+) -> Result<Option<Performed>, ActivityError> {
+    let task = &place.spec.id;
+    let Some(there) = there.filter(|there| made_by(there, place) == Some(attempt.effect)) else {
+        return Ok(None);
+    };
+    let key = format!("{}/{}", attempt.folder(task), there.commit);
+    match all.store.get(&key).await.map_err(once_more)? {
+        Some(bytes) => keep(all, place, attempt, parsed(&bytes)?).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Gives other workers the trees and records that were kept.
+async fn share_marks(all: &Workspaces, place: &Place, tree: Arc<TaskTree>) -> Result<(), ActivityError> {
+    all.records(&place.spec.id).share().await?;
+    let session = place.session.clone();
+    blocking(move || tree.push_session_refs(&session)).await
+}
+
+/// Keeps the result. The first one that is kept is the effect's.
+async fn keep(
+    all: &Workspaces,
+    place: &Place,
+    attempt: Attempt,
+    performed: Performed,
+) -> Result<Performed, ActivityError> {
+    let key = format!("{}/result", attempt.folder(&place.spec.id));
+    let bytes = serde_json::to_vec(&performed).map_err(for_good)?;
+    match all.store.create(&key, bytes.into()).await.map_err(once_more)? {
+        Creation::Created => Ok(performed),
+        Creation::Existing(theirs) => parsed(&theirs),
+    }
+}
+
+/// Ends a task.
+pub(crate) async fn close(
+    all: &Workspaces,
+    place: &Place,
+    unseen_tree: Option<u32>,
+    outcome: &Outcome,
+) -> Result<Closed, ActivityError> {
+    all.store_tail(place).await?;
+    if let Some(iteration) = unseen_tree {
+        let workspace = all.of(&place.spec.id);
+        let _gate = workspace.gate.write().await;
+        let mut inner = workspace.inner.lock().await;
+        inner.catch_up(all, place).await?;
+        all.tree(&place.spec, &mut inner, &place.head).await?;
+        let inspection = inner.performer(all, place).await?.final_inspection(iteration).await;
+        if inspection.is_some() {
+            return Ok(Closed { inspection, merge_request: None });
+        }
+    }
+    put_back(all, place).await?;
+    let merge_request = crate::merge_request::make(all, place, outcome).await?;
+    // A trace is not worth an attempt more.
+    if let Err(error) = all.send_trace(place).await {
+        tracing::warn!(?error, task = place.spec.id, "trace not sent");
+    }
+    all.close(&place.spec.id).await?;
+    Ok(Closed { inspection: None, merge_request })
+}
+
+/// Makes sure that the branch is what the task ended with. A worker that was given up may have pushed the work of an effect that
+/// nobody waited for; from here on none does.
+async fn put_back(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
+    let attempt = Attempt { effect: AFTER_ALL, number: 1 };
+    all.store.create(&attempt.fence(&place.spec.id), Bytes::new()).await.map_err(once_more)?;
+    let workspace = all.of(&place.spec.id);
+    let mut inner = workspace.inner.lock().await;
+    let tree = all.tree(&place.spec, &mut inner, &place.head).await?;
+    let asked = Arc::clone(&tree);
+    match blocking(move || asked.remote_head()).await? {
+        Some(there) if there.commit != place.head && is_left_over(&there, place, attempt) => {
+            let head = place.head.clone();
+            blocking(move || tree.push(&head, Some(&there.commit), &[])).await.map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn changes_the_tree(effect: &Effect) -> bool {
+    match effect {
+        Effect::RunTool { access, .. } => *access == ToolAccess::Mutating,
+        Effect::Remember { .. } => true,
+        // What was proven may be the tree as the commands left it: a lock file that was missing, for example.
+        Effect::Verify { .. } => true,
+        Effect::CallModel { .. }
+        | Effect::AskUser { .. }
+        | Effect::TakeCheckpoint { .. }
+        | Effect::Recall { .. }
+        | Effect::InspectTree { .. }
+        | Effect::StartTimer { .. }
+        | Effect::Abandon { .. }
+        | Effect::Finish { .. } => false,
+    }
+}
+
+/// Whether it keeps trees or records that other workers need.
+fn marks_the_tree(effect: &Effect) -> bool {
+    matches!(effect, Effect::TakeCheckpoint { .. } | Effect::InspectTree { .. } | Effect::Verify { .. })
+}
+
+/// The first line of an effect's commit.
+fn summary(effect: &Effect) -> String {
+    match effect {
+        Effect::RunTool { agent, call, .. } => {
+            let what = ["file_path", "path", "command"].iter().find_map(|key| call.input.get(key)?.as_str());
+            let what = what.and_then(|what| what.lines().next()).unwrap_or_default();
+            rawko_core::text::truncate(&format!("{agent}: {} {what}", call.name), 72)
+        }
+        Effect::Remember { agent, .. } => format!("{agent}: remember"),
+        Effect::Verify { .. } => "verify".to_owned(),
+        _ => "rawko".to_owned(),
+    }
+}
+
+fn parsed(bytes: &[u8]) -> Result<Performed, ActivityError> {
+    serde_json::from_slice(bytes).map_err(for_good)
+}
+
+fn no_answer() -> ActivityError {
+    for_good("the effect has no answer")
+}
