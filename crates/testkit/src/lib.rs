@@ -23,6 +23,7 @@ mod script;
 mod send;
 mod server;
 pub mod service;
+mod temporal;
 
 pub use answer::{
     Answer, AnswerCall, Chunking, Cut, Delivery, ErrorResponse, Framing, LineEnd, Say, Search, SearchPart,
@@ -32,6 +33,7 @@ pub use picture::{in_base64, jpeg, png};
 pub use processes::processes_in;
 pub use script::ScriptedBehaviour;
 pub use server::ModelServer;
+pub use temporal::TemporalServer;
 
 /// Says that a test checks nothing here, and why. `.ci/run` sets `RAWKO_NO_SKIP`, which makes it a failure.
 ///

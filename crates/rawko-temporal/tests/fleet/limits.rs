@@ -1,0 +1,123 @@
+//! What a fleet limits: money, rates, sizes.
+
+use std::time::Instant;
+
+use rawko_core::session::Status;
+use rawko_temporal::EngineState;
+use serde_json::json;
+
+use crate::worker::{Told, WorkerProcess};
+use crate::workers::commands;
+use crate::world::{World, bash, developer};
+
+pub(crate) fn tasks_of_a_submission_share_its_budget() {
+    let Some(world) = World::new(developer(vec![bash("echo 1 > one.txt"); 20])) else { return };
+    world.config(json!({
+        "provider": {
+            "default": "claude",
+            "claude": {"baseUrl": world.models.claude_url(), "maxTokens": 1000},
+        },
+    }));
+    let _workers = [world.worker("a"), world.worker("b")];
+    let fleet = world.fleet();
+    let ids: Vec<String> = (0..4).map(|number| format!("paid-{number}")).collect();
+    world.runtime.block_on(fleet.open_budget("night", 0.2, &ids)).unwrap();
+    for id in &ids {
+        let mut spec = world.spec(id, "Take many steps.");
+        spec.submission = Some("night".to_owned());
+        world.runtime.block_on(fleet.submit(spec)).unwrap();
+    }
+    let mut spent = 0.0;
+    let mut stopped = 0;
+    for id in &ids {
+        let outcome = world.ended(&fleet, id).status.unwrap().outcome.unwrap();
+        spent += outcome.cost_usd.unwrap();
+        let error = outcome.error.map(|error| error.message).unwrap_or_default();
+        stopped += usize::from(error.contains("submission's budget"));
+    }
+    assert!(stopped >= 1, "no task was stopped by the budget, which is {spent} of 0.2");
+    assert!(spent <= 0.2, "{spent} US dollars were spent of 0.2");
+    assert!(spent > 0.0);
+}
+
+pub(crate) fn a_rate_limit_holds_for_all_workers_together() {
+    let Some(world) = World::new(developer(vec![bash("echo 1 > one.txt"); 3])) else { return };
+    let told = |name: &str| Told { rates: [("claude".to_owned(), 2.0)].into(), ..world.told(name) };
+    let _workers = [WorkerProcess::start(&told("a")).ready(), WorkerProcess::start(&told("b")).ready()];
+    let begun = Instant::now();
+    let fleet = world.fleet();
+    let ids: Vec<String> = (0..4).map(|number| format!("slow-{number}")).collect();
+    for id in &ids {
+        world.runtime.block_on(fleet.submit(world.spec(id, "Take three steps."))).unwrap();
+    }
+    for id in &ids {
+        world.ended(&fleet, id);
+    }
+    let calls = world.models.asked().len();
+    let seconds = begun.elapsed().as_secs_f64();
+    // The engine lets a second's worth pass at once.
+    assert!(calls as f64 / seconds < 3.0, "{calls} calls in {seconds} s");
+}
+
+pub(crate) fn a_result_that_is_too_large_is_a_clear_error_and_not_the_end() {
+    // A tool's own bound is far below: the memory of one call is the only way to come near the fleet's.
+    let Some(world) = commands(&["head -c 200000000 /dev/zero | tr '\\0' x", "echo done > done.txt"]) else {
+        return;
+    };
+    let _worker = world.worker("a");
+    let fleet = world.submit("huge", "Print far too much.");
+    let ended = world.ended(&fleet, "huge");
+    assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
+    assert!(world.largest_payload("huge") <= 64 * 1024);
+}
+
+pub(crate) fn a_task_that_cannot_begin_says_why() {
+    let Some(world) = World::new(developer(Vec::new())) else { return };
+    let _worker = world.worker("a");
+    let fleet = world.fleet();
+    let mut spec = world.spec("nowhere", "Begin.");
+    spec.revision = Some("no-such-branch".to_owned());
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
+    let ended = world.ended(&fleet, "nowhere");
+    assert_eq!(ended.engine, EngineState::Failed);
+    let history = world.failure("nowhere");
+    assert!(history.contains("no-such-branch"), "{history}");
+}
+
+pub(crate) fn a_merge_request_is_made_once_at_a_good_end() {
+    let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
+    let marks = world.marks();
+    let command = format!(
+        "echo \"$RAWKO_BRANCH $RAWKO_STATUS\" >> {}/merge; echo https://example.test/1",
+        marks.display()
+    );
+    let told = Told { merge_request: Some(command), ..world.told("a") };
+    let _worker = WorkerProcess::start(&told).ready();
+    let fleet = world.fleet();
+    let mut spec = world.spec("merge", "Take a step.");
+    spec.options.merge_request = true;
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
+    let ended = world.ended(&fleet, "merge");
+    assert_eq!(ended.status.unwrap().merge_request.as_deref(), Some("https://example.test/1"));
+    assert_eq!(world.marked("merge"), ["rawko/merge claimed"]);
+}
+
+pub(crate) fn an_urgent_task_is_served_first() {
+    let Some(world) = commands(&["echo 1 > one.txt"]) else {
+        return;
+    };
+    let fleet = world.fleet();
+    let submit = |id: &str, priority| {
+        let mut spec = world.spec(id, "Take a step.");
+        spec.carriage.priority = priority;
+        world.runtime.block_on(fleet.submit(spec)).unwrap();
+    };
+    let patient: Vec<String> = (0..8).map(|number| format!("patient-{number}")).collect();
+    patient.iter().for_each(|id| submit(id, 5));
+    submit("urgent", 1);
+    let told = Told { slots: (1, 1, 1), ..world.told("a") };
+    let _worker = WorkerProcess::start(&told).ready();
+    let urgent = world.ended(&fleet, "urgent").ended_at.unwrap();
+    let after = patient.iter().filter(|id| world.ended(&fleet, id).ended_at.unwrap() > urgent).count();
+    assert!(after >= 5, "only {after} of 8 patient tasks ended after the urgent one");
+}

@@ -1,0 +1,176 @@
+//! A worker in a process of its own: this test program, begun once more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rawko::Rawko;
+use rawko_temporal::store::SharedStore;
+use rawko_temporal::{EngineAddress, Slots, WorkerSettings, work};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use temporalio_sdk::workflow_interceptors::{
+    CancellableWorkflowOutboundFuture, ScheduleActivityInput, ScheduleActivityResult, WorkflowInterceptor,
+    WorkflowInterceptorConstructor, WorkflowInterceptorContext, WorkflowNext,
+};
+
+const SETTINGS: &str = "RAWKO_TEST_WORKER";
+
+/// What the process is told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) address: String,
+    pub(crate) queue: String,
+    pub(crate) store: PathBuf,
+    pub(crate) folder: PathBuf,
+    pub(crate) user: PathBuf,
+    pub(crate) slots: (usize, usize, usize),
+    pub(crate) rates: BTreeMap<String, f64>,
+    pub(crate) merge_request: Option<String>,
+    pub(crate) grace_ms: u64,
+    pub(crate) deployment: Option<(String, String)>,
+    /// Where it sends spans.
+    pub(crate) collector: Option<String>,
+}
+
+/// The process. It is killed when this is dropped.
+pub(crate) struct WorkerProcess {
+    child: Child,
+    ready: PathBuf,
+}
+
+impl WorkerProcess {
+    pub(crate) fn start(told: &Told) -> Self {
+        std::fs::create_dir_all(&told.folder).unwrap();
+        let ready = told.folder.join("ready");
+        let _ = std::fs::remove_file(&ready);
+        let log =
+            std::fs::OpenOptions::new().create(true).append(true).open(told.folder.join("log")).unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .env(SETTINGS, serde_json::to_string(told).unwrap())
+            .env("ANTHROPIC_API_KEY", "sk-test")
+            .env("HOME", &told.user)
+            .envs(told.collector.iter().map(|address| ("OTEL_EXPORTER_OTLP_ENDPOINT", address)))
+            .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+            .env("RUST_BACKTRACE", "1")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Self { child, ready }
+    }
+
+    /// Waits until it has reached the engine.
+    pub(crate) fn ready(self) -> Self {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !self.ready.exists() {
+            assert!(Instant::now() < until, "the worker does not begin");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_gone(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits for its own end.
+    pub(crate) fn ends(mut self, within: Duration) -> Duration {
+        let begun = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(begun.elapsed() < within, "the worker does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        begun.elapsed()
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the process does, if this is one. Says whether it was.
+pub(crate) fn run_if_asked() -> bool {
+    let Ok(told) = std::env::var(SETTINGS) else { return false };
+    let told: Told = serde_json::from_str(&told).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build().unwrap();
+    let ready = told.folder.join("ready");
+    runtime.block_on(async {
+        let mut terminate =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
+        let stop = async move {
+            terminate.recv().await;
+        };
+        let settings = settings(told);
+        work(settings, || std::fs::write(ready, "").unwrap(), stop).await.unwrap();
+    });
+    true
+}
+
+fn settings(told: Told) -> WorkerSettings {
+    let (models, steps, verify) = told.slots;
+    let user = told.user.clone();
+    let panics = user.join("panic-in-workflow");
+    WorkerSettings {
+        engine: EngineAddress { address: Some(told.address), ..EngineAddress::default() },
+        queue: told.queue,
+        store: SharedStore::open(told.store.to_str().unwrap()).unwrap(),
+        folder: told.folder,
+        slots: Slots { models, steps, verify },
+        providers: vec!["claude".to_owned()],
+        rates: told.rates,
+        builder: Arc::new(move |project: &Path| {
+            // Once.
+            if std::fs::remove_file(user.join("panic")).is_ok() {
+                panic!("a fault of the test");
+            }
+            Rawko::builder().project(project).user_config_dir(user.join("config")).trusted(true)
+        }),
+        merge_request: told.merge_request,
+        grace: Duration::from_millis(told.grace_ms),
+        deployment: told.deployment,
+        interceptors: vec![WorkflowInterceptorConstructor::new(move |_| PanicsOnce(panics.clone()))],
+    }
+}
+
+/// Breaks a workflow once, if there is such a file: where it would schedule an activity.
+struct PanicsOnce(PathBuf);
+
+impl WorkflowInterceptor for PanicsOnce {
+    fn schedule_activity(
+        &self,
+        _: WorkflowInterceptorContext,
+        input: ScheduleActivityInput,
+        next: WorkflowNext<
+            'static,
+            ScheduleActivityInput,
+            CancellableWorkflowOutboundFuture<ScheduleActivityResult>,
+        >,
+    ) -> CancellableWorkflowOutboundFuture<ScheduleActivityResult> {
+        if std::fs::remove_file(&self.0).is_ok() {
+            panic!("a fault of the test, in a workflow");
+        }
+        next.run(input)
+    }
+}

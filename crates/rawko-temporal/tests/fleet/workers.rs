@@ -1,0 +1,240 @@
+//! Workers come and go.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rawko_core::session::Status;
+use rustix::process::Signal;
+use serde_json::json;
+use testkit::{Answer, Asked, ModelServer, Who};
+
+use crate::worker::WorkerProcess;
+use crate::world::{World, bash, developer, report};
+
+/// A step that leaves a mark and a file.
+fn step(marks: &str, number: usize) -> Answer {
+    bash(&format!("echo {number} >> {marks}/steps && echo {number} > step-{number}.txt"))
+}
+
+/// A script whose commands know the folder for marks, which is known once the world is there.
+fn with_marks(world: &World, command: &str) -> String {
+    command.replace("MARKS", world.marks().to_str().unwrap())
+}
+
+/// A world whose developer runs these commands; `MARKS` in them is the folder for marks.
+pub(crate) fn commands(commands: &[&str]) -> Option<World> {
+    let there: Arc<Mutex<Vec<Answer>>> = Arc::default();
+    let turns = Arc::clone(&there);
+    let models = ModelServer::start(move |asked: &Asked| match asked.who() {
+        Who::Select => {
+            Answer::decision(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "next"}))
+        }
+        Who::Evaluate => {
+            Answer::decision(json!({"decision": "COMPLETE", "summary": "done", "reason": "so it is"}))
+        }
+        Who::Agent => {
+            let turn = asked.messages().iter().filter(|message| message["role"] == "assistant").count();
+            turns.lock().unwrap().get(turn).cloned().unwrap_or_else(|| report("did it"))
+        }
+    });
+    let world = World::new(models)?;
+    *there.lock().unwrap() = commands.iter().map(|command| bash(&with_marks(&world, command))).collect();
+    Some(world)
+}
+
+pub(crate) fn a_worker_killed_between_steps_does_none_of_them_twice() {
+    let killed: Arc<Mutex<Option<WorkerProcess>>> = Arc::default();
+    let (victim, marks) = (Arc::clone(&killed), Arc::new(Mutex::new(String::new())));
+    let there = Arc::clone(&marks);
+    let models = ModelServer::start(move |asked: &Asked| match asked.who() {
+        Who::Select => {
+            Answer::decision(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "next"}))
+        }
+        Who::Evaluate => {
+            Answer::decision(json!({"decision": "COMPLETE", "summary": "done", "reason": "so it is"}))
+        }
+        Who::Agent => {
+            let turn = asked.messages().iter().filter(|message| message["role"] == "assistant").count();
+            // It dies while it asks, after three steps and before the fourth.
+            if turn == 3
+                && let Some(worker) = victim.lock().unwrap().take()
+            {
+                worker.kill();
+            }
+            if turn < 6 { step(&there.lock().unwrap(), turn) } else { report("did it") }
+        }
+    });
+    let Some(world) = World::new(models) else { return };
+    world.marks().to_str().unwrap().clone_into(&mut marks.lock().unwrap());
+    *killed.lock().unwrap() = Some(world.worker("a"));
+    let fleet = world.submit("between", "Take six steps.");
+    world.until("the first worker dies", || killed.lock().unwrap().is_none());
+    let _other = world.worker("b");
+    let ended = world.ended(&fleet, "between");
+    assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
+    assert_eq!(world.marked("steps"), ["0", "1", "2", "3", "4", "5"]);
+    assert_eq!(world.effects("between").len(), 6);
+}
+
+pub(crate) fn a_step_whose_worker_is_killed_is_done_by_another_one_and_no_other_step_is_done_again() {
+    let Some(world) = commands(&[
+        "echo first >> MARKS/first; echo 1 > one.txt",
+        "echo begun >> MARKS/begun; [ $(wc -l < MARKS/begun) -gt 1 ] || sleep 120; echo 2 > two.txt",
+        "echo last >> MARKS/last; echo 3 > three.txt",
+    ]) else {
+        return;
+    };
+    let worker = world.worker("a");
+    let fleet = world.submit("middle", "Take three steps.");
+    world.until("the second step begins", || !world.marked("begun").is_empty());
+    worker.kill();
+    let _other = world.worker("b");
+    let ended = world.ended(&fleet, "middle");
+    assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
+    assert_eq!(world.marked("first").len() + world.marked("last").len(), 2);
+    assert_eq!(world.marked("begun").len(), 2);
+    let attempts = world.git(&[
+        "log",
+        "--reverse",
+        "--format=%(trailers:key=Rawko-Attempt,valueonly)",
+        "main..rawko/middle",
+    ]);
+    assert_eq!(attempts.split_whitespace().collect::<Vec<_>>(), ["1", "2", "1"]);
+}
+
+pub(crate) fn a_worker_that_thaws_overwrites_nothing() {
+    let Some(world) = commands(&[
+        "echo begun >> MARKS/begun; N=$(wc -l < MARKS/begun); [ $N -gt 1 ] || while [ ! -e MARKS/go ]; do sleep 0.1; done; echo $N > who.txt; echo $N >> MARKS/wrote",
+        "echo next > next.txt",
+    ]) else {
+        return;
+    };
+    let frozen = world.worker("a");
+    let fleet = world.submit("frozen", "Take two steps.");
+    world.until("the step begins", || !world.marked("begun").is_empty());
+    frozen.signal(Signal::STOP);
+    let _other = world.worker("b");
+    let ended = world.ended(&fleet, "frozen");
+    let head = world.git(&["rev-parse", "rawko/frozen"]);
+    assert_eq!(ended.status.unwrap().head.unwrap().as_str(), head.trim());
+    assert_eq!(world.git(&["show", "rawko/frozen:who.txt"]), "2\n");
+    // Its command is not frozen, and ends. When the worker goes on, it finds a result that it would push.
+    std::fs::write(world.marks().join("go"), "").unwrap();
+    world.until("the command of the frozen worker ends", || world.marked("wrote").len() == 2);
+    frozen.signal(Signal::CONT);
+    // Nothing is to happen, so there is nothing to wait for.
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(world.git(&["rev-parse", "rawko/frozen"]), head);
+}
+
+pub(crate) fn a_worker_that_is_asked_to_end_finishes_its_step_and_another_one_takes_over_at_once() {
+    let Some(world) = commands(&[
+        "echo begun >> MARKS/begun; sleep 3; echo 1 > one.txt",
+        "date +%s.%N >> MARKS/second; echo 2 > two.txt",
+    ]) else {
+        return;
+    };
+    let leaving = world.worker("a");
+    let fleet = world.submit("drain", "Take two steps.");
+    world.until("the step begins", || !world.marked("begun").is_empty());
+    let _other = world.worker("b");
+    leaving.signal(Signal::TERM);
+    leaving.ends(Duration::from_secs(30));
+    let ended = world.ended(&fleet, "drain");
+    assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
+    assert_eq!(world.marked("begun").len(), 1, "the step was finished, not begun again");
+    let attempts =
+        world.git(&["log", "--format=%(trailers:key=Rawko-Attempt,valueonly)", "main..rawko/drain"]);
+    assert_eq!(attempts.split_whitespace().collect::<Vec<_>>(), ["1", "1"]);
+}
+
+pub(crate) fn two_workers_share_the_work_and_keep_their_slots() {
+    let Some(world) = commands(&[
+        "W=$(pwd | grep -o '/[ab]/trees' | head -1); echo \"begin $W\" >> MARKS/log; sleep 1; echo \"end $W\" >> MARKS/log; echo 1 > one.txt",
+    ]) else {
+        return;
+    };
+    let told = |name| crate::worker::Told { slots: (20, 2, 1), ..world.told(name) };
+    let _workers = [WorkerProcess::start(&told("a")).ready(), WorkerProcess::start(&told("b")).ready()];
+    let fleet = world.fleet();
+    let ids: Vec<String> = (0..8).map(|number| format!("share-{number}")).collect();
+    for id in &ids {
+        world.runtime.block_on(fleet.submit(world.spec(id, "Take a step."))).unwrap();
+    }
+    for id in &ids {
+        world.ended(&fleet, id);
+    }
+    let log = world.marked("log");
+    for worker in ["/a/trees", "/b/trees"] {
+        let (mut now, mut most, mut all) = (0, 0, 0);
+        for line in log.iter().filter(|line| line.ends_with(worker)) {
+            if line.starts_with("begin") {
+                now += 1;
+                all += 1;
+            } else {
+                now -= 1;
+            }
+            most = most.max(now);
+        }
+        assert!((1..=2).contains(&most), "{worker}: {most} steps at once\n{log:?}");
+        assert!(all >= 2, "{worker} did {all} of 8 steps");
+    }
+}
+
+pub(crate) fn a_worker_may_begin_before_the_engine() {
+    let Some(mut world) = World::new(developer(vec![bash("echo 1 > one.txt")])) else { return };
+    world.engine.kill();
+    let worker = WorkerProcess::start(&world.told("a"));
+    std::thread::sleep(Duration::from_secs(2));
+    world.engine.start_again();
+    let _worker = worker.ready();
+    let fleet = world.submit("early", "Take a step.");
+    assert_eq!(world.ended(&fleet, "early").status.unwrap().outcome.unwrap().status, Status::Claimed);
+}
+
+pub(crate) fn an_engine_killed_under_load_loses_no_task_and_repeats_no_commit() {
+    let Some(mut world) =
+        commands(&["echo 1 > one.txt", "sleep 0.5; echo 2 > two.txt", "echo 3 > three.txt"])
+    else {
+        return;
+    };
+    let _workers = [world.worker("a"), world.worker("b")];
+    let fleet = world.fleet();
+    let ids: Vec<String> = (0..10).map(|number| format!("load-{number}")).collect();
+    for id in &ids {
+        world.runtime.block_on(fleet.submit(world.spec(id, "Take three steps."))).unwrap();
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    world.engine.kill();
+    std::thread::sleep(Duration::from_secs(1));
+    world.engine.start_again();
+    let fleet = world.fleet();
+    for id in &ids {
+        let ended = world.ended(&fleet, id);
+        assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed, "{id}");
+        let effects = world.effects(id);
+        let once: std::collections::BTreeSet<_> = effects.iter().collect();
+        assert_eq!((effects.len(), once.len()), (3, 3), "{id}: {effects:?}");
+    }
+}
+
+pub(crate) fn a_result_is_single_after_an_outage_that_is_longer_than_a_heartbeat() {
+    let Some(mut world) =
+        commands(&["echo begun >> MARKS/begun; sleep 4; echo 1 > one.txt", "echo 2 > two.txt"])
+    else {
+        return;
+    };
+    let _worker = world.worker("a");
+    let fleet = world.submit("outage", "Take two steps.");
+    world.until("the step begins", || !world.marked("begun").is_empty());
+    world.engine.kill();
+    // The step ends in the meantime, and nobody can be told.
+    std::thread::sleep(Duration::from_secs(6));
+    world.engine.start_again();
+    let fleet_again = world.fleet();
+    drop(fleet);
+    let ended = world.ended(&fleet_again, "outage");
+    assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
+    assert_eq!(world.effects("outage").len(), 2);
+    assert_eq!(world.marked("begun").len(), 1, "what was done was not done again");
+}
