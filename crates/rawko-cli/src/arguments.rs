@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use rawko_core::text::truncate;
 
 use crate::commands::{
-    agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fork,
-    init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
+    agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fleet,
+    fork, init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
     steer, tools, trust, usage, watch,
 };
 use crate::console::ColorChoice;
@@ -135,6 +135,13 @@ pub(crate) enum Command {
     /// List and check the providers and their models
     #[command(subcommand)]
     Providers(providers::ProvidersCommand),
+    /// Give tasks to a fleet, whose workers do them on other machines
+    Submit(fleet::SubmitArgs),
+    /// See the tasks of a fleet, answer, steer and stop them, and take their sessions over
+    #[command(subcommand)]
+    Fleet(fleet::FleetCommand),
+    /// Work for a fleet: take steps of tasks from its queues
+    Worker(fleet::WorkerArgs),
     /// Evaluate the arbiter on labelled situations
     #[command(subcommand)]
     Arbiter(arbiter::ArbiterCommand),

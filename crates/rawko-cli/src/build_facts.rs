@@ -28,7 +28,11 @@ fn lines(commit: &str, features: &[&str], sandbox: &str) -> [(&'static str, Stri
 }
 
 fn features() -> Vec<&'static str> {
-    let all = [("copilot", cfg!(feature = "copilot")), ("semantic", cfg!(feature = "semantic"))];
+    let all = [
+        ("copilot", cfg!(feature = "copilot")),
+        ("fleet", cfg!(feature = "fleet")),
+        ("semantic", cfg!(feature = "semantic")),
+    ];
     all.into_iter().filter_map(|(name, is_on)| is_on.then_some(name)).collect()
 }
 

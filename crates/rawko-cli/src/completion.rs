@@ -54,7 +54,7 @@ fn with_candidates(command: Command, within: &str) -> Command {
 
 fn offered(arg: Arg, path: &str) -> Arg {
     let candidates: fn() -> Vec<CompletionCandidate> = match arg.get_id().as_str() {
-        "id" | "ids" => sessions,
+        "id" | "ids" | "session" => sessions,
         "words" if path.ends_with(" continue") => sessions,
         "words" if path.ends_with(" steer") => words_to_steer,
         "agent" => agents,

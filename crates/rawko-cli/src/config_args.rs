@@ -159,7 +159,7 @@ pub(crate) fn amount(text: &str) -> Result<f64, String> {
 }
 
 /// A length of time, or 0; a number without a unit is seconds.
-fn time_limit(text: &str) -> Result<TimeLimit, NotATimeSpan> {
+pub(crate) fn time_limit(text: &str) -> Result<TimeLimit, NotATimeSpan> {
     TimeLimit::parse(text, PlainNumber::Seconds)
 }
 

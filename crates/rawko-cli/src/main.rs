@@ -46,7 +46,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::arguments::{Cli, Command};
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
-    explain, fork, init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run,
+    explain, fleet, fork, init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run,
     sessions, skills, steer, tools, trust, usage, watch as watch_command,
 };
 use crate::console::{ColorChoice, Console};
@@ -114,6 +114,9 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Command::Memory(action) => memory::run(&workspace, &action),
         Command::Mcp(action) => mcp::run(&workspace, &action),
         Command::Providers(action) => providers::run(&workspace, &action),
+        Command::Submit(arguments) => fleet::submit(&workspace, arguments),
+        Command::Fleet(action) => fleet::run(&workspace, action),
+        Command::Worker(arguments) => fleet::worker(&workspace, arguments),
         Command::Arbiter(action) => arbiter::run(&workspace, &action),
         Command::Machine(action) => machine::run(&workspace, &action),
         Command::Completions(arguments) => completions::run(&workspace, &arguments),

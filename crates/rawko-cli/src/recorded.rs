@@ -118,10 +118,9 @@ impl RecordedRun {
             forked_from: header.forked_from.clone(),
             dry_run: false,
             limits: Some(setup.limits),
-            so_far: continued.then(|| SoFar {
-                earlier_iterations: self.session.executions(),
-                cost_usd: Some(0.0),
-                ..SoFar::default()
+            so_far: continued.then(|| {
+                let earlier_iterations = self.session.executions();
+                Box::new(SoFar { earlier_iterations, cost_usd: Some(0.0), ..SoFar::default() })
             }),
             degraded: header.degraded.clone(),
             confined: header.confined.clone(),

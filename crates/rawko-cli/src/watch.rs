@@ -58,6 +58,23 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
         .enable_all()
         .build()
         .map_err(|error| no_runtime(&error))?;
+    finish(runtime, work)
+}
+
+/// The same with several threads, for a worker that does many things at once.
+#[cfg(feature = "fleet")]
+pub(crate) fn block_on_threads<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| no_runtime(&error))?;
+    finish(runtime, work)
+}
+
+fn finish<T>(
+    runtime: tokio::runtime::Runtime,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let result = runtime.block_on(work);
     runtime.shutdown_timeout(LAST_WAIT);
     // Gives dropped child processes time to end. A process that even the kernel cannot end is not waited for.

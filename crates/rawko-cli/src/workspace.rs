@@ -73,6 +73,12 @@ impl Workspace {
         Ok(folder)
     }
 
+    /// The file that `--config` names.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn config_file(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
     /// The user's home folder with links resolved, if there is one.
     fn home(&self) -> Option<PathBuf> {
         self.environment.home()?.canonicalize().ok()
@@ -107,28 +113,17 @@ impl Workspace {
 
     /// A builder for this folder.
     pub(crate) fn builder(&self) -> RawkoBuilder {
-        let environment = self.environment;
         // If the folder does not exist, the SDK reports it.
         let nearest = self.nearest_project().unwrap_or_else(|_| self.folder.clone());
-        let mut builder = Rawko::builder().folder(&self.folder).env(move |name| environment.var(name));
-        builder = match project_of(&nearest) {
+        let builder = builder_of(self.environment).folder(&self.folder);
+        let builder = match project_of(&nearest) {
             Some(project) => builder.project(project).tree(nearest),
             None => builder.project(nearest),
         };
-        builder = builder.secret_variables(environment.secrets().iter().cloned());
-        if let Some(file) = &self.config {
-            builder = builder.config_file(file);
+        match &self.config {
+            Some(file) => builder.config_file(file),
+            None => builder,
         }
-        if let Some(directory) = environment.config_dir() {
-            builder = builder.user_config_dir(directory);
-        }
-        if let Some(directory) = environment.state_dir() {
-            builder = builder.trust_store(TrustStore::new(&directory));
-        }
-        if let Some(directory) = environment.cache_dir() {
-            builder = builder.decision_cache(DecisionCache::new(&directory));
-        }
-        builder
     }
 
     /// Loads the configuration only to read it. No program in it is run and no address reached, so trust is not needed.
@@ -174,6 +169,23 @@ impl Workspace {
             let _ = self.console.write_error(&text);
         }
     }
+}
+
+/// A builder of a project without its folder: with the user's own configuration, environment and records.
+pub(crate) fn builder_of(environment: ProcessEnv) -> RawkoBuilder {
+    let mut builder = Rawko::builder()
+        .env(move |name| environment.var(name))
+        .secret_variables(environment.secrets().iter().cloned());
+    if let Some(directory) = environment.config_dir() {
+        builder = builder.user_config_dir(directory);
+    }
+    if let Some(directory) = environment.state_dir() {
+        builder = builder.trust_store(TrustStore::new(&directory));
+    }
+    if let Some(directory) = environment.cache_dir() {
+        builder = builder.decision_cache(DecisionCache::new(&directory));
+    }
+    builder
 }
 
 /// The hint for a folder that is too wide.

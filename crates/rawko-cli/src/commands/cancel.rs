@@ -14,7 +14,7 @@ use crate::output::clean_line;
 use crate::workspace::Workspace;
 
 /// Long enough for tools to end by themselves, or to be killed after their grace period.
-pub(super) const DEFAULT_WAIT: Duration = Duration::from_secs(15);
+pub(in crate::commands) const DEFAULT_WAIT: Duration = Duration::from_secs(15);
 
 /// Options of `rawko cancel`.
 #[derive(Debug, Clone, Default, Args)]

@@ -11,6 +11,7 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod fleet;
 pub(crate) mod fork;
 pub(crate) mod init;
 pub(crate) mod inspect;

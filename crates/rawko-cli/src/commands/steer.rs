@@ -49,7 +49,7 @@ Exit status:
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+pub(super) enum Wanted {
     Cancel,
     Override(Override),
 }
@@ -121,7 +121,12 @@ fn parse(words: &[String]) -> Result<(Option<&str>, Wanted), Failure> {
     {
         (id, rest) = (Some(first.as_str()), more);
     }
-    let [word, values @ ..] = rest else { return Err(unknown("")) };
+    Ok((id, command(rest)?))
+}
+
+/// The command alone.
+pub(super) fn command(words: &[String]) -> Result<Wanted, Failure> {
+    let [word, values @ ..] = words else { return Err(unknown("")) };
     let value = values.join(" ");
     let missing = |what: &str, example: &str| {
         Failure::usage(format!("`{word}` needs {what}"))
@@ -135,7 +140,7 @@ fn parse(words: &[String]) -> Result<(Option<&str>, Wanted), Failure> {
             return Err(missing("a message", "say \"use the existing parser\""));
         }
         "force" => Wanted::Override(Override::ForceAgent { agent: value.trim().to_owned() }),
-        "say" => return Ok((id, Wanted::Override(Override::Say { text: value }))),
+        "say" => return Ok(Wanted::Override(Override::Say { text: value })),
         "skip" => Wanted::Override(Override::SkipStep),
         "retry" => Wanted::Override(Override::Retry),
         "pause" => Wanted::Override(Override::Pause),
@@ -147,7 +152,7 @@ fn parse(words: &[String]) -> Result<(Option<&str>, Wanted), Failure> {
         return Err(Failure::usage(format!("`{word}` takes nothing more, and got `{}`", shown(&value)))
             .with_hint("to tell an agent something: rawko steer say TEXT"));
     }
-    Ok((id, wanted))
+    Ok(wanted)
 }
 
 /// The commands, each with what it does.

@@ -116,7 +116,7 @@ struct Watched {
 /// What a journal tells.
 enum News {
     /// An event, and when it happened.
-    Event(RunEvent, Timestamp),
+    Event(Box<RunEvent>, Timestamp),
     /// No process carried the session for so long, in milliseconds.
     Gap(u64),
 }
@@ -139,7 +139,7 @@ impl Watched {
                 match event.outcome() {
                     // It comes again if more becomes known of it.
                     Some(_) => self.finished = Some((event, stamped.at)),
-                    None => news.push(News::Event(event, stamped.at)),
+                    None => news.push(News::Event(Box::new(event), stamped.at)),
                 }
             }
             if !self.run.session().state().is_final() {
@@ -165,7 +165,7 @@ impl Watched {
             let is_written = self.tail.is_written();
             let mut news = self.news()?;
             if std::mem::take(&mut is_first) {
-                let begins = |news: &News| matches!(news, News::Event(RunEvent::SessionStarted { .. }, _));
+                let begins = |news: &News| matches!(news, News::Event(event, _) if matches!(**event, RunEvent::SessionStarted { .. }));
                 news.drain(..news.iter().rposition(begins).unwrap_or(0));
             }
             for news in &news {

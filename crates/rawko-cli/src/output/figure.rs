@@ -41,6 +41,17 @@ pub(crate) fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+/// How long ago, in the largest unit that fits: `45 s`, `12 m`, `7 h`, `3 d`.
+pub(crate) fn age(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} m", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +84,15 @@ mod tests {
         ];
         for (usd, expected) in costs {
             assert_eq!(cost(usd), expected);
+        }
+    }
+
+    #[test]
+    fn age_is_shown_in_its_largest_unit() {
+        for (seconds, expected) in
+            [(0, "0 s"), (59, "59 s"), (60, "1 m"), (7_199, "1 h"), (86_399, "23 h"), (200_000, "2 d")]
+        {
+            assert_eq!(age(seconds * 1_000), expected);
         }
     }
 }

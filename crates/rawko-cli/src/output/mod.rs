@@ -10,7 +10,7 @@ mod table;
 
 pub(crate) use clock::Clock;
 pub(crate) use difference::field_difference;
-pub(crate) use figure::{about, cost, counted, duration, tokens};
+pub(crate) use figure::{about, age, cost, counted, duration, tokens};
 pub(crate) use paint::Paint;
 pub(crate) use quoted::quoted;
 pub(crate) use sanitize::{Sanitizer, clean, clean_line, escape_json, escaped, escaped_line};

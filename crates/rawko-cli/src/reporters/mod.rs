@@ -22,6 +22,8 @@ use crate::keyboard::Keyboard;
 use crate::output::Clock;
 
 pub(crate) use json::Json;
+#[cfg(feature = "fleet")]
+pub(crate) use phrase::question_alone;
 pub(crate) use phrase::{approval, call_in_question, question};
 pub(crate) use plain::Plain;
 pub(crate) use quiet::Quiet;

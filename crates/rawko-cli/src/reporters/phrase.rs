@@ -68,6 +68,11 @@ const QUESTION_CHARS: usize = 4_000;
 
 /// A question to a person: who wants what, why it was refused, and until when an answer counts.
 pub(crate) fn question(question: &ApprovalQuestion, clock: Clock) -> String {
+    format!("{}; `rawko approve` answers from another terminal", question_alone(question, clock))
+}
+
+/// The same without the command that answers it.
+pub(crate) fn question_alone(question: &ApprovalQuestion, clock: Clock) -> String {
     let mut text = format!(
         "{} wants {}\n  {}:\n{}",
         clean_line(&question.agent),
@@ -76,10 +81,7 @@ pub(crate) fn question(question: &ApprovalQuestion, clock: Clock) -> String {
         call_in_question(&question.call)
     );
     text.push_str(&format!("  refused because: {}\n", truncate(&clean_line(&question.why), QUESTION_CHARS)));
-    text.push_str(&format!(
-        "  waits until {}; `rawko approve` answers from another terminal",
-        clock.time(question.until)
-    ));
+    text.push_str(&format!("  waits until {}", clock.time(question.until)));
     text
 }
 

@@ -411,3 +411,46 @@ fn advice(error: Option<&ErrorInfo>, session: &str) -> String {
         | ErrorCode::Unknown => "read the error above; then change the task or the configuration".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(outcome: Outcome, columns: Option<usize>) -> Summary {
+        let summary = Summary::of(&RunEvent::finished("s", outcome), None, false).expect("an end");
+        Summary { columns, ..summary }
+    }
+
+    #[test]
+    fn words_are_wrapped_at_a_terminal_and_commands_are_not() {
+        let error = ErrorInfo::new(ErrorCode::Unknown, "one two three four five six seven eight nine ten");
+        let summary = summary(Outcome::failed(error), Some(40));
+        let text = summary.text(Paint::new(false));
+        assert!(text.contains("\n  one two three four five six seven\n  eight nine ten\n"), "{text}");
+        let command = "to see what was tried: rawko sessions show s";
+        assert!(text.contains(command), "{text}");
+        let prose = text.lines().filter(|line| !line.contains(": rawko "));
+        assert!(prose.clone().all(|line| line.chars().count() <= 40), "{text}");
+        let whole = Summary { columns: None, ..summary }.text(Paint::new(false));
+        assert!(whole.contains("  one two three four five six seven eight nine ten\n"), "{whole}");
+    }
+
+    #[test]
+    fn a_cancelled_run_says_so_once() {
+        let error = ErrorInfo::new(ErrorCode::Unknown, "Cancelled.");
+        let outcome = Outcome { status: Status::Cancelled, error: None, ..Outcome::failed(error) };
+        let text = summary(outcome, None).text(Paint::new(false));
+        assert_eq!(text.matches("ancelled").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn the_answer_is_what_the_agent_said() {
+        let claimed = |words: &str| {
+            let error = ErrorInfo::new(ErrorCode::Unknown, "the arbiter's words");
+            let outcome = Outcome { status: Status::Claimed, error: None, ..Outcome::failed(error) };
+            Summary { answer: Some(words.to_owned()), ..summary(outcome, None) }
+        };
+        assert_eq!(claimed("the agent's words").answer(), "the agent's words\n");
+        assert_eq!(claimed(" ").answer(), "the arbiter's words\n");
+    }
+}

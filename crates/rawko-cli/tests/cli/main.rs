@@ -13,6 +13,7 @@ mod demo;
 mod documentation;
 mod documented_files;
 mod first_steps;
+mod fleet;
 mod hostile;
 mod inspection;
 mod machine;

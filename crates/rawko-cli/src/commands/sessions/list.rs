@@ -9,7 +9,7 @@ use rawko_core::text::truncate;
 use super::broken;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Table, clean_line, cost};
+use crate::output::{Table, age, clean_line, cost};
 use crate::workspace::Workspace;
 
 /// Characters of a task that are shown.
@@ -69,29 +69,4 @@ fn row(session: &SessionInfo, now: Timestamp) -> Vec<String> {
         spent,
         truncate(&clean_line(&session.task), TASK_CHARS),
     ]
-}
-
-/// How long ago, in the largest unit that fits: `45 s`, `12 m`, `7 h`, `3 d`.
-fn age(ms: u64) -> String {
-    let seconds = ms / 1_000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} m", seconds / 60),
-        3_600..86_400 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn age_is_shown_in_its_largest_unit() {
-        for (seconds, expected) in
-            [(0, "0 s"), (59, "59 s"), (60, "1 m"), (7_199, "1 h"), (86_399, "23 h"), (200_000, "2 d")]
-        {
-            assert_eq!(age(seconds * 1_000), expected);
-        }
-    }
 }

@@ -200,7 +200,7 @@ fn only_a_call_that_runs_counts_on() {
         line.unwrap_or_else(|| panic!("{part} is missing in {frame:?}"))
     };
     // It waits for the command before it.
-    assert!(line(&bench.after(5_000), "d.txt").trim_end().ends_with("waits"));
+    assert!(line(bench.after(5_000), "d.txt").trim_end().ends_with("waits"));
     assert!(line(&bench, "●").contains("running Bash"));
     bench.begins("d");
     bench.after(2_000);
@@ -211,7 +211,7 @@ fn only_a_call_that_runs_counts_on() {
         "outcome": {"content": "ok", "durationMs": 2_000}}));
     let ended = line(&bench, "d.txt");
     assert!(ended.contains("✓ Write d.txt"), "{ended}");
-    assert_eq!(line(&bench.after(60_000), "d.txt"), ended);
+    assert_eq!(line(bench.after(60_000), "d.txt"), ended);
     bench.takes(json!({"type": "tool_finished", "agent": "developer", "callId": "d", "tool": "Write",
         "outcome": {"content": "ok", "durationMs": 2_000}}));
     assert_eq!(line(&bench, "d.txt"), ended);

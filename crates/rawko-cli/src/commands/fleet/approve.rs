@@ -1,0 +1,68 @@
+//! `rawko fleet approve ID [yes|no]`: answers the question of a task. The answer names its question, because what waits may be
+//! another one by the time that it arrives.
+
+use rawko_temporal::ApprovalAnswer;
+use serde_json::json;
+
+use super::arguments::{Answer, ApproveArgs};
+use super::connection::{OrFailure as _, Target};
+use super::show;
+use super::submit::user_name;
+use crate::approval_prompt;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Clock, clean_line};
+use crate::watch::block_on;
+use crate::workspace::Workspace;
+
+pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit, Failure> {
+    let id = &arguments.task;
+    let name = clean_line(id);
+    if arguments.json && (arguments.question.is_none() || arguments.answer.is_none()) {
+        return Err(Failure::usage("--json needs the question and the answer").with_hint(format!(
+            "`rawko fleet show {name} --json` has the question's digest: --question DIGEST yes|no"
+        )));
+    }
+    let target = Target::of(workspace, &arguments.connection)?;
+    let console = &workspace.console;
+    let mut question = arguments.question.clone();
+    let mut answer = arguments.answer;
+    if question.is_none() || answer.is_none() {
+        let task = block_on(async { target.connect().await?.show(id).await.or_failure() })?;
+        let asked = task.status.as_ref().and_then(|status| status.question.clone());
+        let (Some(asked), Some(text)) = (asked, show::asked(&task, Clock::local())) else {
+            return Err(Failure::new(Exit::Failed, format!("task {name} asks nothing")));
+        };
+        console.write_error(&format!("{text}\n"))?;
+        if let Some(named) = question.as_ref().filter(|named| !asked.digest.starts_with(named.as_str())) {
+            let message = format!("task {name} asks another question than `{}`", clean_line(named));
+            return Err(Failure::new(Exit::Failed, message));
+        }
+        // Nobody says yes to what he may not have seen.
+        if answer != Some(Answer::No) {
+            if !approval_prompt::is_possible() {
+                return Err(Failure::usage("nothing was answered").with_hint("the line above says how"));
+            }
+            if !approval_prompt::ask(console) {
+                return Err(Failure::usage("nothing was answered")
+                    .with_hint(format!("to deny it: rawko fleet approve {name} no")));
+            }
+            answer = Some(Answer::Yes);
+        }
+        question = Some(asked.digest);
+    }
+    let (Some(question), Some(answer)) = (question, answer) else {
+        return Err(Failure::usage("nothing was answered"));
+    };
+    let allowed = answer == Answer::Yes;
+    let by = format!("{} by rawko fleet approve", user_name(workspace));
+    let given = ApprovalAnswer { question, allowed, by };
+    let digest = block_on(async { target.connect().await?.approve(id, given).await.or_failure() })?;
+    if arguments.json {
+        console.json(&json!({"id": id, "question": digest, "allowed": allowed}))?;
+    } else {
+        let word = if allowed { "allowed" } else { "denied" };
+        console.line(&format!("{word}: the question {} of task {name}", clean_line(&digest)))?;
+    }
+    Ok(Exit::Success)
+}

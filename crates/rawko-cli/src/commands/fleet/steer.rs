@@ -1,0 +1,46 @@
+//! `rawko fleet steer ID COMMAND`: a command of the user to a task, as `rawko steer` takes them.
+
+use rawko_temporal::FleetError;
+use serde_json::json;
+
+use super::arguments::{CancelArgs, SteerArgs};
+use super::cancel;
+use super::connection::{Target, of_error};
+use crate::commands::steer::{Wanted, command};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::clean_line;
+use crate::watch::block_on;
+use crate::workspace::Workspace;
+
+pub(super) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, Failure> {
+    let id = &arguments.task;
+    let command = match command(&arguments.words)? {
+        Wanted::Override(command) => command,
+        Wanted::Cancel => {
+            let (tasks, connection) = (vec![id.clone()], arguments.connection.clone());
+            let cancel = CancelArgs { tasks, connection, json: arguments.json, ..CancelArgs::default() };
+            return cancel::run(workspace, &cancel);
+        }
+    };
+    let target = Target::of(workspace, &arguments.connection)?;
+    let ignored = block_on(async {
+        match target.connect().await?.steer(id, command.clone()).await {
+            Ok(()) => Ok(None),
+            Err(FleetError::Refused(why)) => Ok(Some(why)),
+            Err(error) => Err(of_error(&error)),
+        }
+    })?;
+    let console = &workspace.console;
+    if arguments.json {
+        let (taken, reason) = (ignored.is_none(), ignored.as_deref());
+        console.json(&json!({"id": id, "command": command, "taken": taken, "reason": reason}))?;
+    } else {
+        let name = clean_line(id);
+        console.line(&match &ignored {
+            Some(why) => format!("task {name} ignored `{}`: {}", command.word(), clean_line(why)),
+            None => format!("task {name} has taken `{}`", command.word()),
+        })?;
+    }
+    Ok(if ignored.is_some() { Exit::Failed } else { Exit::Success })
+}

@@ -1,0 +1,196 @@
+//! The commands of fleets with the real binary, on a real Temporal server. `crates/rawko-temporal/tests/fleet` has what goes
+//! wrong; this is what a user does.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use testkit::{Answer, Asked, ModelServer, TemporalServer, Who};
+
+/// A user at a terminal: a home, a project with an `origin`, a model server and an engine.
+struct Desk {
+    engine: TemporalServer,
+    _models: ModelServer,
+    folder: tempfile::TempDir,
+}
+
+/// What a command printed, and how it ended.
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ended {
+    #[track_caller]
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    fn says(self, parts: &[&str]) -> Self {
+        for part in parts {
+            assert!(self.stdout.contains(part), "{part:?} is missing in:\n{}\n{}", self.stdout, self.stderr);
+        }
+        self
+    }
+
+    #[track_caller]
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+}
+
+fn model(asked: &Asked) -> Answer {
+    let developer = json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "it is next"});
+    let complete = json!({"decision": "COMPLETE", "summary": "all done", "reason": "one.txt is there"});
+    match asked.who() {
+        Who::Select => Answer::decision(developer),
+        Who::Evaluate => Answer::decision(complete),
+        Who::Agent => {
+            match asked.messages().iter().filter(|message| message["role"] == "assistant").count() {
+                0 => Answer::call("Write", &json!({"file_path": "one.txt", "content": "1\n"})),
+                1 => Answer::call("Bash", &json!({"command": "cat one.txt"})),
+                _ => Answer::call("Report", &json!({"outcome": "success", "summary": "wrote one.txt"})),
+            }
+        }
+    }
+}
+
+impl Desk {
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = TemporalServer::start(folder.path())?;
+        let models = ModelServer::start(model);
+        let desk = Self { engine, _models: models, folder };
+        for name in ["home/.config/rawko", "project"] {
+            std::fs::create_dir_all(desk.path(name)).unwrap();
+        }
+        let address = desk._models.claude_url();
+        let config = json!({
+            "provider": {"default": "claude", "claude": {"baseUrl": address}},
+            "fleet": {"address": desk.engine.address()},
+        });
+        std::fs::write(desk.path("home/.config/rawko/config.yaml"), config.to_string()).unwrap();
+        desk.git(&["init", "--quiet", "--initial-branch=main"]);
+        std::fs::write(desk.path("project/README.md"), "A project.\n").unwrap();
+        desk.git(&["add", "."]);
+        desk.git(&["commit", "--quiet", "-m", "begin"]);
+        let origin = desk.path("origin.git");
+        desk.git(&["clone", "--quiet", "--bare", ".", origin.to_str().unwrap()]);
+        desk.git(&["remote", "add", "origin", origin.to_str().unwrap()]);
+        desk.git(&["fetch", "--quiet", "origin"]);
+        Some(desk)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .args(["-c", "user.name=Me", "-c", "user.email=me@example.com"])
+            .args(arguments)
+            .current_dir(self.path("project"))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rawko"));
+        command
+            .args(arguments)
+            .current_dir(self.path("project"))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("ANTHROPIC_API_KEY", "sk-test")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn rawko(&self, arguments: &[&str]) -> Ended {
+        let output = self.command(arguments).output().unwrap();
+        Ended {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// A worker that has said that it is ready.
+    fn worker(&self) -> Worker {
+        let mut child = self.command(&["worker", "--yes"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "the worker ended");
+        Worker(child)
+    }
+}
+
+struct Worker(Child);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn session_of(folder: &Path) -> String {
+    let sessions = std::fs::read_dir(folder.join(".rawko/sessions")).unwrap();
+    let names = sessions.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("20")).max().unwrap()
+}
+
+#[test]
+fn a_task_is_submitted_watched_exported_and_explained() {
+    let Some(desk) = Desk::new() else { return };
+    let worker = desk.worker();
+    desk.rawko(&["submit", "--id", "first", "--wait", "Write one.txt."]).exits(0).says(&["first"]);
+    // A second time it is the same task.
+    let again = desk.rawko(&["submit", "--id", "first", "--json", "Write one.txt."]).exits(0);
+    assert!(
+        again.stdout.contains("\"isNew\":false") || again.stdout.contains("\"isNew\": false"),
+        "{}",
+        again.stdout
+    );
+    desk.rawko(&["submit", "--id", "first", "Write two.txt."]).exits(2);
+
+    // From here on nobody works.
+    drop(worker);
+    desk.rawko(&["fleet", "list"]).exits(0).says(&["first", "claimed"]);
+    let shown = desk.rawko(&["fleet", "show", "first", "--json"]).exits(0).json();
+    assert_eq!((&shown["outcome"]["status"], &shown["branch"]), (&json!("claimed"), &json!("rawko/first")));
+    desk.rawko(&["fleet", "watch", "first"]).exits(0);
+
+    desk.rawko(&["fleet", "export", "first"]).exits(0);
+    let session = session_of(&desk.path("project"));
+    assert_eq!(shown["session"], json!(session));
+    desk.rawko(&["explain", &session]).exits(0).says(&["developer"]);
+    desk.rawko(&["replay", &session]).exits(0);
+    desk.rawko(&["sessions", "export", "--format", "json", &session]).exits(0).says(&["one.txt"]);
+    desk.rawko(&["fleet", "cancel", "first"]);
+    assert_eq!(desk.git(&["show", "origin/rawko/first:one.txt"]), "1\n", "export fetches the branch");
+}
+
+#[test]
+fn a_task_without_a_worker_waits_and_is_cancelled() {
+    let Some(desk) = Desk::new() else { return };
+    desk.rawko(&["submit", "--id", "waits", "Write one.txt."]).exits(0);
+    desk.rawko(&["fleet", "list", "--json"]).exits(0).says(&["waits", "waiting"]);
+    let cancel = desk.command(&["fleet", "cancel", "waits"]).spawn().unwrap();
+    // The engine ends it once a worker has looked at it.
+    let _worker = desk.worker();
+    let mut cancel = cancel;
+    cancel.wait().unwrap();
+    let shown = desk.rawko(&["fleet", "show", "waits", "--json"]).exits(0).json();
+    assert_eq!(shown["engine"], json!("cancelled"), "{shown}");
+}
