@@ -147,6 +147,7 @@ impl Queue {
 impl Queue {
     /// Adds a span, and waits for room. For use outside of a runtime.
     pub(crate) fn push_waiting(&self, span: Span) {
+        lock(&self.metrics).record(&span);
         match self.spans.blocking_send(span) {
             Ok(()) => self.counters.queued.fetch_add(1, Ordering::AcqRel),
             Err(_) => self.counters.dropped.fetch_add(1, Ordering::AcqRel),

@@ -27,7 +27,7 @@ mod wire;
 pub use conventions::SCHEMA_URL;
 pub use exporter::{Flush, Report};
 pub use ids::{NotATraceParent, TraceParent};
-pub use live::{Live, send_spans};
+pub use live::{Live, Whole, send_spans};
 pub use projection::Projection;
 pub use settings::{Configured, Protocol, Settings, SettingsError, Target};
 pub use span::{AttributeValue, Span, SpanEvent, SpanKind};

@@ -54,14 +54,33 @@ impl Live {
     }
 }
 
-/// Sends the spans of a past session, and waits for it. Metrics are not sent: they count what a process does, and would count
-/// the session twice.
+/// What is sent of a session whose events are all there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whole {
+    /// Spans: metrics count what a process does, and were counted when the session ran.
+    Past,
+    /// Spans and metrics: it has just ended, and nothing of it was sent. Its metrics begin now.
+    JustEnded(Timestamp),
+}
+
+/// Sends the spans of a session, and waits for it.
 ///
 /// # Errors
 /// A message, if nothing can be sent from this machine.
-pub fn send_spans(mut settings: Settings, spans: Vec<Span>, longest: Duration) -> Result<Report, String> {
-    settings.metrics = None;
-    let (queue, flush) = exporter::start(settings, Timestamp::default())?;
+pub fn send_spans(
+    mut settings: Settings,
+    spans: Vec<Span>,
+    whole: Whole,
+    longest: Duration,
+) -> Result<Report, String> {
+    let begun = match whole {
+        Whole::Past => {
+            settings.metrics = None;
+            Timestamp::default()
+        }
+        Whole::JustEnded(now) => now,
+    };
+    let (queue, flush) = exporter::start(settings, begun)?;
     for span in spans {
         queue.push_waiting(span);
     }

@@ -116,7 +116,8 @@ pub struct FleetTask {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<SystemTime>,
-    /// Why it ended without an outcome, where it could not be carried on. A list does not say it.
+    /// Why it ended without an outcome, where it could not be carried on; or, while it is under way, what went wrong with the last
+    /// attempt at what it waits for. A list does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// How it stands.
@@ -246,6 +247,10 @@ impl Fleet {
         let has_outcome = task.status.as_ref().is_some_and(|status| status.outcome.is_some());
         if task.engine == EngineState::Failed && !has_outcome {
             task.failure = self.failure(id).await;
+        } else if task.ended_at.is_none() {
+            let pending = &description.raw().pending_activities;
+            let failed = pending.iter().find_map(|activity| activity.last_failure.as_ref());
+            task.failure = failed.map(|failure| failure.message.clone());
         }
         Ok(task)
     }
@@ -411,9 +416,10 @@ fn first_status(spec: &TaskSpec, branch: &str, carried: Option<&Carried>) -> Tas
     }
 }
 
-/// What makes a task the same one: its words, its code, its settings.
+/// What makes a task the same one: its words, its code, its settings; not who submits it, nor with what others.
 fn digest(spec: &TaskSpec) -> String {
-    let text = serde_json::to_vec(spec).unwrap_or_default();
+    let spec = TaskSpec { submitter: String::new(), submission: None, ..spec.clone() };
+    let text = serde_json::to_vec(&spec).unwrap_or_default();
     hex::encode(Sha256::digest(text))
 }
 

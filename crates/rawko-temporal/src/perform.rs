@@ -263,6 +263,7 @@ pub(crate) async fn close(
             return Ok(Closed { inspection, merge_request: None });
         }
     }
+    keep_end(all, place).await?;
     put_back(all, place).await?;
     let merge_request = crate::merge_request::make(all, place, outcome).await?;
     // A trace is not worth an attempt more.
@@ -271,6 +272,20 @@ pub(crate) async fn close(
     }
     all.close(&place.spec.id).await?;
     Ok(Closed { inspection: None, merge_request })
+}
+
+/// Keeps the tree of the end beside the checkpoints, for `rawko diff`, if the task changed anything.
+async fn keep_end(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
+    if place.head == place.base {
+        return Ok(());
+    }
+    let workspace = all.of(&place.spec.id);
+    let _gate = workspace.gate.write().await;
+    let mut inner = workspace.inner.lock().await;
+    inner.catch_up(all, place).await?;
+    let tree = all.tree(&place.spec, &mut inner, &place.head).await?;
+    inner.performer(all, place).await?.keep_end().await;
+    share_marks(all, place, tree).await
 }
 
 /// Makes sure that the branch is what the task ended with. A worker that was given up may have pushed the work of an effect that

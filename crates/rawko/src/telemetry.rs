@@ -109,7 +109,7 @@ mod without {
 #[cfg(feature = "telemetry")]
 mod with {
     use rawko_telemetry::{
-        Configured, Live, Projection, Protocol, Settings, SettingsError, Span, send_spans,
+        Configured, Live, Projection, Protocol, Settings, SettingsError, Span, Whole, send_spans,
     };
 
     use super::*;
@@ -188,10 +188,13 @@ mod with {
     fn start(mut settings: Settings, path: &Path) -> Result<(Live, rawko_telemetry::Flush), String> {
         let journal = read(path).map_err(|error| error.to_string())?;
         let (projection, _) = fold(&journal, settings.content);
-        // Each process counts for itself.
-        let instance = format!("{}-{}", journal.header.session, std::process::id());
-        settings.resource.push(("service.instance.id".to_owned(), instance));
+        settings.resource.push(instance(&journal.header.session));
         Live::start(settings, projection, now())
+    }
+
+    /// Names what counts: each process counts for itself.
+    fn instance(session: &str) -> (String, String) {
+        ("service.instance.id".to_owned(), format!("{session}-{}", std::process::id()))
     }
 
     fn projection(header: &JournalHeader, content: bool) -> Projection {
@@ -251,10 +254,11 @@ mod with {
                 ));
             };
             let (_, spans) = fold(journal, settings.content);
-            send(settings, spans, &to, longest)
+            send(settings, spans, &to, (Whole::Past, longest))
         }
 
-        /// Sends the spans of a session that was driven elsewhere, with the ids and times of its events, if a collector is configured.
+        /// Sends spans and metrics of a session that was driven elsewhere and has just ended, with the ids and times of its events, if a
+        /// collector is configured.
         /// Gives how many there were and where they went. Blocks; not for use inside a runtime.
         ///
         /// # Errors
@@ -269,10 +273,11 @@ mod with {
                 message: error.to_string(),
                 hint: "correct it, or unset it".to_owned(),
             };
-            let Some(settings) = settings(self).map_err(wrong)? else { return Ok(None) };
+            let Some(mut settings) = settings(self).map_err(wrong)? else { return Ok(None) };
             let Some(to) = settings.traces.as_ref().map(|target| target.shown()) else { return Ok(None) };
             let (_, spans) = fold_events(header, events.iter(), settings.content);
-            send(settings, spans, &to, longest).map(Some)
+            settings.resource.push(instance(&header.session));
+            send(settings, spans, &to, (Whole::JustEnded(now()), longest)).map(Some)
         }
     }
 
@@ -280,13 +285,13 @@ mod with {
         settings: Settings,
         spans: Vec<Span>,
         to: &str,
-        longest: Duration,
+        (whole, longest): (Whole, Duration),
     ) -> Result<(u64, String), Error> {
         let failed = |problem: String| Error::Setup {
             message: format!("{to}: {problem}"),
             hint: "is the collector running, and does it speak OTLP?".to_owned(),
         };
-        let report = send_spans(settings, spans, longest).map_err(failed)?;
+        let report = send_spans(settings, spans, whole, longest).map_err(failed)?;
         if report.is_complete() { Ok((report.sent, to.to_owned())) } else { Err(failed(report.to_string())) }
     }
 }

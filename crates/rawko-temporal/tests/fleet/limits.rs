@@ -84,6 +84,19 @@ pub(crate) fn a_task_that_cannot_begin_says_why() {
     assert!(history.contains("no-such-branch"), "{history}");
 }
 
+pub(crate) fn what_a_task_waits_for_in_vain_is_shown() {
+    let Some(world) = World::new(developer(Vec::new())) else { return };
+    let _worker = world.worker("a");
+    let fleet = world.fleet();
+    let mut spec = world.spec("lost", "Begin.");
+    spec.repository = world.path("no-such-repository").to_str().unwrap().parse().unwrap();
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
+    world.until("its trouble is shown", || {
+        let shown = world.runtime.block_on(fleet.show("lost")).unwrap();
+        shown.failure.is_some_and(|failure| failure.contains("no-such-repository"))
+    });
+}
+
 pub(crate) fn a_merge_request_is_made_once_at_a_good_end() {
     let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
     let marks = world.marks();

@@ -153,6 +153,9 @@ pub(crate) fn a_task_can_be_seen_without_a_worker_and_begins_once() {
     // The same again is no second task; another one under the same id is refused.
     let again = world.runtime.block_on(fleet.submit(world.spec("alone", "Take a step."))).unwrap();
     assert!(!again.is_new);
+    let mut by_another = world.spec("alone", "Take a step.");
+    by_another.submitter = "somebody else".to_owned();
+    assert!(!world.runtime.block_on(fleet.submit(by_another)).unwrap().is_new);
     let other = world.runtime.block_on(fleet.submit(world.spec("alone", "Do something else.")));
     assert!(matches!(other, Err(FleetError::OtherTask(_))), "{other:?}");
 

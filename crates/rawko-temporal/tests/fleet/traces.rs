@@ -51,6 +51,7 @@ pub(crate) fn the_spans_of_a_session_are_one_trace_whoever_performed_them() {
     let ended = world.ended(&fleet, "traced");
     assert_eq!(ended.status.as_ref().unwrap().outcome.as_ref().unwrap().status, Status::Claimed);
     world.until("the spans arrive", || received.lock().unwrap().contains("invoke_workflow"));
+    world.until("the metrics arrive", || received.lock().unwrap().contains("gen_ai.client.token.usage"));
     let sent = received.lock().unwrap().clone();
     let places = world.marked("place");
     assert_eq!(places.len(), 2);
