@@ -19,8 +19,9 @@ use crate::session_id;
 /// What the folder of a session is called before its id while it is being made.
 const HALF_MADE: &str = ".half-made-";
 
-/// How long another process may take to make a session. It takes milliseconds, and a fork of a long one a few seconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long others may take to make sessions. One takes milliseconds, and a fork of a long one a few seconds; but many may stand in
+/// line on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The right to begin a session, until it is dropped or the process ends.
