@@ -1,7 +1,7 @@
 //! Fleets: the same session on many machines, on [Temporal](https://temporal.io) (`docs/fleets.md`).
 //!
 //! The engine brings the cluster, rawko the pure session. One workflow a task holds the session and the queue of its effects
-//! ([`workflow`]); activities perform the effects on workers ([`activities`], [`perform`]); what workers share is in a store
+//! (`workflow`); activities perform the effects on workers (`activities`, `perform`); what workers share is in a store
 //! ([`store`]); the work is a branch of the repository ([`tree`]). A journal is derived from the events, and is the same as
 //! that of a local session.
 //!
