@@ -6,7 +6,7 @@ _default:
 # Format, lints, types: quick, before every commit
 check:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets --features rawko-cli/fleet --locked -- -D warnings
+    cargo clippy --workspace --all-targets --features rawko-cli/fleet,rawko-cli/copilot --locked -- -D warnings
 
 # All tests
 test *args:

@@ -15,5 +15,6 @@ if ! XDG_CACHE_HOME=$PWD/$place/cache "$cli" --version 2>/dev/null | grep -qF "$
   # Unpacks itself.
   XDG_CACHE_HOME=$PWD/$place/cache "$cli" --version
 fi
-cargo clippy -p rawko-copilot --all-targets --features sdk --locked -- -D warnings
-cargo nextest run -p rawko-copilot -p rawko-cli --features rawko-cli/copilot --locked -E 'package(rawko-copilot) or test(/^copilot::/)' "$@"
+# What is selected is what `test-fleet.sh` selects, so that all of it is compiled once for both.
+cargo nextest run --locked -p rawko-copilot -p rawko-temporal -p rawko-cli --features rawko-cli/fleet,rawko-cli/copilot \
+  --lib --test e2e -E 'package(rawko-copilot) or test(/^copilot::/)' "$@"

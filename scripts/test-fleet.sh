@@ -18,5 +18,6 @@ if ! [ -x "$place/bin/temporal" ]; then
 fi
 export RAWKO_TEST_TEMPORAL="$place/bin/temporal"
 # Each test has a server and workers of its own: few at once, because some of them measure time.
-cargo nextest run --locked -p rawko-temporal -p rawko-cli --features rawko-cli/fleet --lib --test fleet \
-  --test-threads "${RAWKO_FLEET_THREADS:-3}" "$@"
+# What is selected is what `test-copilot.sh` selects, so that all of it is compiled once for both.
+cargo nextest run --locked -p rawko-copilot -p rawko-temporal -p rawko-cli --features rawko-cli/fleet,rawko-cli/copilot \
+  --lib --test fleet --test-threads "${RAWKO_FLEET_THREADS:-3}" "$@"
