@@ -60,6 +60,9 @@ pub struct WorkerSettings {
     pub store: SharedStore,
     /// Where it keeps repositories and trees.
     pub folder: PathBuf,
+    /// Patterns for the addresses of the repositories that it works on, as [`WorkPlace::with_repositories`] takes them. `None`: it
+    /// works on all that tasks name, with whatever its user may reach.
+    pub repositories: Option<Vec<String>>,
     /// How much it does at once. No slots of a kind: it does nothing of that kind.
     pub slots: Slots,
     /// The providers whose model calls it makes: it has their keys.
@@ -100,9 +103,14 @@ pub async fn work(
     stop: impl Future<Output = ()>,
 ) -> Result<(), FleetError> {
     let client = settings.engine.connect_in_time(&settings.store).await?;
+    let place = WorkPlace::new(&settings.folder)?;
+    let place = match &settings.repositories {
+        Some(patterns) => place.with_repositories(patterns)?,
+        None => place,
+    };
     let workspaces = Arc::new(Workspaces {
         store: settings.store.clone(),
-        place: WorkPlace::new(&settings.folder)?,
+        place,
         folder: settings.folder.clone(),
         builder: Arc::clone(&settings.builder),
         merge_request: settings.merge_request.clone(),

@@ -39,7 +39,8 @@ use crate::tree::CommitId;
 const TASK_CHARS: usize = 200;
 /// The least of a question's digest that names it.
 const LEAST_DIGEST: usize = 8;
-
+/// The longest key for equal shares that the engine takes, in bytes.
+const LONGEST_KEY: usize = 64;
 /// Attempts at one activity: with the pauses between them, about three quarters of an hour of trying.
 const MOST_ATTEMPTS: u32 = 100;
 /// The least of history events of a run: below, it would hand over before it has begun an effect.
@@ -668,7 +669,8 @@ fn around(spec: &TaskSpec, summary: &str) -> ActivityOptions {
 
 /// Whose turn it is: the priority of the task, and equal shares for those who submit.
 pub(crate) fn priority(spec: &TaskSpec) -> Priority {
-    Priority::builder().priority_key(spec.carriage.priority).fairness_key(spec.submitter.clone()).build()
+    let key = &spec.submitter[..spec.submitter.floor_char_boundary(LONGEST_KEY)];
+    Priority::builder().priority_key(spec.carriage.priority).fairness_key(key.to_owned()).build()
 }
 
 /// What a person reads beside the activity on the engine's own page.

@@ -16,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct TemporalServer {
     program: PathBuf,
     data: PathBuf,
+    settings: Vec<String>,
     port: u16,
     child: Child,
 }
@@ -30,20 +31,22 @@ fn installed() -> Option<PathBuf> {
 }
 
 impl TemporalServer {
-    /// Starts one whose data are in `folder`. `None` where there is no program, which is a test skipped.
+    /// Starts one whose data are in `folder`, with these settings of its dynamic configuration (`NAME=VALUE`). `None` where there is
+    /// no program, which is a test skipped.
     ///
     /// # Panics
     /// If it does not begin.
     #[must_use]
-    pub fn start(folder: &Path) -> Option<Self> {
+    pub fn start(folder: &Path, settings: &[&str]) -> Option<Self> {
         let Some(program) = installed() else {
             crate::skip("there is no Temporal server here: scripts/test-fleet.sh installs one");
             return None;
         };
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let data = folder.join("temporal.db");
-        let child = begin(&program, &data, port);
-        let server = Self { program, data, port, child };
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let child = begin(&program, &data, port, &settings);
+        let server = Self { program, data, settings, port, child };
         server.wait();
         Some(server)
     }
@@ -74,7 +77,7 @@ impl TemporalServer {
     /// # Panics
     /// If it does not begin.
     pub fn start_again(&mut self) {
-        self.child = begin(&self.program, &self.data, self.port);
+        self.child = begin(&self.program, &self.data, self.port, &self.settings);
         self.wait();
     }
 
@@ -100,12 +103,13 @@ impl Drop for TemporalServer {
     }
 }
 
-fn begin(program: &Path, data: &Path, port: u16) -> Child {
+fn begin(program: &Path, data: &Path, port: u16, settings: &[String]) -> Child {
     Command::new(program)
         .args(["server", "start-dev", "--headless", "--ip", "127.0.0.1", "--log-level", "error"])
         .args(["--port", &port.to_string(), "--db-filename"])
         .arg(data)
         .args(["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"])
+        .args(settings.iter().flat_map(|setting| ["--dynamic-config-value", setting]))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

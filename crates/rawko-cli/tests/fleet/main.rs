@@ -64,7 +64,7 @@ fn model(asked: &Asked) -> Answer {
 impl Desk {
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let engine = TemporalServer::start(folder.path())?;
+        let engine = TemporalServer::start(folder.path(), &[])?;
         let models = ModelServer::start(model);
         let desk = Self { engine, _models: models, folder };
         for name in ["home/.config/rawko", "project"] {

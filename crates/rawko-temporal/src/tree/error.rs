@@ -59,6 +59,14 @@ pub enum TreeError {
         /// What was looked for.
         what: String,
     },
+    /// The worker is not for this repository.
+    #[error(
+        "the worker does not work on {repository}: start it with --allow-repo and a pattern for this address, on every machine of the fleet"
+    )]
+    NotAllowed {
+        /// The address of the repository.
+        repository: String,
+    },
     /// Others work with what is needed.
     #[error("{path} is in use by another process, for longer than {seconds} s: {hint}")]
     Busy {
@@ -89,7 +97,7 @@ impl TreeError {
     /// Whether another attempt would end the same way.
     #[must_use]
     pub fn is_for_good(&self) -> bool {
-        matches!(self, Self::Name { .. } | Self::NoGit | Self::Missing { .. })
+        matches!(self, Self::Name { .. } | Self::NoGit | Self::Missing { .. } | Self::NotAllowed { .. })
     }
 
     /// Whether a new clone could help.

@@ -153,6 +153,7 @@ impl<'a> Ask<'a> {
         git_folder: Option<&Path>,
         repository: &'a Repository,
     ) -> Result<Self, TreeError> {
+        place.check(repository)?;
         let mut ask = Self::new(place, lock, doing, git_folder.unwrap_or(Path::new("/dev/null")))?;
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
         {

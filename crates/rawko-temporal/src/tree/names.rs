@@ -112,6 +112,13 @@ impl Repository {
         self.url.starts_with('/') || self.url.starts_with("file://")
     }
 
+    /// Whether the address leads where it seems to: `..` is the folder above, `%2e` a dot, and `#` ends the host.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.url.contains(['%', '\\', '#', '?'])
+            && self.url.matches('@').count() <= 1
+            && self.url.split('/').all(|part| !matches!(part, "." | ".."))
+    }
+
     /// The protocols that git may use for it.
     pub(super) fn protocols(&self) -> &'static str {
         if self.is_path() {

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
 use super::error::TreeError;
 use super::files::{is_folder, make_folder, remove};
 use super::git;
 use super::lock::Lock;
-use super::names::check_name;
+use super::names::{Repository, check_name};
 
 /// What git may take with the network.
 const NETWORK: Duration = Duration::from_secs(30 * 60);
@@ -33,6 +35,15 @@ pub struct WorkPlace {
     pub(super) git: PathBuf,
     pub(super) author: (String, String),
     pub(super) network: Duration,
+    repositories: Allowed,
+}
+
+/// The repositories that a work place is for.
+#[derive(Debug, Clone, Default)]
+enum Allowed {
+    #[default]
+    All,
+    These(GlobSet),
 }
 
 impl WorkPlace {
@@ -52,7 +63,7 @@ impl WorkPlace {
         }
         let git = git::find(std::env::var_os("PATH").as_deref(), &folder).ok_or(TreeError::NoGit)?;
         let author = ("rawko".to_owned(), "rawko@localhost".to_owned());
-        Ok(Self { folder, git, author, network: NETWORK })
+        Ok(Self { folder, git, author, network: NETWORK, repositories: Allowed::All })
     }
 
     /// Commits are by this author.
@@ -76,6 +87,39 @@ impl WorkPlace {
     pub fn with_network_time(mut self, time: Duration) -> Self {
         self.network = time;
         self
+    }
+
+    /// It works on no repositories but those whose addresses match one of these patterns. In a pattern `*` is any text without a
+    /// `/`, and `**` any text: `https://git.example.com/shop/*`. Without a pattern, it works on none.
+    ///
+    /// # Errors
+    /// If a pattern is not one.
+    pub fn with_repositories(mut self, patterns: &[String]) -> Result<Self, TreeError> {
+        let mut all = GlobSetBuilder::new();
+        for pattern in patterns {
+            let bad = |_| TreeError::Name {
+                what: "pattern for addresses of repositories",
+                given: pattern.escape_debug().to_string(),
+                why: "write it like https://git.example.com/shop/*",
+            };
+            all.add(GlobBuilder::new(pattern).literal_separator(true).build().map_err(bad)?);
+        }
+        let all = all.build().map_err(|_| TreeError::Name {
+            what: "list of patterns for addresses of repositories",
+            given: patterns.join(" ").escape_debug().to_string(),
+            why: "it is too large",
+        })?;
+        self.repositories = Allowed::These(all);
+        Ok(self)
+    }
+
+    /// Checks that it may work on this repository.
+    pub(super) fn check(&self, repository: &Repository) -> Result<(), TreeError> {
+        let is_allowed = match &self.repositories {
+            Allowed::All => true,
+            Allowed::These(patterns) => repository.is_plain() && patterns.is_match(repository.url()),
+        };
+        if is_allowed { Ok(()) } else { Err(TreeError::NotAllowed { repository: repository.to_string() }) }
     }
 
     pub(super) fn mirror(&self, name: &str) -> PathBuf {
@@ -176,4 +220,52 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, TreeError> {
     let cannot = |error| TreeError::io("list", folder, error);
     let entries = std::fs::read_dir(folder).map_err(cannot)?;
     entries.map(|entry| entry.map(|entry| entry.path()).map_err(cannot)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_work_place_is_for_what_its_patterns_match_and_for_nothing_that_only_looks_like_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let patterns = [
+            "https://git.example.com/shop/*",
+            "https://*.example.org/**",
+            "git@example.com:shop/*",
+            "/srv/git/**",
+        ];
+        let patterns = patterns.map(str::to_owned);
+        let all = WorkPlace::new(folder.path()).unwrap();
+        let some = all.clone().with_repositories(&patterns).unwrap();
+        let none = all.clone().with_repositories(&[]).unwrap();
+        let check = |place: &WorkPlace, url: &str| place.check(&url.parse().unwrap()).is_ok();
+        for url in [
+            "https://git.example.com/shop/web.git",
+            "https://a.example.org/x/y",
+            "https://me@a.example.org/x",
+            "git@example.com:shop/web",
+            "/srv/git/a/b",
+        ] {
+            assert!(check(&all, url) && check(&some, url) && !check(&none, url), "{url}");
+        }
+        for url in [
+            "https://git.example.com/other/web.git",
+            "https://git.example.com/shop/../other/web.git",
+            "https://git.example.com/shop/a/b",
+            "http://git.example.com/shop/web.git",
+            "https://git.example.com:8443/shop/web.git",
+            "https://a.example.org/%2e%2e/x",
+            "https://evil.test#.example.org/x",
+            "https://evil.test?.example.org/x",
+            "https://x@evil.test@a.example.org/x",
+            "https://evil.test\\.example.org/x",
+            "git@example.com:other/web",
+            "file:///srv/git/a",
+            "/srv/other",
+        ] {
+            assert!(check(&all, url) && !check(&some, url), "{url}");
+        }
+        assert!(all.with_repositories(&["https://[".to_owned()]).is_err());
+    }
 }

@@ -59,6 +59,7 @@ impl TaskTree {
         head: &CommitId,
     ) -> Result<Self, TreeError> {
         let branch = branch_of(task)?;
+        place.check(repository)?;
         let (lock, folder) = place.take_tree(task)?;
         let tree = Self {
             place: place.clone(),

@@ -31,3 +31,16 @@ pub(crate) fn a_task_ends_the_same_in_its_journal_and_on_the_engine() {
     assert_eq!(world.effects("first").len(), 2, "a commit for each effect that changed the tree");
     assert_eq!(status.head.unwrap().as_str(), world.git(&["rev-parse", "rawko/first"]).trim());
 }
+
+pub(crate) fn what_a_verification_leaves_is_on_the_branch() {
+    let Some(world) = World::new(developer(vec![write("one.txt", "1\n")])) else { return };
+    let _worker = world.worker("a");
+    let fleet = world.fleet();
+    let mut spec = world.spec("proven", "Write a file.");
+    spec.options.verify = Some(vec!["test -e one.txt && echo 1.2.3 > versions.lock".to_owned()]);
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
+    let status = world.ended(&fleet, "proven").status.unwrap();
+    assert_eq!(status.outcome.unwrap().status, Status::Verified);
+    assert_eq!(world.git(&["show", "rawko/proven:versions.lock"]), "1.2.3\n");
+    assert_eq!(status.head.unwrap().as_str(), world.git(&["rev-parse", "rawko/proven"]).trim());
+}

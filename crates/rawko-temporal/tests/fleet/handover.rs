@@ -9,7 +9,7 @@ use rawko_core::session::{Event, Status};
 use rawko_temporal::EngineState;
 use serde::{Deserialize, Serialize};
 
-use crate::workers::commands;
+use crate::world::commands;
 
 const LOCAL: &str = "RAWKO_TEST_LOCAL";
 

@@ -7,8 +7,7 @@ use rawko_temporal::EngineState;
 use serde_json::json;
 
 use crate::worker::{Told, WorkerProcess};
-use crate::workers::commands;
-use crate::world::{World, bash, developer};
+use crate::world::{World, bash, commands, developer, git};
 
 pub(crate) fn tasks_of_a_submission_share_its_budget() {
     let Some(world) = World::new(developer(vec![bash("echo 1 > one.txt"); 20])) else { return };
@@ -84,6 +83,24 @@ pub(crate) fn a_task_that_cannot_begin_says_why() {
     assert!(history.contains("no-such-branch"), "{history}");
 }
 
+pub(crate) fn a_worker_leaves_alone_what_it_is_not_for() {
+    let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
+    let allowed = vec![world.path("*").to_str().unwrap().to_owned()];
+    let told = Told { repositories: Some(allowed), ..world.told("a") };
+    let _worker = WorkerProcess::start(&told).ready();
+    let fleet = world.submit("allowed", "Take a step.");
+    assert_eq!(world.ended(&fleet, "allowed").engine, EngineState::Completed);
+    // Readable for the worker, and not what it is for.
+    let private = world.path("user/private.git");
+    git(&world.remote(), &["clone", "--quiet", "--bare", ".", private.to_str().unwrap()]);
+    let mut spec = world.spec("private", "Take a step.");
+    spec.repository = private.to_str().unwrap().parse().unwrap();
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
+    assert_eq!(world.ended(&fleet, "private").engine, EngineState::Failed);
+    assert!(world.failure("private").contains("--allow-repo"), "{}", world.failure("private"));
+    assert_eq!(git(&private, &["branch", "--list", "rawko/private"]), "");
+}
+
 pub(crate) fn what_a_task_waits_for_in_vain_is_shown() {
     let Some(world) = World::new(developer(Vec::new())) else { return };
     let _worker = world.worker("a");
@@ -133,4 +150,25 @@ pub(crate) fn an_urgent_task_is_served_first() {
     let urgent = world.ended(&fleet, "urgent").ended_at.unwrap();
     let after = patient.iter().filter(|id| world.ended(&fleet, id).ended_at.unwrap() > urgent).count();
     assert!(after >= 5, "only {after} of 8 patient tasks ended after the urgent one");
+}
+
+pub(crate) fn who_submits_little_does_not_wait_for_who_submits_much() {
+    // Off in an engine of one's own unless this says otherwise.
+    let fair = ["matching.enableFairness=true"];
+    let Some(world) = World::with_engine(developer(vec![bash("echo 1 > one.txt")]), &fair) else { return };
+    let fleet = world.fleet();
+    let submit = |submitter: &str, number: usize| {
+        let mut spec = world.spec(&format!("{submitter}-{number}"), "Take a step.");
+        spec.submitter = submitter.to_owned();
+        world.runtime.block_on(fleet.submit(spec.clone())).unwrap();
+        spec.id
+    };
+    let many: Vec<String> = (0..12).map(|number| submit("many", number)).collect();
+    let few: Vec<String> = (0..2).map(|number| submit("few", number)).collect();
+    let told = Told { slots: (1, 1, 1), ..world.told("a") };
+    let _worker = WorkerProcess::start(&told).ready();
+    let ended = |id: &String| world.ended(&fleet, id).ended_at.unwrap();
+    let few = few.iter().map(ended).max().unwrap();
+    let after = many.iter().filter(|id| ended(id) > few).count();
+    assert!(after >= 6, "only {after} of the 12 tasks ended after the two that were submitted last");
 }

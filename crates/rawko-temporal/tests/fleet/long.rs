@@ -4,7 +4,7 @@ use rawko_core::session::{Override, Status};
 use rawko_temporal::{ApprovalAnswer, Carriage};
 use serde_json::json;
 
-use crate::workers::commands;
+use crate::world::commands;
 
 pub(crate) fn a_task_goes_on_in_new_runs_of_its_workflow_and_each_step_is_done_once() {
     let list: Vec<String> =

@@ -4,7 +4,7 @@ use rawko_core::session::{Override, Status};
 use rawko_temporal::{ApprovalAnswer, EngineState, Fleet, FleetError, FleetTask};
 use serde_json::json;
 
-use crate::workers::commands;
+use crate::world::commands;
 use crate::world::{World, bash, developer};
 
 fn answer(question: &str, allowed: bool) -> ApprovalAnswer {

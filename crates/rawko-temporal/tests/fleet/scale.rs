@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rawko_core::session::{EffectAnswer, Event, Stamped, Status};
 
 use crate::worker::WorkerProcess;
-use crate::workers::commands;
 use crate::world::World;
+use crate::world::commands;
 
 /// Steps of one task.
 const STEPS: usize = 10;

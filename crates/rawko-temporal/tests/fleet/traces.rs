@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use rawko_core::session::Status;
 
 use crate::worker::{Told, WorkerProcess};
-use crate::workers::commands;
+use crate::world::commands;
 
 /// A collector of OTLP in JSON: what it was sent, and its address.
 fn collector() -> (Arc<Mutex<String>>, String) {

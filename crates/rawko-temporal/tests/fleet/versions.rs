@@ -7,7 +7,7 @@ use rawko_temporal::replay;
 use rawko_temporal::store::SharedStore;
 
 use crate::worker::{Told, WorkerProcess};
-use crate::workers::commands;
+use crate::world::commands;
 
 /// Histories that earlier versions left behind, with the store that they refer to. `RAWKO_UPDATE_HISTORIES` adds one of today.
 fn histories() -> std::path::PathBuf {

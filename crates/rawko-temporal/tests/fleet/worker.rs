@@ -26,6 +26,8 @@ pub(crate) struct Told {
     pub(crate) store: PathBuf,
     pub(crate) folder: PathBuf,
     pub(crate) user: PathBuf,
+    /// Those that it works on, if not all.
+    pub(crate) repositories: Option<Vec<String>>,
     pub(crate) slots: (usize, usize, usize),
     pub(crate) rates: BTreeMap<String, f64>,
     pub(crate) merge_request: Option<String>,
@@ -137,6 +139,7 @@ fn settings(told: Told) -> WorkerSettings {
         queue: told.queue,
         store: SharedStore::open(told.store.to_str().unwrap()).unwrap(),
         folder: told.folder,
+        repositories: told.repositories,
         slots: Slots { models, steps, verify },
         providers: vec!["claude".to_owned()],
         rates: told.rates,

@@ -1,74 +1,34 @@
 //! Workers come and go.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rawko_core::session::Status;
 use rustix::process::Signal;
-use serde_json::json;
-use testkit::{Answer, Asked, ModelServer, Who};
 
 use crate::worker::WorkerProcess;
-use crate::world::{World, bash, developer, report};
-
-/// A step that leaves a mark and a file.
-fn step(marks: &str, number: usize) -> Answer {
-    bash(&format!("echo {number} >> {marks}/steps && echo {number} > step-{number}.txt"))
-}
-
-/// A script whose commands know the folder for marks, which is known once the world is there.
-fn with_marks(world: &World, command: &str) -> String {
-    command.replace("MARKS", world.marks().to_str().unwrap())
-}
-
-/// A world whose developer runs these commands; `MARKS` in them is the folder for marks.
-pub(crate) fn commands(commands: &[&str]) -> Option<World> {
-    let there: Arc<Mutex<Vec<Answer>>> = Arc::default();
-    let turns = Arc::clone(&there);
-    let models = ModelServer::start(move |asked: &Asked| match asked.who() {
-        Who::Select => {
-            Answer::decision(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "next"}))
-        }
-        Who::Evaluate => {
-            Answer::decision(json!({"decision": "COMPLETE", "summary": "done", "reason": "so it is"}))
-        }
-        Who::Agent => {
-            let turn = asked.messages().iter().filter(|message| message["role"] == "assistant").count();
-            turns.lock().unwrap().get(turn).cloned().unwrap_or_else(|| report("did it"))
-        }
-    });
-    let world = World::new(models)?;
-    *there.lock().unwrap() = commands.iter().map(|command| bash(&with_marks(&world, command))).collect();
-    Some(world)
-}
+use crate::world::{World, bash, commands, commands_and, developer};
 
 pub(crate) fn a_worker_killed_between_steps_does_none_of_them_twice() {
-    let killed: Arc<Mutex<Option<WorkerProcess>>> = Arc::default();
-    let (victim, marks) = (Arc::clone(&killed), Arc::new(Mutex::new(String::new())));
-    let there = Arc::clone(&marks);
-    let models = ModelServer::start(move |asked: &Asked| match asked.who() {
-        Who::Select => {
-            Answer::decision(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "next"}))
+    let worker: Arc<Mutex<Option<WorkerProcess>>> = Arc::default();
+    let victim = Arc::clone(&worker);
+    let steps: Vec<String> = (0..6)
+        .map(|number| format!("echo {number} >> MARKS/steps && echo {number} > {number}.txt"))
+        .collect();
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    // It dies while it asks, after three steps and before the fourth.
+    let kill = move |turn, _: &Path| {
+        if turn == 3
+            && let Some(worker) = victim.lock().unwrap().take()
+        {
+            worker.kill();
         }
-        Who::Evaluate => {
-            Answer::decision(json!({"decision": "COMPLETE", "summary": "done", "reason": "so it is"}))
-        }
-        Who::Agent => {
-            let turn = asked.messages().iter().filter(|message| message["role"] == "assistant").count();
-            // It dies while it asks, after three steps and before the fourth.
-            if turn == 3
-                && let Some(worker) = victim.lock().unwrap().take()
-            {
-                worker.kill();
-            }
-            if turn < 6 { step(&there.lock().unwrap(), turn) } else { report("did it") }
-        }
-    });
-    let Some(world) = World::new(models) else { return };
-    world.marks().to_str().unwrap().clone_into(&mut marks.lock().unwrap());
-    *killed.lock().unwrap() = Some(world.worker("a"));
+    };
+    let Some(world) = commands_and(&steps, kill) else { return };
+    *worker.lock().unwrap() = Some(world.worker("a"));
     let fleet = world.submit("between", "Take six steps.");
-    world.until("the first worker dies", || killed.lock().unwrap().is_none());
+    world.until("the first worker dies", || worker.lock().unwrap().is_none());
     let _other = world.worker("b");
     let ended = world.ended(&fleet, "between");
     assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
@@ -129,8 +89,8 @@ pub(crate) fn a_worker_that_thaws_overwrites_nothing() {
 
 pub(crate) fn a_worker_that_is_asked_to_end_finishes_its_step_and_another_one_takes_over_at_once() {
     let Some(world) = commands(&[
-        "echo begun >> MARKS/begun; sleep 3; echo 1 > one.txt",
-        "date +%s.%N >> MARKS/second; echo 2 > two.txt",
+        "echo begun >> MARKS/begun; sleep 3; echo 1 > one.txt; date +%s%3N >> MARKS/times",
+        "date +%s%3N >> MARKS/times; echo 2 > two.txt",
     ]) else {
         return;
     };
@@ -146,6 +106,13 @@ pub(crate) fn a_worker_that_is_asked_to_end_finishes_its_step_and_another_one_ta
     let attempts =
         world.git(&["log", "--format=%(trailers:key=Rawko-Attempt,valueonly)", "main..rawko/drain"]);
     assert_eq!(attempts.split_whitespace().collect::<Vec<_>>(), ["1", "1"]);
+    // The other one did not wait until somebody noticed that the first one is gone.
+    assert_eq!(world.decisions_in_vain("drain"), 0);
+    let times: Vec<u64> = world.marked("times").iter().map(|time| time.parse().unwrap()).collect();
+    eprintln!(
+        "from the end of the first command to the beginning of the second, on the other worker: {} ms",
+        times[1] - times[0]
+    );
 }
 
 pub(crate) fn two_workers_share_the_work_and_keep_their_slots() {
@@ -179,6 +146,26 @@ pub(crate) fn two_workers_share_the_work_and_keep_their_slots() {
         assert!((1..=2).contains(&most), "{worker}: {most} steps at once\n{log:?}");
         assert!(all >= 2, "{worker} did {all} of 8 steps");
     }
+}
+
+pub(crate) fn what_a_worker_keeps_of_a_task_that_ended_elsewhere_is_removed() {
+    let Some(world) =
+        commands(&["echo 1 > one.txt", "echo >> MARKS/begun; [ $(wc -l < MARKS/begun) -gt 1 ] || sleep 120"])
+    else {
+        return;
+    };
+    let worker = world.worker("a");
+    let fleet = world.submit("elsewhere", "Take two steps.");
+    world.until("the second step begins", || !world.marked("begun").is_empty());
+    worker.kill();
+    let other = world.worker("b");
+    world.ended(&fleet, "elsewhere");
+    let kept = |worker: &str| world.path(worker).join("trees/elsewhere").exists();
+    assert!(kept("a"), "a killed worker removes nothing");
+    drop(other);
+    let _again = world.worker("a");
+    world.until("it is removed", || !kept("a"));
+    assert!(!kept("b"));
 }
 
 pub(crate) fn a_worker_may_begin_before_the_engine() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rawko_core::session::Stamped;
@@ -14,6 +15,8 @@ use testkit::{Answer, Asked, ModelServer, TemporalServer, Who};
 
 use crate::worker::{Told, WorkerProcess};
 
+/// The folder for marks.
+const MARKS: &str = "marks";
 /// Longer than any task here takes on the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -24,9 +27,9 @@ pub(crate) struct World {
     folder: tempfile::TempDir,
 }
 
-/// What the model says: the developer's turns in order, then a report; and the arbiter is content. The answer depends on the
-/// conversation alone, so a call that is made again gets the same one.
-pub(crate) fn developer(turns: Vec<Answer>) -> ModelServer {
+/// A model whose developer answers by the number of its turn, and whose arbiter is content. The number is that of the answers in
+/// the conversation, so a call that is made again gets the same one.
+fn developing(turn: impl Fn(usize) -> Answer + Send + Sync + 'static) -> ModelServer {
     ModelServer::start(move |asked: &Asked| match asked.who() {
         Who::Select => {
             Answer::decision(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "next"}))
@@ -34,11 +37,37 @@ pub(crate) fn developer(turns: Vec<Answer>) -> ModelServer {
         Who::Evaluate => {
             Answer::decision(json!({"decision": "COMPLETE", "summary": "all done", "reason": "so it is"}))
         }
-        Who::Agent => {
-            let turn = asked.messages().iter().filter(|message| message["role"] == "assistant").count();
-            turns.get(turn).cloned().unwrap_or_else(|| report("did it"))
-        }
+        Who::Agent => turn(asked.messages().iter().filter(|message| message["role"] == "assistant").count()),
     })
+}
+
+/// A developer who has these turns in order, then a report.
+pub(crate) fn developer(turns: Vec<Answer>) -> ModelServer {
+    developing(move |turn| turns.get(turn).cloned().unwrap_or_else(|| report("did it")))
+}
+
+/// A world whose developer runs these commands; `MARKS` in them is the folder for marks.
+pub(crate) fn commands(commands: &[&str]) -> Option<World> {
+    commands_and(commands, |_, _| {})
+}
+
+/// The same. Before each turn of the developer, its number and the folder of the world are given to `between`.
+pub(crate) fn commands_and(
+    commands: &[&str],
+    between: impl Fn(usize, &Path) + Send + Sync + 'static,
+) -> Option<World> {
+    let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();
+    let folder: Arc<OnceLock<PathBuf>> = Arc::default();
+    let known = Arc::clone(&folder);
+    let world = World::new(developing(move |turn| {
+        let folder = folder.get().expect("the world is there before a worker");
+        between(turn, folder);
+        let marks = folder.join(MARKS);
+        let command = commands.get(turn).map(|command| command.replace("MARKS", marks.to_str().unwrap()));
+        command.map_or_else(|| report("did it"), |command| bash(&command))
+    }))?;
+    known.set(world.path("")).unwrap();
+    Some(world)
 }
 
 pub(crate) fn report(summary: &str) -> Answer {
@@ -56,8 +85,13 @@ pub(crate) fn write(path: &str, content: &str) -> Answer {
 impl World {
     /// `None` where there is no engine.
     pub(crate) fn new(models: ModelServer) -> Option<Self> {
+        Self::with_engine(models, &[])
+    }
+
+    /// One whose engine has these settings besides (`matching.enableFairness=true`).
+    pub(crate) fn with_engine(models: ModelServer, settings: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let engine = TemporalServer::start(folder.path())?;
+        let engine = TemporalServer::start(folder.path(), settings)?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let world = Self { runtime, models, engine, folder };
@@ -100,7 +134,7 @@ impl World {
 
     /// A folder outside of every tree, in which commands may leave marks.
     pub(crate) fn marks(&self) -> PathBuf {
-        self.path("marks")
+        self.path(MARKS)
     }
 
     /// The lines that commands have left there.
@@ -136,6 +170,7 @@ impl World {
             store: self.path("store"),
             folder: self.path(name),
             user: self.path("user"),
+            repositories: None,
             slots: (20, 4, 1),
             rates: BTreeMap::new(),
             merge_request: None,
@@ -195,6 +230,11 @@ impl World {
         self.runtime.block_on(fleet.events(id, 0)).unwrap()
     }
 
+    /// Whether an agent was given this text.
+    pub(crate) fn was_told(&self, text: &str) -> bool {
+        self.models.asked().iter().any(|asked| asked.json.to_string().contains(text))
+    }
+
     /// What the workers printed.
     pub(crate) fn logs(&self) -> String {
         let folders = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
@@ -212,7 +252,7 @@ impl World {
     }
 }
 
-fn git(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=tester", "-c", "user.email=tester@localhost"])
         .args(arguments)
@@ -255,6 +295,11 @@ impl World {
                 .status
                 .success()
         });
+    }
+
+    /// How many times the engine had to wait in vain for a worker to decide what comes next.
+    pub(crate) fn decisions_in_vain(&self, task: &str) -> usize {
+        self.history(task).matches("EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT").count()
     }
 
     /// How many runs a task's workflow has had.

@@ -35,6 +35,9 @@ pub(crate) struct WorkerArgs {
     /// Where it keeps repositories and trees, which can be made again [default: a cache of this user's]
     #[arg(long, value_name = "DIR")]
     pub(super) dir: Option<PathBuf>,
+    /// Work on no repositories but those whose address matches; may be repeated. `*` is any text without a `/`, `**` any text
+    #[arg(long, value_name = "PATTERN", action = ArgAction::Append)]
+    pub(super) allow_repo: Vec<String>,
     /// Most model calls at once, of each provider; 0 for none
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(super) models: usize,

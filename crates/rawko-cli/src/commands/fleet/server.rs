@@ -109,7 +109,8 @@ impl Server {
             .arg("--db-filename")
             .arg(&data)
             .args(["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"])
-            .args(["--log-level", "warn"])
+            // Equal shares for those who submit. Without it, the keys for them mean nothing to the server.
+            .args(["--dynamic-config-value", "matching.enableFairness=true", "--log-level", "warn"])
             .stdin(Stdio::null())
             .stdout(written)
             .stderr(also)
