@@ -191,15 +191,26 @@ impl Fleet {
             self.client.start_workflow(TaskWorkflow::run, TaskInput { spec, carried }, options).await;
         match started {
             Ok(_) => Ok(Submitted { id, branch, is_new: true }),
-            Err(WorkflowStartError::AlreadyStarted { .. }) => {
-                let description = self.describe(&id).await?;
-                let theirs: Option<String> = description.memo().get(SPEC).ok().flatten();
-                if theirs.is_none_or(|theirs| theirs != digest) {
-                    return Err(FleetError::OtherTask(id));
-                }
-                Ok(Submitted { id, branch, is_new: false })
-            }
+            Err(WorkflowStartError::AlreadyStarted { .. }) => self.same(id, branch, &digest).await,
             Err(error) => Err(FleetError::engine("take the task", &error)),
+        }
+    }
+
+    /// The task, if it was submitted already.
+    pub(crate) async fn known(&self, spec: &TaskSpec) -> Result<Option<Submitted>, FleetError> {
+        match self.same(spec.id.clone(), branch_of(&spec.id)?, &digest(spec)).await {
+            Err(FleetError::NoTask(_)) => Ok(None),
+            known => known.map(Some),
+        }
+    }
+
+    /// The task of this id, if it is the one of this digest.
+    async fn same(&self, id: String, branch: String, digest: &str) -> Result<Submitted, FleetError> {
+        let theirs: Option<String> = self.describe(&id).await?.memo().get(SPEC).ok().flatten();
+        if theirs.is_some_and(|theirs| theirs == digest) {
+            Ok(Submitted { id, branch, is_new: false })
+        } else {
+            Err(FleetError::OtherTask(id))
         }
     }
 

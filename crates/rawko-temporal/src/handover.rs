@@ -10,7 +10,7 @@ use rawko_core::session::Stamped;
 use crate::error::FleetError;
 use crate::fleet::{Fleet, Submitted};
 use crate::task::{Carried, TaskSpec};
-use crate::tree::CommitId;
+use crate::tree::{AUTHOR, CommitId};
 
 impl Fleet {
     /// Submits a session of a local project, which has not ended or was ended by a limit. The files of the project as they are
@@ -27,6 +27,9 @@ impl Fleet {
         spec: TaskSpec,
     ) -> Result<Submitted, FleetError> {
         let branch = crate::tree::branch_of(&spec.id)?;
+        if let Some(known) = self.known(&spec).await? {
+            return Ok(known);
+        }
         let HandOver { header, events, resumed, records } = rawko.hand_over(session)?;
         let (base, head) = push_files(rawko.project(), spec.repository.url(), &branch, &header.session)?;
         let folder = format!("tasks/{}", spec.id);
@@ -77,7 +80,10 @@ fn push_files(
     git(&["add", "--all", "--", ".", ":(exclude).rawko/sessions"])?;
     let tree = git(&["write-tree"])?;
     let message = format!("Files of session {session}\n\nRawko-Session: {session}");
-    let head: CommitId = git(&["commit-tree", &tree, "-p", base.as_str(), "-m", &message])?.parse()?;
+    // The same files give the same commit, so that a push whose answer was lost can be made again.
+    let date = git(&["show", "--no-patch", "--format=%cI", base.as_str()])?;
+    let committed = ["commit-tree", &tree, "-p", base.as_str(), "-m", &message];
+    let head: CommitId = git_as(project, &index, &committed, &author(&date))?.parse()?;
     let mut push = vec![
         "push".to_owned(),
         "--quiet".to_owned(),
@@ -96,13 +102,36 @@ fn push_files(
     Ok((base, head))
 }
 
+/// Commits of the fleet are rawko's, here as on a worker: the user may not have set a name.
+fn author(date: &str) -> [(&'static str, &str); 6] {
+    let (name, email) = AUTHOR;
+    [
+        ("GIT_AUTHOR_NAME", name),
+        ("GIT_AUTHOR_EMAIL", email),
+        ("GIT_AUTHOR_DATE", date),
+        ("GIT_COMMITTER_NAME", name),
+        ("GIT_COMMITTER_EMAIL", email),
+        ("GIT_COMMITTER_DATE", date),
+    ]
+}
+
 fn git(project: &Path, index: &Path, arguments: &[&str]) -> Result<String, FleetError> {
+    git_as(project, index, arguments, &[])
+}
+
+fn git_as(
+    project: &Path,
+    index: &Path,
+    arguments: &[&str],
+    author: &[(&str, &str)],
+) -> Result<String, FleetError> {
     let failed = |message: String| FleetError::Git { arguments: arguments.join(" "), message };
     let output = Command::new("git")
         .args(arguments)
         .current_dir(project)
         .env("GIT_INDEX_FILE", index)
         .env("GIT_TERMINAL_PROMPT", "0")
+        .envs(author.iter().copied())
         .stdin(Stdio::null())
         .output()
         .map_err(|error| failed(error.to_string()))?;

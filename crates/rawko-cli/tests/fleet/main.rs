@@ -6,6 +6,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, TemporalServer, Who};
@@ -54,7 +55,8 @@ fn model(asked: &Asked) -> Answer {
         Who::Agent => {
             match asked.messages().iter().filter(|message| message["role"] == "assistant").count() {
                 0 => Answer::call("Write", &json!({"file_path": "one.txt", "content": "1\n"})),
-                1 => Answer::call("Bash", &json!({"command": "cat one.txt"})),
+                // Long enough to end the run in the middle of it.
+                1 => Answer::call("Bash", &json!({"command": "sleep 2; cat one.txt"})),
                 _ => Answer::call("Report", &json!({"outcome": "success", "summary": "wrote one.txt"})),
             }
         }
@@ -144,6 +146,16 @@ impl Drop for Worker {
     }
 }
 
+/// Waits until something is so.
+#[track_caller]
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}: not in time");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn session_of(folder: &Path) -> String {
     let sessions = std::fs::read_dir(folder.join(".rawko/sessions")).unwrap();
     let names = sessions.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -156,12 +168,8 @@ fn a_task_is_submitted_watched_exported_and_explained() {
     let worker = desk.worker();
     desk.rawko(&["submit", "--id", "first", "--wait", "Write one.txt."]).exits(0).says(&["first"]);
     // A second time it is the same task.
-    let again = desk.rawko(&["submit", "--id", "first", "--json", "Write one.txt."]).exits(0);
-    assert!(
-        again.stdout.contains("\"isNew\":false") || again.stdout.contains("\"isNew\": false"),
-        "{}",
-        again.stdout
-    );
+    let again = desk.rawko(&["submit", "--id", "first", "--json", "Write one.txt."]).exits(0).json();
+    assert_eq!(again[0]["isNew"], json!(false));
     desk.rawko(&["submit", "--id", "first", "Write two.txt."]).exits(2);
 
     // From here on nobody works.
@@ -193,4 +201,43 @@ fn a_task_without_a_worker_waits_and_is_cancelled() {
     cancel.wait().unwrap();
     let shown = desk.rawko(&["fleet", "show", "waits", "--json"]).exits(0).json();
     assert_eq!(shown["engine"], json!("cancelled"), "{shown}");
+}
+
+#[test]
+fn a_session_that_was_begun_here_ends_in_the_fleet() {
+    let Some(desk) = Desk::new() else { return };
+    let mut run = desk.command(&["run", "--yes", "Write one.txt."]).stderr(Stdio::null()).spawn().unwrap();
+    until("the first step is done", || desk.path("project/one.txt").exists());
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let _worker = desk.worker();
+    desk.rawko(&["submit", "--session", "last", "--id", "moved", "--wait"])
+        .exits(0)
+        .says(&["moved", "claimed"]);
+    // A second time it is the same task.
+    let again = desk.rawko(&["submit", "--session", "last", "--id", "moved", "--json"]).exits(0).json();
+    assert_eq!(again[0]["isNew"], json!(false));
+    desk.git(&["fetch", "--quiet", "origin"]);
+    assert_eq!(desk.git(&["show", "origin/rawko/moved:one.txt"]), "1\n");
+    let shown = desk.rawko(&["fleet", "show", "moved", "--json"]).exits(0).json();
+    assert_eq!(shown["session"], json!(session_of(&desk.path("project"))));
+}
+
+#[test]
+fn a_session_that_the_fleet_began_ends_here() {
+    let Some(desk) = Desk::new() else { return };
+    let worker = desk.worker();
+    desk.rawko(&["submit", "--id", "back", "Write one.txt."]).exits(0);
+    until("the first step is done", || {
+        let branch = desk.path("origin.git/refs/heads/rawko/back");
+        branch.exists()
+    });
+    desk.rawko(&["fleet", "export", "back", "--release"]).exits(0);
+    drop(worker);
+    desk.rawko(&["fleet", "list"]).exits(0).says(&["back", "released"]);
+    desk.git(&["switch", "--quiet", "rawko/back"]);
+    assert_eq!(std::fs::read_to_string(desk.path("project/one.txt")).unwrap(), "1\n");
+    let resumed = desk.rawko(&["resume", "--yes", "--output", "json"]).exits(0).json();
+    assert_eq!(resumed["status"], json!("claimed"), "{resumed}");
+    assert_eq!(resumed["session"], json!(session_of(&desk.path("project"))));
 }

@@ -27,6 +27,7 @@ pub use commit::MadeBy;
 pub use error::TreeError;
 pub use mirror::resolve;
 pub use names::{CommitId, Repository, branch_of};
+pub(crate) use place::AUTHOR;
 pub use place::{WorkPlace, forget, forget_unused_mirrors};
 pub use remote::{PushOutcome, PushRef, RemoteHead};
 pub use task::TaskTree;

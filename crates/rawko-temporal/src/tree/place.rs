@@ -11,6 +11,8 @@ use super::git;
 use super::lock::Lock;
 use super::names::{Repository, check_name};
 
+/// Who makes the commits of a fleet, by name and address.
+pub(crate) const AUTHOR: (&str, &str) = ("rawko", "rawko@localhost");
 /// What git may take with the network.
 const NETWORK: Duration = Duration::from_secs(30 * 60);
 /// How long a tree is waited for: a process that was just killed may not have ended yet.
@@ -62,7 +64,7 @@ impl WorkPlace {
             return Err(TreeError::Name { what: "work place", given: format!("{folder:?}"), why });
         }
         let git = git::find(std::env::var_os("PATH").as_deref(), &folder).ok_or(TreeError::NoGit)?;
-        let author = ("rawko".to_owned(), "rawko@localhost".to_owned());
+        let author = (AUTHOR.0.to_owned(), AUTHOR.1.to_owned());
         Ok(Self { folder, git, author, network: NETWORK, repositories: Allowed::All })
     }
 
