@@ -32,6 +32,7 @@ fn features() -> Vec<&'static str> {
         ("copilot", cfg!(feature = "copilot")),
         ("fleet", cfg!(feature = "fleet")),
         ("semantic", cfg!(feature = "semantic")),
+        ("telemetry", cfg!(feature = "telemetry")),
     ];
     all.into_iter().filter_map(|(name, is_on)| is_on.then_some(name)).collect()
 }

@@ -16,6 +16,8 @@ use temporalio_client::{
     Client, WorkflowCancelOptions, WorkflowExecutionStatus, WorkflowHandle, WorkflowIdConflictPolicy,
     WorkflowIdReusePolicy, WorkflowStartOptions,
 };
+use temporalio_common::protos::temporal::api::enums::v1::PendingActivityState;
+use temporalio_common::protos::temporal::api::workflow::v1::PendingActivityInfo;
 use temporalio_common::{Memo, MemoValues};
 
 use crate::budget::{self, Budget, BudgetWorkflow};
@@ -120,9 +122,33 @@ pub struct FleetTask {
     /// attempt at what it waits for. A list does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// What no worker has taken yet. A list does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<Waiting>,
     /// How it stands.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskStatus>,
+}
+
+/// A part of a task that is ready for a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Waiting {
+    /// The queue that it is in. `rawko worker` says which queues a worker takes from: steps, verifications, and the model calls of
+    /// each of its providers.
+    pub queue: String,
+    /// Since when.
+    pub since: SystemTime,
+}
+
+impl Waiting {
+    fn of(activity: &PendingActivityInfo) -> Option<Self> {
+        if activity.state() != PendingActivityState::Scheduled {
+            return None;
+        }
+        let queue = activity.activity_options.as_ref()?.task_queue.as_ref()?.name.clone();
+        Some(Self { queue, since: SystemTime::try_from(activity.scheduled_time?).ok()? })
+    }
 }
 
 impl Fleet {
@@ -235,6 +261,7 @@ impl Fleet {
                 submitted_at: execution.start_time(),
                 ended_at: execution.close_time(),
                 failure: None,
+                waits_for: None,
                 status: self.status(&execution.memo()).await,
             });
         }
@@ -253,6 +280,7 @@ impl Fleet {
             submitted_at: description.start_time(),
             ended_at: description.close_time(),
             failure: None,
+            waits_for: None,
             status: self.status(&description.memo()).await,
         };
         let has_outcome = task.status.as_ref().is_some_and(|status| status.outcome.is_some());
@@ -262,6 +290,7 @@ impl Fleet {
             let pending = &description.raw().pending_activities;
             let failed = pending.iter().find_map(|activity| activity.last_failure.as_ref());
             task.failure = failed.map(|failure| failure.message.clone());
+            task.waits_for = pending.iter().filter_map(Waiting::of).min_by_key(|waiting| waiting.since);
         }
         Ok(task)
     }

@@ -30,7 +30,7 @@ mod workspace;
 pub use codec::{INLINE_BYTES, MOST_BYTES};
 pub use engine::EngineAddress;
 pub use error::FleetError;
-pub use fleet::{EngineState, Fleet, FleetTask, Submitted};
+pub use fleet::{EngineState, Fleet, FleetTask, Submitted, Waiting};
 pub use names::DEFAULT_QUEUE;
 pub use replay::replay;
 pub use task::{ApprovalAnswer, Carriage, TaskOptions, TaskSpec, TaskStatus};

@@ -114,6 +114,17 @@ pub(crate) fn what_a_task_waits_for_in_vain_is_shown() {
     });
 }
 
+pub(crate) fn a_model_call_that_no_worker_makes_is_shown() {
+    let Some(world) = World::new(developer(Vec::new())) else { return };
+    // It begins tasks, and has no key.
+    let _worker = WorkerProcess::start(&Told { slots: (0, 4, 1), ..world.told("a") }).ready();
+    let fleet = world.submit("keyless", "Begin.");
+    world.until("it is shown", || {
+        let shown = world.runtime.block_on(fleet.show("keyless")).unwrap();
+        shown.waits_for.is_some_and(|waiting| waiting.queue == "test.models.claude")
+    });
+}
+
 pub(crate) fn a_merge_request_is_made_once_at_a_good_end() {
     let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
     let marks = world.marks();

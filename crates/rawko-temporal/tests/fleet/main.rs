@@ -71,6 +71,7 @@ fn main() {
         limits::a_task_that_cannot_begin_says_why,
         limits::a_worker_leaves_alone_what_it_is_not_for,
         limits::what_a_task_waits_for_in_vain_is_shown,
+        limits::a_model_call_that_no_worker_makes_is_shown,
         limits::a_merge_request_is_made_once_at_a_good_end,
         handover::a_session_begun_by_a_process_that_was_killed_goes_on_in_the_fleet,
         handover::a_released_task_leaves_its_session_unfinished_and_its_work_on_the_branch,

@@ -74,6 +74,9 @@ pub(super) fn as_json(task: &FleetTask) -> Value {
             value[key] = json!(timestamp(at).to_rfc3339());
         }
     }
+    if let Some(waiting) = &task.waits_for {
+        value["waitsFor"]["since"] = json!(timestamp(waiting.since).to_rfc3339());
+    }
     value
 }
 
@@ -119,6 +122,7 @@ pub(super) mod tests {
             submitted_at,
             ended_at: None,
             failure: None,
+            waits_for: None,
             status: Some(status),
         }
     }

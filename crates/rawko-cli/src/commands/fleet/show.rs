@@ -65,6 +65,10 @@ fn text(task: &FleetTask, clock: Clock, paint: Paint) -> String {
         }
         rows.extend(status.merge_request.iter().map(|said| ("Merge request:", clean_line(said))));
     }
+    rows.extend(task.waits_for.iter().map(|waiting| {
+        let since = clock.time(timestamp(waiting.since));
+        ("Waits for:", format!("a worker with a free slot for {}, since {since}", clean_line(&waiting.queue)))
+    }));
     rows.extend(task.submitted_at.map(|at| ("Submitted:", clock.time(timestamp(at)))));
     rows.extend(task.ended_at.map(|at| ("Ended:", clock.time(timestamp(at)))));
     let status = task.status.as_ref();
