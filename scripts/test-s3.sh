@@ -32,4 +32,6 @@ for _ in $(seq 100); do bucket && break; sleep 0.1; done
 
 export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_REGION=us-east-1
 export AWS_ENDPOINT="http://127.0.0.1:$port" AWS_ALLOW_HTTP=true NO_PROXY=127.0.0.1
-RAWKO_TEST_S3=s3://fleet/shared cargo nextest run -p rawko-temporal --features s3 --locked "$@" store::
+# What is selected is what `test-fleet.sh` selects, so that all of it is compiled once for both.
+RAWKO_TEST_S3=s3://fleet/shared cargo nextest run --locked -p rawko-copilot -p rawko-temporal -p rawko-cli \
+  --features rawko-cli/fleet,rawko-cli/copilot --lib -E 'package(rawko-temporal) and test(/^store::/)' "$@"
