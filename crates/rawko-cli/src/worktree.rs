@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rawko::worktree::{WORKTREES, project_of, toplevel};
+use rawko_core::text::is_plain_name;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -179,14 +180,7 @@ impl Worktree {
 }
 
 fn checked(name: &str) -> Result<String, Failure> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.len() <= MAX_NAME
-        && name.chars().all(is_plain)
-        && !name.contains("..")
-        && !name.ends_with(['.', '-'])
-        && !name.ends_with(".lock");
-    if is_name {
+    if is_plain_name(name, MAX_NAME) {
         return Ok(name.to_owned());
     }
     Err(Failure::usage(format!("`{}` is no name for a work tree", clean_line(name)))

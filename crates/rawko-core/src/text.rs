@@ -33,8 +33,8 @@ pub fn keep_ends(text: &str, max_bytes: usize) -> String {
         return text.to_owned();
     }
     let half = max_bytes / 2;
-    let head = floor_boundary(text, half);
-    let tail = ceil_boundary(text, text.len() - half);
+    let head = text.floor_char_boundary(half);
+    let tail = text.ceil_char_boundary(text.len() - half);
     let missing = tail - head;
     format!("{}\n[... {missing} bytes cut ...]\n{}", &text[..head], &text[tail..])
 }
@@ -54,25 +54,25 @@ pub fn harmless(text: &str) -> String {
     text.chars().filter(is_harmless).collect()
 }
 
-/// The largest character boundary not above `at`.
-#[must_use]
-pub fn floor_boundary(text: &str, at: usize) -> usize {
-    let at = at.min(text.len());
-    (0..=at).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
-}
-
-/// The smallest character boundary not below `at`.
-#[must_use]
-pub fn ceil_boundary(text: &str, at: usize) -> usize {
-    (at.min(text.len())..=text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
-}
-
 /// `bytes` in lower-case hexadecimal, two digits each.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] =
         ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| DIGITS[usize::from(half)]).collect()
+}
+
+/// Whether a name can be a folder and a part of a git branch's name on every system: at most `longest` ASCII letters, digits,
+/// `-`, `_` and `.`.
+#[must_use]
+pub fn is_plain_name(name: &str, longest: usize) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.len() <= longest
+        && name.chars().all(is_plain)
+        && !name.contains("..")
+        && !name.ends_with(['.', '-'])
+        && !name.ends_with(".lock")
 }
 
 #[cfg(test)]

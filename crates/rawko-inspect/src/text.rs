@@ -1,6 +1,6 @@
 //! Texts for the page: free of control codes, and bounded.
 
-use rawko_core::text::{floor_boundary, harmless};
+use rawko_core::text::harmless;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ impl Text {
     /// At most the first `limit` bytes of `text`.
     #[must_use]
     pub fn of(text: &str, limit: usize) -> Self {
-        let end = floor_boundary(text, limit);
+        let end = text.floor_char_boundary(limit);
         Self { text: plain(text.get(..end).unwrap_or_default()), cut_bytes: text.len() - end }
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn plain(text: &str) -> String {
 #[must_use]
 pub(crate) fn line(text: &str, max: usize) -> String {
     // What is not looked at need not be cleaned: a command may be a megabyte long.
-    let head = text.get(..floor_boundary(text, max.saturating_mul(16))).unwrap_or_default();
+    let head = text.get(..text.floor_char_boundary(max.saturating_mul(16))).unwrap_or_default();
     let words = plain(head).split_whitespace().collect::<Vec<_>>().join(" ");
     rawko_core::text::truncate(&words, max)
 }

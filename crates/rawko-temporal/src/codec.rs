@@ -2,7 +2,7 @@
 //! Workflow and activities see them whole.
 
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, try_join_all};
 use temporalio_common::data_converters::{
     DataConverter, DefaultFailureConverter, PayloadCodec, PayloadConversionError, PayloadConverter,
     SerializationContextData,
@@ -79,14 +79,7 @@ impl PayloadCodec for ClaimCheck {
         payloads: Vec<Payload>,
     ) -> BoxFuture<'static, Result<Vec<Payload>, PayloadConversionError>> {
         let codec = self.clone();
-        async move {
-            let mut encoded = Vec::with_capacity(payloads.len());
-            for payload in payloads {
-                encoded.push(codec.check_in(payload).await?);
-            }
-            Ok(encoded)
-        }
-        .boxed()
+        async move { try_join_all(payloads.into_iter().map(|payload| codec.check_in(payload))).await }.boxed()
     }
 
     fn decode(
@@ -95,13 +88,7 @@ impl PayloadCodec for ClaimCheck {
         payloads: Vec<Payload>,
     ) -> BoxFuture<'static, Result<Vec<Payload>, PayloadConversionError>> {
         let codec = self.clone();
-        async move {
-            let mut decoded = Vec::with_capacity(payloads.len());
-            for payload in payloads {
-                decoded.push(codec.check_out(payload).await?);
-            }
-            Ok(decoded)
-        }
-        .boxed()
+        async move { try_join_all(payloads.into_iter().map(|payload| codec.check_out(payload))).await }
+            .boxed()
     }
 }

@@ -121,6 +121,6 @@ pub(crate) fn bounded_line(line: &str, max: usize) -> std::borrow::Cow<'_, str> 
     if line.len() <= max {
         return line.into();
     }
-    let end = rawko_core::text::floor_boundary(line, max);
+    let end = line.floor_char_boundary(max);
     format!("{} [... {} bytes of this line cut]", &line[..end], line.len() - end).into()
 }

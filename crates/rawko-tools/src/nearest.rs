@@ -53,7 +53,7 @@ fn same_but_for_whitespace(lines: &[&str], wanted: &[&str]) -> Option<usize> {
 /// Where the lines of `wanted` resemble those of the file most, one below the other, and how much on average. Empty
 /// lines say nothing. The first of several places.
 fn most_alike(lines: &[&str], wanted: &[&str]) -> Option<(usize, f64)> {
-    let head = |line: &&str| line[..rawko_core::text::floor_boundary(line, MAX_LINE_BYTES)].trim().to_owned();
+    let head = |line: &&str| line[..line.floor_char_boundary(MAX_LINE_BYTES)].trim().to_owned();
     let lines: Vec<String> = lines.iter().map(head).collect();
     let compared = MAX_BLOCK.min(MAX_COMPARISONS / lines.len().max(1)).max(1);
     let wanted: Vec<String> = wanted.iter().take(compared).map(head).collect();

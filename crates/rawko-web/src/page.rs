@@ -94,7 +94,7 @@ pub(crate) fn outcome(fetched: Fetched, prompt: Option<&str>) -> ToolOutcome {
         return refused(picture::other_format(&bytes).unwrap_or("a binary file"));
     }
     let (title, text) = if kind == Kind::Html {
-        let read = &text[..rawko_core::text::floor_boundary(&text, MAX_HTML)];
+        let read = &text[..text.floor_char_boundary(MAX_HTML)];
         is_cut |= read.len() < text.len();
         match html::markdown(read) {
             Ok(page) => {
@@ -112,7 +112,7 @@ pub(crate) fn outcome(fetched: Fetched, prompt: Option<&str>) -> ToolOutcome {
     }
     page.push('\n');
     let most = if is_error { MAX_ERROR } else { MAX_SHOWN };
-    let end = rawko_core::text::floor_boundary(&text, most);
+    let end = text.floor_char_boundary(most);
     page.push_str(if text.trim().is_empty() { "(The page is empty.)" } else { &text[..end] });
     let mut content = String::new();
     if is_error {

@@ -42,7 +42,7 @@ pub(crate) fn tree(html: &str, depth: usize, deadline: Instant) -> Tree {
     let input = BufferQueue::default();
     let mut rest = html;
     while !rest.is_empty() && Instant::now() < deadline {
-        let (piece, more) = rest.split_at(rawko_core::text::floor_boundary(rest, PIECE));
+        let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE));
         input.push_back(StrTendril::from_slice(piece));
         // Nothing here asks the tokenizer to pause.
         let _ = tokenizer.feed(&input);

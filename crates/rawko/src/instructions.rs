@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::Path;
 
-use rawko_core::text::{floor_boundary, harmless};
+use rawko_core::text::harmless;
 use rawko_tools::{open_regular, project_files, read_regular};
 
 /// The file's name.
@@ -215,7 +215,7 @@ fn prompt_text(bytes: &[u8], size: u64) -> Option<PromptText> {
         return None;
     }
     let end =
-        if is_whole && clean.len() <= MAX_BYTES { clean.len() } else { floor_boundary(clean, MAX_BYTES) };
+        if is_whole && clean.len() <= MAX_BYTES { clean.len() } else { clean.floor_char_boundary(MAX_BYTES) };
     let mut text = clean[..end].to_owned();
     if end < clean.len() || !is_whole {
         text.push_str("\n[... cut here: the file is longer than the limit ...]");

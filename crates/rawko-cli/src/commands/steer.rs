@@ -24,7 +24,7 @@ const NAMED: usize = 5;
 
 /// Options of `rawko steer`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(override_usage = "rawko steer [OPTIONS] [ID] COMMAND", after_help = AFTER_HELP)]
+#[command(override_usage = "rawko steer [OPTIONS] [ID] COMMAND", after_help = commands_for("session") + EXIT_STATUS)]
 pub(crate) struct SteerArgs {
     /// Session id, or the beginning or end of it (left out: the one that runs), and the command
     #[arg(value_name = "[ID] COMMAND", required = true)]
@@ -34,7 +34,10 @@ pub(crate) struct SteerArgs {
     json: bool,
 }
 
-const AFTER_HELP: &str = "\
+/// The end of the help: the commands for what is steered.
+pub(super) fn commands_for(what: &str) -> String {
+    format!(
+        "\
 COMMAND is one of:
   pause        let what is under way end, and begin nothing new
   go           end the pause
@@ -42,10 +45,12 @@ COMMAND is one of:
   force NAME   make this agent work now
   skip         skip the current step of the plan
   retry        let the agent try again, in a new conversation
-  cancel       stop the session
+  cancel       stop the {what}"
+    )
+}
 
-Exit status:
-  0 carried out  1 ignored: it has no meaning in the present state";
+const EXIT_STATUS: &str =
+    "\n\nExit status:\n  0 carried out  1 ignored: it has no meaning in the present state";
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::words::{fold, is_stop_word, stem, words};
-use crate::text::floor_boundary;
 
 /// Most bytes of the task that are matched; its beginning counts.
 const MAX_TASK: usize = 16 * 1024;
@@ -75,7 +74,7 @@ impl Query {
     /// A query of this task and agent (its name), and of the plan's current step where there is one.
     #[must_use]
     pub fn new(task: &str, agent: &str, step: Option<&str>) -> Self {
-        let step = step.map(|step| &step[..floor_boundary(step, MAX_STEP)]);
+        let step = step.map(|step| &step[..step.floor_char_boundary(MAX_STEP)]);
         Self {
             agent: agent.to_owned(),
             task: QueryTerms::new(&[(Part::Task, Self::bounded_task(task)), (Part::Agent, agent)]),
@@ -88,7 +87,7 @@ impl Query {
     /// As much of a task as is matched.
     #[must_use]
     pub fn bounded_task(task: &str) -> &str {
-        &task[..floor_boundary(task, MAX_TASK)]
+        &task[..task.floor_char_boundary(MAX_TASK)]
     }
 
     /// The agent's name.

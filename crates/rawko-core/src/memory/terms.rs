@@ -6,7 +6,6 @@ use super::header::Header;
 use super::literal::required_literals;
 use super::pattern::{Pattern, Reading};
 use super::words::{is_stop_word, stem, words};
-use crate::text::floor_boundary;
 
 /// Most bytes of a body whose words count. What is longer is a document, not a memory.
 const MAX_BODY: usize = 4 * 1024;
@@ -59,7 +58,7 @@ impl Terms {
             }
         }
         let mut of_body = String::new();
-        push(&body[..floor_boundary(body, MAX_BODY)], &mut of_body);
+        push(&body[..body.floor_char_boundary(MAX_BODY)], &mut of_body);
         Self(text.into(), of_body.into())
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use rawko_core::text::is_plain_name;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -27,15 +28,8 @@ pub fn branch_of(task: &str) -> Result<String, TreeError> {
 
 /// A name that is a part of paths and refs.
 pub(super) fn check_name(what: &'static str, name: &str) -> Result<(), TreeError> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.len() <= MAX_NAME
-        && name.chars().all(is_plain)
-        && !name.contains("..")
-        && !name.ends_with(['.', '-'])
-        && !name.ends_with(".lock");
     let why = "use at most 100 letters, digits, `-`, `_` and `.`, as in fix-parser";
-    if is_name { Ok(()) } else { Err(bad(what, name, why)) }
+    if is_plain_name(name, MAX_NAME) { Ok(()) } else { Err(bad(what, name, why)) }
 }
 
 fn bad(what: &'static str, given: &str, why: &'static str) -> TreeError {

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use rawko_core::text::{ceil_boundary, floor_boundary};
 use rawko_provider::is_worth_hiding;
 use regex::Regex;
 use serde_json::Value;
@@ -35,8 +34,8 @@ pub(super) struct Form {
 impl Form {
     pub(super) fn new(what: String, text: String) -> Self {
         let long = (text.len() * SHARE).div_ceil(100).max(SHORTEST_PART);
-        let tail_from = floor_boundary(&text, text.len().saturating_sub(long));
-        let head = ceil_boundary(&text, long);
+        let tail_from = text.floor_char_boundary(text.len().saturating_sub(long));
+        let head = text.ceil_char_boundary(long);
         // The beginning of an address is that of many others.
         let is_address = text.contains("://") || text.starts_with('/');
         let part =
@@ -65,7 +64,7 @@ impl Form {
     /// What each place begins with: a few characters of the whole and of the end.
     pub(super) fn beginnings(&self) -> impl Iterator<Item = &str> {
         let parts = [Some(self.text.as_str()), self.tail.map(|tail| &self.text[self.text.len() - tail..])];
-        parts.into_iter().flatten().map(|part| &part[..ceil_boundary(part, SHORTEST_PART)])
+        parts.into_iter().flatten().map(|part| &part[..part.ceil_char_boundary(SHORTEST_PART)])
     }
 
     /// The beginning of the secret that ends `text`, and how much of `text` it takes.

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use rawko_core::text::floor_boundary;
 use rawko_provider::REDACTED;
 use rawko_tools::edit_fault;
 
@@ -231,7 +230,7 @@ fn only_place(real: &str, region: Range<usize>, written: &str) -> RealEdit {
         if there.next().is_some() && there.next().is_none() {
             break;
         }
-        start = real[..floor_boundary(real, start.saturating_sub(1))].rfind('\n').map_or(0, |at| at + 1);
+        start = real[..real.floor_char_boundary(start.saturating_sub(1))].rfind('\n').map_or(0, |at| at + 1);
         end = real[end..].find('\n').map_or(real.len(), |at| end + at + 1);
     }
     let mut there = real.match_indices(&real[start..end]);

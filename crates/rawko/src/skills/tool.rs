@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rawko_core::ErrorCode;
 use rawko_core::agent::SKILL;
 use rawko_core::setup::SkillSetup;
-use rawko_core::text::floor_boundary;
 use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use rawko_tools::{BoxFuture, Tool, ToolContext};
 use serde_json::{Value, json};
@@ -108,7 +107,7 @@ impl Tool for SkillTool {
 /// What an agent gets.
 fn text(skill: &Skill, folder: &str) -> String {
     let (body, name) = (rawko_core::text::harmless(&skill.text), &skill.name);
-    let end = floor_boundary(&body, MAX_RETURNED);
+    let end = body.floor_char_boundary(MAX_RETURNED);
     let mut text = format!(
         "Skill `{name}`, in the folder `{folder}`. Paths in it are relative to that folder: put `{folder}/` before them.\n\n{}\n",
         &body[..end]

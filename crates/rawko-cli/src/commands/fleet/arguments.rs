@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use rawko::config::{TimeLimit, TimeSpan};
 
+use crate::commands::steer::commands_for;
 use crate::config_args::{amount, time_limit, time_span};
 use crate::reporters::OutputFormat;
 
@@ -300,7 +301,7 @@ pub(crate) struct ApproveArgs {
 
 /// Options of `rawko fleet steer`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(override_usage = "rawko fleet steer [OPTIONS] ID COMMAND", after_help = STEER_HELP)]
+#[command(override_usage = "rawko fleet steer [OPTIONS] ID COMMAND", after_help = commands_for("task"))]
 pub(crate) struct SteerArgs {
     /// The task's id
     #[arg(value_name = "ID")]
@@ -314,16 +315,6 @@ pub(crate) struct SteerArgs {
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
 }
-
-const STEER_HELP: &str = "\
-COMMAND is one of:
-  pause        let what is under way end, and begin nothing new
-  go           end the pause
-  say TEXT     tell the agent that works, or the next one, and the arbiter
-  force NAME   make this agent work now
-  skip         skip the current step of the plan
-  retry        let the agent try again, in a new conversation
-  cancel       stop the task";
 
 /// Options of `rawko fleet export`.
 #[derive(Debug, Clone, Default, Args)]
