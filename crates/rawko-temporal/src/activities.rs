@@ -62,6 +62,7 @@ impl TaskActivities {
         let (all, client) = (Arc::clone(&self.workspaces), ctx.client());
         let keep = async move {
             all.store_tail(&place).await?;
+            perform::put_back(&all, &place).await?;
             budget::leave(&client, &place.spec).await?;
             all.close(&place.spec.id).await
         };

@@ -56,10 +56,16 @@ impl Budget {
         let used = self.used() - self.reserved.get(&charge.call).copied().unwrap_or_default();
         (used + charge.usd > self.limit_usd).then(|| {
             format!(
-                "the submission's budget of {:.2} US dollars has no room for a call of up to {:.4}: {used:.4} are spent or reserved",
+                "the submission's budget of {} US dollars has no room for a call of up to {:.4}: {used:.4} are spent or reserved",
                 self.limit_usd, charge.usd
             )
         })
+    }
+
+    fn join(&mut self, tasks: Vec<String>) {
+        let is_new = |task: &String| !self.tasks.contains(task);
+        let new: Vec<String> = tasks.into_iter().filter(is_new).collect();
+        self.tasks.extend(new);
     }
 
     fn settle(&mut self, charge: Charge) {
@@ -118,6 +124,12 @@ impl BudgetWorkflow {
         self.budget.settle(charge);
     }
 
+    /// Further tasks of the submission.
+    #[signal(name = "join")]
+    pub(crate) fn join(&mut self, _: &mut SyncWorkflowContext<Self>, tasks: Vec<String>) {
+        self.budget.join(tasks);
+    }
+
     /// A task has ended.
     #[signal(name = "leave")]
     pub(crate) fn leave(&mut self, _: &mut SyncWorkflowContext<Self>, task: String) {
@@ -148,23 +160,29 @@ pub(crate) struct Reservation {
 impl Reservation {
     /// That of a call of `spec`; `None` if its submission has no budget.
     pub(crate) fn of(ctx: &ActivityContext, spec: &TaskSpec, effect: EffectId) -> Option<Self> {
-        let submission = spec.submission.clone()?;
+        let submission = spec.budget()?.to_owned();
         let call = format!("{}/{effect}", spec.id);
         Some(Self { client: ctx.client(), submission, call, effect })
     }
 
     /// Reserves the call's cost. Gives the answer in its place if the budget has no room for it.
     pub(crate) async fn reserve(&self, session: &Session) -> Result<Option<EffectAnswer>, ActivityError> {
-        let usd = session.reserved_cost(self.effect).unwrap_or_default();
+        let refused = |why: String| {
+            let error = ErrorInfo::new(ErrorCode::BudgetExceeded, why);
+            Ok(Some(EffectAnswer::ModelFailed { error, duration_ms: 0, usage: None }))
+        };
+        let Some(usd) = session.reserved_cost(self.effect) else {
+            return refused(format!(
+                "the submission {} has a budget, but the price of this model is not known: give it under `prices` in the configuration",
+                self.submission
+            ));
+        };
         let handle = self.client.get_workflow_handle::<BudgetWorkflow>(workflow_id(&self.submission));
         let charge = Charge { call: self.call.clone(), usd };
         let options = WorkflowExecuteUpdateOptions::default();
         match handle.execute_update(BudgetWorkflow::reserve, charge, options).await {
             Ok(()) => Ok(None),
-            Err(WorkflowUpdateError::Failed(failure)) => {
-                let error = ErrorInfo::new(ErrorCode::BudgetExceeded, failure.message);
-                Ok(Some(EffectAnswer::ModelFailed { error, duration_ms: 0, usage: None }))
-            }
+            Err(WorkflowUpdateError::Failed(failure)) => refused(failure.message),
             // No other attempt would find it.
             Err(WorkflowUpdateError::NotFound(_)) => Err(for_good(format!(
                 "the budget of submission {} was never opened, or has ended with the last of its tasks",
@@ -191,9 +209,9 @@ impl Reservation {
     }
 }
 
-/// A task has ended: what it still has reserved is free.
+/// A task has ended: what it still has reserved counts as spent.
 pub(crate) async fn leave(client: &Client, spec: &TaskSpec) -> Result<(), ActivityError> {
-    let Some(submission) = &spec.submission else { return Ok(()) };
+    let Some(submission) = spec.budget() else { return Ok(()) };
     let handle = client.get_workflow_handle::<BudgetWorkflow>(workflow_id(submission));
     match handle.signal(BudgetWorkflow::leave, spec.id.clone(), Default::default()).await {
         Ok(()) | Err(WorkflowInteractionError::NotFound(_)) => Ok(()),

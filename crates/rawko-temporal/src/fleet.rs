@@ -28,7 +28,10 @@ use crate::store::SharedStore;
 use crate::task::{ApprovalAnswer, Carried, TaskInput, TaskSpec, TaskStatus};
 use crate::tree::branch_of;
 use crate::workflow::{NOT_READY, TaskWorkflow, priority};
+use crate::workspace::is_reserved;
 
+/// The key of the memo that holds the limit of a budget.
+const LIMIT: &str = "rawko-limit";
 /// The key of the memo that holds what was submitted, as a digest.
 const SPEC: &str = "rawko-spec";
 /// How long a worker may take to answer an update.
@@ -170,20 +173,52 @@ impl Fleet {
         &self.store
     }
 
-    /// Opens a submission with a budget in US dollars, which its tasks share. Opening it again changes nothing.
+    /// Opens a submission with a budget in US dollars, which its tasks share, or lets further tasks share it. For tasks that were
+    /// submitted before, nothing changes. A task is charged to it if it says so ([`TaskSpec::has_budget`]).
     ///
     /// # Errors
+    /// [`FleetError::Refused`] if the submission has another budget, or one that ended with the last of its tasks;
     /// [`FleetError::Engine`].
     pub async fn open_budget(&self, submission: &str, usd: f64, tasks: &[String]) -> Result<(), FleetError> {
-        let options = WorkflowStartOptions::new(self.queue.clone(), budget::workflow_id(submission))
+        let mut new = Vec::new();
+        for task in tasks {
+            match self.describe(task).await {
+                Err(FleetError::NoTask(_)) => new.push(task.clone()),
+                known => drop(known?),
+            }
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        let id = budget::workflow_id(submission);
+        let mut memo = MemoValues::new();
+        memo.insert(LIMIT, usd);
+        let options = WorkflowStartOptions::new(self.queue.clone(), id.clone())
             .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
+            .memo(memo)
             .build();
-        let started =
-            self.client.start_workflow(BudgetWorkflow::run, Budget::new(usd, tasks.to_vec()), options).await;
-        match started {
-            Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
-            Err(error) => Err(FleetError::engine("open the budget", &error)),
+        let budget = Budget::new(usd, new.clone());
+        match self.client.start_workflow(BudgetWorkflow::run, budget, options).await {
+            Ok(_) => return Ok(()),
+            Err(WorkflowStartError::AlreadyStarted { .. }) => {}
+            Err(error) => return Err(FleetError::engine("open the budget", &error)),
+        }
+        let failed = |error: WorkflowInteractionError| FleetError::engine("find the budget", &error);
+        let handle = self.client.get_workflow_handle::<BudgetWorkflow>(id);
+        let description = handle.describe(Default::default()).await.map_err(failed)?;
+        let limit: Option<f64> = description.memo().get(LIMIT).ok().flatten();
+        if let Some(limit) = limit.filter(|limit| (limit - usd).abs() > f64::EPSILON) {
+            return Err(FleetError::Refused(format!(
+                "the submission `{submission}` has a budget of {limit} US dollars, not {usd}: give the same, or name another submission"
+            )));
+        }
+        match handle.signal(BudgetWorkflow::join, new, Default::default()).await {
+            Ok(()) => Ok(()),
+            Err(WorkflowInteractionError::NotFound(_)) => Err(FleetError::Refused(format!(
+                "the budget of the submission `{submission}` has ended with the last of its tasks: name another submission"
+            ))),
+            Err(error) => Err(failed(error)),
         }
     }
 
@@ -201,6 +236,12 @@ impl Fleet {
         carried: Option<Carried>,
     ) -> Result<Submitted, FleetError> {
         let branch = branch_of(&spec.id)?;
+        if is_reserved(&spec.id) {
+            return Err(FleetError::Refused(format!(
+                "`{}` is no id for a task: its end is rawko's own",
+                spec.id
+            )));
+        }
         let digest = digest(&spec);
         let mut memo = MemoValues::new();
         memo.insert(STATUS, first_status(&spec, &branch, carried.as_ref()));
@@ -428,11 +469,16 @@ impl Fleet {
         let Ok(updated) = tokio::time::timeout(UPDATE, in_time).await else {
             return Err(FleetError::NoWorker { seconds: UPDATE.as_secs(), queue: self.queue.clone() });
         };
-        updated.map_err(|error| match error {
-            WorkflowUpdateError::Failed(failure) => FleetError::Refused(failure.message),
-            WorkflowUpdateError::NotFound(_) => FleetError::NoTask(id.to_owned()),
-            error => FleetError::engine("update the task", &error),
-        })
+        match updated {
+            Ok(answer) => Ok(answer),
+            Err(WorkflowUpdateError::Failed(failure)) => Err(FleetError::Refused(failure.message)),
+            // The engine says this of a task that has ended, too.
+            Err(WorkflowUpdateError::NotFound(_)) => self
+                .describe(id)
+                .await
+                .and_then(|_| Err(FleetError::Refused("the task has ended".to_owned()))),
+            Err(error) => Err(FleetError::engine("update the task", &error)),
+        }
     }
 }
 
@@ -458,7 +504,7 @@ fn first_status(spec: &TaskSpec, branch: &str, carried: Option<&Carried>) -> Tas
 
 /// What makes a task the same one: its words, its code, its settings; not who submits it, nor with what others.
 fn digest(spec: &TaskSpec) -> String {
-    let spec = TaskSpec { submitter: String::new(), submission: None, ..spec.clone() };
+    let spec = TaskSpec { submitter: String::new(), submission: None, has_budget: false, ..spec.clone() };
     let text = serde_json::to_vec(&spec).unwrap_or_default();
     hex::encode(Sha256::digest(text))
 }

@@ -75,6 +75,12 @@ fn push_files(
     })?;
     let index = scratch.path().join("index");
     let git = |arguments: &[&str]| git(project, &index, arguments);
+    let folder = git(&["rev-parse", "--show-prefix"])?;
+    if !folder.is_empty() {
+        return Err(FleetError::Refused(format!(
+            "the session's project is the folder {folder} of its repository, and a task of a fleet is about a whole repository: go on with it here, with `rawko resume`"
+        )));
+    }
     let base: CommitId = git(&["rev-parse", "--verify", "HEAD^{commit}"])?.parse()?;
     git(&["read-tree", base.as_str()])?;
     git(&["add", "--all", "--", ".", ":(exclude).rawko/sessions"])?;

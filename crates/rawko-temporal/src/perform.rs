@@ -290,7 +290,7 @@ async fn keep_end(all: &Workspaces, place: &Place) -> Result<(), ActivityError> 
 
 /// Makes sure that the branch is what the task ended with. A worker that was given up may have pushed the work of an effect that
 /// nobody waited for; from here on none does.
-async fn put_back(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
+pub(crate) async fn put_back(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
     let attempt = Attempt { effect: AFTER_ALL, number: 1 };
     all.store.create(&attempt.fence(&place.spec.id), Bytes::new()).await.map_err(once_more)?;
     let workspace = all.of(&place.spec.id);
@@ -302,6 +302,12 @@ async fn put_back(all: &Workspaces, place: &Place) -> Result<(), ActivityError> 
             let head = place.head.clone();
             blocking(move || tree.push(&head, Some(&there.commit), &[])).await.map(drop)
         }
+        // Somebody removed it.
+        None if place.head != place.base => {
+            let head = place.head.clone();
+            blocking(move || tree.push(&head, None, &[])).await.map(drop)
+        }
+        // As it should be, or somebody else's, which stays.
         _ => Ok(()),
     }
 }

@@ -25,9 +25,12 @@ pub struct TaskSpec {
     pub revision: Option<String>,
     /// Who submitted it: tasks of different submitters get equal shares of the workers.
     pub submitter: String,
-    /// The submission whose budget its model calls are charged to, if that has one.
+    /// The name of the submission, for lists and its budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submission: Option<String>,
+    /// Whether its model calls are charged to a budget of the submission.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_budget: bool,
     /// The first word of the names of all queues.
     pub queue: String,
     /// What the user set for this task.
@@ -43,6 +46,11 @@ impl TaskSpec {
     #[must_use]
     pub fn branch(&self) -> String {
         branch_of(&self.id).unwrap_or_default()
+    }
+
+    /// The submission whose budget its model calls are charged to.
+    pub(crate) fn budget(&self) -> Option<&str> {
+        self.submission.as_deref().filter(|_| self.has_budget)
     }
 }
 

@@ -22,8 +22,8 @@ use temporalio_common::{ActivityCloseTimeouts, MemoValue, Priority, RetryPolicy}
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_sdk::{
     ActivityCancellationType, ActivityOptions, ApplicationFailure, ContinueAsNewOptions, SyncWorkflowContext,
-    TimerOptions, WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult,
-    WorkflowTermination,
+    TimerOptions, WaitConditionOptions, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
+    WorkflowResult, WorkflowTermination,
 };
 
 use crate::activities::TaskActivities;
@@ -211,9 +211,12 @@ impl<'a> Drive<'a> {
     async fn begin(ctx: Context<'a>, input: TaskInput) -> Result<Self, WorkflowTermination> {
         let TaskInput { spec, carried } = input;
         let Some(carried) = carried else {
-            let begun: Begun = ctx
-                .execute_activity(TaskActivities::begin, spec.clone(), around(&spec, "begin"))
+            let token = WorkflowCancellationToken::new();
+            let options = around(&spec, "begin", &token);
+            let begun = ctx.execute_activity(TaskActivities::begin, spec.clone(), options);
+            let begun = unless_stopped(ctx, begun, &token)
                 .await
+                .ok_or_else(WorkflowTermination::cancelled)?
                 .map_err(|error| broken("the task cannot begin", &error))?;
             let Begun { session, base, event } = begun;
             let mut drive = Self::of(ctx, spec, session, base.clone(), base, 0, Vec::new());
@@ -233,7 +236,11 @@ impl<'a> Drive<'a> {
         while (events.len() as u64) < all {
             let input = ToLoad { place: place.clone(), from: events.len() as u64 };
             let page: Vec<Stamped> = ctx
-                .execute_activity(TaskActivities::load, input, around(&spec, "load"))
+                .execute_activity(
+                    TaskActivities::load,
+                    input,
+                    around(&spec, "load", &WorkflowCancellationToken::new()),
+                )
                 .await
                 .map_err(|error| broken("the task cannot go on", &error))?;
             events.extend(page);
@@ -463,13 +470,10 @@ impl<'a> Drive<'a> {
         // An end that came first is not given up for another process: what is under way is waited for.
         let may_release = self.outcome.is_none();
         let Self { ctx, running, is_cancelled, .. } = self;
-        // Detached: the inbox is read also after a cancellation.
-        let options = temporalio_sdk::WaitConditionOptions::builder()
-            .cancellation_token(WorkflowCancellationToken::new())
-            .build();
+        // The inbox is read also after a cancellation.
         let inbox = ctx.wait_condition_with_options(
             |state| !state.inbox.is_empty() || may_release && state.has_ended,
-            options,
+            detached(),
         );
         let cancelled = ctx.cancelled();
         pin_mut!(inbox, cancelled);
@@ -578,7 +582,11 @@ impl<'a> Drive<'a> {
             let input = ToClose { place: self.place(), unseen_tree: unseen_tree.take(), outcome };
             let closed: Closed = self
                 .ctx
-                .execute_activity(TaskActivities::close, input, around(&self.spec, "close"))
+                .execute_activity(
+                    TaskActivities::close,
+                    input,
+                    around(&self.spec, "close", &WorkflowCancellationToken::new()),
+                )
                 .await
                 .map_err(|error| broken("the end of the task cannot be kept", &error))?;
             match closed.inspection {
@@ -624,7 +632,11 @@ impl<'a> Drive<'a> {
             }
         }
         self.ctx
-            .execute_activity(TaskActivities::keep, self.place(), around(&self.spec, "keep"))
+            .execute_activity(
+                TaskActivities::keep,
+                self.place(),
+                around(&self.spec, "keep", &WorkflowCancellationToken::new()),
+            )
             .await
             .map_err(|error| broken("the session cannot be kept", &error))?;
         self.tell();
@@ -661,10 +673,42 @@ fn options(
         .build()
 }
 
-/// The options of an activity around the session: it is not cancelled with the task, whose end is kept all the same.
-fn around(spec: &TaskSpec, summary: &str) -> ActivityOptions {
+/// The options of an activity around the session: it is cancelled by its token alone, and not with the task, whose end is kept all
+/// the same.
+fn around(spec: &TaskSpec, summary: &str, token: &WorkflowCancellationToken) -> ActivityOptions {
     let timeouts = ActivityCloseTimeouts::StartToClose(Duration::from_millis(spec.carriage.step_ms));
-    options(spec, names::steps(&spec.queue), timeouts, summary, WorkflowCancellationToken::new())
+    options(spec, names::steps(&spec.queue), timeouts, summary, token.clone())
+}
+
+/// What an activity gives before there is a session. `None` where the task is cancelled or released meanwhile: the activity has
+/// stopped then.
+async fn unless_stopped<T>(
+    ctx: Context<'_>,
+    activity: impl Future<Output = T>,
+    token: &WorkflowCancellationToken,
+) -> Option<T> {
+    let is_released = ctx.wait_condition_with_options(|state| state.has_ended, detached());
+    let is_cancelled = ctx.cancelled();
+    pin_mut!(activity, is_released, is_cancelled);
+    let first = poll_fn(|cx| {
+        if let Poll::Ready(given) = activity.as_mut().poll(cx) {
+            return Poll::Ready(Some(given));
+        }
+        let is_stopped =
+            is_released.as_mut().poll(cx).is_ready() || is_cancelled.as_mut().poll(cx).is_ready();
+        if is_stopped { Poll::Ready(None) } else { Poll::Pending }
+    })
+    .await;
+    if first.is_none() {
+        token.cancel();
+        activity.await;
+    }
+    first
+}
+
+/// For a wait that goes on after a cancellation.
+fn detached() -> WaitConditionOptions {
+    WaitConditionOptions::builder().cancellation_token(WorkflowCancellationToken::new()).build()
 }
 
 /// Whose turn it is: the priority of the task, and equal shares for those who submit.

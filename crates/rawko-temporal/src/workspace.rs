@@ -416,9 +416,16 @@ impl Inner {
     }
 }
 
-/// The name of the tree that has a task's configuration as it began.
+/// Ends the name of the tree that has a task's configuration as it began.
+const CONFIGURATION: &str = ".configuration";
+
 fn configuration_tree(task: &str) -> String {
-    format!("{task}.configuration")
+    format!("{task}{CONFIGURATION}")
+}
+
+/// Whether a task of that id would share a tree with another one.
+pub(crate) fn is_reserved(task: &str) -> bool {
+    task.ends_with(CONFIGURATION)
 }
 
 /// The key that says that a task is over.
@@ -437,7 +444,8 @@ fn with_options(builder: RawkoBuilder, options: &TaskOptions) -> RawkoBuilder {
         verify: options.verify.clone(),
         ..rawko::config::Overrides::default()
     };
-    let builder = builder.overrides(overrides);
+    // Not every worker makes model calls, and those that do not have no keys.
+    let builder = builder.overrides(overrides).keys_when_called(true);
     match &options.agent {
         Some(agent) => builder.first_agent(agent.clone()),
         None => builder,
@@ -445,7 +453,17 @@ fn with_options(builder: RawkoBuilder, options: &TaskOptions) -> RawkoBuilder {
 }
 
 fn setup_failed(error: &rawko::Error) -> String {
-    format!("the project cannot be run on this worker: {error}")
+    let why = match error {
+        rawko::Error::Untrusted { claims, .. } => {
+            let claims: Vec<String> = claims.iter().map(ToString::to_string).collect();
+            format!(
+                "its configuration asks for what only a worker gives that trusts it (rawko worker --yes): {}",
+                claims.join("; ")
+            )
+        }
+        error => error.to_string(),
+    };
+    format!("the project cannot be run on this worker: {why}")
 }
 
 /// Runs what waits for git or the disk.

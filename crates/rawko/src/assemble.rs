@@ -349,13 +349,11 @@ fn wants_thinking_back(extra: &serde_json::Map<String, serde_json::Value>) -> bo
     extra.get("thinking").and_then(|thinking| thinking.get("type")).is_some_and(|kind| kind == "enabled")
 }
 
-/// Builds the providers that `setup` names. Keys are read only here, and only the providers get them.
+/// The providers that `setup` names: those that are registered, and others as `build` makes them.
 pub(crate) fn providers(
-    loaded: &Loaded,
     setup: &Setup,
     registered: &Providers,
-    environment: &Environment,
-    project: &Path,
+    build: impl Fn(&str) -> Result<Arc<dyn Provider>, Error>,
 ) -> Result<Providers, Error> {
     let choices = setup.agents.values().map(|agent| &agent.model);
     let extractor = setup.memory.iter().filter_map(|memory| Some(&memory.extract.as_ref()?.model));
@@ -369,14 +367,14 @@ pub(crate) fn providers(
     for name in names {
         let provider = match registered.get(name) {
             Some(provider) => Arc::clone(provider),
-            None => provider(loaded, name, environment, project)?,
+            None => build(name)?,
         };
         built.insert(name.to_owned(), provider);
     }
     Ok(built)
 }
 
-/// Builds one configured provider.
+/// Builds one configured provider. Keys are read only here, and only the providers get them.
 pub(crate) fn provider(
     loaded: &Loaded,
     name: &str,

@@ -49,6 +49,7 @@ pub struct RawkoBuilder {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) person: Option<(String, AskPerson)>,
     pub(crate) unattended: bool,
+    pub(crate) keys_when_called: bool,
     pub(crate) asked_by_servers: Option<rawko_mcp::AskPerson>,
     pub(crate) secrets: Vec<String>,
     pub(crate) secret_variables: Vec<(OsString, OsString)>,
@@ -76,6 +77,7 @@ impl Default for RawkoBuilder {
             tools: Vec::new(),
             person: None,
             unattended: false,
+            keys_when_called: false,
             asked_by_servers: None,
             secrets: Vec::new(),
             secret_variables: Vec::new(),
@@ -194,6 +196,14 @@ impl RawkoBuilder {
     #[must_use]
     pub fn trusted(mut self, trusted: bool) -> Self {
         self.trusted = trusted;
+        self
+    }
+
+    /// Needs the key of a provider only for its calls: one whose key is missing fails them, and not the beginning. For a process that
+    /// performs single effects of sessions, and perhaps no model calls at all.
+    #[must_use]
+    pub fn keys_when_called(mut self, when_called: bool) -> Self {
+        self.keys_when_called = when_called;
         self
     }
 

@@ -23,6 +23,7 @@ use crate::holder::{HolderMark, Work};
 use crate::hub::Hub;
 use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, JournalWriter};
+use crate::keyless::Keyless;
 use crate::memory::LazyMeaning;
 use crate::notify::Notifications;
 use crate::perform::{Kept, Performer};
@@ -255,6 +256,13 @@ impl Rawko {
 
     pub(crate) fn providers(&self, setup: &Setup) -> Result<Providers, Error> {
         let builder = &self.builder;
-        assemble::providers(&self.loaded, setup, &builder.providers, &builder.environment, &builder.project)
+        assemble::providers(setup, &builder.providers, |name| {
+            match assemble::provider(&self.loaded, name, &builder.environment, &builder.project) {
+                Err(Error::NoKey { provider, variable }) if builder.keys_when_called => {
+                    Ok(Arc::new(Keyless { provider, variable }))
+                }
+                provider => provider,
+            }
+        })
     }
 }

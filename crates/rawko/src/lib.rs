@@ -61,6 +61,7 @@ mod hub;
 mod instructions;
 mod integrity;
 pub mod journal;
+mod keyless;
 mod launch;
 mod mcp;
 pub mod memory;

@@ -241,3 +241,30 @@ fn a_session_that_the_fleet_began_ends_here() {
     assert_eq!(resumed["status"], json!("claimed"), "{resumed}");
     assert_eq!(resumed["session"], json!(session_of(&desk.path("project"))));
 }
+
+#[test]
+fn two_servers_do_not_share_their_data() {
+    let Some(desk) = Desk::new() else { return };
+    let temporal = desk.engine.program().parent().unwrap();
+    let path = format!("{}:{}", temporal.display(), std::env::var("PATH").unwrap());
+    let port = || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port().to_string()
+    };
+    let up = || {
+        let mut up =
+            desk.command(&["fleet", "up", "--dir", desk.path("data").to_str().unwrap(), "--port", &port()]);
+        up.env("PATH", &path);
+        up
+    };
+    let mut first = up().stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(first.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let second = up().output().unwrap();
+    let said = String::from_utf8(second.stderr).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&first), rustix::process::Signal::TERM)
+        .unwrap();
+    first.wait().unwrap();
+    assert_eq!(second.status.code(), Some(2), "{said}");
+    assert!(said.contains("another server has its data in"), "{said}");
+}

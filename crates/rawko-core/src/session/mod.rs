@@ -187,8 +187,8 @@ impl Session {
         self.run.as_ref().map(|run| run.ledger.remaining())
     }
 
-    /// What an open `CallModel` may cost at most, in US dollars, as far as prices are known: for a budget that several sessions
-    /// share.
+    /// What an open `CallModel` may cost at most, in US dollars, if the price of its model is known: for a budget that several
+    /// sessions share.
     #[must_use]
     pub fn reserved_cost(&self, effect: EffectId) -> Option<f64> {
         self.run.as_ref()?.ledger.reserved_cost(effect)

@@ -217,9 +217,10 @@ impl Ledger {
         }
     }
 
-    /// What is reserved for an open call, in US dollars.
+    /// What is reserved for an open call, in US dollars, if the price of its model is known.
     pub(super) fn reserved_cost(&self, effect: EffectId) -> Option<f64> {
-        Some(self.spend.reserved.get(&effect)?.cost_usd)
+        let Reservation { model, cost_usd, .. } = self.spend.reserved.get(&effect)?;
+        self.prices.price(model).map(|_| *cost_usd)
     }
 
     /// What an open call costs that used so much; 0 if the price is not known.

@@ -110,7 +110,7 @@ impl Repository {
     pub(super) fn is_plain(&self) -> bool {
         !self.url.contains(['%', '\\', '#', '?'])
             && self.url.matches('@').count() <= 1
-            && self.url.split('/').all(|part| !matches!(part, "." | ".."))
+            && self.url.split(['/', ':']).all(|part| !matches!(part, "." | ".."))
     }
 
     /// The protocols that git may use for it.
@@ -207,6 +207,16 @@ impl From<Repository> for String {
 impl fmt::Display for Repository {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.url)
+    }
+}
+
+/// An address, or a pattern for addresses, in a form in which `/` ends the host: `git@host:path` has a `:` there.
+pub(super) fn comparable(address: &str) -> String {
+    match address.split_once(':') {
+        Some((host, path)) if !address.contains("://") && !address.starts_with('/') => {
+            format!("{host}/:{path}")
+        }
+        _ => address.to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use super::error::TreeError;
 use super::files::{is_folder, make_folder, remove};
 use super::git;
 use super::lock::Lock;
-use super::names::{Repository, check_name};
+use super::names::{Repository, check_name, comparable};
 
 /// Who makes the commits of a fleet, by name and address.
 pub(crate) const AUTHOR: (&str, &str) = ("rawko", "rawko@localhost");
@@ -104,7 +104,7 @@ impl WorkPlace {
                 given: pattern.escape_debug().to_string(),
                 why: "write it like https://git.example.com/shop/*",
             };
-            all.add(GlobBuilder::new(pattern).literal_separator(true).build().map_err(bad)?);
+            all.add(GlobBuilder::new(&comparable(pattern)).literal_separator(true).build().map_err(bad)?);
         }
         let all = all.build().map_err(|_| TreeError::Name {
             what: "list of patterns for addresses of repositories",
@@ -119,7 +119,9 @@ impl WorkPlace {
     pub(super) fn check(&self, repository: &Repository) -> Result<(), TreeError> {
         let is_allowed = match &self.repositories {
             Allowed::All => true,
-            Allowed::These(patterns) => repository.is_plain() && patterns.is_match(repository.url()),
+            Allowed::These(patterns) => {
+                repository.is_plain() && patterns.is_match(comparable(repository.url()))
+            }
         };
         if is_allowed { Ok(()) } else { Err(TreeError::NotAllowed { repository: repository.to_string() }) }
     }
@@ -234,7 +236,7 @@ mod tests {
         let patterns = [
             "https://git.example.com/shop/*",
             "https://*.example.org/**",
-            "git@example.com:shop/*",
+            "*@example.com:shop/*",
             "/srv/git/**",
         ];
         let patterns = patterns.map(str::to_owned);
@@ -263,6 +265,10 @@ mod tests {
             "https://x@evil.test@a.example.org/x",
             "https://evil.test\\.example.org/x",
             "git@example.com:other/web",
+            "git@example.com:../web",
+            "evil:x@example.com:shop/web",
+            "evil:git@example.com:shop/web",
+            "evil:x/git@example.com:shop/web",
             "file:///srv/git/a",
             "/srv/other",
         ] {

@@ -24,6 +24,7 @@ pub(crate) fn tasks_of_a_submission_share_its_budget() {
     for id in &ids {
         let mut spec = world.spec(id, "Take many steps.");
         spec.submission = Some("night".to_owned());
+        spec.has_budget = true;
         world.runtime.block_on(fleet.submit(spec)).unwrap();
     }
     let mut spent = 0.0;
@@ -37,6 +38,75 @@ pub(crate) fn tasks_of_a_submission_share_its_budget() {
     assert!(stopped >= 1, "no task was stopped by the budget, which is {spent} of 0.2");
     assert!(spent <= 0.2, "{spent} US dollars were spent of 0.2");
     assert!(spent > 0.0);
+}
+
+pub(crate) fn further_tasks_share_the_budget_of_their_submission() {
+    let Some(world) = commands(&["[ -e MARKS/go ] || sleep 1; echo 1 > one.txt"]) else { return };
+    let _worker = world.worker("a");
+    let fleet = world.fleet();
+    let submit = |id: &str| {
+        let mut spec = world.spec(id, "Take a step.");
+        spec.submission = Some("day".to_owned());
+        spec.has_budget = true;
+        world.runtime.block_on(fleet.submit(spec)).unwrap();
+    };
+    let open = |usd: f64, id: &str| {
+        let opened = world.runtime.block_on(fleet.open_budget("day", usd, &[id.to_owned()]));
+        opened.map_err(|error| error.to_string())
+    };
+    open(5.0, "early").unwrap();
+    submit("early");
+    assert!(open(6.0, "late").unwrap_err().contains("has a budget of 5 US dollars"));
+    open(5.0, "late").unwrap();
+    world.ended(&fleet, "early");
+    // The budget waits for it.
+    submit("late");
+    assert_eq!(world.ended(&fleet, "late").status.unwrap().outcome.unwrap().status, Status::Claimed);
+    open(5.0, "late").unwrap();
+    world.until("the budget has ended", || {
+        open(5.0, "too-late").is_err_and(|error| error.contains("has ended with the last of its tasks"))
+    });
+}
+
+pub(crate) fn a_submission_has_a_name_without_a_budget() {
+    let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
+    let _worker = world.worker("a");
+    let fleet = world.fleet();
+    let mut spec = world.spec("named", "Take a step.");
+    spec.submission = Some("night".to_owned());
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
+    let status = world.ended(&fleet, "named").status.unwrap();
+    assert_eq!(status.outcome.unwrap().status, Status::Claimed);
+    assert_eq!(status.submission.as_deref(), Some("night"));
+}
+
+pub(crate) fn a_call_without_a_price_is_not_made_on_a_budget() {
+    let Some(world) = World::new(developer(Vec::new())) else { return };
+    world.config(json!({
+        "provider": {"default": "claude", "claude": {"baseUrl": world.models.claude_url(), "model": "nobody-knows"}},
+    }));
+    let _worker = world.worker("a");
+    let fleet = world.fleet();
+    world.runtime.block_on(fleet.open_budget("dear", 100.0, &["dear".to_owned()])).unwrap();
+    let mut spec = world.spec("dear", "Begin.");
+    (spec.submission, spec.has_budget) = (Some("dear".to_owned()), true);
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
+    let outcome = world.ended(&fleet, "dear").status.unwrap().outcome.unwrap();
+    assert!(outcome.error.unwrap().message.contains("price of this model is not known"));
+    assert_eq!(world.models.asked().len(), 0);
+}
+
+pub(crate) fn a_worker_without_keys_does_all_but_model_calls() {
+    let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
+    let hands = Told { is_keyless: true, slots: (0, 4, 1), ..world.told("a") };
+    let mouth = Told { slots: (20, 0, 0), ..world.told("b") };
+    let _workers = [WorkerProcess::start(&hands).ready(), WorkerProcess::start(&mouth).ready()];
+    let fleet = world.fleet();
+    let mut spec = world.spec("keyless-hands", "Take a step.");
+    spec.options.verify = Some(vec!["test -e one.txt".to_owned()]);
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
+    let outcome = world.ended(&fleet, "keyless-hands").status.unwrap().outcome.unwrap();
+    assert_eq!(outcome.status, Status::Verified, "{outcome:?}");
 }
 
 pub(crate) fn a_rate_limit_holds_for_all_workers_together() {

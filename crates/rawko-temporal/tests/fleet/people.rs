@@ -4,8 +4,7 @@ use rawko_core::session::{Override, Status};
 use rawko_temporal::{ApprovalAnswer, EngineState, Fleet, FleetError, FleetTask};
 use serde_json::json;
 
-use crate::world::commands;
-use crate::world::{World, bash, developer};
+use crate::world::{World, bash, commands, developer};
 
 fn answer(question: &str, allowed: bool) -> ApprovalAnswer {
     ApprovalAnswer { question: question.to_owned(), allowed, by: "a test".to_owned() }
@@ -170,4 +169,21 @@ pub(crate) fn a_task_can_be_seen_without_a_worker_and_begins_once() {
     assert!(!again.is_new);
     let nobody = world.runtime.block_on(fleet.show("nobody"));
     assert!(matches!(nobody, Err(FleetError::NoTask(_))), "{nobody:?}");
+}
+
+pub(crate) fn a_task_that_cannot_begin_is_cancelled_and_released() {
+    let Some(world) = World::new(developer(Vec::new())) else { return };
+    let _worker = world.worker("a");
+    let fleet = world.fleet();
+    for id in ["cancelled", "released"] {
+        let mut spec = world.spec(id, "Begin.");
+        spec.repository = world.path("no-such-repository").to_str().unwrap().parse().unwrap();
+        world.runtime.block_on(fleet.submit(spec)).unwrap();
+        world.until("it is tried", || world.runtime.block_on(fleet.show(id)).unwrap().failure.is_some());
+    }
+    world.runtime.block_on(fleet.cancel("cancelled", "enough")).unwrap();
+    assert_eq!(world.ended(&fleet, "cancelled").engine, EngineState::Cancelled);
+    assert_eq!(world.runtime.block_on(fleet.release("released")).unwrap().engine, EngineState::Cancelled);
+    let error = world.runtime.block_on(fleet.steer("cancelled", Override::Pause)).unwrap_err();
+    assert!(error.to_string().contains("has ended"), "{error}");
 }

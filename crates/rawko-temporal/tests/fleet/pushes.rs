@@ -142,3 +142,16 @@ pub(crate) fn somebody_elses_commit_on_the_branch_stays() {
     assert_eq!(world.git(&["log", "-1", "--format=%s", "rawko/theirs"]), "mine\n");
     assert!(world.was_told("by somebody else"));
 }
+
+pub(crate) fn a_branch_that_somebody_removed_is_there_at_the_end() {
+    let remove = |turn: usize, folder: &Path| {
+        if turn == 1 {
+            git(&folder.join("remote.git"), &["update-ref", "-d", "refs/heads/rawko/removed"]);
+        }
+    };
+    let Some(world) = commands_and(&["echo 1 > one.txt"], remove) else { return };
+    let _worker = world.worker("a");
+    let fleet = world.submit("removed", "Take a step.");
+    let status = world.ended(&fleet, "removed").status.unwrap();
+    assert_eq!(status.head.unwrap().as_str(), world.git(&["rev-parse", "rawko/removed"]).trim());
+}

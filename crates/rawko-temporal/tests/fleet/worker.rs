@@ -33,6 +33,8 @@ pub(crate) struct Told {
     pub(crate) merge_request: Option<String>,
     pub(crate) grace_ms: u64,
     pub(crate) deployment: Option<(String, String)>,
+    /// Whether it has no key of a provider.
+    pub(crate) is_keyless: bool,
     /// Where it sends spans.
     pub(crate) collector: Option<String>,
 }
@@ -52,7 +54,7 @@ impl WorkerProcess {
             std::fs::OpenOptions::new().create(true).append(true).open(told.folder.join("log")).unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
             .env(SETTINGS, serde_json::to_string(told).unwrap())
-            .env("ANTHROPIC_API_KEY", "sk-test")
+            .envs((!told.is_keyless).then_some(("ANTHROPIC_API_KEY", "sk-test")))
             .env("HOME", &told.user)
             .envs(told.collector.iter().map(|address| ("OTEL_EXPORTER_OTLP_ENDPOINT", address)))
             .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")

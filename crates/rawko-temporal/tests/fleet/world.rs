@@ -176,6 +176,7 @@ impl World {
             merge_request: None,
             grace_ms: 20_000,
             deployment: None,
+            is_keyless: false,
             collector: None,
         }
     }
@@ -200,6 +201,7 @@ impl World {
             revision: None,
             submitter: "tester".to_owned(),
             submission: None,
+            has_budget: false,
             queue: "test".to_owned(),
             options: TaskOptions::default(),
             carriage: Carriage { heartbeat_ms: 2_000, ..Carriage::default() },

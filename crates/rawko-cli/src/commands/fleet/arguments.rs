@@ -336,7 +336,7 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct UpArgs {
     /// The port on 127.0.0.1
-    #[arg(long, value_name = "PORT", default_value_t = 7233)]
+    #[arg(long, value_name = "PORT", default_value_t = 7233, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: u16,
     /// Where it keeps its data [default: a folder of this user's]
     #[arg(long, value_name = "DIR")]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rawko_temporal::{Fleet, FleetTask};
 use serde_json::{Value, json};
 
 use super::arguments::{CancelArgs, Phase};
@@ -19,18 +20,17 @@ pub(super) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit,
     let wait = arguments.wait.map_or(DEFAULT_WAIT, |wait| Duration::from_millis(wait.as_ms()));
     let reason = arguments.reason.as_deref().unwrap_or("rawko fleet cancel");
     let console = &workspace.console;
-    let stopped: Vec<Value> = block_on(async {
+    let (stopped, failure) = block_on(async {
         let fleet = target.connect().await?;
-        let mut stopped = Vec::new();
+        let (mut stopped, mut failure) = (Vec::<Value>::new(), None);
         for id in &arguments.tasks {
-            let before = fleet.show(id).await.or_failure()?;
-            let has_ended = before.ended_at.is_some();
-            if !has_ended {
-                fleet.cancel(id, reason).await.or_failure()?;
-            }
-            let ended = match has_ended {
-                true => Some(before),
-                false => tokio::time::timeout(wait, fleet.wait(id)).await.ok().transpose().or_failure()?,
+            // Of several, those that are there are stopped in any case.
+            let (has_ended, ended) = match stop(&fleet, id, reason, wait).await {
+                Ok(stopped) => stopped,
+                Err(error) => {
+                    failure.get_or_insert(error);
+                    continue;
+                }
             };
             let name = clean_line(id);
             let state = ended.as_ref().map(|task| Phase::of(task).as_str());
@@ -58,10 +58,26 @@ pub(super) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit,
                 }
             })?;
         }
-        Ok(stopped)
+        Ok::<_, Failure>((stopped, failure))
     })?;
     if arguments.json {
         console.json(&stopped)?;
     }
-    Ok(Exit::Success)
+    failure.map_or(Ok(Exit::Success), Err)
+}
+
+/// Stops one task. Gives whether it had ended before, and its end if it came in time.
+async fn stop(
+    fleet: &Fleet,
+    id: &str,
+    reason: &str,
+    wait: Duration,
+) -> Result<(bool, Option<FleetTask>), Failure> {
+    let before = fleet.show(id).await.or_failure()?;
+    if before.ended_at.is_some() {
+        return Ok((true, Some(before)));
+    }
+    fleet.cancel(id, reason).await.or_failure()?;
+    let ended = tokio::time::timeout(wait, fleet.wait(id)).await.ok().transpose().or_failure()?;
+    Ok((false, ended))
 }

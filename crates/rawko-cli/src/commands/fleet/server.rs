@@ -17,6 +17,8 @@ use crate::signals::StopSignals;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
+/// The port that all commands use unless another one is named.
+const USUAL_PORT: u16 = 7233;
 /// The program.
 const PROGRAM: &str = "temporal";
 /// How often it is asked whether it is there.
@@ -52,6 +54,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &UpArgs) -> Result<Exit, Fai
             answered = server.answers(&program, &address) => answered?,
         }
         let console = &workspace.console;
+        let there = if port == USUAL_PORT { String::new() } else { format!(" --address {address}") };
         if arguments.json {
             console.json_line(&json!({"address": address, "data": server.data}))?;
         } else {
@@ -59,7 +62,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &UpArgs) -> Result<Exit, Fai
                 "a Temporal server answers at {address}; its data is in {}\n\
                  It is a development server for a first try on this machine, and not for production: anybody who\n\
                  reaches the port can use it. docs/fleets.md says how to run a real one.\n\
-                 next, in other terminals: rawko worker, then: rawko submit \"a task\"\n\
+                 next, in other terminals: rawko worker --yes{there}, then: rawko submit{there} \"a task\"\n\
                  Ctrl-C ends it; the tasks go on when it is started again.",
                 server.data.display()
             ))?;
@@ -92,13 +95,22 @@ struct Server {
     child: Child,
     data: PathBuf,
     log: PathBuf,
+    /// Held as long as it runs.
+    _lock: std::fs::File,
 }
 
 impl Server {
     fn start(program: &Path, port: u16, folder: &Path) -> Result<Self, Failure> {
-        let (data, log) = (folder.join("server.db"), folder.join("server.log"));
+        let (data, log, lock) =
+            (folder.join("server.db"), folder.join("server.log"), folder.join("server.lock"));
         let cannot =
             |error: std::io::Error, what: &str| Failure::new(Exit::Failed, format!("cannot {what}: {error}"));
+        let lock = std::fs::File::create(&lock)
+            .map_err(|error| cannot(error, &format!("write {}", lock.display())))?;
+        lock.try_lock().map_err(|_| {
+            Failure::usage(format!("another server has its data in {}", folder.display()))
+                .with_hint("use that one, or name another folder: --dir DIR")
+        })?;
         let written = std::fs::File::create(&log)
             .map_err(|error| cannot(error, &format!("write {}", log.display())))?;
         let also = written.try_clone().map_err(|error| cannot(error, &format!("write {}", log.display())))?;
@@ -118,7 +130,7 @@ impl Server {
             .process_group(0);
         let child =
             command.spawn().map_err(|error| cannot(error, &format!("start {}", program.display())))?;
-        Ok(Self { child, data, log })
+        Ok(Self { child, data, log, _lock: lock })
     }
 
     /// Waits until it takes requests.

@@ -60,7 +60,8 @@ fn text(task: &FleetTask, clock: Clock, paint: Paint) -> String {
         rows.extend(status.session.iter().map(|session| ("Session:", clean_line(session))));
         if let Some(outcome) = &status.outcome {
             rows.push(("Files changed:", clean_line(&outcome.changed_files())));
-            rows.push(("Cost:", cost(outcome.cost_usd)));
+            let spent = outcome.cost_usd.map_or_else(|| "unknown".to_owned(), |usd| cost(Some(usd)));
+            rows.push(("Cost:", spent));
             rows.push(("Time:", duration(outcome.duration_ms)));
         }
         rows.extend(status.merge_request.iter().map(|said| ("Merge request:", clean_line(said))));

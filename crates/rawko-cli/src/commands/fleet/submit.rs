@@ -1,5 +1,6 @@
 //! `rawko submit "TASK"…`: gives tasks to a fleet.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rawko::Rawko;
@@ -157,10 +158,16 @@ fn specs(
             revision,
             submitter: submitter.clone(),
             submission: arguments.submission.clone(),
+            has_budget: arguments.max_total_cost.is_some(),
             queue: queue.to_owned(),
             options,
             carriage,
         });
+    }
+    let mut ids = BTreeSet::new();
+    if let Some(twice) = specs.iter().find(|spec| !ids.insert(spec.id.as_str())) {
+        let id = clean_line(&twice.id);
+        return Err(Failure::usage(format!("two tasks have the id `{id}`")).with_hint("give each its own"));
     }
     if arguments.max_total_cost.is_some() && arguments.submission.is_none() {
         let submission = submission_of(&specs);
@@ -216,7 +223,7 @@ fn listed(words: &[String], file: Option<&Path>) -> Result<Vec<ListedTask>, Fail
     Ok(tasks)
 }
 
-/// Submits the tasks, several at once, and gives their answers in order.
+/// Submits the tasks, several at once, and gives their answers in order. Where one is refused, says which were not.
 async fn submit_all(fleet: &Fleet, specs: Vec<TaskSpec>) -> Result<Vec<Submitted>, Failure> {
     let mut submitted = Vec::with_capacity(specs.len());
     let mut specs = specs.into_iter().peekable();
@@ -228,8 +235,17 @@ async fn submit_all(fleet: &Fleet, specs: Vec<TaskSpec>) -> Result<Vec<Submitted
         }
         let mut answers = under_way.join_all().await;
         answers.sort_by_key(|(at, _)| *at);
+        let mut failure = None;
         for (_, answer) in answers {
-            submitted.push(answer.or_failure()?);
+            match answer.or_failure() {
+                Ok(one) => submitted.push(one),
+                Err(error) => drop(failure.get_or_insert(error)),
+            }
+        }
+        if let Some(failure) = failure {
+            let done: Vec<String> = submitted.iter().map(|one: &Submitted| clean_line(&one.id)).collect();
+            let done = if done.is_empty() { "none".to_owned() } else { done.join(", ") };
+            return Err(failure.with_hint(format!("these tasks were submitted all the same: {done}")));
         }
     }
     Ok(submitted)

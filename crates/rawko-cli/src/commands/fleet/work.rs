@@ -168,16 +168,23 @@ fn providers(workspace: &Workspace, arguments: &WorkerArgs) -> Result<Vec<String
         return Err(Failure::usage(format!("`{}` is no provider's name", clean_line(wrong)))
             .with_hint("`rawko providers list` shows the names"));
     }
+    // Not those of the folder that the worker happens to be started in.
+    let nowhere = tempfile::tempdir()
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}")))?;
+    let mut builder = builder_of(environment).project(nowhere.path());
+    if let Some(file) = workspace.config_file() {
+        builder = builder.config_file(file);
+    }
+    let rawko = builder.trusted(true).build()?;
+    // It would fail the calls that another worker can make.
+    let lacks_key = |name: &str| match rawko.provider(name) {
+        Err(error @ rawko::Error::NoKey { .. }) => Some(error),
+        _ => None,
+    };
+    if let Some(error) = named.iter().find_map(|name| lacks_key(name)) {
+        return Err(error.into());
+    }
     if named.is_empty() {
-        // Not those of the folder that the worker happens to be started in.
-        let nowhere = tempfile::tempdir().map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}"))
-        })?;
-        let mut builder = builder_of(environment).project(nowhere.path());
-        if let Some(file) = workspace.config_file() {
-            builder = builder.config_file(file);
-        }
-        let rawko = builder.trusted(true).build()?;
         let config = &rawko.config().config;
         named.extend(config.provider.named.keys().cloned());
         named.extend(config.provider.default.clone());
@@ -186,6 +193,12 @@ fn providers(workspace: &Workspace, arguments: &WorkerArgs) -> Result<Vec<String
         named.extend(presets.map(|preset| preset.name.to_owned()));
         let is_copilot = |name: &String| name == COPILOT && config.provider(COPILOT).is_none();
         named.retain(|name| !is_copilot(name));
+        let keyless: Vec<rawko::Error> = named.iter().filter_map(|name| lacks_key(name)).collect();
+        for error in keyless {
+            let label = workspace.console.error_paint().warning("warning:");
+            let _ = workspace.console.write_error(&format!("{label} no model calls here: {error}\n"));
+        }
+        named.retain(|name| lacks_key(name).is_none());
     }
     if named.is_empty() {
         return Err(Failure::new(Exit::Provider, "this worker has no provider for model calls").with_hint(
