@@ -7,7 +7,6 @@ use futures_util::StreamExt as _;
 use rawko::journal::JournalHeader;
 use rawko_core::session::{Outcome, Override, Stamped};
 use rawko_core::text::truncate;
-use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use temporalio_client::errors::{
     WorkflowGetResultError, WorkflowInteractionError, WorkflowStartError, WorkflowUpdateError,
@@ -16,14 +15,13 @@ use temporalio_client::{
     Client, WorkflowCancelOptions, WorkflowExecutionStatus, WorkflowHandle, WorkflowIdConflictPolicy,
     WorkflowIdReusePolicy, WorkflowStartOptions,
 };
-use temporalio_common::protos::temporal::api::enums::v1::PendingActivityState;
-use temporalio_common::protos::temporal::api::workflow::v1::PendingActivityInfo;
 use temporalio_common::{Memo, MemoValues};
 
 use crate::budget::{self, Budget, BudgetWorkflow};
 use crate::engine::EngineAddress;
 use crate::error::FleetError;
 use crate::names::{self, STATUS};
+use crate::shown::{EngineState, FleetTask, Submitted, Waiting};
 use crate::store::SharedStore;
 use crate::task::{ApprovalAnswer, Carried, TaskInput, TaskSpec, TaskStatus};
 use crate::tree::branch_of;
@@ -34,6 +32,8 @@ use crate::workspace::is_reserved;
 const LIMIT: &str = "rawko-limit";
 /// The key of the memo that holds what was submitted, as a digest.
 const SPEC: &str = "rawko-spec";
+/// The key of the memo that holds when it was submitted.
+const SUBMITTED: &str = "rawko-submitted";
 /// How long a worker may take to answer an update.
 const UPDATE: Duration = Duration::from_secs(20);
 /// Between two attempts at it.
@@ -52,105 +52,6 @@ pub struct Fleet {
 impl std::fmt::Debug for Fleet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fleet").field("queue", &self.queue).finish_non_exhaustive()
-    }
-}
-
-/// What became of a submission of one task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Submitted {
-    /// The task's id.
-    pub id: String,
-    /// The branch that its work will be on.
-    pub branch: String,
-    /// Whether it begins now. It does not if the same task was submitted before.
-    pub is_new: bool,
-}
-
-/// How the engine sees a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineState {
-    /// It is under way, or waits for a worker.
-    Running,
-    /// It ended as verified or claimed.
-    Completed,
-    /// It ended as failed or limited, or could not be carried on.
-    Failed,
-    /// It was cancelled, or given to a process that drives it itself.
-    Cancelled,
-    /// It was ended by the engine, from outside rawko.
-    Terminated,
-}
-
-impl EngineState {
-    /// Its name in output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Terminated => "terminated",
-        }
-    }
-
-    fn of(status: WorkflowExecutionStatus) -> Self {
-        match status {
-            WorkflowExecutionStatus::Completed => Self::Completed,
-            WorkflowExecutionStatus::Failed => Self::Failed,
-            WorkflowExecutionStatus::Canceled => Self::Cancelled,
-            WorkflowExecutionStatus::Terminated | WorkflowExecutionStatus::TimedOut => Self::Terminated,
-            _ => Self::Running,
-        }
-    }
-}
-
-/// A task of the fleet.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FleetTask {
-    /// Its id.
-    pub id: String,
-    /// How the engine sees it.
-    pub engine: EngineState,
-    /// When it was submitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub submitted_at: Option<SystemTime>,
-    /// When it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<SystemTime>,
-    /// Why it ended without an outcome, where it could not be carried on; or, while it is under way, what went wrong with the last
-    /// attempt at what it waits for. A list does not say it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
-    /// What no worker has taken yet. A list does not say it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waits_for: Option<Waiting>,
-    /// How it stands.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub status: Option<TaskStatus>,
-}
-
-/// A part of a task that is ready for a worker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Waiting {
-    /// The queue that it is in. `rawko worker` says which queues a worker takes from: steps, verifications, and the model calls of
-    /// each of its providers.
-    pub queue: String,
-    /// Since when.
-    pub since: SystemTime,
-}
-
-impl Waiting {
-    fn of(activity: &PendingActivityInfo) -> Option<Self> {
-        if activity.state() != PendingActivityState::Scheduled {
-            return None;
-        }
-        let queue = activity.activity_options.as_ref()?.task_queue.as_ref()?.name.clone();
-        Some(Self { queue, since: SystemTime::try_from(activity.scheduled_time?).ok()? })
     }
 }
 
@@ -246,6 +147,8 @@ impl Fleet {
         let mut memo = MemoValues::new();
         memo.insert(STATUS, first_status(&spec, &branch, carried.as_ref()));
         memo.insert(SPEC, digest.clone());
+        // Kept by each further run of the workflow, which has a beginning of its own.
+        memo.insert(SUBMITTED, SystemTime::now());
         let options = WorkflowStartOptions::new(self.queue.clone(), names::workflow_id(&spec.id))
             .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
@@ -299,7 +202,7 @@ impl Fleet {
             tasks.push(FleetTask {
                 id: id.to_owned(),
                 engine: EngineState::of(execution.status()),
-                submitted_at: execution.start_time(),
+                submitted_at: submitted_at(&execution.memo()).or_else(|| execution.start_time()),
                 ended_at: execution.close_time(),
                 failure: None,
                 waits_for: None,
@@ -318,7 +221,7 @@ impl Fleet {
         let mut task = FleetTask {
             id: id.to_owned(),
             engine: EngineState::of(description.status()),
-            submitted_at: description.start_time(),
+            submitted_at: submitted_at(&description.memo()).or_else(|| description.start_time()),
             ended_at: description.close_time(),
             failure: None,
             waits_for: None,
@@ -480,6 +383,10 @@ impl Fleet {
             Err(error) => Err(FleetError::engine("update the task", &error)),
         }
     }
+}
+
+fn submitted_at(memo: &Memo) -> Option<SystemTime> {
+    memo.get(SUBMITTED).ok().flatten()
 }
 
 /// How a task stands before a worker has begun it.

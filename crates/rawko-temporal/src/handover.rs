@@ -8,7 +8,8 @@ use rawko::{HandOver, Rawko};
 use rawko_core::session::Stamped;
 
 use crate::error::FleetError;
-use crate::fleet::{Fleet, Submitted};
+use crate::fleet::Fleet;
+use crate::shown::Submitted;
 use crate::task::{Carried, TaskSpec};
 use crate::tree::{AUTHOR, CommitId};
 

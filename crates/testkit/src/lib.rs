@@ -24,6 +24,7 @@ mod send;
 mod server;
 pub mod service;
 mod temporal;
+mod tls;
 
 pub use answer::{
     Answer, AnswerCall, Chunking, Cut, Delivery, ErrorResponse, Framing, LineEnd, Say, Search, SearchPart,
@@ -34,6 +35,7 @@ pub use processes::processes_in;
 pub use script::ScriptedBehaviour;
 pub use server::ModelServer;
 pub use temporal::TemporalServer;
+pub use tls::TlsPort;
 
 /// Says that a test checks nothing here, and why. `.ci/run` sets `RAWKO_NO_SKIP`, which makes it a failure.
 ///

@@ -1,80 +1,9 @@
 //! TLS: a real handshake with a server whose certificate a private authority has signed.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::time::Duration;
-
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use testkit::{ModelServer, Wire};
+use testkit::{ModelServer, TlsPort, Wire};
 
 use crate::answers::{complete, report, select};
 use crate::trial::{Ended, Trial};
-
-/// A port that speaks TLS and passes everything on to a server behind it. Its threads end with the test's process.
-struct TlsPort {
-    address: SocketAddr,
-    /// The authority's certificate as PEM.
-    authority: String,
-}
-
-impl TlsPort {
-    /// For a server that calls itself `name`.
-    fn before(behind: SocketAddr, name: &str) -> Self {
-        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let authority = params.self_signed(&key).unwrap().pem();
-        let issuer = Issuer::new(params, key);
-        let own_key = KeyPair::generate().unwrap();
-        let own =
-            CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&own_key, &issuer).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![own.der().clone()], PrivateKeyDer::Pkcs8(own_key.serialize_der().into()))
-            .unwrap();
-        let config = Arc::new(config);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let config = Arc::clone(&config);
-                std::thread::spawn(move || pass_on(stream, behind, config));
-            }
-        });
-        Self { address, authority }
-    }
-
-    fn url(&self) -> String {
-        format!("https://localhost:{}", self.address.port())
-    }
-}
-
-/// Passes bytes on both ways until one side ends.
-fn pass_on(stream: TcpStream, behind: SocketAddr, config: Arc<ServerConfig>) {
-    let mut behind = TcpStream::connect(behind).unwrap();
-    for socket in [&stream, &behind] {
-        socket.set_nodelay(true).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
-    }
-    let mut front = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
-    while copy(&mut front, &mut behind) && copy(&mut behind, &mut front) {}
-}
-
-/// Passes on what has arrived; returns `false` at the end.
-fn copy(from: &mut impl Read, to: &mut impl Write) -> bool {
-    let mut bytes = [0; 16 * 1024];
-    match from.read(&mut bytes) {
-        Ok(0) => false,
-        Ok(count) => to.write_all(&bytes[..count]).and_then(|()| to.flush()).is_ok(),
-        Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
-    }
-}
 
 /// A run over TLS with a server that calls itself `name`, by a user who trusts its authority or not.
 fn run(wire: Wire, name: &str, is_trusted: bool) -> Ended {

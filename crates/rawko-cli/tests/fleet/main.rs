@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::{Answer, Asked, ModelServer, TemporalServer, Who};
+use testkit::{Answer, Asked, ModelServer, TemporalServer, TlsPort, Who};
 
 /// A user at a terminal: a home, a project with an `origin`, a model server and an engine.
 struct Desk {
@@ -119,25 +119,35 @@ impl Desk {
     }
 
     fn rawko(&self, arguments: &[&str]) -> Ended {
-        let output = self.command(arguments).output().unwrap();
-        Ended {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        ended(&mut self.command(arguments))
     }
 
     /// A worker that has said that it is ready.
     fn worker(&self) -> Worker {
-        let mut child = self.command(&["worker", "--yes"]).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "the worker ended");
-        Worker(child)
+        Worker::start(&mut self.command(&["worker", "--yes"]))
+    }
+}
+
+fn ended(command: &mut Command) -> Ended {
+    let output = command.output().unwrap();
+    Ended {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
 struct Worker(Child);
+
+impl Worker {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "the worker ended");
+        Self(child)
+    }
+}
 
 impl Drop for Worker {
     fn drop(&mut self) {
@@ -267,4 +277,32 @@ fn two_servers_do_not_share_their_data() {
     first.wait().unwrap();
     assert_eq!(second.status.code(), Some(2), "{said}");
     assert!(said.contains("another server has its data in"), "{said}");
+}
+
+#[test]
+fn a_server_behind_tls_takes_those_whose_certificate_it_knows() {
+    let Some(desk) = Desk::new() else { return };
+    let port = TlsPort::for_known_clients(desk.engine.address().parse().unwrap(), "localhost");
+    let (certificate, key) = port.client.clone();
+    let with = |arguments: &[&str], is_known: bool, is_trusted: bool| {
+        let mut command = desk.command(arguments);
+        command.env("TEMPORAL_ADDRESS", port.url()).env("TEMPORAL_TLS", "true");
+        if is_trusted {
+            command.env("TEMPORAL_TLS_SERVER_CA_CERT_DATA", &port.authority);
+        }
+        if is_known {
+            command
+                .env("TEMPORAL_TLS_CLIENT_CERT_DATA", &certificate)
+                .env("TEMPORAL_TLS_CLIENT_KEY_DATA", &key);
+        }
+        command
+    };
+    let _worker = Worker::start(&mut with(&["worker", "--yes"], true, true));
+    let submit = ["submit", "--id", "secret", "--wait", "Write one.txt."];
+    ended(&mut with(&submit, true, true)).exits(0).says(&["secret", "claimed"]);
+    for (is_known, is_trusted) in [(false, true), (true, false)] {
+        let refused = ended(&mut with(&["fleet", "list"], is_known, is_trusted));
+        assert_ne!(refused.code, 0);
+        assert!(refused.stderr.contains("no Temporal server answers"), "{}", refused.stderr);
+    }
 }
