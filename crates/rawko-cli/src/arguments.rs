@@ -284,7 +284,11 @@ fn misspelt(cli: &clap::Command, word: &str, rest: &[String]) -> Option<String> 
         [action, ..] if command.has_subcommands() => {
             near(command, action).map(|action| format!("rawko {name} {action}"))
         }
-        [..] => None,
+        // A session, and a number of it perhaps: no sentence ends like this.
+        rest if rest.iter().all(|word| word == "last" || word.contains(|c: char| c.is_ascii_digit())) => {
+            Some(format!("rawko {name} {}", rest.join(" ")))
+        }
+        _ => None,
     }
 }
 
@@ -417,6 +421,11 @@ mod tests {
         check(&["memory"], Ok(&["memory"]));
         check(&["resume"], Ok(&["resume"]));
         check(&["memry", "list"], Err("did you mean `rawko memory list`?"));
+        check(&["explian", "last", "2"], Err("did you mean `rawko explain last 2`?"));
+        check(
+            &["resme", "20261126-183416-808-22045"],
+            Err("did you mean `rawko resume 20261126-183416-808-22045`?"),
+        );
         check(&["fork", "last"], Ok(&["fork", "last"]));
         check(&["explain the bug"], Ok(&["run", "explain the bug"]));
     }

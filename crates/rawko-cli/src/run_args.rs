@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use rawko::{Notifications, Rawko, RawkoBuilder, Run, RunControl, RunEvent};
-use rawko_core::facts::Verification;
+use rawko_core::integrity::{Doubt, DoubtReason};
 use rawko_core::session::{Outcome, Status};
 use rawko_core::{ErrorCode, ErrorInfo};
 use rustix::process::{Signal, getpid, kill_process};
@@ -163,7 +163,7 @@ impl SharedRunArgs {
         let Some(outcome) = claimed.filter(|_| !dry_run && self.verify.is_required()) else {
             return Ok(exit);
         };
-        let failure = unproven(outcome.verification.as_ref());
+        let failure = unproven(outcome.doubt.as_ref());
         failure.report(&workspace.console);
         Ok(failure.exit())
     }
@@ -215,18 +215,22 @@ pub(crate) fn exit_of(finished: &RunEvent, dry_run: bool) -> Exit {
 }
 
 /// The failure for a run that ended as claimed under `--require-verified`.
-fn unproven(verification: Option<&Verification>) -> Failure {
-    let (why, hint) = match verification {
-        None => (
-            "no command verified it",
-            "name the command: --verify \"cargo test\", or `verify:` in .rawko/config.yaml; `rawko doctor` shows what was found",
-        ),
-        Some(_) => (
-            "its verification commands passed, but they changed the tree, or the tree could not be read",
-            "let git ignore the files that the commands create, so that they leave the tree unchanged",
-        ),
+fn unproven(doubt: Option<&Doubt>) -> Failure {
+    let why = doubt.map_or("no command verified it", |doubt| doubt.message.as_str());
+    let hint = match doubt.map_or(DoubtReason::NothingToRun, |doubt| doubt.reason) {
+        DoubtReason::NothingToRun => {
+            "name the command: --verify \"cargo test\", or `verify:` in .rawko/config.yaml; `rawko doctor` shows what was found"
+        }
+        DoubtReason::Unchanged => "read the summary: what the agents found may be all that was asked for",
+        DoubtReason::ChecksChanged => {
+            "look at what became of the tests: rawko diff\nif that is meant: --allow-changed-checks"
+        }
+        DoubtReason::TreeChanged | DoubtReason::TreeUnknown => {
+            "let git ignore the files that the commands create, so that they leave the tree unchanged"
+        }
+        DoubtReason::Stale => "end what still writes to the project, and run the commands again",
     };
-    let message = format!("the run ended as claimed, but --require-verified was given: {why}");
+    let message = format!("the run ended as claimed, but --require-verified was given: {}", clean_line(why));
     Failure::new(Exit::Failed, message).with_hint(hint)
 }
 
@@ -247,5 +251,25 @@ fn report_as_json(workspace: &Workspace, failure: &Failure, format: OutputFormat
     for event in events {
         // The failure is reported on standard error in any case.
         let _ = workspace.console.json_line(&event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(reason: DoubtReason, message: &str, hint: &str) {
+        let failure = unproven(Some(&Doubt { reason, message: message.to_owned() }));
+        assert!(failure.message().ends_with(message), "{}", failure.message());
+        assert!(format!("{failure:?}").contains(hint), "{failure:?}");
+    }
+
+    #[test]
+    fn an_end_without_a_proof_says_why_and_what_to_try() {
+        check(DoubtReason::ChecksChanged, "tests/a.py was weakened", "rawko diff");
+        check(DoubtReason::TreeChanged, "the commands change the tree", "git ignore");
+        check(DoubtReason::Unchanged, "the run changed nothing", "read the summary");
+        assert!(unproven(None).message().ends_with("no command verified it"));
     }
 }

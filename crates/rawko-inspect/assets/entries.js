@@ -92,7 +92,7 @@ export function verificationDetail(entry) {
       ${integrity.changed?.length ? html`<ul>${integrity.changed.map((change) => html`<li><code>${change.path}</code> ${words(change.kind ?? change.what ?? "")}</li>`)}</ul>` : nothing}` : nothing}
     ${verification.original ? html`${runList(verification.original.runs, "The original checks on the new code")}
       ${verification.original.problem ? html`<p>${verification.original.problem}</p>` : nothing}` : nothing}
-    ${runList(verification.baseline?.runs, "The same commands before the session began")}
+    ${runList(verification.baseline?.runs, "The same commands before this task began")}
     ${runList(verification.flaky, "Another result on the same tree")}
     ${verification.tree ? html`<p class="faint">tree <code>${verification.tree}</code></p>` : nothing}
   </div>`;

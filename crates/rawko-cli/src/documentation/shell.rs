@@ -15,8 +15,21 @@ use super::{Block, ROOT, blocks, pages};
 use crate::arguments::{Cli, asks_for_build, with_command};
 
 /// Programs that the documentation may name. A new one is added here once somebody has checked that it is the right one.
-const PROGRAMS: &[&str] =
-    &["cargo", "copilot", "gh", "git", "head", "jq", "just", "maturin", "mdbook", "npm", "sha256sum", "sudo"];
+const PROGRAMS: &[&str] = &[
+    "cargo",
+    "copilot",
+    "gh",
+    "git",
+    "head",
+    "jq",
+    "just",
+    "maturin",
+    "mdbook",
+    "npm",
+    "sh",
+    "sha256sum",
+    "sudo",
+];
 
 /// What bash is given first: nothing is found but the programs of the test and mkdir, and the folder stays the test's.
 const PRELUDE: &str =

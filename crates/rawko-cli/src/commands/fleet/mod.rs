@@ -91,5 +91,5 @@ pub(crate) fn worker(_: &Workspace, _: WorkerArgs) -> Result<Exit, Failure> {
 #[cfg(not(feature = "fleet"))]
 fn not_built_in(command: &str) -> Failure {
     Failure::usage(format!("this rawko was built without fleets, so it has no `{command}`"))
-        .with_hint("build it with `cargo install --path crates/rawko-cli --profile dist --features fleet`")
+        .with_hint("install one that has them: cargo install --locked rawko-cli --features fleet; docs/install.md says more")
 }

@@ -111,7 +111,8 @@ impl<W: Write> Area<W> {
     }
 
     fn replace(&self, above: &[Line], frame: &Frame, size: Size, text: &mut String) {
-        text.push_str("\u{1b}[J");
+        // Not from the corner of the window: tmux would keep what is erased there in its history.
+        text.push_str(" \u{1b}[J\r");
         for line in above {
             for row in line.wrapped(size.columns.saturating_sub(1)) {
                 text.push_str(&row.painted(self.paint));
