@@ -223,7 +223,8 @@ fn listed(words: &[String], file: Option<&Path>) -> Result<Vec<ListedTask>, Fail
     Ok(tasks)
 }
 
-/// Submits the tasks, several at once, and gives their answers in order. Where one is refused, says which were not.
+/// Submits the tasks, several at once, and gives their answers in order. If one is refused, the error names those that were
+/// submitted.
 async fn submit_all(fleet: &Fleet, specs: Vec<TaskSpec>) -> Result<Vec<Submitted>, Failure> {
     let mut submitted = Vec::with_capacity(specs.len());
     let mut specs = specs.into_iter().peekable();
